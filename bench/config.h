@@ -1,0 +1,59 @@
+/* What the user asked for, and the trials that follow from it.
+ *
+ * `struct el_options` is the command line as parsed (lists and all); `struct el_trial` is one resolved configuration: one mode, one
+ * batch. Rows in options.c feed parser, defaults, help, suggestion for a typo and the echo in the record.
+ */
+#ifndef EL_BENCH_CONFIG_H
+#define EL_BENCH_CONFIG_H
+
+#include <jansson.h>
+
+#include "runtime/device/device.h"
+#include "runtime/parallel/train.h"
+
+enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024 };
+
+enum el_launch { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
+
+/* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by index. */
+struct el_device_name {
+    char backend[16];
+    int index;
+};
+
+struct el_options {
+    char modes[EL_LIST_MAX][16];
+    int n_modes;
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n_devices; /* 0: not given */
+    int procs;     /* 0: the mode's own choice: ddp a process a device, controllers 1 */
+    int64_t batches[EL_LIST_MAX];
+    int n_batches;
+    bool batch_is_per_device;
+    struct el_train_config train; /* everything that is the same for all trials */
+    int64_t device_mem_bytes;
+    int repeats;
+    double timeout_s;
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
+    bool record, json, quiet, term, resume, dry_run;
+    enum el_launch launch;
+    char comm[8]; /* between processes: "auto", "mpi", "shm" */
+};
+
+/* One configuration to be measured. */
+struct el_trial {
+    char id[EL_TRIAL_ID_BYTES]; /* hash of the resolved configuration and of the build: 16 hex digits */
+    struct el_train_config train;
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n_devices;
+    int procs;
+    bool batch_is_per_device;
+    int64_t device_mem_bytes;
+    double timeout_s;
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    bool record;
+    char comm[8];
+};
+
+#endif

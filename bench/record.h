@@ -1,0 +1,49 @@
+/* The record: what one launch measured (a repeat file), and what a trial's repeats come to (results.json).
+ *
+ * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the launch dies, the
+ * parent writes the repeat itself, with status and reason. All times in JSON are milliseconds, memory in bytes.
+ *
+ * repeat = {
+ *   "schema": 1, "trial": id, "repeat": k, "order": place in the order of execution,
+ *   "status": "ok|oom|failed|timeout|absent", "reason": text or null,
+ *   "simulated": bool, "warnings": [text...],
+ *   "batch_per_device": [..], "flops_per_step": x, "param_bytes": n,
+ *   "step_ms": [..], "warmup_step_ms": [..], "loss": [.. or null],
+ *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
+ *   "members": [ one a device in position order: {
+ *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
+ *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null, "unattributed_bytes": null},
+ *        "utilization": {"busy_pct", "system_pct": null, "source"},
+ *        "busy_ms": {phase: ms}, "idle_ms", "step_ms",
+ *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"},
+ *        "sent_bytes", "received_bytes" } ],                    (all a step, on average)
+ *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],
+ *   "environment": {...}
+ * }
+ * With --no-record what spans would have told is null.
+ *
+ * The results.json document is described in docs/record.md; schema 1 is kept readable for good.
+ */
+#ifndef EL_BENCH_RECORD_H
+#define EL_BENCH_RECORD_H
+
+#include <jansson.h>
+
+#include "bench/config.h"
+
+enum { EL_SCHEMA = 1 };
+
+/* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
+json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
+
+/* The run's document: {schema, environment, trials[]}. Steals `environment` and `trials`. */
+json_t *el_record_run(json_t *environment, json_t *trials);
+
+/* Writers. All write to a temporary name and rename. Errors: EL_ERR_IO with the path. */
+enum el_status el_write_json(const json_t *document, const char *path);
+enum el_status el_write_csv(const json_t *run, const char *path);
+
+/* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New reference. */
+json_t *el_environment(void);
+
+#endif

@@ -1,0 +1,152 @@
+/* Every compute op: what it computes, the shapes of its operands, and how a backend offers it.
+ *
+ * An op is described by one `struct el_kernel_args`: pointers p[], sizes d[], scalars s[] and keys k[], whose meaning
+ * the list below gives. All tensors are dense and row-major, last index fastest; activations of sequences are
+ * channels-last, [batch, time, channels]. Floating tensors have the op's data type (f32 or f64), ids, labels and
+ * argmax are int32. Operands never overlap except where "may be" says so.
+ *
+ * A table (struct el_kernel_table) holds a row for each op and data type. kernels/reference fills it in plain C for f32
+ * and f64 (the truth others are checked against), kernels/cpu for f32 with oneDNN and vector loops. The life of a row:
+ *     workspace()  at capture: how much scratch this op needs            (any thread)
+ *     prepare()    once an op, on the thread that will compute, pointers known
+ *     run()        every step, on that thread
+ *     release()    once
+ *
+ * Threads: a row's functions may be called for different ops at the same time from different threads.
+ * Errors: EL_ERR_INTERNAL with the library's own word. run() allocates nothing.
+ */
+#ifndef EL_KERNELS_H
+#define EL_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+enum el_dtype { EL_F32, EL_F64, EL_I32, EL_DTYPE_COUNT };
+
+/* Units: bytes. */
+size_t el_dtype_bytes(enum el_dtype dtype);
+const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
+
+/* The ops. p[] in the order written, inputs before the arrow, outputs after it; d[] and s[] in the order written.
+ * `acc` (a scalar, 0 or 1): 1 adds to the output, 0 overwrites it.                                                    */
+#define EL_OP_LIST(X)                                                                                                  \
+    /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e                                                */ \
+    X(EL_OP_EMBEDDING_FORWARD, "embedding_forward")                                                                    \
+    /* ids[n] i32, dy[n,e] -> dtable[v,e]                   d: n v e   s: acc   (dense: rows not named become 0)    */ \
+    X(EL_OP_EMBEDDING_BACKWARD, "embedding_backward")                                                                  \
+    /* x[b,l,c], w[f,k,c], bias[f] -> y[b,l-k+1,f]          d: b l c f k   s: relu (1: y = max(y,0))                */ \
+    X(EL_OP_CONV1D_FORWARD, "conv1d_forward")                                                                          \
+    /* dy[b,l-k+1,f], w[f,k,c] -> dx[b,l,c]                 d: b l c f k   s: acc                                   */ \
+    X(EL_OP_CONV1D_BACKWARD_DATA, "conv1d_backward_data")                                                              \
+    /* x[b,l,c], dy[b,l-k+1,f] -> dw[f,k,c], dbias[f]       d: b l c f k   s: acc                                   */ \
+    X(EL_OP_CONV1D_BACKWARD_WEIGHTS, "conv1d_backward_weights")                                                        \
+    /* x[b,i], w[o,i], bias[o] -> y[b,o]                    d: b i o   s: relu                                      */ \
+    X(EL_OP_LINEAR_FORWARD, "linear_forward")                                                                          \
+    /* dy[b,o], w[o,i] -> dx[b,i]                           d: b i o   s: acc                                       */ \
+    X(EL_OP_LINEAR_BACKWARD_DATA, "linear_backward_data")                                                              \
+    /* x[b,i], dy[b,o] -> dw[o,i], dbias[o]                 d: b i o   s: acc                                       */ \
+    X(EL_OP_LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights")                                                        \
+    /* dy[n], y[n] -> dx[n] = y > 0 ? dy : 0                d: n   (dx may be dy)                                   */ \
+    X(EL_OP_RELU_BACKWARD, "relu_backward")                                                                            \
+    /* x[b,t,f] -> y[b,f], at[b,f] i32                      d: b t f   (the first maximum wins)                     */ \
+    X(EL_OP_MAX_TIME_FORWARD, "max_time_forward")                                                                      \
+    /* dy[b,f], at[b,f] i32 -> dx[b,t,f]                    d: b t f   (0 where not the maximum)                    */ \
+    X(EL_OP_MAX_TIME_BACKWARD, "max_time_backward")                                                                    \
+    /* x[r,n] -> y[r,n]   d: r n first stride   s: rate     k: seed node                                            */ \
+    /* y = keep ? x/(1-rate) : 0; keep iff uniform(key(seed, DROPOUT, node), step << 32 | (first + r*stride), n)    */ \
+    /* >= rate: by global sample, so that all ways of splitting a batch drop the same elements. The same op on dy   */ \
+    /* is its own backward. (y may be x)                                                                            */ \
+    X(EL_OP_DROPOUT, "dropout")                                                                                        \
+    /* x[r,ldx] -> y[r,ldy]: the first c columns of each row    d: r c ldx ldy   s: acc  (p are at the first column) */ \
+    X(EL_OP_COPY_COLUMNS, "copy_columns")                                                                              \
+    /* logits[b,c], labels[b] i32 -> loss[1], dlogits[b,c]  d: b c   loss = mean of -log softmax; dlogits its       */ \
+    /* gradient                                                                                                     */ \
+    X(EL_OP_CROSS_ENTROPY, "cross_entropy")                                                                            \
+    /* y[b,c], labels[b] i32 -> loss[1], dy[b,c]            d: b c   loss = mean over b*c of (y - onehot)^2         */ \
+    X(EL_OP_MSE, "mse")                                                                                                \
+    /* logits[b,c], labels[b] i32 -> correct[1] i32 (added to)  d: b c                                              */ \
+    X(EL_OP_COUNT_CORRECT, "count_correct")                                                                            \
+    /* x[n] -> y[n] = s * x                                 d: n   s: s   (y may be x)                              */ \
+    X(EL_OP_SCALE, "scale")                                                                                            \
+    /* x[n] -> y[n] += x                                    d: n                                                    */ \
+    X(EL_OP_ADD, "add")                                                                                                \
+    /* -> y[n] = s                                          d: n   s: s                                             */ \
+    X(EL_OP_FILL, "fill")                                                                                              \
+    /* g[n] -> w[n] -= lr*g                                 d: n   s: lr                                            */ \
+    X(EL_OP_SGD, "sgd")                                                                                                \
+    /* g[n] -> w[n], m[n]:  m = mu*m + g; w -= lr*m         d: n   s: lr mu                                         */ \
+    X(EL_OP_MOMENTUM, "momentum")                                                                                      \
+    /* g[n] -> w[n], m[n], v[n]                             d: n   s: lr beta1 beta2 eps   (torch.optim.Adam)       */ \
+    /* m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g*g; t = step + 1;                                                    */ \
+    /* w -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps)                                                          */ \
+    X(EL_OP_ADAM, "adam")                                                                                              \
+    /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
+    X(EL_OP_MAX_NORM, "max_norm")
+
+enum el_op_kind {
+#define EL_OP_ENUM(name, text) name,
+    EL_OP_LIST(EL_OP_ENUM)
+#undef EL_OP_ENUM
+        EL_OP_COUNT
+};
+
+enum { EL_ARGS_POINTERS = 6, EL_ARGS_SIZES = 6, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2 };
+
+/* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each run. */
+struct el_kernel_args {
+    void *p[EL_ARGS_POINTERS];
+    int64_t d[EL_ARGS_SIZES];
+    double s[EL_ARGS_SCALARS];
+    uint64_t k[EL_ARGS_KEYS];
+    uint64_t step;
+    void *workspace; /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
+    void *plan;      /* what prepare() made */
+};
+
+/* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up. */
+struct el_workspace {
+    size_t bytes;
+    size_t padding_bytes;
+};
+
+/* How a backend does one op in one data type. */
+struct el_kernel {
+    /* Required. */
+    enum el_status (*run)(const struct el_kernel_args *args);
+    /* Optional: default is no scratch. Only d[] and s[] of args are looked at. */
+    enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
+    /* Optional, with release: default is no plan. */
+    enum el_status (*prepare)(const struct el_kernel_args *args, void **plan_p);
+    void (*release)(void *plan);
+};
+
+struct el_kernel_table {
+    const char *name; /* "reference", "cpu" */
+    /* Required. NULL where the table has no such row. */
+    const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
+};
+
+/* The reference table: every op, f32 and f64. */
+const struct el_kernel_table *el_kernels_reference(void);
+
+/* The fast table: f32 by vector loops and oneDNN; a row it lacks (f64, or oneDNN absent) is the reference's. */
+const struct el_kernel_table *el_kernels_cpu(void);
+
+/* Why matrix work and convolutions are not done by oneDNN here; NULL when they are. */
+const char *el_kernels_cpu_lack(void);
+/* "oneDNN 2.6.3", or "" when absent. */
+const char *el_kernels_cpu_library(void);
+
+const char *el_op_name(enum el_op_kind op);
+
+/* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written once
+ * (dtype gives the size of floating operands). */
+struct el_op_cost {
+    double flops;
+    double bytes;
+};
+struct el_op_cost el_op_cost(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args);
+
+#endif

@@ -1,0 +1,103 @@
+/* The observer's interface: what the runtime tells, to whoever listens.
+ *
+ * The runtime emits and does not know who listens; profiles/ implements this table. A NULL probe, or a NULL hook, costs
+ * a branch. Times are of el_clock_ns() unless the step says `simulated`, then they are virtual nanoseconds from 0.
+ *
+ * Threads: step() is called by the thread that runs the program, between steps, never at the same time for one program.
+ */
+#ifndef EL_BASE_PROBE_H
+#define EL_BASE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an op is for. The order is the order of a step and of every table and plot. */
+#define EL_PHASE_LIST(X)                                                                           \
+    X(EL_PHASE_DATA, "data")                                                                       \
+    X(EL_PHASE_H2D, "h2d")                                                                         \
+    X(EL_PHASE_REPLICATE, "replicate")                                                             \
+    X(EL_PHASE_SCATTER, "scatter")                                                                 \
+    X(EL_PHASE_FORWARD, "forward")                                                                 \
+    X(EL_PHASE_GATHER, "gather")                                                                   \
+    X(EL_PHASE_LOSS, "loss")                                                                       \
+    X(EL_PHASE_BACKWARD, "backward")                                                               \
+    X(EL_PHASE_REDUCE, "reduce")                                                                   \
+    X(EL_PHASE_COMM, "comm")                                                                       \
+    X(EL_PHASE_OPTIMIZER, "optimizer")
+
+enum el_phase {
+#define EL_PHASE_ENUM(name, text) name,
+    EL_PHASE_LIST(EL_PHASE_ENUM)
+#undef EL_PHASE_ENUM
+        EL_PHASE_COUNT
+};
+
+/* What device memory is for. The order is the order of every table and plot. */
+#define EL_TAG_LIST(X)                                                                             \
+    X(EL_TAG_PARAM, "param")                                                                       \
+    X(EL_TAG_GRAD, "grad")                                                                         \
+    X(EL_TAG_OPTIMIZER, "optimizer")                                                               \
+    X(EL_TAG_ACTIVATION, "activation")                                                             \
+    X(EL_TAG_INPUT, "input")                                                                       \
+    X(EL_TAG_OUTPUT, "output")                                                                     \
+    X(EL_TAG_REPLICA, "replica")                                                                   \
+    X(EL_TAG_BUCKET, "bucket")                                                                     \
+    X(EL_TAG_WORKSPACE, "workspace")                                                               \
+    X(EL_TAG_PADDING, "padding")
+
+enum el_tag {
+#define EL_TAG_ENUM(name, text) name,
+    EL_TAG_LIST(EL_TAG_ENUM)
+#undef EL_TAG_ENUM
+        EL_TAG_COUNT
+};
+
+const char *el_phase_name(enum el_phase phase);
+const char *el_tag_name(enum el_tag tag);
+
+/* What kind of work an op is: how it counts in compute, communication and copies. */
+enum el_op_class {
+    EL_CLASS_COMPUTE, /* a kernel */
+    EL_CLASS_COPY,    /* host to device, device to device */
+    EL_CLASS_COMM,    /* a collective */
+    EL_CLASS_HOST     /* loading, making threads: on the stream's thread, not work of the device */
+};
+
+/* What is known of an op before it runs: the same for every step of its program. */
+struct el_op_info {
+    const char *label; /* "conv1d_forward conv3" */
+    enum el_phase phase;
+    enum el_op_class op_class;
+    int device; /* index into el_step_event.devices' order: the member's position in its job */
+    int stream; /* 0 is compute */
+    double flops;
+    double bytes;
+    uint64_t sent_bytes;     /* that leave `device` for another one because of this op */
+    uint64_t received_bytes; /* that reach `device` from another one, or from the host */
+};
+
+struct el_span {
+    int64_t begin_ns, end_ns;
+};
+
+/* One finished step of one program. `spans` and `ops` have `n_ops` entries; the arrays are the program's: copy what is to be
+ * kept. */
+struct el_step_event {
+    const void *program; /* identity only: two steps with the same pointer and `epoch` share `ops` */
+    uint64_t step;
+    bool simulated;
+    struct el_span whole; /* from the first submission to the last completion */
+    int n_ops;
+    const struct el_op_info *ops;
+    const struct el_span *spans; /* NULL when spans are off */
+};
+
+struct el_probe {
+    void *context;
+    bool spans; /* false: the runtime reads no clock inside a step */
+    /* Optional: default is to tell nobody. */
+    void (*step)(void *context, const struct el_step_event *event);
+};
+
+#endif

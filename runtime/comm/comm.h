@@ -1,0 +1,52 @@
+/* Communicators: a group of members that can broadcast, reduce and all-reduce device memory.
+ *
+ * Each member holds its own `struct el_comm`. Operations are issued into a program and run on the member's communication stream
+ * (EL_STREAM_COMM): the caller lets that stream wait for the data, and lets the compute stream wait for the op it gets back
+ * (el_program_wait). Every member issues the same operations in the same order.
+ *
+ * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
+ * `mpi` (one member a process), `shm` (one member a process, one host).
+ * Sums are taken in a fixed order: the same inputs give the same bits, on every member.
+ *
+ * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see el_comm_traffic().
+ * Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or failed.
+ */
+#ifndef EL_COMM_H
+#define EL_COMM_H
+
+#include "runtime/comm/bootstrap.h"
+#include "runtime/device/program.h"
+
+struct el_comm;
+
+/* A group of one. */
+enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
+/* `n` members of this process, one a device; fills comms[0..n). On simulated devices nothing runs. */
+enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms);
+/* One member a process, over the bootstrap's ranks. `kind`: "mpi", "shm". Blocking. Collective. */
+enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
+                                  struct el_comm **comm_p);
+/* NULL is legal. */
+void el_comm_close(struct el_comm *comm);
+
+int el_comm_rank(const struct el_comm *comm);
+int el_comm_size(const struct el_comm *comm);
+const char *el_comm_backend(const struct el_comm *comm); /* "local" */
+struct el_device *el_comm_device(const struct el_comm *comm);
+
+/* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come.
+ * Threads: any. */
+void el_comm_abort(struct el_comm *comm);
+
+/* In place: every member's `data` becomes the sum over all. */
+enum el_status el_comm_all_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
+                                  struct el_view data, size_t count, enum el_dtype dtype, int *op_id_p);
+/* In place: every member's `data` becomes that of `root`. */
+enum el_status el_comm_broadcast(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
+                                 struct el_view data, size_t count, enum el_dtype dtype, int root, int *op_id_p);
+/* `result` on `root` becomes the sum of all `data`, its own first, then by rank; elsewhere `result` is not looked at. */
+enum el_status el_comm_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
+                              struct el_view data, struct el_view result, size_t count, enum el_dtype dtype, int root,
+                              int *op_id_p);
+
+#endif

@@ -1,0 +1,99 @@
+/* Data: a labelled set, who gets which sample of a step, and the batches.
+ *
+ *     el_dataset_open(&spec, &set);                       text file(s), the synthetic set, or dummy batches
+ *     el_loader_open(set, &share, &loader);               one member's (or the whole) part of every global batch
+ *     el_loader_fill(loader, step, inputs, labels);       rows of that step: a pure function of (seed, step)
+ *
+ * A text file has one `label sentence` a line: label a non-negative integer below 10,000, a blank, then tokens separated by blanks.
+ * Words are numbered by first appearance in the training file from 2 up (0 is padding, 1 the unknown word), at most `vocab` of
+ * them; a sentence longer than `seq` is cut, a shorter one padded with 0. Where `vocab` or `seq` is 0 the set's own is taken (seq:
+ * the longest training sentence). The test file uses the training file's words; others are unknown.
+ * Models over features see a sentence as its bag of words, hashed into `features` bins and scaled to unit L2 norm.
+ *
+ * Threads: a set is immutable once open; a loader belongs to one thread at a time.
+ * Errors: EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO where a file cannot be read.
+ */
+#ifndef EL_DATA_H
+#define EL_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+#include "runtime/base/status.h"
+
+/* What a model takes: ids[seq] int32 or features[features] in the float type. */
+enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES };
+
+struct el_dataset_spec {
+    const char *source;    /* a path, "synthetic" or "dummy" */
+    const char *test_path; /* NULL: none; the synthetic set has its own */
+    const char *cache_dir; /* where the synthetic set is written once; created if need be */
+    int64_t vocab;         /* 0: the set's own */
+    int64_t seq;           /* 0: the set's own; dummy and synthetic: 64 */
+    int64_t classes;       /* 0: the set's own (highest label + 1) */
+    uint64_t seed;         /* for synthetic and dummy */
+    double held_out;       /* share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th */
+};
+
+/* Which samples: training, held-out part of training, test. */
+enum el_data_split { EL_SPLIT_TRAIN, EL_SPLIT_HELD_OUT, EL_SPLIT_TEST };
+
+struct el_dataset;
+
+enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dataset **dataset_p);
+void el_dataset_close(struct el_dataset *dataset); /* NULL is legal */
+
+int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split);
+int64_t el_dataset_vocab(const struct el_dataset *dataset);   /* ids are below this (padding and unknown counted) */
+int64_t el_dataset_seq(const struct el_dataset *dataset);     /* ids a sample */
+int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
+/* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
+const char *el_dataset_describe(const struct el_dataset *dataset);
+/* Makes (once) the synthetic set's files in `dir`, in the text format; gives their paths. */
+enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes);
+
+/* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by seed+epoch,
+ * pad by repeating from the start (or drop the tail) to a multiple of `ranks`, take every `ranks`-th from `rank` on. */
+struct el_sampler_spec {
+    int64_t length;
+    int ranks;
+    int rank;
+    bool shuffle;
+    bool drop_last;
+    uint64_t seed;
+};
+/* ceil(length/ranks), or with drop_last the floor's count as torch computes it. */
+int64_t el_sampler_count(const struct el_sampler_spec *spec);
+/* Fills indices[el_sampler_count()]. */
+enum el_status el_sampler_indices(const struct el_sampler_spec *spec, int64_t epoch, int64_t *indices);
+
+/* A member's part of each global batch: positions rank, rank+ranks, ... of it. With ranks = 1 the whole batch. */
+struct el_loader_spec {
+    enum el_data_split split;
+    int64_t global_batch;
+    int ranks;
+    int rank;
+    bool shuffle; /* training: yes; evaluation: no */
+    uint64_t seed;
+    enum el_input_kind input;
+    int64_t features;     /* EL_INPUT_FEATURES: bins a sample */
+    enum el_dtype dtype;  /* EL_INPUT_FEATURES: type of the features */
+};
+
+struct el_loader;
+
+enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
+                              struct el_loader **loader_p);
+void el_loader_close(struct el_loader *loader); /* NULL is legal */
+
+/* Global position i belongs to rank i % ranks: shares differ by at most one. */
+int64_t el_share_size(int64_t global_batch, int ranks, int rank);
+/* Training: full global batches of an epoch (the rest of the epoch is dropped; the next shuffle takes others).
+ * Evaluation: all samples, the last batch filled up with label -1. */
+int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
+/* inputs: [share, seq] int32 or [share, features] of dtype; labels: [share] int32. `step` counts from 0 over epochs:
+ * epoch = step / steps_per_epoch. The first call of an epoch permutes; nothing is allocated. */
+enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);
+
+#endif

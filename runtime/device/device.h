@@ -1,0 +1,111 @@
+/* Devices: a place with its own memory and its own streams. What users of devices need; authors of backends read device_ops.h.
+ *
+ *     el_device_open(&spec, &device);                      a CPU core, a null or a simulated device (later: a GPU)
+ *     el_device_alloc(device, EL_TAG_PARAM, n, "w", &buf); memory that lives across steps, with a tag in the ledger
+ *     el_program_...                                       a step's work (program.h)
+ *     el_device_write(view, host, n); el_device_read(...)  between steps: tests, initial weights, checkpoints
+ *     el_device_free(buf); el_device_close(device);
+ *
+ * Threads: one thread at a time a device, except that its streams work by themselves.
+ */
+#ifndef EL_DEVICE_H
+#define EL_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+#include "runtime/base/probe.h"
+#include "runtime/base/status.h"
+
+enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MAX = 8 };
+
+/* Stream 0 computes, stream 1 communicates; more can be opened. */
+enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
+
+struct el_device_spec {
+    const char *backend; /* "cpu", "null", "sim" */
+    int index;           /* within the backend: cpu:0, cpu:1 */
+    int position;        /* within the job: 0 is the first device of the list; names it in spans */
+    int n_cores;         /* cores this device computes on; 0: not bound */
+    int cores[EL_DEVICE_CORES_MAX];
+    size_t memory_limit_bytes;             /* 0: no limit but the machine's */
+    const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
+};
+
+struct el_device;
+
+/* Live and peak bytes a tag. `peak_bytes` is the highest sum; `at_peak_by_tag` is how it was made up, and sums to it. */
+struct el_ledger {
+    size_t live_bytes;
+    size_t peak_bytes;
+    size_t live_by_tag[EL_TAG_COUNT];
+    size_t at_peak_by_tag[EL_TAG_COUNT];
+    size_t peak_by_tag[EL_TAG_COUNT];
+};
+
+/* Device memory. `address` is 0 for a step's buffer until its program has been planned. Ownership: the device's (persistent) or
+ * the program's (a step's); free with el_device_free or el_program_free. */
+struct el_buffer {
+    struct el_device *device;
+    enum el_tag tag;
+    size_t bytes; /* logical: what was asked for */
+    const char *name;
+    uintptr_t address;
+};
+
+/* A place in a buffer, or in host memory (buffer NULL, offset the address). */
+struct el_view {
+    struct el_buffer *buffer;
+    uintptr_t offset;
+};
+
+static inline struct el_view el_view_of(struct el_buffer *buffer, size_t offset_bytes)
+{
+    return (struct el_view){.buffer = buffer, .offset = offset_bytes};
+}
+
+static inline struct el_view el_view_host(void *host)
+{
+    return (struct el_view){.buffer = NULL, .offset = (uintptr_t)host};
+}
+
+/* Errors: EL_ERR_ABSENT (backend unknown or not usable here, with the reason), EL_ERR_HOST_MEMORY. */
+enum el_status el_device_open(const struct el_device_spec *spec, struct el_device **device_p);
+/* NULL is legal. Frees what is still allocated. */
+void el_device_close(struct el_device *device);
+
+const char *el_device_name(const struct el_device *device); /* "cpu:0" */
+int el_device_position(const struct el_device *device);
+bool el_device_is_simulated(const struct el_device *device);
+/* false: kernels do not compute (null, sim), so losses mean nothing. */
+bool el_device_computes(const struct el_device *device);
+const struct el_kernel_table *el_device_kernels(const struct el_device *device);
+
+/* Allocates memory that lives across steps. Contents are undefined.
+ * Errors: EL_ERR_OOM beyond the device's limit, naming the tag; EL_ERR_HOST_MEMORY. */
+enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
+                               struct el_buffer **buffer_p);
+/* NULL is legal. */
+void el_device_free(struct el_buffer *buffer);
+
+/* Copies between host and device; blocking; only between steps. No-ops on a simulated device (read gives zeros). */
+enum el_status el_device_write(struct el_view destination, const void *host, size_t bytes);
+enum el_status el_device_read(struct el_view source, void *host, size_t bytes);
+
+const struct el_ledger *el_device_ledger(const struct el_device *device);
+/* Starts the peak anew from what is live: call when warm-up ends. */
+void el_device_ledger_reset_peak(struct el_device *device);
+
+/* One line for `evenload devices`: whether the backend can be used here, and why not. */
+struct el_backend_info {
+    const char *name;
+    bool usable;
+    int n_devices;   /* that can be opened without sharing a core; 0 for null and sim: any number */
+    char detail[256]; /* what it is, or what it lacks */
+};
+/* The backends in the order of the registry; returns how many. */
+int el_device_backends(struct el_backend_info *infos, int capacity);
+
+#endif

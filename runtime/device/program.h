@@ -1,0 +1,101 @@
+/* A program: the ops of one training step, issued once and run many times.
+ *
+ *     el_program_create(&p);
+ *     el_program_alloc(p, device, EL_TAG_ACTIVATION, n, "x", &x);     a logical mark: the ledger counts it, nothing is allocated
+ *     el_program_kernel(p, device, EL_STREAM_COMPUTE, &op, &id);      queued on the stream, in order
+ *     el_program_wait(p, device, EL_STREAM_COMM, id);                 the stream's next op starts after op `id`
+ *     el_program_free(p, x);
+ *     el_program_end(p);                                              plans addresses, prepares kernels
+ *     el_program_run(p, step, probe);  ...  el_program_destroy(p);
+ *
+ * Between create and end nothing computes: the host reads no device data and blocks on nothing. What depends on data ends the
+ * step. The members of a controller share one program over several devices; an SPMD member has its own.
+ *
+ * Memory: alloc and free are marks in issue order, on the device's compute stream. Work on another stream that uses a buffer must
+ * be waited for by the compute stream before the buffer is freed: then memory can be reused without further waits.
+ * A program's buffers have undefined contents at each step's start. The ledger's peak is a property of the marks alone, so it is
+ * the same for every run, and a run costs the ledger nothing.
+ *
+ * Errors: building calls keep the first failure, and el_program_end returns it, so that a schedule can be written without a
+ * check in every line; each call also returns it. Threads: one at a time.
+ */
+#ifndef EL_DEVICE_PROGRAM_H
+#define EL_DEVICE_PROGRAM_H
+
+#include "runtime/device/device.h"
+
+struct el_program;
+
+/* What all ops have. */
+struct el_op_head {
+    const char *label; /* must outlive the program, or be NULL: the kernel's name */
+    enum el_phase phase;
+    uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
+};
+
+/* A kernel: args.p are filled in from `views` when addresses are known. Its scratch comes from the device's kernel table and is
+ * marked as `workspace` and `padding` for just this op. */
+struct el_kernel_op {
+    struct el_op_head head;
+    enum el_op_kind op;
+    enum el_dtype dtype;
+    struct el_view views[EL_ARGS_POINTERS]; /* {0} where the op has no such operand */
+    struct el_kernel_args args;
+};
+
+/* What a call is told. `p` are the call's views as addresses. */
+struct el_call_args {
+    void *context;
+    void *const *p;
+    uint64_t step;
+};
+
+/* A function run in stream order by the stream's thread: a collective, loading a batch, making a thread. */
+struct el_call_op {
+    struct el_op_head head;
+    enum el_op_class op_class; /* EL_CLASS_COMM or EL_CLASS_HOST */
+    enum el_status (*run)(const struct el_call_args *args);
+    void *context;
+    struct el_view views[EL_ARGS_POINTERS];
+    double bytes;       /* payload, for costs */
+    bool without_device; /* true: also run where kernels are skipped (collectives are; simulated devices never run calls) */
+};
+
+enum el_status el_program_create(struct el_program **program_p);
+/* NULL is legal. Releases plans; the devices' arenas return to the devices. */
+void el_program_destroy(struct el_program *program);
+
+enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
+                                const char *name, struct el_buffer **buffer_p);
+/* NULL is legal. The struct stays valid until the program is destroyed; only its memory may be reused. */
+void el_program_free(struct el_program *program, struct el_buffer *buffer);
+
+/* Each queues one op on a device's stream. `op_id_p` may be NULL. */
+enum el_status el_program_kernel(struct el_program *program, struct el_device *device, int stream,
+                                 const struct el_kernel_op *op, int *op_id_p);
+enum el_status el_program_copy(struct el_program *program, struct el_device *device, int stream,
+                               const struct el_op_head *head, struct el_view destination, struct el_view source,
+                               size_t bytes, int *op_id_p);
+enum el_status el_program_call(struct el_program *program, struct el_device *device, int stream,
+                               const struct el_call_op *op, int *op_id_p);
+
+/* The next op queued on the stream starts after op `op_id` has ended. -1 is legal: no wait. */
+enum el_status el_program_wait(struct el_program *program, struct el_device *device, int stream, int op_id);
+/* The id of the last op queued on the stream, or -1. */
+int el_program_last(const struct el_program *program, const struct el_device *device, int stream);
+
+/* Plans addresses and prepares every kernel on its computing thread. Errors: the first failure of building; EL_ERR_OOM. */
+enum el_status el_program_end(struct el_program *program);
+
+/* Runs the step and returns when every stream has finished it. `probe` may be NULL.
+ * Errors: the first op that failed; then the program and its communicators cannot be used again. */
+enum el_status el_program_run(struct el_program *program, uint64_t step, const struct el_probe *probe);
+
+int el_program_op_count(const struct el_program *program);
+const struct el_op_info *el_program_ops(const struct el_program *program);
+/* The last run's duration: virtual on simulated devices. Units: nanoseconds. */
+int64_t el_program_elapsed_ns(const struct el_program *program);
+/* Sum of FLOPs of all kernels. */
+double el_program_flops(const struct el_program *program);
+
+#endif

@@ -1,0 +1,113 @@
+/* Training: one configuration, every mode, from devices to numbers. This is what the harness calls.
+ *
+ *     el_train_check(&config);                                        ranges and combinations
+ *     el_train(&config, &place, &hooks, &result);                     trains; SPMD members of this process get a thread each
+ *     el_train_result_free(&result);
+ *
+ * Collective: with a bootstrap of several ranks all of them call el_train with the same configuration.
+ * Errors: the first failure of any member; all members stop (a failed member aborts its communicators).
+ */
+#ifndef EL_TRAIN_H
+#define EL_TRAIN_H
+
+#include "runtime/comm/bootstrap.h"
+#include "runtime/models/models.h"
+
+enum { EL_MEMBERS_MAX = 64 };
+
+enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
+
+struct el_mode_info {
+    const char *name;
+    const char *summary;
+    bool controller;   /* one host thread issues for all devices; no --procs but 1 */
+    bool one_device;   /* uses only the first device */
+};
+/* The list, ended by a row whose name is NULL. */
+const struct el_mode_info *el_mode_list(void);
+const struct el_mode_info *el_mode_find(const char *name);
+
+struct el_train_config {
+    char mode[16];
+    struct el_model_config model; /* resolved */
+    enum el_dtype dtype;
+    enum el_optimizer_kind optimizer;
+    double lr, momentum; /* momentum also is Adam's beta1's companion: Adam uses 0.9, 0.999, 1e-8 */
+    bool keep_grads;     /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
+    bool overlap;        /* ddp: all-reduce while backward goes on */
+    bool capture;        /* run the captured step (default); false: issue every step anew (tests) */
+    uint64_t seed;
+    int64_t global_batch;
+    int n_devices;       /* members of the job */
+    int64_t warmup, steps;
+    double min_time_s;   /* measure at least so long: steps are added */
+    int64_t epochs;      /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
+    size_t bucket_first_bytes, bucket_cap_bytes; /* 1 MiB, 25 MiB */
+};
+
+/* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */
+struct el_train_place {
+    struct el_device *const *devices; /* of this process, opened */
+    int n_devices;
+    struct el_bootstrap *bootstrap; /* size 1: all members are in this process; else one member a rank */
+    const char *comm_kind;          /* between processes: "mpi", "shm" */
+    const struct el_dataset *dataset;
+};
+
+/* Told while training goes on. All optional. */
+struct el_train_hooks {
+    struct el_probe *probes; /* one a device of this process, or NULL */
+    void *context;
+    void (*measure_begin)(void *context, int member); /* warm-up is over; peaks have just been reset */
+    void (*progress)(void *context, double done, double total); /* first member of rank 0 only; steps */
+};
+
+struct el_epoch_result {
+    double seconds, train_loss;
+    double held_out_accuracy; /* negative: no held-out part */
+};
+
+struct el_train_result {
+    int64_t n_steps, n_warmup;
+    int64_t *step_ns, *warmup_step_ns; /* of this process's first member */
+    double *loss;                      /* n_warmup + n_steps: each step's loss, as the mode's semantics define; mean over ranks for SPMD */
+    bool loss_valid;                   /* false where kernels do not compute */
+    int n_epochs;
+    struct el_epoch_result *epochs;
+    int best_epoch;         /* by held-out accuracy; -1 */
+    double test_accuracy;   /* of the best epoch's weights, negative: not evaluated */
+    double flops_per_step;  /* all members together: model FLOPs, forward and backward */
+    uint64_t param_bytes;   /* P, logical */
+    int64_t batch_per_device[EL_MEMBERS_MAX];
+    bool simulated;
+};
+
+/* Fills in what is 0 (buckets) and checks. Errors: EL_ERR_INVALID naming the option to change. */
+enum el_status el_train_check(struct el_train_config *config);
+enum el_status el_train(const struct el_train_config *config, const struct el_train_place *place,
+                        const struct el_train_hooks *hooks, struct el_train_result *result_p);
+void el_train_result_free(struct el_train_result *result);
+
+/* The first step's loss and gradients of a configuration (the gate between modes): grads are P/size(dtype) doubles in parameter order, loss one double.
+ * el_train_first_step runs the mode; rank 0 (or the only process) gets the result, others get NULL in grads_p.
+ * el_train_reference computes what they should be on one device from a plain forward and backward a share:
+ * dp and single: over the whole batch; ddp: the mean over ranks of each rank's own mean. */
+enum el_status el_train_first_step(const struct el_train_config *config, const struct el_train_place *place,
+                                   double *loss_p, double **grads_p, int64_t *n_grads_p);
+enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
+                                  const struct el_dataset *dataset, double *loss_p, double **grads_p,
+                                  int64_t *n_grads_p);
+/* Worst parameter's relative L2 difference; `name_p` its name. */
+double el_train_compare_grads(const struct el_train_config *config, const double *grads, const double *reference,
+                              const char **name_p);
+
+/* Peak memory a device by tag, in closed form, without running or allocating (docs/semantics.md gives the formulas).
+ * moments: which moment of the step has the peak. */
+struct el_memory_forecast {
+    struct el_ledger ledger;
+    const char *moment; /* "forward", "backward", "reduce", "optimizer" */
+};
+enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                                 struct el_memory_forecast *forecasts /* [n_devices] */);
+
+#endif
