@@ -1,7 +1,7 @@
 /* What the user asked for, and the trials that follow from it.
  *
- * `struct el_options` is the command line as parsed (lists and all); `struct el_trial` is one resolved configuration: one mode, one
- * batch. Rows in options.c feed parser, defaults, help, suggestion for a typo and the echo in the record.
+ * `struct el_options` is the command line as parsed (lists and all); `struct el_trial` is one resolved configuration:
+ * one mode, one batch. Rows in options.c feed parser, defaults, help, suggestion for a typo and the echo in the record.
  */
 #ifndef EL_BENCH_CONFIG_H
 #define EL_BENCH_CONFIG_H
@@ -15,7 +15,8 @@ enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024 };
 
 enum el_launch { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
 
-/* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by index. */
+/* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by
+ * index. */
 struct el_device_name {
     char backend[16];
     int index;

@@ -1,7 +1,8 @@
 /* The record: what one launch measured (a repeat file), and what a trial's repeats come to (results.json).
  *
- * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the launch dies, the
- * parent writes the repeat itself, with status and reason. All times in JSON are milliseconds, memory in bytes.
+ * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
+ * launch dies, the parent writes the repeat itself, with status and reason. All times in JSON are milliseconds, memory
+ * in bytes.
  *
  * repeat = {
  *   "schema": 1, "trial": id, "repeat": k, "order": place in the order of execution,
@@ -12,13 +13,11 @@
  *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
  *   "members": [ one a device in position order: {
  *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
- *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null, "unattributed_bytes": null},
- *        "utilization": {"busy_pct", "system_pct": null, "source"},
- *        "busy_ms": {phase: ms}, "idle_ms", "step_ms",
- *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"},
- *        "sent_bytes", "received_bytes" } ],                    (all a step, on average)
- *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],
- *   "environment": {...}
+ *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null,
+ * "unattributed_bytes": null}, "utilization": {"busy_pct", "system_pct": null, "source"}, "busy_ms": {phase: ms},
+ * "idle_ms", "step_ms", "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"}, "sent_bytes", "received_bytes" }
+ * ],                    (all a step, on average) "processes": [{"pid", "rank", "per_device_bytes": [..],
+ * "process_bytes"}], "environment": {...}
  * }
  * With --no-record what spans would have told is null.
  *
@@ -43,7 +42,8 @@ json_t *el_record_run(json_t *environment, json_t *trials);
 enum el_status el_write_json(const json_t *document, const char *path);
 enum el_status el_write_csv(const json_t *run, const char *path);
 
-/* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New reference. */
+/* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New
+ * reference. */
 json_t *el_environment(void);
 
 #endif

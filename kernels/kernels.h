@@ -30,7 +30,7 @@ size_t el_dtype_bytes(enum el_dtype dtype);
 const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
 
 /* The ops. p[] in the order written, inputs before the arrow, outputs after it; d[] and s[] in the order written.
- * `acc` (a scalar, 0 or 1): 1 adds to the output, 0 overwrites it.                                                    */
+ * `acc` (a scalar, 0 or 1): 1 adds to the output, 0 overwrites it. */
 #define EL_OP_LIST(X)                                                                                                  \
     /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e                                                */ \
     X(EL_OP_EMBEDDING_FORWARD, "embedding_forward")                                                                    \
@@ -59,7 +59,8 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* >= rate: by global sample, so that all ways of splitting a batch drop the same elements. The same op on dy   */ \
     /* is its own backward. (y may be x)                                                                            */ \
     X(EL_OP_DROPOUT, "dropout")                                                                                        \
-    /* x[r,ldx] -> y[r,ldy]: the first c columns of each row    d: r c ldx ldy   s: acc  (p are at the first column) */ \
+    /* x[r,ldx] -> y[r,ldy]: the first c columns of each row    d: r c ldx ldy   s: acc  (p are at the first column)   \
+     */                                                                                                                \
     X(EL_OP_COPY_COLUMNS, "copy_columns")                                                                              \
     /* logits[b,c], labels[b] i32 -> loss[1], dlogits[b,c]  d: b c   loss = mean of -log softmax; dlogits its       */ \
     /* gradient                                                                                                     */ \
@@ -94,7 +95,8 @@ enum el_op_kind {
 
 enum { EL_ARGS_POINTERS = 6, EL_ARGS_SIZES = 6, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2 };
 
-/* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each run. */
+/* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each
+ * run. */
 struct el_kernel_args {
     void *p[EL_ARGS_POINTERS];
     int64_t d[EL_ARGS_SIZES];
@@ -141,8 +143,8 @@ const char *el_kernels_cpu_library(void);
 
 const char *el_op_name(enum el_op_kind op);
 
-/* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written once
- * (dtype gives the size of floating operands). */
+/* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written
+ * once (dtype gives the size of floating operands). */
 struct el_op_cost {
     double flops;
     double bytes;

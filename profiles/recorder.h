@@ -5,8 +5,8 @@
  *     el_recorder_begin(recorder);                     warm-up is over: forget what came before
  *     el_recorder_summarize(recorder, &summary);       offline arithmetic over the kept spans
  *
- * Run, statistics and writing are apart: while steps run it only copies spans into arrays made beforehand (they grow between
- * steps). Threads: the probe is called by the thread that runs the program; summarize after it has ended.
+ * Run, statistics and writing are apart: while steps run it only copies spans into arrays made beforehand (they grow
+ * between steps). Threads: the probe is called by the thread that runs the program; summarize after it has ended.
  */
 #ifndef EL_RECORDER_H
 #define EL_RECORDER_H
@@ -16,8 +16,8 @@
 
 struct el_recorder;
 
-/* What one device did, a step on average over the measured steps. Units: milliseconds only in JSON; here seconds and bytes.
- * Phases are unions of their intervals on all streams of the device; definitions: docs/metrics.md. */
+/* What one device did, a step on average over the measured steps. Units: milliseconds only in JSON; here seconds and
+ * bytes. Phases are unions of their intervals on all streams of the device; definitions: docs/metrics.md. */
 struct el_device_summary {
     int64_t n_steps;
     double step_s;                     /* mean whole step */
@@ -33,13 +33,15 @@ struct el_device_summary {
     double flops;
 };
 
-/* A controller's program spans several devices: one recorder then serves them all (`n_positions`), each position summarized apart. */
+/* A controller's program spans several devices: one recorder then serves them all (`n_positions`), each position
+ * summarized apart. */
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p);
 void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */
 struct el_probe el_recorder_probe(struct el_recorder *recorder);
 void el_recorder_begin(struct el_recorder *recorder);
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position,
                                      struct el_device_summary *summary_p);
-/* Mean time of each phase's op labels for a device could come later; raw spans of the last steps can be written for a look. */
+/* Mean time of each phase's op labels for a device could come later; raw spans of the last steps can be written for a
+ * look. */
 
 #endif

@@ -13,17 +13,17 @@
 #include <stdint.h>
 
 /* What an op is for. The order is the order of a step and of every table and plot. */
-#define EL_PHASE_LIST(X)                                                                           \
-    X(EL_PHASE_DATA, "data")                                                                       \
-    X(EL_PHASE_H2D, "h2d")                                                                         \
-    X(EL_PHASE_REPLICATE, "replicate")                                                             \
-    X(EL_PHASE_SCATTER, "scatter")                                                                 \
-    X(EL_PHASE_FORWARD, "forward")                                                                 \
-    X(EL_PHASE_GATHER, "gather")                                                                   \
-    X(EL_PHASE_LOSS, "loss")                                                                       \
-    X(EL_PHASE_BACKWARD, "backward")                                                               \
-    X(EL_PHASE_REDUCE, "reduce")                                                                   \
-    X(EL_PHASE_COMM, "comm")                                                                       \
+#define EL_PHASE_LIST(X)                                                                                               \
+    X(EL_PHASE_DATA, "data")                                                                                           \
+    X(EL_PHASE_H2D, "h2d")                                                                                             \
+    X(EL_PHASE_REPLICATE, "replicate")                                                                                 \
+    X(EL_PHASE_SCATTER, "scatter")                                                                                     \
+    X(EL_PHASE_FORWARD, "forward")                                                                                     \
+    X(EL_PHASE_GATHER, "gather")                                                                                       \
+    X(EL_PHASE_LOSS, "loss")                                                                                           \
+    X(EL_PHASE_BACKWARD, "backward")                                                                                   \
+    X(EL_PHASE_REDUCE, "reduce")                                                                                       \
+    X(EL_PHASE_COMM, "comm")                                                                                           \
     X(EL_PHASE_OPTIMIZER, "optimizer")
 
 enum el_phase {
@@ -34,16 +34,16 @@ enum el_phase {
 };
 
 /* What device memory is for. The order is the order of every table and plot. */
-#define EL_TAG_LIST(X)                                                                             \
-    X(EL_TAG_PARAM, "param")                                                                       \
-    X(EL_TAG_GRAD, "grad")                                                                         \
-    X(EL_TAG_OPTIMIZER, "optimizer")                                                               \
-    X(EL_TAG_ACTIVATION, "activation")                                                             \
-    X(EL_TAG_INPUT, "input")                                                                       \
-    X(EL_TAG_OUTPUT, "output")                                                                     \
-    X(EL_TAG_REPLICA, "replica")                                                                   \
-    X(EL_TAG_BUCKET, "bucket")                                                                     \
-    X(EL_TAG_WORKSPACE, "workspace")                                                               \
+#define EL_TAG_LIST(X)                                                                                                 \
+    X(EL_TAG_PARAM, "param")                                                                                           \
+    X(EL_TAG_GRAD, "grad")                                                                                             \
+    X(EL_TAG_OPTIMIZER, "optimizer")                                                                                   \
+    X(EL_TAG_ACTIVATION, "activation")                                                                                 \
+    X(EL_TAG_INPUT, "input")                                                                                           \
+    X(EL_TAG_OUTPUT, "output")                                                                                         \
+    X(EL_TAG_REPLICA, "replica")                                                                                       \
+    X(EL_TAG_BUCKET, "bucket")                                                                                         \
+    X(EL_TAG_WORKSPACE, "workspace")                                                                                   \
     X(EL_TAG_PADDING, "padding")
 
 enum el_tag {
@@ -81,8 +81,8 @@ struct el_span {
     int64_t begin_ns, end_ns;
 };
 
-/* One finished step of one program. `spans` and `ops` have `n_ops` entries; the arrays are the program's: copy what is to be
- * kept. */
+/* One finished step of one program. `spans` and `ops` have `n_ops` entries; the arrays are the program's: copy what is
+ * to be kept. */
 struct el_step_event {
     const void *program; /* identity only: two steps with the same pointer and `epoch` share `ops` */
     uint64_t step;

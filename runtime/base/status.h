@@ -10,15 +10,15 @@
 
 #include <stddef.h>
 
-#define EL_STATUS_LIST(X)                                                                          \
-    X(EL_OK, "ok")                                                                                 \
-    X(EL_ERR_INVALID, "invalid argument")                                                          \
-    X(EL_ERR_OOM, "out of device memory")                                                          \
-    X(EL_ERR_HOST_MEMORY, "out of host memory")                                                    \
-    X(EL_ERR_IO, "input or output failed")                                                         \
-    X(EL_ERR_ABSENT, "not available here")                                                         \
-    X(EL_ERR_PEER, "a peer failed")                                                                \
-    X(EL_ERR_TIMEOUT, "timed out")                                                                 \
+#define EL_STATUS_LIST(X)                                                                                              \
+    X(EL_OK, "ok")                                                                                                     \
+    X(EL_ERR_INVALID, "invalid argument")                                                                              \
+    X(EL_ERR_OOM, "out of device memory")                                                                              \
+    X(EL_ERR_HOST_MEMORY, "out of host memory")                                                                        \
+    X(EL_ERR_IO, "input or output failed")                                                                             \
+    X(EL_ERR_ABSENT, "not available here")                                                                             \
+    X(EL_ERR_PEER, "a peer failed")                                                                                    \
+    X(EL_ERR_TIMEOUT, "timed out")                                                                                     \
     X(EL_ERR_INTERNAL, "internal error")
 
 enum el_status {
@@ -36,8 +36,7 @@ struct el_error {
 };
 
 /* Keeps the message for this thread and returns `status`, so that `return el_fail(...)` reads as one act. */
-enum el_status el_fail(enum el_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3), cold));
+enum el_status el_fail(enum el_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* As el_fail with EL_ERR_IO (or EL_ERR_HOST_MEMORY for ENOMEM); appends ": " and the text of errno. */
 enum el_status el_fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
@@ -52,17 +51,17 @@ const char *el_status_text(enum el_status status);
 void el_error_take(enum el_status status, struct el_error *error_p);
 enum el_status el_error_give(const struct el_error *error);
 
-#define EL_TRY(call)                                                                               \
-    do {                                                                                           \
-        enum el_status el_try_status = (call);                                                     \
-        if (el_try_status != EL_OK) return el_try_status;                                          \
+#define EL_TRY(call)                                                                                                   \
+    do {                                                                                                               \
+        enum el_status el_try_status = (call);                                                                         \
+        if (el_try_status != EL_OK) return el_try_status;                                                              \
     } while (0)
 
 /* For functions with a cleanup ladder: sets the local `status` and jumps. */
-#define EL_TRY_GOTO(call, label)                                                                   \
-    do {                                                                                           \
-        status = (call);                                                                           \
-        if (status != EL_OK) goto label;                                                           \
+#define EL_TRY_GOTO(call, label)                                                                                       \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != EL_OK) goto label;                                                                               \
     } while (0)
 
 #endif

@@ -1,15 +1,16 @@
 /* Communicators: a group of members that can broadcast, reduce and all-reduce device memory.
  *
- * Each member holds its own `struct el_comm`. Operations are issued into a program and run on the member's communication stream
- * (EL_STREAM_COMM): the caller lets that stream wait for the data, and lets the compute stream wait for the op it gets back
- * (el_program_wait). Every member issues the same operations in the same order.
+ * Each member holds its own `struct el_comm`. Operations are issued into a program and run on the member's
+ * communication stream (EL_STREAM_COMM): the caller lets that stream wait for the data, and lets the compute stream
+ * wait for the op it gets back (el_program_wait). Every member issues the same operations in the same order.
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
  * `mpi` (one member a process), `shm` (one member a process, one host).
  * Sums are taken in a fixed order: the same inputs give the same bits, on every member.
  *
- * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see el_comm_traffic().
- * Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or failed.
+ * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see
+ * el_comm_traffic(). Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or
+ * failed.
  */
 #ifndef EL_COMM_H
 #define EL_COMM_H
@@ -44,7 +45,8 @@ enum el_status el_comm_all_reduce(struct el_comm *comm, struct el_program *progr
 /* In place: every member's `data` becomes that of `root`. */
 enum el_status el_comm_broadcast(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
                                  struct el_view data, size_t count, enum el_dtype dtype, int root, int *op_id_p);
-/* `result` on `root` becomes the sum of all `data`, its own first, then by rank; elsewhere `result` is not looked at. */
+/* `result` on `root` becomes the sum of all `data`, its own first, then by rank; elsewhere `result` is not looked at.
+ */
 enum el_status el_comm_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
                               struct el_view data, struct el_view result, size_t count, enum el_dtype dtype, int root,
                               int *op_id_p);

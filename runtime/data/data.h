@@ -4,11 +4,12 @@
  *     el_loader_open(set, &share, &loader);               one member's (or the whole) part of every global batch
  *     el_loader_fill(loader, step, inputs, labels);       rows of that step: a pure function of (seed, step)
  *
- * A text file has one `label sentence` a line: label a non-negative integer below 10,000, a blank, then tokens separated by blanks.
- * Words are numbered by first appearance in the training file from 2 up (0 is padding, 1 the unknown word), at most `vocab` of
- * them; a sentence longer than `seq` is cut, a shorter one padded with 0. Where `vocab` or `seq` is 0 the set's own is taken (seq:
- * the longest training sentence). The test file uses the training file's words; others are unknown.
- * Models over features see a sentence as its bag of words, hashed into `features` bins and scaled to unit L2 norm.
+ * A text file has one `label sentence` a line: label a non-negative integer below 10,000, a blank, then tokens
+ * separated by blanks. Words are numbered by first appearance in the training file from 2 up (0 is padding, 1 the
+ * unknown word), at most `vocab` of them; a sentence longer than `seq` is cut, a shorter one padded with 0. Where
+ * `vocab` or `seq` is 0 the set's own is taken (seq: the longest training sentence). The test file uses the training
+ * file's words; others are unknown. Models over features see a sentence as its bag of words, hashed into `features`
+ * bins and scaled to unit L2 norm.
  *
  * Threads: a set is immutable once open; a loader belongs to one thread at a time.
  * Errors: EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO where a file cannot be read.
@@ -33,7 +34,8 @@ struct el_dataset_spec {
     int64_t seq;           /* 0: the set's own; dummy and synthetic: 64 */
     int64_t classes;       /* 0: the set's own (highest label + 1) */
     uint64_t seed;         /* for synthetic and dummy */
-    double held_out;       /* share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th */
+    double
+        held_out; /* share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th */
 };
 
 /* Which samples: training, held-out part of training, test. */
@@ -53,8 +55,9 @@ const char *el_dataset_describe(const struct el_dataset *dataset);
 /* Makes (once) the synthetic set's files in `dir`, in the text format; gives their paths. */
 enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes);
 
-/* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by seed+epoch,
- * pad by repeating from the start (or drop the tail) to a multiple of `ranks`, take every `ranks`-th from `rank` on. */
+/* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by
+ * seed+epoch, pad by repeating from the start (or drop the tail) to a multiple of `ranks`, take every `ranks`-th from
+ * `rank` on. */
 struct el_sampler_spec {
     int64_t length;
     int ranks;
@@ -77,8 +80,8 @@ struct el_loader_spec {
     bool shuffle; /* training: yes; evaluation: no */
     uint64_t seed;
     enum el_input_kind input;
-    int64_t features;     /* EL_INPUT_FEATURES: bins a sample */
-    enum el_dtype dtype;  /* EL_INPUT_FEATURES: type of the features */
+    int64_t features;    /* EL_INPUT_FEATURES: bins a sample */
+    enum el_dtype dtype; /* EL_INPUT_FEATURES: type of the features */
 };
 
 struct el_loader;

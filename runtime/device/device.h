@@ -1,4 +1,5 @@
-/* Devices: a place with its own memory and its own streams. What users of devices need; authors of backends read device_ops.h.
+/* Devices: a place with its own memory and its own streams. What users of devices need; authors of backends read
+ * device_ops.h.
  *
  *     el_device_open(&spec, &device);                      a CPU core, a null or a simulated device (later: a GPU)
  *     el_device_alloc(device, EL_TAG_PARAM, n, "w", &buf); memory that lives across steps, with a tag in the ledger
@@ -36,7 +37,8 @@ struct el_device_spec {
 
 struct el_device;
 
-/* Live and peak bytes a tag. `peak_bytes` is the highest sum; `at_peak_by_tag` is how it was made up, and sums to it. */
+/* Live and peak bytes a tag. `peak_bytes` is the highest sum; `at_peak_by_tag` is how it was made up, and sums to it.
+ */
 struct el_ledger {
     size_t live_bytes;
     size_t peak_bytes;
@@ -45,8 +47,8 @@ struct el_ledger {
     size_t peak_by_tag[EL_TAG_COUNT];
 };
 
-/* Device memory. `address` is 0 for a step's buffer until its program has been planned. Ownership: the device's (persistent) or
- * the program's (a step's); free with el_device_free or el_program_free. */
+/* Device memory. `address` is 0 for a step's buffer until its program has been planned. Ownership: the device's
+ * (persistent) or the program's (a step's); free with el_device_free or el_program_free. */
 struct el_buffer {
     struct el_device *device;
     enum el_tag tag;
@@ -102,7 +104,7 @@ void el_device_ledger_reset_peak(struct el_device *device);
 struct el_backend_info {
     const char *name;
     bool usable;
-    int n_devices;   /* that can be opened without sharing a core; 0 for null and sim: any number */
+    int n_devices;    /* that can be opened without sharing a core; 0 for null and sim: any number */
     char detail[256]; /* what it is, or what it lacks */
 };
 /* The backends in the order of the registry; returns how many. */

@@ -1,23 +1,23 @@
 /* A program: the ops of one training step, issued once and run many times.
  *
  *     el_program_create(&p);
- *     el_program_alloc(p, device, EL_TAG_ACTIVATION, n, "x", &x);     a logical mark: the ledger counts it, nothing is allocated
- *     el_program_kernel(p, device, EL_STREAM_COMPUTE, &op, &id);      queued on the stream, in order
+ *     el_program_alloc(p, device, EL_TAG_ACTIVATION, n, "x", &x);     a logical mark: the ledger counts it, nothing is
+ * allocated el_program_kernel(p, device, EL_STREAM_COMPUTE, &op, &id);      queued on the stream, in order
  *     el_program_wait(p, device, EL_STREAM_COMM, id);                 the stream's next op starts after op `id`
  *     el_program_free(p, x);
  *     el_program_end(p);                                              plans addresses, prepares kernels
  *     el_program_run(p, step, probe);  ...  el_program_destroy(p);
  *
- * Between create and end nothing computes: the host reads no device data and blocks on nothing. What depends on data ends the
- * step. The members of a controller share one program over several devices; an SPMD member has its own.
+ * Between create and end nothing computes: the host reads no device data and blocks on nothing. What depends on data
+ * ends the step. The members of a controller share one program over several devices; an SPMD member has its own.
  *
- * Memory: alloc and free are marks in issue order, on the device's compute stream. Work on another stream that uses a buffer must
- * be waited for by the compute stream before the buffer is freed: then memory can be reused without further waits.
- * A program's buffers have undefined contents at each step's start. The ledger's peak is a property of the marks alone, so it is
- * the same for every run, and a run costs the ledger nothing.
+ * Memory: alloc and free are marks in issue order, on the device's compute stream. Work on another stream that uses a
+ * buffer must be waited for by the compute stream before the buffer is freed: then memory can be reused without further
+ * waits. A program's buffers have undefined contents at each step's start. The ledger's peak is a property of the marks
+ * alone, so it is the same for every run, and a run costs the ledger nothing.
  *
- * Errors: building calls keep the first failure, and el_program_end returns it, so that a schedule can be written without a
- * check in every line; each call also returns it. Threads: one at a time.
+ * Errors: building calls keep the first failure, and el_program_end returns it, so that a schedule can be written
+ * without a check in every line; each call also returns it. Threads: one at a time.
  */
 #ifndef EL_DEVICE_PROGRAM_H
 #define EL_DEVICE_PROGRAM_H
@@ -33,8 +33,8 @@ struct el_op_head {
     uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
 };
 
-/* A kernel: args.p are filled in from `views` when addresses are known. Its scratch comes from the device's kernel table and is
- * marked as `workspace` and `padding` for just this op. */
+/* A kernel: args.p are filled in from `views` when addresses are known. Its scratch comes from the device's kernel
+ * table and is marked as `workspace` and `padding` for just this op. */
 struct el_kernel_op {
     struct el_op_head head;
     enum el_op_kind op;
@@ -57,8 +57,9 @@ struct el_call_op {
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     struct el_view views[EL_ARGS_POINTERS];
-    double bytes;       /* payload, for costs */
-    bool without_device; /* true: also run where kernels are skipped (collectives are; simulated devices never run calls) */
+    double bytes;        /* payload, for costs */
+    bool without_device; /* true: also run where kernels are skipped (collectives are; simulated devices never run
+                            calls) */
 };
 
 enum el_status el_program_create(struct el_program **program_p);
@@ -84,7 +85,8 @@ enum el_status el_program_wait(struct el_program *program, struct el_device *dev
 /* The id of the last op queued on the stream, or -1. */
 int el_program_last(const struct el_program *program, const struct el_device *device, int stream);
 
-/* Plans addresses and prepares every kernel on its computing thread. Errors: the first failure of building; EL_ERR_OOM. */
+/* Plans addresses and prepares every kernel on its computing thread. Errors: the first failure of building; EL_ERR_OOM.
+ */
 enum el_status el_program_end(struct el_program *program);
 
 /* Runs the step and returns when every stream has finished it. `probe` may be NULL.

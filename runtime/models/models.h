@@ -1,4 +1,5 @@
-/* The models: each file builds one graph from sizes. To add one: a file here, a row in models.c, a test in tests/unit. */
+/* The models: each file builds one graph from sizes. To add one: a file here, a row in models.c, a test in tests/unit.
+ */
 #ifndef EL_MODELS_H
 #define EL_MODELS_H
 

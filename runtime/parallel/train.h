@@ -1,8 +1,8 @@
 /* Training: one configuration, every mode, from devices to numbers. This is what the harness calls.
  *
  *     el_train_check(&config);                                        ranges and combinations
- *     el_train(&config, &place, &hooks, &result);                     trains; SPMD members of this process get a thread each
- *     el_train_result_free(&result);
+ *     el_train(&config, &place, &hooks, &result);                     trains; SPMD members of this process get a thread
+ * each el_train_result_free(&result);
  *
  * Collective: with a bootstrap of several ranks all of them call el_train with the same configuration.
  * Errors: the first failure of any member; all members stop (a failed member aborts its communicators).
@@ -20,8 +20,8 @@ enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
 struct el_mode_info {
     const char *name;
     const char *summary;
-    bool controller;   /* one host thread issues for all devices; no --procs but 1 */
-    bool one_device;   /* uses only the first device */
+    bool controller; /* one host thread issues for all devices; no --procs but 1 */
+    bool one_device; /* uses only the first device */
 };
 /* The list, ended by a row whose name is NULL. */
 const struct el_mode_info *el_mode_list(void);
@@ -38,10 +38,10 @@ struct el_train_config {
     bool capture;        /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     int64_t global_batch;
-    int n_devices;       /* members of the job */
+    int n_devices; /* members of the job */
     int64_t warmup, steps;
-    double min_time_s;   /* measure at least so long: steps are added */
-    int64_t epochs;      /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
+    double min_time_s; /* measure at least so long: steps are added */
+    int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     size_t bucket_first_bytes, bucket_cap_bytes; /* 1 MiB, 25 MiB */
 };
 
@@ -58,7 +58,7 @@ struct el_train_place {
 struct el_train_hooks {
     struct el_probe *probes; /* one a device of this process, or NULL */
     void *context;
-    void (*measure_begin)(void *context, int member); /* warm-up is over; peaks have just been reset */
+    void (*measure_begin)(void *context, int member);           /* warm-up is over; peaks have just been reset */
     void (*progress)(void *context, double done, double total); /* first member of rank 0 only; steps */
 };
 
@@ -70,14 +70,14 @@ struct el_epoch_result {
 struct el_train_result {
     int64_t n_steps, n_warmup;
     int64_t *step_ns, *warmup_step_ns; /* of this process's first member */
-    double *loss;                      /* n_warmup + n_steps: each step's loss, as the mode's semantics define; mean over ranks for SPMD */
-    bool loss_valid;                   /* false where kernels do not compute */
+    double *loss; /* n_warmup + n_steps: each step's loss, as the mode's semantics define; mean over ranks for SPMD */
+    bool loss_valid; /* false where kernels do not compute */
     int n_epochs;
     struct el_epoch_result *epochs;
-    int best_epoch;         /* by held-out accuracy; -1 */
-    double test_accuracy;   /* of the best epoch's weights, negative: not evaluated */
-    double flops_per_step;  /* all members together: model FLOPs, forward and backward */
-    uint64_t param_bytes;   /* P, logical */
+    int best_epoch;        /* by held-out accuracy; -1 */
+    double test_accuracy;  /* of the best epoch's weights, negative: not evaluated */
+    double flops_per_step; /* all members together: model FLOPs, forward and backward */
+    uint64_t param_bytes;  /* P, logical */
     int64_t batch_per_device[EL_MEMBERS_MAX];
     bool simulated;
 };
@@ -88,10 +88,10 @@ enum el_status el_train(const struct el_train_config *config, const struct el_tr
                         const struct el_train_hooks *hooks, struct el_train_result *result_p);
 void el_train_result_free(struct el_train_result *result);
 
-/* The first step's loss and gradients of a configuration (the gate between modes): grads are P/size(dtype) doubles in parameter order, loss one double.
- * el_train_first_step runs the mode; rank 0 (or the only process) gets the result, others get NULL in grads_p.
- * el_train_reference computes what they should be on one device from a plain forward and backward a share:
- * dp and single: over the whole batch; ddp: the mean over ranks of each rank's own mean. */
+/* The first step's loss and gradients of a configuration (the gate between modes): grads are P/size(dtype) doubles in
+ * parameter order, loss one double. el_train_first_step runs the mode; rank 0 (or the only process) gets the result,
+ * others get NULL in grads_p. el_train_reference computes what they should be on one device from a plain forward and
+ * backward a share: dp and single: over the whole batch; ddp: the mean over ranks of each rank's own mean. */
 enum el_status el_train_first_step(const struct el_train_config *config, const struct el_train_place *place,
                                    double *loss_p, double **grads_p, int64_t *n_grads_p);
 enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,

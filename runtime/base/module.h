@@ -1,0 +1,16 @@
+/* Modules: heavy libraries (oneDNN, MPI, later CUDA) live in shared objects of ours, opened at first use, so that the
+ * program starts in milliseconds anywhere and an absent library is a reason, not a failure to start.
+ *
+ * A module is `el_<name>.so` in the folder `modules` beside the program (or beside the program's parent folders up to
+ * three levels above, for tests), and offers one symbol, a function that returns its table.
+ */
+#ifndef EL_BASE_MODULE_H
+#define EL_BASE_MODULE_H
+
+#include "runtime/base/status.h"
+
+/* Opens module `name` for good and looks `symbol` up. Threads: any. Errors: EL_ERR_ABSENT with the loader's words: not
+ * built, or its library is missing. */
+enum el_status el_module_open(const char *name, const char *symbol, void **symbol_p);
+
+#endif
