@@ -14,12 +14,14 @@
  *   "members": [ one a device in position order: {
  *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
  *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null,
- * "unattributed_bytes": null}, "utilization": {"busy_pct", "system_pct": null, "source"}, "busy_ms": {phase: ms},
- * "idle_ms", "step_ms", "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"}, "sent_bytes", "received_bytes" }
- * ],                    (all a step, on average) "processes": [{"pid", "rank", "per_device_bytes": [..],
- * "process_bytes"}], "environment": {...}
+ *                   "unattributed_bytes": null},
+ *        "utilization": {"busy_pct", "system_pct": null, "source"}, "busy_ms": {phase: ms}, "idle_ms", "step_ms",
+ *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"}, "sent_bytes", "received_bytes" } ],
+ *                                                              (all a step, on average; el_record_member makes one)
+ *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
+ *   "environment": {...}
  * }
- * With --no-record what spans would have told is null.
+ * With --no-record what spans would have told is null. A failed repeat has status and reason; all else may be missing.
  *
  * The results.json document is described in docs/record.md; schema 1 is kept readable for good.
  */
@@ -29,11 +31,37 @@
 #include <jansson.h>
 
 #include "bench/config.h"
+#include "profiles/recorder.h"
 
 enum { EL_SCHEMA = 1 };
 
+/* What a worker knows of one member when training has ended. */
+struct el_member_account {
+    const char *device; /* "cpu:0" */
+    const char *host;
+    int rank;
+    long pid;
+    const struct el_ledger *ledger;
+    const struct el_device_summary *summary; /* NULL: --no-record, what spans would have told is null */
+    bool simulated;
+};
+/* One entry of a repeat's members. New reference, NULL when out of host memory; so are all that follow. */
+json_t *el_record_member(const struct el_member_account *account);
+/* One entry of a repeat's processes: this process's peak bytes on each of the job's devices (0 where it has none) and
+ * its resident peak in the host's memory (negative: unknown, null). */
+json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);
+/* Milliseconds from nanoseconds, an array. */
+json_t *el_record_ms(const int64_t *ns, size_t n);
+/* A repeat that came to nothing: what the parent writes when rank 0 cannot. status: "oom|failed|timeout|absent". */
+json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,
+                                const char *reason);
+
 /* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
+
+/* Reads a run's document and checks that this program can read it: schema 1, or a later one that still is of its form.
+ * Errors: EL_ERR_IO (no such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
+enum el_status el_record_read(const char *path, json_t **run_p);
 
 /* The run's document: {schema, environment, trials[]}. Steals `environment` and `trials`. */
 json_t *el_record_run(json_t *environment, json_t *trials);

@@ -1,0 +1,23 @@
+/* What a person reads at the end of a run: a table, and three sentences made from its figures.
+ *
+ * Both are made from the run's document alone (results.json), so that what is printed can be printed again. They
+ * compute nothing that is not in the record, except the ratio of two modes and its interval.
+ */
+#ifndef EL_BENCH_REPORT_H
+#define EL_BENCH_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
+void el_report_table(const json_t *run, FILE *out, bool colour);
+
+/* What the first device holds more, and of what; dp against ddp with its interval; what a GPU would add. Where modes
+ * are missing or failed the sentence says so. */
+void el_report_sentences(const json_t *run, FILE *out);
+
+/* Whether colour belongs on this stream: a terminal that is not dumb. `no_colour` is the user's wish (NO_COLOR). */
+bool el_report_colour(FILE *out, bool no_colour);
+
+#endif

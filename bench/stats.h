@@ -1,0 +1,52 @@
+/* Statistics: pure functions of arrays. They know nothing of records, steps or printing.
+ *
+ * The unit is a repeat, a fresh process: steps within one are correlated, so an interval is always over repeats. Times
+ * and rates are skewed and positive, so intervals are by t on logarithms, and the middle they belong to is the
+ * geometric mean. Errors: none; what cannot be told is NAN, or an interval that is not valid.
+ */
+#ifndef EL_BENCH_STATS_H
+#define EL_BENCH_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Fewer repeats give no interval: at four the t quantile is so wide and the coverage so unsure that it misleads. */
+enum { EL_REPEATS_MIN = 5 };
+
+double el_stats_mean(const double *x, size_t n);
+double el_stats_geometric_mean(const double *x, size_t n); /* NAN unless all are positive */
+double el_stats_median(const double *x, size_t n);
+/* Nearest rank: the smallest value that at least `q` of the values do not exceed. q in (0, 1]. */
+double el_stats_quantile(const double *x, size_t n, double q);
+double el_stats_stddev(const double *x, size_t n); /* of the sample, by n - 1; NAN for n < 2 */
+
+/* Student's t: probability that T <= t, and the t of a probability (0 < p < 1). df > 0. */
+double el_stats_t_cdf(double t, double df);
+double el_stats_t_quantile(double p, double df);
+
+struct el_interval {
+    double centre; /* geometric mean; known even where the interval is not */
+    double low, high;
+    bool valid;
+    const char *reason; /* why not valid; NULL if it is. Static text. */
+};
+
+/* The 95 % interval of the geometric mean of n repeats. */
+struct el_interval el_stats_interval(const double *x, size_t n);
+/* The 95 % interval of the ratio a/b. Paired: a[i] and b[i] ran next to each other (round-robin), n of each. */
+struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
+/* The same for independent repeats (Welch). */
+struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b);
+
+/* How unevenly x is shared. The five say the same in the words of different trades; docs/metrics.md has them. */
+struct el_imbalance {
+    double max_over_mean_minus_1; /* 0: even */
+    double imbalance_pct;         /* 0: even, 100: one device has all */
+    double lb;                    /* mean/max, 1: even */
+    double cv;                    /* standard deviation (by n) over mean */
+    double first_over_rest;       /* the first over the mean of the others */
+};
+/* false (and nothing written) for n < 2; NAN where a measure is 0/0. */
+bool el_stats_imbalance(const double *x, size_t n, struct el_imbalance *imbalance_p);
+
+#endif
