@@ -6,7 +6,11 @@
  *     el_recorder_summarize(recorder, &summary);       offline arithmetic over the kept spans
  *
  * Run, statistics and writing are apart: while steps run it only copies spans into arrays made beforehand (they grow
- * between steps). Threads: the probe is called by the thread that runs the program; summarize after it has ended.
+ * between steps). It keeps at most EL_RECORDER_SPANS_MAX spans; steps beyond are counted in `n_dropped`. Steps whose
+ * spans are off are not kept. A simulated step's times are virtual and are treated alike.
+ *
+ * A collective's span includes waiting for its peers: communication of a member that is never late is its wait for the
+ * late one. Threads: the probe is called by the thread that runs the program; summarize after it has ended.
  */
 #ifndef EL_RECORDER_H
 #define EL_RECORDER_H
@@ -16,10 +20,13 @@
 
 struct el_recorder;
 
+enum { EL_RECORDER_SPANS_MAX = 1 << 23 }; /* 128 MiB */
+
 /* What one device did, a step on average over the measured steps. Units: milliseconds only in JSON; here seconds and
  * bytes. Phases are unions of their intervals on all streams of the device; definitions: docs/metrics.md. */
 struct el_device_summary {
-    int64_t n_steps;
+    int64_t n_steps, n_dropped;
+    bool simulated;
     double step_s;                     /* mean whole step */
     double phase_s[EL_PHASE_COUNT];    /* union a phase */
     double busy_s;                     /* union of compute and copy ops on the compute stream */
@@ -38,10 +45,10 @@ struct el_device_summary {
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p);
 void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */
 struct el_probe el_recorder_probe(struct el_recorder *recorder);
+/* Forgets all steps so far; keeps the memory. */
 void el_recorder_begin(struct el_recorder *recorder);
+/* Errors: EL_ERR_INVALID (a position that is not this recorder's, or no step), EL_ERR_HOST_MEMORY (spans were lost). */
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position,
                                      struct el_device_summary *summary_p);
-/* Mean time of each phase's op labels for a device could come later; raw spans of the last steps can be written for a
- * look. */
 
 #endif

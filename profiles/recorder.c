@@ -1,0 +1,263 @@
+/* The recorder: copies each step's spans as it ends, and does the arithmetic when all steps are over.
+ *
+ * An op list is kept once and shared by all steps that ran it. It is recognised by its content, not by its program's
+ * address: a step that is issued anew has a new program, and a freed address comes back. What the intervals mean:
+ * docs/metrics.md. It does not write, print, or look at a clock.
+ */
+#include "profiles/recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/timeline.h"
+
+struct op_list {
+    int n_ops;
+    struct el_op_info *ops; /* labels are not kept: they may end with their program */
+};
+
+struct step {
+    int list;
+    size_t first_span;
+    struct el_span whole;
+};
+
+struct el_recorder {
+    int first_position, n_positions;
+    struct op_list *lists;
+    int n_lists, lists_capacity;
+    struct step *steps;
+    size_t n_steps, steps_capacity;
+    struct el_span *spans;
+    size_t n_spans, spans_capacity;
+    int64_t n_dropped;
+    bool simulated, failed;
+};
+
+enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p)
+{
+    if (first_position < 0 || n_positions < 1) {
+        return el_fail(EL_ERR_INVALID, "recorder: positions %d..%d", first_position, first_position + n_positions - 1);
+    }
+    struct el_recorder *recorder = calloc(1, sizeof *recorder);
+    if (recorder == NULL) return el_fail_errno("recorder");
+    recorder->first_position = first_position;
+    recorder->n_positions = n_positions;
+    *recorder_p = recorder;
+    return EL_OK;
+}
+
+void el_recorder_destroy(struct el_recorder *recorder)
+{
+    if (recorder == NULL) return;
+    for (int i = 0; i < recorder->n_lists; i++) free(recorder->lists[i].ops);
+    free(recorder->lists);
+    free(recorder->steps);
+    free(recorder->spans);
+    free(recorder);
+}
+
+/* Makes room for `wanted` elements, at least doubling. */
+static bool reserve(void **array_p, size_t *capacity_p, size_t wanted, size_t element_bytes)
+{
+    if (wanted <= *capacity_p) return true;
+    size_t capacity = *capacity_p * 2 > wanted ? *capacity_p * 2 : wanted + 64;
+    void *array = realloc(*array_p, capacity * element_bytes);
+    if (array == NULL) return false;
+    *array_p = array;
+    *capacity_p = capacity;
+    return true;
+}
+
+static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
+{
+    return kept->phase == op->phase && kept->op_class == op->op_class && kept->device == op->device &&
+           kept->stream == op->stream && kept->flops == op->flops && kept->sent_bytes == op->sent_bytes &&
+           kept->received_bytes == op->received_bytes;
+}
+
+static bool same_list(const struct op_list *list, const struct el_step_event *event)
+{
+    if (list->n_ops != event->n_ops) return false;
+    for (int i = 0; i < list->n_ops; i++) {
+        if (!same_op(&list->ops[i], &event->ops[i])) return false;
+    }
+    return true;
+}
+
+/* The index of the kept list that equals the event's, a new one if need be; -1 when out of memory. */
+static int find_list(struct el_recorder *recorder, const struct el_step_event *event)
+{
+    for (int i = recorder->n_lists - 1; i >= 0; i--) {
+        if (same_list(&recorder->lists[i], event)) return i;
+    }
+    size_t capacity = (size_t)recorder->lists_capacity;
+    size_t bytes = (size_t)event->n_ops * sizeof(struct el_op_info);
+    struct el_op_info *ops = malloc(bytes + 1);
+    if (ops == NULL ||
+        !reserve((void **)&recorder->lists, &capacity, (size_t)recorder->n_lists + 1, sizeof recorder->lists[0])) {
+        free(ops);
+        return -1;
+    }
+    recorder->lists_capacity = (int)capacity;
+    if (bytes > 0) memcpy(ops, event->ops, bytes);
+    for (int i = 0; i < event->n_ops; i++) ops[i].label = NULL;
+    recorder->lists[recorder->n_lists] = (struct op_list){.n_ops = event->n_ops, .ops = ops};
+    return recorder->n_lists++;
+}
+
+static void record_step(void *context, const struct el_step_event *event)
+{
+    struct el_recorder *recorder = context;
+    if (event->spans == NULL) return;
+    size_t n = (size_t)event->n_ops;
+    if (recorder->n_spans + n > EL_RECORDER_SPANS_MAX) {
+        recorder->n_dropped++;
+        return;
+    }
+    int list = find_list(recorder, event);
+    if (list < 0 ||
+        !reserve((void **)&recorder->spans, &recorder->spans_capacity, recorder->n_spans + n, sizeof(struct el_span)) ||
+        !reserve((void **)&recorder->steps, &recorder->steps_capacity, recorder->n_steps + 1, sizeof(struct step))) {
+        recorder->failed = true;
+        return;
+    }
+    if (n > 0) memcpy(recorder->spans + recorder->n_spans, event->spans, n * sizeof(struct el_span));
+    recorder->steps[recorder->n_steps++] =
+        (struct step){.list = list, .first_span = recorder->n_spans, .whole = event->whole};
+    recorder->n_spans += n;
+    recorder->simulated |= event->simulated;
+}
+
+struct el_probe el_recorder_probe(struct el_recorder *recorder)
+{
+    return (struct el_probe){.context = recorder, .spans = true, .step = record_step};
+}
+
+void el_recorder_begin(struct el_recorder *recorder)
+{
+    recorder->n_steps = 0;
+    recorder->n_spans = 0;
+    recorder->n_dropped = 0;
+    recorder->failed = false;
+}
+
+/* The interval sets of one device in one step. */
+struct step_sets {
+    struct el_timeline phase[EL_PHASE_COUNT];
+    struct el_timeline all;     /* every op */
+    struct el_timeline compute; /* C: kernels, on any stream */
+    struct el_timeline comm;    /* K: collectives, and copies between devices */
+    struct el_timeline busy;    /* kernels and copies on the compute stream */
+};
+
+static bool phase_is_between_devices(enum el_phase phase)
+{
+    return phase == EL_PHASE_REPLICATE || phase == EL_PHASE_SCATTER || phase == EL_PHASE_GATHER ||
+           phase == EL_PHASE_REDUCE;
+}
+
+static bool op_is_comm(const struct el_op_info *op)
+{
+    return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && phase_is_between_devices(op->phase));
+}
+
+static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span)
+{
+    bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
+    el_timeline_add(&sets->phase[op->phase], span);
+    el_timeline_add(&sets->all, span);
+    if (compute) el_timeline_add(&sets->compute, span);
+    if (op_is_comm(op)) el_timeline_add(&sets->comm, span);
+    if ((compute || copy) && op->stream == 0) el_timeline_add(&sets->busy, span);
+}
+
+/* Calls `act` on every set of the step. */
+static bool each_set(struct step_sets *sets, void (*act)(struct el_timeline *))
+{
+    struct el_timeline *rest[] = {&sets->all, &sets->compute, &sets->comm, &sets->busy};
+    bool failed = false;
+    for (int p = 0; p < EL_PHASE_COUNT; p++) {
+        act(&sets->phase[p]);
+        failed |= sets->phase[p].failed;
+    }
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        act(rest[i]);
+        failed |= rest[i]->failed;
+    }
+    return !failed;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static void add_times(struct el_device_summary *sum, struct step_sets *sets, struct el_span whole)
+{
+    int64_t total = el_timeline_measure(&sets->comm), hidden = el_timeline_common(&sets->comm, &sets->compute);
+    int64_t step = whole.end_ns - whole.begin_ns, active = el_timeline_measure(&sets->all);
+    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_timeline_measure(&sets->phase[p]));
+    sum->step_s += seconds(step);
+    sum->busy_s += seconds(el_timeline_measure(&sets->busy));
+    sum->idle_s += seconds(step > active ? step - active : 0);
+    sum->compute_s += seconds(el_timeline_measure(&sets->compute));
+    sum->comm_total_s += seconds(total);
+    sum->comm_overlapped_s += seconds(hidden);
+    sum->comm_exposed_s += seconds(total - hidden);
+}
+
+static void add_counts(struct el_device_summary *sum, const struct el_op_info *op)
+{
+    sum->sent_bytes += (double)op->sent_bytes;
+    sum->received_bytes += (double)op->received_bytes;
+    sum->flops += op->flops;
+    if (op->phase == EL_PHASE_COMM || phase_is_between_devices(op->phase)) sum->comm_bytes += (double)op->sent_bytes;
+}
+
+static bool add_step(struct el_device_summary *sum, struct step_sets *sets, const struct el_recorder *recorder,
+                     const struct step *step, int position)
+{
+    const struct op_list *list = &recorder->lists[step->list];
+    each_set(sets, el_timeline_clear);
+    for (int i = 0; i < list->n_ops; i++) {
+        if (list->ops[i].device != position) continue;
+        add_op(sets, &list->ops[i], recorder->spans[step->first_span + (size_t)i]);
+        add_counts(sum, &list->ops[i]);
+    }
+    if (!each_set(sets, el_timeline_unite)) return false;
+    add_times(sum, sets, step->whole);
+    return true;
+}
+
+static void divide(struct el_device_summary *sum, double n)
+{
+    double *const values[] = {&sum->step_s,         &sum->busy_s,     &sum->idle_s,
+                              &sum->compute_s,      &sum->sent_bytes, &sum->comm_total_s,
+                              &sum->received_bytes, &sum->comm_bytes, &sum->comm_overlapped_s,
+                              &sum->comm_exposed_s, &sum->flops};
+    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] /= n;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
+}
+
+enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position,
+                                     struct el_device_summary *summary_p)
+{
+    if (position < recorder->first_position || position >= recorder->first_position + recorder->n_positions) {
+        return el_fail(EL_ERR_INVALID, "recorder: no device at position %d", position);
+    }
+    if (recorder->failed) return el_fail(EL_ERR_HOST_MEMORY, "recorder: out of memory, spans were lost");
+    if (recorder->n_steps == 0) return el_fail(EL_ERR_INVALID, "recorder: no step was recorded");
+    struct el_device_summary sum = {
+        .n_steps = (int64_t)recorder->n_steps, .n_dropped = recorder->n_dropped, .simulated = recorder->simulated};
+    struct step_sets sets = {0};
+    bool enough = true;
+    for (size_t i = 0; i < recorder->n_steps && enough; i++) {
+        enough = add_step(&sum, &sets, recorder, &recorder->steps[i], position);
+    }
+    each_set(&sets, el_timeline_free);
+    if (!enough) return el_fail(EL_ERR_HOST_MEMORY, "recorder: out of memory in the summary");
+    divide(&sum, (double)recorder->n_steps);
+    *summary_p = sum;
+    return EL_OK;
+}
