@@ -1,109 +1,158 @@
 # evenload: one Makefile. `make` builds build/evenload and its modules, `make check` the tests' programs; `make help` says the rest.
 #
-# It probes by compiling and prints what it found and what it left out. Settings: V=1 (show commands), BUILD=dir,
-# SAN=address|thread (sanitizers), PREFIX=dir (look for libraries there too), WERROR= (do not stop at warnings), DNNL=0, MPI=0.
+# It probes by compiling (scripts/probes) and prints what it found and what it left out. A library is looked for where pkg-config says,
+# then under PREFIX, then where the compiler looks by itself (an environment module's CPATH and LIBRARY_PATH count).
 
 BUILD  ?= build
-CC     ?= cc
 MPICC  ?= mpicc
+ARCH   ?= native
 WERROR ?= -Werror
-PKG    := $(if $(PREFIX),PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig:$(PREFIX)/share/pkgconfig:$$PKG_CONFIG_PATH )pkg-config
 Q      := $(if $(V),,@)
+SHOW    = $(if $(V),true,echo "  $(1)")
+comma  := ,
 
-WARN   := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 $(WERROR)
-OPT    := -O2 -g
+ifneq ($(PREFIX),)
+export PKG_CONFIG_PATH := $(PREFIX)/lib/pkgconfig:$(PREFIX)/lib64/pkgconfig:$(PREFIX)/share/pkgconfig:$(PKG_CONFIG_PATH)
+PREFIX_CPPFLAGS := -I$(PREFIX)/include
+PREFIX_LDFLAGS  := $(foreach lib,lib lib64,-L$(PREFIX)/$(lib) -Wl$(comma)-rpath$(comma)$(PREFIX)/$(lib))
+endif
+
+WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 $(WERROR)
+OPT  := -O2 -g
 ifeq ($(SAN),address)
-OPT    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else ifeq ($(SAN),thread)
-OPT    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 else ifneq ($(SAN),)
 $(error SAN must be address or thread, not '$(SAN)')
 endif
-CPPFLAGS += -I. -D_GNU_SOURCE -DEL_BUILD_COMMIT='"$(COMMIT)"' $(if $(PREFIX),-I$(PREFIX)/include)
-CFLAGS   += -std=c11 -pthread -fPIC $(OPT) $(WARN) -MMD -MP
-LDFLAGS  += -pthread $(OPT) $(if $(PREFIX),-L$(PREFIX)/lib -Wl$(comma)-rpath$(comma)$(PREFIX)/lib)
-comma    := ,
-COMMIT   := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 
-# Probes. Each answers yes or nothing, by compiling.
-probe = $(shell printf '%s\n' $(1) > /tmp/el-probe-$$$$.c; $(2) $(CPPFLAGS) $(LDFLAGS) -o /tmp/el-probe-$$$$ /tmp/el-probe-$$$$.c $(3) >/dev/null 2>&1 && echo yes; rm -f /tmp/el-probe-$$$$ /tmp/el-probe-$$$$.c)
-ifeq ($(filter clean help format,$(MAKECMDGOALS)),)
-HAVE_JANSSON := $(call probe,'\#include <jansson.h>' 'int main(void){return json_object()==0;}',$(CC),-ljansson)
-HAVE_DNNL    := $(if $(filter 0,$(DNNL)),,$(call probe,'\#include <oneapi/dnnl/dnnl.h>' 'int main(void){return dnnl_version()==0;}',$(CC),-ldnnl))
-HAVE_MPI     := $(if $(filter 0,$(MPI)),,$(call probe,'\#include <mpi.h>' 'int main(void){return MPI_Init(0,0);}',$(MPICC),))
-HAVE_CMOCKA  := $(call probe,'\#include <stdarg.h>' '\#include <stddef.h>' '\#include <setjmp.h>' '\#include <stdint.h>' '\#include <cmocka.h>' 'int main(void){return 0;}',$(CC),-lcmocka)
+# Probes. Each says a version, or nothing; without sanitizers, whose programs do not start on every kernel.
+pkg   = $(shell pkg-config $(2) $(1) 2>/dev/null)
+libs  = $(or $(call pkg,$(1),--libs),-l$(1))
+probe = $(shell mkdir -p $(BUILD)/probes; out=$(BUILD)/probes/$(1)-$$$$; $(2) $(CPPFLAGS) $(PREFIX_CPPFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS) \
+           -o $$out scripts/probes/$(1).c $(PREFIX_LDFLAGS) $(LDFLAGS) $(3) 2>/dev/null && $$out 2>/dev/null; rm -f $$out)
+ifneq ($(filter-out clean help format,$(or $(MAKECMDGOALS),all)),)
+JANSSON_CFLAGS := $(call pkg,jansson,--cflags)
+JANSSON_LIBS   := $(call libs,jansson)
+CMOCKA_CFLAGS  := $(call pkg,cmocka,--cflags)
+CMOCKA_LIBS    := $(call libs,cmocka)
+DNNL_CFLAGS    := $(call pkg,dnnl,--cflags)
+DNNL_LIBS      := $(call libs,dnnl)
+HAVE_CC        := $(shell $(CC) --version 2>/dev/null | head -1)
+HAVE_JANSSON   := $(call probe,jansson,$(CC),$(JANSSON_LIBS))
+HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg,cmocka,--modversion),yes))
+HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
+HAVE_MPI       := $(if $(filter 0,$(MPI)),,$(call probe,mpi,$(MPICC),))
+COMMIT         := $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 endif
 
-MODULE_SOURCES := $(wildcard kernels/cpu/dnnl/*.c runtime/comm/mpi/*.c)
-SOURCES := $(filter-out $(MODULE_SOURCES),$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c profiles/*.c bench/*.c))
-LIBRARY_SOURCES := $(filter-out bench/main.c,$(SOURCES))
-LIBRARY  := $(BUILD)/libevenload.a
-MODULES  := $(if $(HAVE_DNNL),$(BUILD)/modules/el_dnnl.so) $(if $(HAVE_MPI),$(BUILD)/modules/el_mpi.so)
-TEST_SOURCES := $(wildcard tests/unit/*.c tests/conformance/*.c tests/equivalence/*.c)
-TESTS    := $(if $(HAVE_CMOCKA),$(TEST_SOURCES:%.c=$(BUILD)/%))
-LIBS     := -ljansson -ldl -lm
+override CPPFLAGS := -I. -D_GNU_SOURCE $(PREFIX_CPPFLAGS) $(JANSSON_CFLAGS) $(CPPFLAGS)
+override CFLAGS   := -std=c11 -pthread -fPIC $(OPT) $(CFLAGS)
+override LDFLAGS  := -pthread $(OPT) $(PREFIX_LDFLAGS) $(LDFLAGS)
+LIBS := $(JANSSON_LIBS) -ldl -lm
 
-.PHONY: all check clean help format report
+# What there is to build. Two folders become modules, opened at run time; all else is one library under the program and every test.
+DNNL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
+MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/*.c))
+MODULES := $(if $(and $(HAVE_DNNL),$(DNNL_OBJECTS)),$(BUILD)/modules/el_dnnl.so) $(if $(and $(HAVE_MPI),$(MPI_OBJECTS)),$(BUILD)/modules/el_mpi.so)
+SOURCES := $(filter-out kernels/cpu/dnnl/% runtime/comm/mpi/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c profiles/*.c bench/*.c))
+LIBRARY := $(BUILD)/libevenload.a
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
+WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
+
+# Every file in these folders is a test program of its own; files right in tests/ are linked to each of them.
+TEST_SOURCES := $(wildcard tests/unit/*.c tests/conformance/*.c tests/equivalence/*.c)
+TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
+TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%)
+PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c))
+
+.PHONY: all check planted clean help format report probes programs flags FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
 all: report $(BUILD)/evenload $(MODULES)
+	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
 
 report:
-	@echo "evenload $(COMMIT)"
+	@echo "evenload $(COMMIT)$(if $(SAN), with the $(SAN) sanitizer)$(if $(PREFIX), looking in $(PREFIX) too)"
+	@echo "  compiler $(or $(HAVE_CC),NO: install gcc; nothing can be built without it)"
 	@echo "  jansson  $(or $(HAVE_JANSSON),NO: install libjansson-dev; nothing can be built without it)"
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
 	@echo "  MPI      $(or $(HAVE_MPI),no: ddp runs with --procs 1 only (install libopenmpi-dev openmpi-bin))"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
-	@$(if $(HAVE_JANSSON),true,exit 2)
+	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)
 
-check: all $(TESTS)
+check: all $(if $(HAVE_CMOCKA),$(TESTS))
+planted: $(PLANTED)
 
 help:
 	@echo "make            build/evenload and its modules"
 	@echo "make check      the tests' programs too (scripts/test runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir WERROR= DNNL=0 MPI=0 CC=cc MPICC=mpicc"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir ARCH=native WERROR= DNNL=0 MPI=0 CC=cc MPICC=mpicc"
+
+# For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
+probes:
+	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "cmocka=$(HAVE_CMOCKA)"
+programs:
+	@printf '%s\n' $(TESTS)
+flags:
+	@echo $(CPPFLAGS) -std=c11 $(DNNL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
 
 format:
-	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $$(git ls-files '*.c' '*.h')
 
 clean:
 	$(Q)rm -rf $(BUILD)
 
+# Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
+stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+$(BUILD)/flags.stamp: FORCE
+	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS) $(ARCH))
+$(BUILD)/commit.stamp: FORCE
+	@$(call stamp,$(COMMIT))
+COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls EL_BUILD_COMMIT $(SOURCES))))
+$(COMMIT_OBJECTS): $(BUILD)/commit.stamp
+$(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
+
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones may use the machine they are built on.
-$(BUILD)/kernels/reference/%.o: CFLAGS += -ffp-contract=off
-$(BUILD)/kernels/cpu/%.o: CFLAGS += -O3 -march=native -fno-math-errno -fno-trapping-math
+$(BUILD)/kernels/reference/%.o: EXTRA += -ffp-contract=off
+$(BUILD)/kernels/cpu/%.o: EXTRA += -O3 -march=$(ARCH) -fno-math-errno -fno-trapping-math
+$(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
+$(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS)
 
-$(BUILD)/%.o: %.c Makefile
-	$(Q)mkdir -p $(@D)
-	$(if $(V),,@echo "  cc     $<")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+$(BUILD)/%.o: %.c $(BUILD)/flags.stamp
+	@mkdir -p $(@D); $(call SHOW,cc     $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(EXTRA) -MMD -MP -c -o $@ $<
 
-$(BUILD)/runtime/comm/mpi/%.o: runtime/comm/mpi/%.c Makefile
-	$(Q)mkdir -p $(@D)
-	$(if $(V),,@echo "  mpicc  $<")
-	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) -Wno-cast-function-type -c -o $@ $<
+$(MPI_OBJECTS): $(BUILD)/%.o: %.c $(BUILD)/flags.stamp
+	@mkdir -p $(@D); $(call SHOW,mpicc  $<)
+	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(WARN) -Wno-cast-function-type -MMD -MP -c -o $@ $<
 
-$(LIBRARY): $(LIBRARY_SOURCES:%.c=$(BUILD)/%.o)
-	$(if $(V),,@echo "  ar     $@")
+$(LIBRARY): $(OBJECTS)
+	@$(call SHOW,ar     $@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # -rdynamic: modules use the program's own functions (status, clock).
 $(BUILD)/evenload: $(BUILD)/bench/main.o $(LIBRARY)
-	$(if $(V),,@echo "  link   $@")
-	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive $(LIBS)
+	@$(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< $(WHOLE) $(LIBS)
 
-$(BUILD)/modules/el_dnnl.so: $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
-	$(Q)mkdir -p $(@D)
-	$(if $(V),,@echo "  module $@")
-	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldnnl
+$(BUILD)/modules/el_dnnl.so: $(DNNL_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(DNNL_LIBS)
 
-$(BUILD)/modules/el_mpi.so: $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/*.c))
-	$(Q)mkdir -p $(@D)
-	$(if $(V),,@echo "  module $@")
+$(BUILD)/modules/el_mpi.so: $(MPI_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(MPICC) $(LDFLAGS) -shared -o $@ $^
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
-	$(if $(V),,@echo "  link   $@")
-	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive -lcmocka $(LIBS)
+$(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(LIBRARY)
+	@$(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(WHOLE) $(CMOCKA_LIBS) $(LIBS)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+$(PLANTED): $(BUILD)/%: $(BUILD)/%.o
+	@$(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $<
+
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))

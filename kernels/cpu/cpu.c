@@ -1,0 +1,59 @@
+/* The fast table: vector loops for f32, oneDNN's module for convolutions and matrix work, and the reference's row
+ * wherever neither has one. It holds no arithmetic. */
+#include "kernels/cpu/cpu.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "kernels/cpu/dnnl/dnnl_module.h"
+#include "runtime/base/module.h"
+
+static const struct el_kernel loops[EL_OP_COUNT] = {
+#define EL_CPU_ROW(op, name) [op] = {.run = el_cpu_##name},
+    EL_CPU_LIST(EL_CPU_ROW)
+#undef EL_CPU_ROW
+};
+
+/* The module and why it is not there: written once under `opened`, then only read. */
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static const struct el_dnnl_module *dnnl;
+static char lack[EL_ERROR_TEXT_BYTES];
+
+static void open_dnnl(void)
+{
+    void *symbol;
+    if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) == EL_OK) {
+        dnnl = symbol;
+        return;
+    }
+    snprintf(lack, sizeof lack, "%s", el_error_message());
+}
+
+static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
+{
+    if (dtype == EL_F32 && (unsigned)op < EL_OP_COUNT) {
+        if (loops[op].run) return &loops[op];
+        pthread_once(&opened, open_dnnl);
+        const struct el_kernel *row = dnnl ? dnnl->find(op) : NULL;
+        if (row) return row;
+    }
+    return el_kernels_reference()->find(op, dtype);
+}
+
+const struct el_kernel_table *el_kernels_cpu(void)
+{
+    static const struct el_kernel_table table = {.name = "cpu", .find = find};
+    return &table;
+}
+
+const char *el_kernels_cpu_lack(void)
+{
+    pthread_once(&opened, open_dnnl);
+    return dnnl ? NULL : lack;
+}
+
+const char *el_kernels_cpu_library(void)
+{
+    pthread_once(&opened, open_dnnl);
+    return dnnl ? dnnl->library() : "";
+}

@@ -1,0 +1,36 @@
+/* Fast dropout: the same generator as the reference's, written so that neighbouring elements share vector lanes.
+ *
+ * Only the first word of each draw decides, so the test `uniform >= rate` becomes one comparison of integers, exact
+ * because a uniform number has 24 bits. */
+#include <math.h>
+
+#include "kernels/cpu/cpu.h"
+#include "runtime/base/rng.h"
+
+/* The counter's low word is the sample, its high word the element: y[i] = keep(i) ? x[i] * scale : 0. */
+EL_VECTOR static void drop_row(const struct el_rng_key *key, uint64_t sample, const float *x, int64_t n,
+                               uint32_t threshold, float scale, float *y)
+{
+    struct el_rng_key local = *key;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t word[4];
+        el_rng_draw4(&local, sample, (uint64_t)i, word);
+        y[i] = word[0] >> 8 >= threshold ? x[i] * scale : 0;
+    }
+}
+
+enum el_status el_cpu_dropout(const struct el_kernel_args *args)
+{
+    const float *x = args->p[0]; /* [r, n] */
+    float *y = args->p[1];       /* [r, n] */
+    int64_t rows = args->d[0], n = args->d[1], first = args->d[2], stride = args->d[3];
+    double rate = args->s[0];
+    struct el_rng_key key = {.seed = args->k[0], .use = EL_RNG_DROPOUT, .id = (uint32_t)args->k[1]};
+    uint32_t threshold = (uint32_t)ceil(rate * 0x1p24);
+    float scale = (float)(1 / (1 - rate));
+    for (int64_t r = 0; r < rows; r++) {
+        uint64_t sample = args->step << 32 | (uint64_t)(first + r * stride);
+        drop_row(&key, sample, x + r * n, n, threshold, scale, y + r * n);
+    }
+    return EL_OK;
+}

@@ -1,0 +1,41 @@
+/* Fast embedding: rows are copied whole, and the dense gradient is one fill of zeros and one scatter.
+ *
+ * The fill of a 20,000 x 128 table writes 10 MB and is nearly all of the time; memset knows best how to write what no
+ * cache will hold. */
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/reference/reference.h"
+
+enum el_status el_cpu_embedding_forward(const struct el_kernel_args *args)
+{
+    const int32_t *ids = args->p[0]; /* [n] */
+    const float *table = args->p[1]; /* [v, e] */
+    float *y = args->p[2];           /* [n, e] */
+    int64_t n = args->d[0], v = args->d[1], e = args->d[2];
+    EL_TRY(el_reference_check_index("embedding_forward", ids, n, v));
+    for (int64_t i = 0; i < n; i++) memcpy(y + i * e, table + ids[i] * e, (size_t)e * sizeof *y);
+    return EL_OK;
+}
+
+/* In the order of positions, as the reference: a repeated id's sum must not depend on how the loop was cut. */
+EL_VECTOR static void scatter(const int32_t *ids, const float *dy, int64_t n, int64_t e, float *dtable)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float *restrict from = dy + i * e;
+        float *restrict to = dtable + ids[i] * e;
+        for (int64_t j = 0; j < e; j++) to[j] += from[j];
+    }
+}
+
+enum el_status el_cpu_embedding_backward(const struct el_kernel_args *args)
+{
+    const int32_t *ids = args->p[0]; /* [n] */
+    const float *dy = args->p[1];    /* [n, e] */
+    float *dtable = args->p[2];      /* [v, e] */
+    int64_t n = args->d[0], v = args->d[1], e = args->d[2];
+    EL_TRY(el_reference_check_index("embedding_backward", ids, n, v));
+    if (args->s[0] == 0) memset(dtable, 0, (size_t)(v * e) * sizeof *dtable);
+    scatter(ids, dy, n, e, dtable);
+    return EL_OK;
+}

@@ -1,0 +1,55 @@
+/* Fast maximum over time: the time loop outside, a block of channels inside, so that the running maxima and their
+ * positions stay in vector registers while memory is read in order. */
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+/* Channels a block: four vectors of AVX-512 for the maxima and four for the positions. */
+enum { BLOCK = 64 };
+
+/* x[t, n] with rows `stride` apart -> y[n], at[n]; n <= BLOCK. */
+EL_VECTOR static void maximum(const float *x, int64_t length, int64_t stride, int n, float *y, int32_t *at)
+{
+    float best[BLOCK];
+    int32_t where[BLOCK];
+    for (int j = 0; j < BLOCK; j++) where[j] = 0;
+    memcpy(best, x, (size_t)n * sizeof *x);
+    for (int64_t t = 1; t < length; t++) {
+        const float *row = x + t * stride;
+        for (int j = 0; j < n; j++) {
+            where[j] = row[j] > best[j] ? (int32_t)t : where[j];
+            best[j] = row[j] > best[j] ? row[j] : best[j];
+        }
+    }
+    memcpy(y, best, (size_t)n * sizeof *y);
+    memcpy(at, where, (size_t)n * sizeof *at);
+}
+
+enum el_status el_cpu_max_time_forward(const struct el_kernel_args *args)
+{
+    const float *x = args->p[0]; /* [b, t, f] */
+    float *y = args->p[1];       /* [b, f] */
+    int32_t *at = args->p[2];    /* [b, f] */
+    int64_t batch = args->d[0], length = args->d[1], filters = args->d[2];
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t f = 0; f < filters; f += BLOCK) {
+            int n = (int)(filters - f < BLOCK ? filters - f : BLOCK);
+            maximum(x + b * length * filters + f, length, filters, n, y + b * filters + f, at + b * filters + f);
+        }
+    return EL_OK;
+}
+
+/* Nearly all of dx is zero: memset writes it, then each maximum is put in its place. */
+enum el_status el_cpu_max_time_backward(const struct el_kernel_args *args)
+{
+    const float *dy = args->p[0];   /* [b, f] */
+    const int32_t *at = args->p[1]; /* [b, f] */
+    float *dx = args->p[2];         /* [b, t, f] */
+    int64_t batch = args->d[0], length = args->d[1], filters = args->d[2];
+    for (int64_t b = 0; b < batch; b++) {
+        float *sample = dx + b * length * filters;
+        memset(sample, 0, (size_t)(length * filters) * sizeof *dx);
+        for (int64_t f = 0; f < filters; f++) sample[at[b * filters + f] * filters + f] = dy[b * filters + f];
+    }
+    return EL_OK;
+}

@@ -1,0 +1,125 @@
+/* What is known of the ops without running one: their names, their data types and what they cost by definition.
+ *
+ * The costs are the definition's, not an implementation's: a kernel that does less or moves more is judged by the same
+ * figure. An operand that is read and written (`acc`, a parameter being updated) counts once for each. A comparison,
+ * a root, an exponential or a logarithm counts as one FLOP.
+ */
+#include "kernels/kernels.h"
+
+size_t el_dtype_bytes(enum el_dtype dtype)
+{
+    static const size_t bytes[EL_DTYPE_COUNT] = {[EL_F32] = 4, [EL_F64] = 8, [EL_I32] = 4};
+    return (unsigned)dtype < EL_DTYPE_COUNT ? bytes[dtype] : 0;
+}
+
+const char *el_dtype_name(enum el_dtype dtype)
+{
+    static const char *const names[EL_DTYPE_COUNT] = {[EL_F32] = "f32", [EL_F64] = "f64", [EL_I32] = "i32"};
+    return (unsigned)dtype < EL_DTYPE_COUNT ? names[dtype] : "unknown";
+}
+
+const char *el_op_name(enum el_op_kind op)
+{
+    static const char *const names[EL_OP_COUNT] = {
+#define EL_OP_NAME(name, text) [name] = (text),
+        EL_OP_LIST(EL_OP_NAME)
+#undef EL_OP_NAME
+    };
+    return (unsigned)op < EL_OP_COUNT ? names[op] : "unknown";
+}
+
+/* FLOPs, floating and int32 elements moved. */
+struct work {
+    double flops, reals, ints;
+};
+
+/* Rows moved by their index: a table's rows that no id names are not read forward, but are written backward. */
+static struct work embedding_work(enum el_op_kind op, const int64_t *d, double acc)
+{
+    double n = (double)d[0], v = (double)d[1], e = (double)d[2];
+    if (op == EL_OP_EMBEDDING_FORWARD) return (struct work){0, 2 * n * e, n};
+    return (struct work){n * e, n * e + (1 + acc) * v * e, n};
+}
+
+/* Matrix work in the shape of a linear layer: `rows` outputs of `o` values, each from `i` inputs. `x` elements of
+ * input: rows * i for a linear layer, fewer for a convolution, whose windows overlap. */
+static struct work matrix_work(double rows, double i, double o, double x, int backward_data, double acc)
+{
+    double products = 2 * rows * i * o, w = i * o, y = rows * o;
+    if (backward_data) return (struct work){products + acc * x, y + w + (1 + acc) * x, 0};
+    return (struct work){products + y, x + y + (1 + acc) * (w + o), 0};
+}
+
+static struct work layer_work(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    const int64_t *d = args->d;
+    double d0 = (double)d[0], d1 = (double)d[1], d2 = (double)d[2], f = (double)d[3], k = (double)d[4];
+    double acc = args->s[0] != 0, windows = d0 * (d1 - k + 1), x = d0 * d1 * d2;
+    switch (op) {
+    case EL_OP_EMBEDDING_FORWARD:
+    case EL_OP_EMBEDDING_BACKWARD:
+        return embedding_work(op, d, acc);
+    case EL_OP_CONV1D_FORWARD:
+        return matrix_work(windows, k * d2, f, x, 0, 0);
+    case EL_OP_CONV1D_BACKWARD_DATA:
+        return matrix_work(windows, k * d2, f, x, 1, acc);
+    case EL_OP_CONV1D_BACKWARD_WEIGHTS:
+        return matrix_work(windows, k * d2, f, x, 0, acc);
+    case EL_OP_LINEAR_FORWARD:
+        return matrix_work(d0, d1, d2, d0 * d1, 0, 0);
+    case EL_OP_LINEAR_BACKWARD_DATA:
+        return matrix_work(d0, d1, d2, d0 * d1, 1, acc);
+    case EL_OP_LINEAR_BACKWARD_WEIGHTS:
+        return matrix_work(d0, d1, d2, d0 * d1, 0, acc);
+    case EL_OP_MAX_TIME_FORWARD:
+        return (struct work){x, x + d0 * d2, d0 * d2};
+    case EL_OP_MAX_TIME_BACKWARD:
+        return (struct work){0, x + d0 * d2, d0 * d2};
+    default:
+        return (struct work){0, 0, 0};
+    }
+}
+
+static struct work element_work(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    double n = (double)args->d[0], rn = n * (double)args->d[1], acc = args->s[0] != 0;
+    switch (op) {
+    case EL_OP_RELU_BACKWARD:
+        return (struct work){n, 3 * n, 0};
+    case EL_OP_DROPOUT:
+        return (struct work){rn, 2 * rn, 0};
+    case EL_OP_COPY_COLUMNS:
+        return (struct work){acc * rn, (2 + acc) * rn, 0};
+    case EL_OP_CROSS_ENTROPY:
+        return (struct work){5 * rn + 3 * n, 2 * rn + 1, n};
+    case EL_OP_MSE:
+        return (struct work){4 * rn, 2 * rn + 1, n};
+    case EL_OP_COUNT_CORRECT:
+        return (struct work){rn, rn, n + 2};
+    case EL_OP_SCALE:
+        return (struct work){n, 2 * n, 0};
+    case EL_OP_ADD:
+        return (struct work){n, 3 * n, 0};
+    case EL_OP_FILL:
+        return (struct work){0, n, 0};
+    case EL_OP_SGD:
+        return (struct work){2 * n, 3 * n, 0};
+    case EL_OP_MOMENTUM:
+        return (struct work){4 * n, 5 * n, 0};
+    case EL_OP_ADAM:
+        return (struct work){13 * n, 7 * n, 0};
+    case EL_OP_MAX_NORM:
+        return (struct work){3 * rn, 2 * rn, 0};
+    default:
+        return layer_work(op, args);
+    }
+}
+
+struct el_op_cost el_op_cost(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args)
+{
+    struct work work = element_work(op, args);
+    return (struct el_op_cost){
+        .flops = work.flops,
+        .bytes = work.reals * (double)el_dtype_bytes(dtype) + work.ints * (double)el_dtype_bytes(EL_I32),
+    };
+}

@@ -1,0 +1,56 @@
+/* Element by element: ReLU's gradient, scale, add, fill, and the copy of a matrix's columns. */
+#ifndef REAL
+
+#include "kernels/reference/reference.h"
+
+#define EL_BODY "kernels/reference/elementwise.c"
+#include "kernels/reference/twice.h"
+
+#else
+
+enum el_status NAME(relu_backward)(const struct el_kernel_args *args)
+{
+    const REAL *dy = args->p[0], *y = args->p[1]; /* [n] */
+    REAL *dx = args->p[2];                        /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+    return EL_OK;
+}
+
+enum el_status NAME(copy_columns)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0]; /* [r, ldx] */
+    REAL *y = args->p[1];       /* [r, ldy] */
+    int64_t rows = args->d[0], columns = args->d[1], ldx = args->d[2], ldy = args->d[3];
+    int acc = args->s[0] != 0;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            REAL *to = &y[r * ldy + c];
+            *to = acc ? *to + x[r * ldx + c] : x[r * ldx + c];
+        }
+    return EL_OK;
+}
+
+enum el_status NAME(scale)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0]; /* [n] */
+    REAL *y = args->p[1];       /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) y[i] = (REAL)(args->s[0] * (double)x[i]);
+    return EL_OK;
+}
+
+enum el_status NAME(add)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0]; /* [n] */
+    REAL *y = args->p[1];       /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) y[i] += x[i];
+    return EL_OK;
+}
+
+enum el_status NAME(fill)(const struct el_kernel_args *args)
+{
+    REAL *y = args->p[0]; /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) y[i] = (REAL)args->s[0];
+    return EL_OK;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* The embedding table: rows picked by id, and their gradient as a dense table. */
+#ifndef REAL
+
+#include "kernels/reference/reference.h"
+
+#define EL_BODY "kernels/reference/embedding.c"
+#include "kernels/reference/twice.h"
+
+#else
+
+enum el_status NAME(embedding_forward)(const struct el_kernel_args *args)
+{
+    const int32_t *ids = args->p[0]; /* [n] */
+    const REAL *table = args->p[1];  /* [v, e] */
+    REAL *y = args->p[2];            /* [n, e] */
+    int64_t n = args->d[0], v = args->d[1], e = args->d[2];
+    EL_TRY(el_reference_check_index("embedding_forward", ids, n, v));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < e; j++) y[i * e + j] = table[ids[i] * e + j];
+    return EL_OK;
+}
+
+/* A repeated id's gradients are added in the order of positions. In f32 they are added in f32: a dense table of double
+ * sums is not worth its memory, and the order is what every implementation has to keep anyway. */
+enum el_status NAME(embedding_backward)(const struct el_kernel_args *args)
+{
+    const int32_t *ids = args->p[0]; /* [n] */
+    const REAL *dy = args->p[1];     /* [n, e] */
+    REAL *dtable = args->p[2];       /* [v, e] */
+    int64_t n = args->d[0], v = args->d[1], e = args->d[2];
+    EL_TRY(el_reference_check_index("embedding_backward", ids, n, v));
+    if (args->s[0] == 0)
+        for (int64_t i = 0; i < v * e; i++) dtable[i] = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < e; j++) dtable[ids[i] * e + j] += dy[i * e + j];
+    return EL_OK;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* The linear layer: y = x w' + bias, its optional ReLU, and both gradients. */
+#ifndef REAL
+
+#include "kernels/reference/reference.h"
+
+#define EL_BODY "kernels/reference/linear.c"
+#include "kernels/reference/twice.h"
+
+#else
+
+/* Four interleaved sums: a quarter of the time of one, and still one fixed order. */
+static double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
+{
+    double sum[4] = {0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int lane = 0; lane < 4; lane++) sum[lane] += (double)a[i + lane] * (double)b[i + lane];
+    for (; i < n; i++) sum[0] += (double)a[i] * (double)b[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+enum el_status NAME(linear_forward)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0];    /* [b, i] */
+    const REAL *w = args->p[1];    /* [o, i] */
+    const REAL *bias = args->p[2]; /* [o] */
+    REAL *y = args->p[3];          /* [b, o] */
+    int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
+    int relu = args->s[0] != 0;
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t o = 0; o < out; o++) {
+            double sum = (double)bias[o] + LOCAL(dot)(x + b * in, w + o * in, in);
+            y[b * out + o] = (REAL)(relu && sum < 0 ? 0 : sum);
+        }
+    return EL_OK;
+}
+
+enum el_status NAME(linear_backward_data)(const struct el_kernel_args *args)
+{
+    const REAL *dy = args->p[0]; /* [b, o] */
+    const REAL *w = args->p[1];  /* [o, i] */
+    REAL *dx = args->p[2];       /* [b, i] */
+    int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
+    int acc = args->s[0] != 0;
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t i0 = 0; i0 < in; i0 += EL_REFERENCE_BLOCK) {
+            double sum[EL_REFERENCE_BLOCK] = {0};
+            int64_t n = in - i0 < EL_REFERENCE_BLOCK ? in - i0 : EL_REFERENCE_BLOCK;
+            for (int64_t o = 0; o < out; o++)
+                for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[b * out + o] * (double)w[o * in + i0 + j];
+            for (int64_t j = 0; j < n; j++) {
+                REAL *to = &dx[b * in + i0 + j];
+                *to = (REAL)(acc ? (double)*to + sum[j] : sum[j]);
+            }
+        }
+    return EL_OK;
+}
+
+/* dbias[o] (+)= sum over b of dy[b, o]. */
+static void LOCAL(bias_gradient)(const REAL *dy, int64_t rows, int64_t out, int acc, REAL *dbias)
+{
+    for (int64_t o = 0; o < out; o++) {
+        double sum = acc ? (double)dbias[o] : 0;
+        for (int64_t b = 0; b < rows; b++) sum += (double)dy[b * out + o];
+        dbias[o] = (REAL)sum;
+    }
+}
+
+enum el_status NAME(linear_backward_weights)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0];  /* [b, i] */
+    const REAL *dy = args->p[1]; /* [b, o] */
+    REAL *dw = args->p[2];       /* [o, i] */
+    REAL *dbias = args->p[3];    /* [o] */
+    int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
+    int acc = args->s[0] != 0;
+    for (int64_t o = 0; o < out; o++)
+        for (int64_t i0 = 0; i0 < in; i0 += EL_REFERENCE_BLOCK) {
+            double sum[EL_REFERENCE_BLOCK] = {0};
+            int64_t n = in - i0 < EL_REFERENCE_BLOCK ? in - i0 : EL_REFERENCE_BLOCK;
+            for (int64_t b = 0; b < rows; b++)
+                for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[b * out + o] * (double)x[b * in + i0 + j];
+            for (int64_t j = 0; j < n; j++) {
+                REAL *to = &dw[o * in + i0 + j];
+                *to = (REAL)(acc ? (double)*to + sum[j] : sum[j]);
+            }
+        }
+    LOCAL(bias_gradient)(dy, rows, out, acc, dbias);
+    return EL_OK;
+}
+
+#endif

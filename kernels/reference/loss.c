@@ -1,0 +1,76 @@
+/* The losses with their gradients, and the count of right answers. Loss and gradient are one op because they share
+ * their only expensive part, and because a step always needs both. */
+#ifndef REAL
+
+#include "kernels/reference/reference.h"
+
+#include <math.h>
+
+#define EL_BODY "kernels/reference/loss.c"
+#include "kernels/reference/twice.h"
+
+#else
+
+/* The position of the first maximum of x[n]. */
+static int64_t LOCAL(first_maximum)(const REAL *x, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+/* The maximum is taken out before exp(), so that no logit is too large for it. */
+enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
+{
+    const REAL *logits = args->p[0];    /* [b, c] */
+    const int32_t *labels = args->p[1]; /* [b] */
+    REAL *loss = args->p[2];            /* [1] */
+    REAL *dlogits = args->p[3];         /* [b, c] */
+    int64_t batch = args->d[0], classes = args->d[1];
+    EL_TRY(el_reference_check_index("cross_entropy", labels, batch, classes));
+    double total = 0;
+    for (int64_t b = 0; b < batch; b++) {
+        const REAL *row = logits + b * classes;
+        double largest = (double)row[LOCAL(first_maximum)(row, classes)], sum = 0;
+        for (int64_t c = 0; c < classes; c++) sum += exp((double)row[c] - largest);
+        total += log(sum) + largest - (double)row[labels[b]];
+        for (int64_t c = 0; c < classes; c++) {
+            double share = exp((double)row[c] - largest) / sum;
+            dlogits[b * classes + c] = (REAL)((share - (c == labels[b])) / (double)batch);
+        }
+    }
+    *loss = (REAL)(total / (double)batch);
+    return EL_OK;
+}
+
+enum el_status NAME(mse)(const struct el_kernel_args *args)
+{
+    const REAL *y = args->p[0];         /* [b, c] */
+    const int32_t *labels = args->p[1]; /* [b] */
+    REAL *loss = args->p[2];            /* [1] */
+    REAL *dy = args->p[3];              /* [b, c] */
+    int64_t batch = args->d[0], classes = args->d[1];
+    EL_TRY(el_reference_check_index("mse", labels, batch, classes));
+    double total = 0, n = (double)(batch * classes);
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t c = 0; c < classes; c++) {
+            double off = (double)y[b * classes + c] - (c == labels[b]);
+            total += off * off;
+            dy[b * classes + c] = (REAL)(2 * off / n);
+        }
+    *loss = (REAL)(total / n);
+    return EL_OK;
+}
+
+enum el_status NAME(count_correct)(const struct el_kernel_args *args)
+{
+    const REAL *logits = args->p[0];    /* [b, c] */
+    const int32_t *labels = args->p[1]; /* [b] */
+    int32_t *correct = args->p[2];      /* [1] */
+    int64_t batch = args->d[0], classes = args->d[1];
+    for (int64_t b = 0; b < batch; b++) *correct += LOCAL(first_maximum)(logits + b * classes, classes) == labels[b];
+    return EL_OK;
+}
+
+#endif

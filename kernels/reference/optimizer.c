@@ -1,0 +1,66 @@
+/* One update of the parameters: SGD, momentum, Adam, and the bound on a row's norm. Schedules and weight decay are not
+ * here: what changes from step to step comes in as a scalar. */
+#ifndef REAL
+
+#include "kernels/reference/reference.h"
+
+#include <math.h>
+
+#define EL_BODY "kernels/reference/optimizer.c"
+#include "kernels/reference/twice.h"
+
+#else
+
+enum el_status NAME(sgd)(const struct el_kernel_args *args)
+{
+    const REAL *g = args->p[0]; /* [n] */
+    REAL *w = args->p[1];       /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) w[i] = (REAL)((double)w[i] - args->s[0] * (double)g[i]);
+    return EL_OK;
+}
+
+enum el_status NAME(momentum)(const struct el_kernel_args *args)
+{
+    const REAL *g = args->p[0];            /* [n] */
+    REAL *w = args->p[1], *m = args->p[2]; /* [n] */
+    double lr = args->s[0], mu = args->s[1];
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        m[i] = (REAL)(mu * (double)m[i] + (double)g[i]);
+        w[i] = (REAL)((double)w[i] - lr * (double)m[i]);
+    }
+    return EL_OK;
+}
+
+/* Kingma and Ba's method with bias correction, in the order of operations of torch.optim.Adam. */
+enum el_status NAME(adam)(const struct el_kernel_args *args)
+{
+    const REAL *g = args->p[0];                             /* [n] */
+    REAL *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
+    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
+    double t = (double)args->step + 1;
+    double rate = lr / (1 - pow(beta1, t)), root = sqrt(1 - pow(beta2, t));
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        double gradient = (double)g[i];
+        m[i] = (REAL)(beta1 * (double)m[i] + (1 - beta1) * gradient);
+        v[i] = (REAL)(beta2 * (double)v[i] + (1 - beta2) * gradient * gradient);
+        w[i] = (REAL)((double)w[i] - rate * (double)m[i] / (sqrt((double)v[i]) / root + eps));
+    }
+    return EL_OK;
+}
+
+enum el_status NAME(max_norm)(const struct el_kernel_args *args)
+{
+    REAL *w = args->p[0]; /* [r, n] */
+    int64_t rows = args->d[0], n = args->d[1];
+    double limit = args->s[0];
+    for (int64_t r = 0; r < rows; r++) {
+        double squares = 0;
+        for (int64_t i = 0; i < n; i++) squares += (double)w[r * n + i] * (double)w[r * n + i];
+        if (squares <= limit * limit) continue;
+        double factor = limit / sqrt(squares);
+        for (int64_t i = 0; i < n; i++) w[r * n + i] = (REAL)(factor * (double)w[r * n + i]);
+    }
+    return EL_OK;
+}
+
+#endif

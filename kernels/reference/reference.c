@@ -1,0 +1,31 @@
+/* The reference table: each op's row for f32 and f64. It holds no arithmetic; that is in the family files. */
+#include "kernels/reference/reference.h"
+
+static const struct el_kernel rows[EL_OP_COUNT][2] = {
+#define EL_REFERENCE_ROW(op, name)                                                                                     \
+    [op] = {[EL_F32] = {.run = el_reference_##name##_f32}, [EL_F64] = {.run = el_reference_##name##_f64}},
+    EL_REFERENCE_LIST(EL_REFERENCE_ROW)
+#undef EL_REFERENCE_ROW
+};
+
+static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
+{
+    if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
+    return &rows[op][dtype];
+}
+
+const struct el_kernel_table *el_kernels_reference(void)
+{
+    static const struct el_kernel_table table = {.name = "reference", .find = find};
+    return &table;
+}
+
+enum el_status el_reference_check_index(const char *op, const int32_t *index, int64_t n, int64_t limit)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (index[i] < 0 || index[i] >= limit)
+            return el_fail(EL_ERR_INTERNAL, "%s: index %d at position %lld is not in 0..%lld", op, (int)index[i],
+                           (long long)i, (long long)limit - 1);
+    }
+    return EL_OK;
+}
