@@ -5,7 +5,6 @@
 
 BUILD  ?= build
 MPICC  ?= mpicc
-ARCH   ?= native
 WERROR ?= -Werror
 Q      := $(if $(V),,@)
 SHOW    = $(if $(V),true,echo "  $(1)")
@@ -90,7 +89,7 @@ help:
 	@echo "make check      the tests' programs too (scripts/test runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir ARCH=native WERROR= DNNL=0 MPI=0 CC=cc MPICC=mpicc"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir WERROR= DNNL=0 MPI=0 CC=cc MPICC=mpicc"
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
@@ -109,16 +108,16 @@ clean:
 # Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
 stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
 $(BUILD)/flags.stamp: FORCE
-	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS) $(ARCH))
+	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS))
 $(BUILD)/commit.stamp: FORCE
 	@$(call stamp,$(COMMIT))
 COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls EL_BUILD_COMMIT $(SOURCES))))
 $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 
-# The reference kernels are the truth: no contraction, no fast-math. The fast ones may use the machine they are built on.
-$(BUILD)/kernels/reference/%.o: EXTRA += -ffp-contract=off
-$(BUILD)/kernels/cpu/%.o: EXTRA += -O3 -march=$(ARCH) -fno-math-errno -fno-trapping-math
+# The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
+$(BUILD)/kernels/reference/%.o: EXTRA += -O3 -ffp-contract=off
+$(BUILD)/kernels/cpu/%.o: EXTRA += -O3 -fno-math-errno -fno-trapping-math
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
 $(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS)
 
