@@ -1,0 +1,157 @@
+/* Statistics against values from tables and from other programs, and the interval's coverage by simulation. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bench/stats.h"
+
+static void near(double got, double wanted, double tolerance)
+{
+    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
+}
+
+static void test_moments(void **state)
+{
+    (void)state;
+    const double x[] = {2, 4, 4, 4, 5, 5, 7, 9};
+    near(el_stats_mean(x, 8), 5, 1e-15);
+    near(el_stats_stddev(x, 8), 2.138089935299395, 1e-14);
+    near(el_stats_median(x, 8), 4.5, 0);
+    near(el_stats_median((double[]){3, 1, 2}, 3), 2, 0);
+    near(el_stats_geometric_mean((double[]){1, 10, 100}, 3), 10, 1e-13);
+    assert_true(isnan(el_stats_mean(x, 0)) && isnan(el_stats_median(x, 0)) && isnan(el_stats_stddev(x, 1)));
+    assert_true(isnan(el_stats_geometric_mean((double[]){1, 0}, 2)));
+}
+
+static void test_nearest_rank(void **state)
+{
+    (void)state;
+    double x[100];
+    for (int i = 0; i < 100; i++) x[i] = 100 - i;
+    near(el_stats_quantile(x, 100, 0.95), 95, 0);
+    near(el_stats_quantile(x, 20, 0.95), 99, 0); /* of 81..100: the 19th */
+    near(el_stats_quantile(x, 3, 0.95), 100, 0);
+    near(el_stats_quantile((double[]){15, 20, 35, 40, 50}, 5, 0.3), 20, 0);
+    near(el_stats_quantile((double[]){15, 20, 35, 40, 50}, 5, 1), 50, 0);
+}
+
+static void test_student(void **state)
+{
+    (void)state;
+    static const struct {
+        double p, df, t;
+    } table[] = {
+        {0.975, 1, 12.706204736432095},  {0.975, 2, 4.302652729911275},
+        {0.975, 4, 2.7764451051977987},  {0.975, 9, 2.2621571627409915},
+        {0.975, 30, 2.0422724563012373}, {0.95, 5, 2.0150483733330233},
+        {0.995, 10, 3.169272672616873},  {0.5, 7, 0},
+        {0.025, 4, -2.7764451051977987},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        near(el_stats_t_quantile(table[i].p, table[i].df), table[i].t, 1e-9);
+        near(el_stats_t_cdf(table[i].t, table[i].df), table[i].p, 1e-11);
+    }
+    near(el_stats_t_quantile(0.975, 1e7), 1.959964, 1e-5);
+}
+
+static void test_intervals(void **state)
+{
+    (void)state;
+    /* logs -2..2: mean 0, standard error sqrt(2.5/5), times t(4) */
+    const double x[] = {exp(-2), exp(-1), 1, exp(1), exp(2)};
+    struct el_interval i = el_stats_interval(x, 5);
+    assert_true(i.valid);
+    near(i.centre, 1, 1e-14);
+    near(log(i.high), 2.7764451051977987 * sqrt(0.5), 1e-9);
+    near(log(i.low), -2.7764451051977987 * sqrt(0.5), 1e-9);
+    i = el_stats_interval(x, 4);
+    assert_false(i.valid);
+    assert_string_equal(i.reason, "fewer than 5 repeats");
+    near(i.centre, exp(-0.5), 1e-14);
+    i = el_stats_interval((double[]){3, 3, 3, 3, 3}, 5); /* a simulation: no scatter */
+    assert_true(i.valid);
+    near(i.low, 3, 1e-14);
+    near(i.high, 3, 1e-14);
+}
+
+static void test_ratios(void **state)
+{
+    (void)state;
+    /* Drift of a factor 4 over the run that both share, and a true ratio of 1.1: only pairs can tell. */
+    const double b[] = {1, 1.5, 2, 3, 4}, noise[] = {1.01, 0.99, 1, 1.02, 0.98};
+    double a[5];
+    for (int i = 0; i < 5; i++) a[i] = 1.1 * b[i] * noise[i];
+    struct el_interval paired = el_stats_ratio_paired(a, b, 5), welch = el_stats_ratio_welch(a, 5, b, 5);
+    assert_true(paired.valid && welch.valid);
+    assert_true(paired.low > 1.07 && paired.high < 1.13);
+    assert_true(welch.low < 0.6 && welch.high > 1.8);
+    near(paired.centre, welch.centre, 1e-12);
+    /* Welch on logs of {1,2,3,4,5}+2 and {1,2,3,4,5}: difference 2, se 1, df 8 */
+    double p[5], q[5];
+    for (int i = 0; i < 5; i++) {
+        q[i] = exp(i + 1);
+        p[i] = exp(i + 3);
+    }
+    welch = el_stats_ratio_welch(p, 5, q, 5);
+    near(log(welch.low), 2 - 2.306004135204166, 1e-9);
+    assert_false(el_stats_ratio_paired(p, q, 4).valid);
+}
+
+static void test_imbalance(void **state)
+{
+    (void)state;
+    struct el_imbalance m;
+    assert_true(el_stats_imbalance((double[]){2, 1, 1, 1}, 4, &m)); /* dp on four devices: the same fact five times */
+    near(m.max_over_mean_minus_1, 0.6, 1e-14);
+    near(m.imbalance_pct, 50, 1e-12);
+    near(m.lb, 0.625, 1e-15);
+    near(m.cv, sqrt(0.1875) / 1.25, 1e-14);
+    near(m.first_over_rest, 2, 1e-15);
+    assert_true(el_stats_imbalance((double[]){5, 5}, 2, &m));
+    near(m.max_over_mean_minus_1, 0, 0);
+    near(m.imbalance_pct, 0, 0);
+    assert_true(el_stats_imbalance((double[]){7, 0}, 2, &m)); /* one has all */
+    near(m.imbalance_pct, 100, 1e-12);
+    assert_true(isinf(m.first_over_rest));
+    assert_false(el_stats_imbalance((double[]){1}, 1, &m));
+}
+
+static double uniform(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(*state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(uint64_t *state)
+{
+    return sqrt(-2 * log(uniform(state))) * cos(2 * 3.14159265358979323846 * uniform(state));
+}
+
+/* Five skewed (log-normal) repeats, 4,000 times: the interval holds the truth 95 times in 100. */
+static void test_coverage(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    int held = 0;
+    for (int round = 0; round < 4000; round++) {
+        double x[5];
+        for (int i = 0; i < 5; i++) x[i] = 1000 * exp(0.2 * normal(&seed));
+        struct el_interval i = el_stats_interval(x, 5);
+        held += i.low <= 1000 && 1000 <= i.high;
+    }
+    assert_in_range(held, 3760, 3840);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_moments),   cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_student),
+        cmocka_unit_test(test_intervals), cmocka_unit_test(test_ratios),       cmocka_unit_test(test_imbalance),
+        cmocka_unit_test(test_coverage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
