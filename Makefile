@@ -11,7 +11,7 @@ SHOW    = $(if $(V),true,echo "  $(1)")
 comma  := ,
 
 ifneq ($(PREFIX),)
-export PKG_CONFIG_PATH := $(PREFIX)/lib/pkgconfig:$(PREFIX)/lib64/pkgconfig:$(PREFIX)/share/pkgconfig:$(PKG_CONFIG_PATH)
+PKG_PATH        := $(PREFIX)/lib/pkgconfig:$(PREFIX)/lib64/pkgconfig:$(PREFIX)/share/pkgconfig:
 PREFIX_CPPFLAGS := -I$(PREFIX)/include
 PREFIX_LDFLAGS  := $(foreach lib,lib lib64,-L$(PREFIX)/$(lib) -Wl$(comma)-rpath$(comma)$(PREFIX)/$(lib))
 endif
@@ -27,7 +27,7 @@ $(error SAN must be address or thread, not '$(SAN)')
 endif
 
 # Probes. Each says a version, or nothing; without sanitizers, whose programs do not start on every kernel.
-pkg   = $(shell pkg-config $(2) $(1) 2>/dev/null)
+pkg   = $(shell PKG_CONFIG_PATH='$(PKG_PATH)'$$PKG_CONFIG_PATH pkg-config $(2) $(1) 2>/dev/null)
 libs  = $(or $(call pkg,$(1),--libs),-l$(1))
 probe = $(shell mkdir -p $(BUILD)/probes; out=$(BUILD)/probes/$(1)-$$$$; $(2) $(CPPFLAGS) $(PREFIX_CPPFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS) \
            -o $$out scripts/probes/$(1).c $(PREFIX_LDFLAGS) $(LDFLAGS) $(3) 2>/dev/null && $$out 2>/dev/null; rm -f $$out)
