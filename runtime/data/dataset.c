@@ -1,0 +1,211 @@
+/* The data set: where samples come from, how many words and classes there are, and which sample is in which split. It
+ * knows nothing of batches. The held-out part is every k-th sample of the training file (k = 1 / share, rounded). */
+#include "runtime/data/samples.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DUMMY_VOCAB = 20000, DUMMY_CLASSES = 2, DEFAULT_SEQ = 64, SEQ_MAX = 1 << 20 };
+
+struct el_dataset {
+    char *source, *description;
+    struct el_samples train, test; /* train: with the held-out part */
+    int64_t vocab, seq, classes;
+    int64_t words; /* distinct ones in the training file */
+    int64_t every; /* each `every`-th training sample is held out; 0: none */
+};
+
+static bool is_named(const struct el_dataset_spec *spec, const char *name)
+{
+    return strcmp(spec->source, name) == 0;
+}
+
+static enum el_status check_spec(const struct el_dataset_spec *spec)
+{
+    if (!spec->source || !*spec->source) return el_fail(EL_ERR_INVALID, "no data given: a file, synthetic or dummy");
+    if (spec->vocab != 0 && (spec->vocab <= EL_ID_FIRST_WORD || spec->vocab > INT32_MAX))
+        return el_fail(EL_ERR_INVALID, "vocab %lld: 3 or more (0 is padding, 1 the unknown word), below 2^31",
+                       (long long)spec->vocab);
+    if (spec->seq < 0 || spec->seq > SEQ_MAX)
+        return el_fail(EL_ERR_INVALID, "seq %lld: from 1 to %d words", (long long)spec->seq, SEQ_MAX);
+    if (spec->classes < 0 || spec->classes > EL_LABEL_MAX + 1)
+        return el_fail(EL_ERR_INVALID, "classes %lld: from 1 to %d", (long long)spec->classes, EL_LABEL_MAX + 1);
+    if (!(spec->held_out >= 0 && spec->held_out <= 0.5))
+        return el_fail(EL_ERR_INVALID, "held-out share %g: from 0 to 0.5", spec->held_out);
+    if (spec->test_path && (is_named(spec, "synthetic") || is_named(spec, "dummy")))
+        return el_fail(EL_ERR_INVALID, "a test file goes with a training file, not with '%s' data", spec->source);
+    return EL_OK;
+}
+
+/* Labels must be below `classes`: sample i stands on line i + 1. */
+static enum el_status check_labels(const char *path, const struct el_samples *samples, int64_t classes, const char *why)
+{
+    for (int64_t i = 0; i < samples->count; i++) {
+        if (samples->labels[i] >= classes)
+            return el_fail(EL_ERR_INVALID, "%s, line %lld: label %d, but there are %lld classes (%s)",
+                           el_path_tail(path), (long long)i + 1, samples->labels[i], (long long)classes, why);
+    }
+    return EL_OK;
+}
+
+static void cap_words(struct el_samples *samples, int64_t vocab)
+{
+    for (int64_t t = 0; t < samples->starts[samples->count]; t++)
+        if (samples->tokens[t] >= vocab) samples->tokens[t] = EL_ID_UNKNOWN;
+}
+
+static int64_t highest_label(const struct el_samples *samples)
+{
+    int64_t highest = 0;
+    for (int64_t i = 0; i < samples->count; i++)
+        if (samples->labels[i] > highest) highest = samples->labels[i];
+    return highest;
+}
+
+static enum el_status read_test(const char *path, struct el_vocabulary *vocabulary, struct el_dataset *set)
+{
+    struct el_text text = {0};
+    EL_TRY(el_text_load(path, &text));
+    enum el_status status = el_text_parse(path, &text, vocabulary, false, &set->test);
+    free(text.bytes);
+    EL_TRY(status);
+    EL_TRY(check_labels(path, &set->test, set->classes, "as in training, or as set by classes"));
+    cap_words(&set->test, set->vocab);
+    return EL_OK;
+}
+
+/* The vocabulary points into the training text, so that stays until the test file is read. */
+static enum el_status open_files(const struct el_dataset_spec *spec, const char *train_path, const char *test_path,
+                                 struct el_dataset *set)
+{
+    struct el_text text = {0};
+    struct el_vocabulary vocabulary = {0};
+    EL_TRY(el_text_load(train_path, &text));
+    enum el_status status;
+    EL_TRY_GOTO(el_text_parse(train_path, &text, &vocabulary, true, &set->train), done);
+    set->words = vocabulary.count;
+    set->vocab = spec->vocab ? spec->vocab : vocabulary.count + EL_ID_FIRST_WORD;
+    set->seq = spec->seq ? spec->seq : set->train.longest;
+    set->classes = spec->classes ? spec->classes : highest_label(&set->train) + 1;
+    if (set->seq > SEQ_MAX) {
+        status = el_fail(EL_ERR_INVALID, "%s: a sentence of %lld words; set seq to at most %d",
+                         el_path_tail(train_path), (long long)set->seq, SEQ_MAX);
+        goto done;
+    }
+    EL_TRY_GOTO(check_labels(train_path, &set->train, set->classes, "as set by classes"), done);
+    cap_words(&set->train, set->vocab);
+    if (test_path) status = read_test(test_path, &vocabulary, set);
+done:
+    el_vocabulary_free(&vocabulary);
+    free(text.bytes);
+    return status;
+}
+
+static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    struct el_dataset_spec sized = *spec;
+    char train_path[PATH_MAX], test_path[PATH_MAX];
+    if (!sized.seq) sized.seq = DEFAULT_SEQ;
+    EL_TRY(el_synthetic_write(spec->cache_dir, spec->seed, train_path, test_path, sizeof train_path));
+    return open_files(&sized, train_path, test_path, set);
+}
+
+static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    set->vocab = spec->vocab ? spec->vocab : DUMMY_VOCAB;
+    set->seq = spec->seq ? spec->seq : DEFAULT_SEQ;
+    set->classes = spec->classes ? spec->classes : DUMMY_CLASSES;
+    set->words = set->vocab - EL_ID_FIRST_WORD;
+    return el_dummy_make(set->vocab, set->seq, set->classes, spec->seed, &set->train);
+}
+
+static enum el_status describe(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    char held_out[64] = "", test[64] = "";
+    long long apart = el_dataset_size(set, EL_SPLIT_HELD_OUT);
+    if (apart) snprintf(held_out, sizeof held_out, ", %lld of them held out", apart);
+    if (set->test.count) snprintf(test, sizeof test, "; test: %lld samples", (long long)set->test.count);
+    set->source = strdup(spec->source);
+    int written = asprintf(&set->description, "%s: %lld samples, %lld classes, %lld words, longest %lld%s%s",
+                           spec->source, (long long)set->train.count, (long long)set->classes, (long long)set->words,
+                           (long long)set->train.longest, held_out, test);
+    if (written < 0) set->description = NULL;
+    return set->source && set->description ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
+}
+
+enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dataset **dataset_p)
+{
+    EL_TRY(check_spec(spec));
+    struct el_dataset *set = calloc(1, sizeof *set);
+    if (!set) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
+    if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
+    enum el_status status = is_named(spec, "dummy")       ? open_dummy(spec, set)
+                            : is_named(spec, "synthetic") ? open_synthetic(spec, set)
+                                                          : open_files(spec, spec->source, spec->test_path, set);
+    if (status == EL_OK) status = describe(spec, set);
+    if (status == EL_OK)
+        *dataset_p = set;
+    else
+        el_dataset_close(set);
+    return status;
+}
+
+void el_dataset_close(struct el_dataset *dataset)
+{
+    if (!dataset) return;
+    el_samples_free(&dataset->train);
+    el_samples_free(&dataset->test);
+    free(dataset->source);
+    free(dataset->description);
+    free(dataset);
+}
+
+int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split)
+{
+    int64_t held_out = dataset->every ? dataset->train.count / dataset->every : 0;
+    if (split == EL_SPLIT_TEST) return dataset->test.count;
+    return split == EL_SPLIT_HELD_OUT ? held_out : dataset->train.count - held_out;
+}
+
+/* Of each `every` samples in a row the last one is held out. */
+struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
+{
+    const struct el_samples *samples = split == EL_SPLIT_TEST ? &dataset->test : &dataset->train;
+    int64_t at = position;
+    if (split == EL_SPLIT_HELD_OUT)
+        at = position * dataset->every + dataset->every - 1;
+    else if (split == EL_SPLIT_TRAIN && dataset->every)
+        at = position + position / (dataset->every - 1);
+    int64_t length = samples->starts[at + 1] - samples->starts[at];
+    return (struct el_sample){.tokens = samples->tokens + samples->starts[at],
+                              .length = length < dataset->seq ? length : dataset->seq,
+                              .label = samples->labels[at]};
+}
+
+int64_t el_dataset_vocab(const struct el_dataset *dataset)
+{
+    return dataset->vocab;
+}
+
+int64_t el_dataset_seq(const struct el_dataset *dataset)
+{
+    return dataset->seq;
+}
+
+int64_t el_dataset_classes(const struct el_dataset *dataset)
+{
+    return dataset->classes;
+}
+
+const char *el_dataset_source(const struct el_dataset *dataset)
+{
+    return dataset->source;
+}
+
+const char *el_dataset_describe(const struct el_dataset *dataset)
+{
+    return dataset->description;
+}

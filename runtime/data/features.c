@@ -1,0 +1,81 @@
+/* Features: a sentence as its bag of words, hashed into bins and scaled to unit L2 norm. Counts are not weighted by how
+ * rare a word is, and signs are not hashed, so that a sentence can never cancel to zero. */
+#include "runtime/data/samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* By the word's number, not its text: the set may be dummy. The finaliser of SplitMix64. */
+static int32_t bin_of(int32_t id, int64_t features)
+{
+    uint64_t x = (uint64_t)id * 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return (int32_t)((x ^ x >> 31) % (uint64_t)features);
+}
+
+static int64_t total_tokens(const struct el_dataset *dataset, enum el_data_split split, int64_t count)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) total += el_dataset_sample(dataset, split, i).length;
+    return total;
+}
+
+/* The sum of the squared counts is the sum, over the tokens, of their bin's count. */
+static double scale_of(const int32_t *bins, int64_t length, int32_t *counts)
+{
+    double squares = 0;
+    for (int64_t t = 0; t < length; t++) counts[bins[t]]++;
+    for (int64_t t = 0; t < length; t++) squares += counts[bins[t]];
+    for (int64_t t = 0; t < length; t++) counts[bins[t]] = 0;
+    return 1 / sqrt(squares);
+}
+
+enum el_status el_bags_make(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
+                            struct el_bags *bags_p)
+{
+    int64_t count = el_dataset_size(dataset, split), total = total_tokens(dataset, split, count);
+    int32_t *counts = calloc((size_t)features, sizeof *counts);
+    struct el_bags bags = {.features = features,
+                           .starts = malloc((size_t)(count + 1) * sizeof *bags.starts),
+                           .bins = malloc((size_t)(total + 1) * sizeof *bags.bins),
+                           .scales = malloc((size_t)(count + 1) * sizeof *bags.scales)};
+    if (!counts || !bags.starts || !bags.bins || !bags.scales) {
+        free(counts);
+        el_bags_free(&bags);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for the bags of words of %lld samples", (long long)count);
+    }
+    bags.starts[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct el_sample sample = el_dataset_sample(dataset, split, i);
+        int32_t *bins = bags.bins + bags.starts[i];
+        for (int64_t t = 0; t < sample.length; t++) bins[t] = bin_of(sample.tokens[t], features);
+        bags.scales[i] = scale_of(bins, sample.length, counts);
+        bags.starts[i + 1] = bags.starts[i] + sample.length;
+    }
+    free(counts);
+    *bags_p = bags;
+    return EL_OK;
+}
+
+void el_bags_free(struct el_bags *bags)
+{
+    free(bags->starts);
+    free(bags->bins);
+    free(bags->scales);
+    *bags = (struct el_bags){0};
+}
+
+void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row)
+{
+    memset(row, 0, (size_t)bags->features * (dtype == EL_F64 ? sizeof(double) : sizeof(float)));
+    if (position < 0) return;
+    int64_t first = bags->starts[position], end = bags->starts[position + 1];
+    if (dtype == EL_F64) {
+        for (int64_t t = first; t < end; t++) ((double *)row)[bags->bins[t]] += bags->scales[position];
+    } else {
+        float scale = (float)bags->scales[position];
+        for (int64_t t = first; t < end; t++) ((float *)row)[bags->bins[t]] += scale;
+    }
+}

@@ -1,0 +1,131 @@
+/* The loader: one member's rows of any step. Positions are dealt out as the sampler deals them, but over the unpadded
+ * set: training drops the epoch's incomplete last batch, evaluation fills it up with label -1, so that the ranks' rows
+ * of a step together are exactly one device's batch, whatever the number of ranks. It does not read ahead. */
+#include "runtime/data/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct el_loader {
+    const struct el_dataset *dataset;
+    struct el_loader_spec spec;
+    int64_t size;        /* samples of the split */
+    int64_t share;       /* rows a step */
+    int64_t steps;       /* an epoch */
+    int64_t *order;      /* [size] the epoch's permutation; NULL when not shuffled */
+    int64_t order_epoch; /* whose permutation that is; -1: none yet */
+    struct el_bags bags; /* EL_INPUT_FEATURES */
+};
+
+int64_t el_share_size(int64_t global_batch, int ranks, int rank)
+{
+    return global_batch > rank ? (global_batch - rank + ranks - 1) / ranks : 0;
+}
+
+static enum el_status check_spec(const struct el_loader_spec *spec)
+{
+    if (spec->global_batch < 1)
+        return el_fail(EL_ERR_INVALID, "loader: a batch of %lld samples", (long long)spec->global_batch);
+    if (spec->ranks < 1 || spec->rank < 0 || spec->rank >= spec->ranks)
+        return el_fail(EL_ERR_INVALID, "loader: rank %d of %d", spec->rank, spec->ranks);
+    if (spec->input != EL_INPUT_FEATURES) return EL_OK;
+    if (spec->features < 1 || spec->features > INT32_MAX)
+        return el_fail(EL_ERR_INVALID, "loader: %lld features", (long long)spec->features);
+    if (spec->dtype != EL_F32 && spec->dtype != EL_F64)
+        return el_fail(EL_ERR_INVALID, "loader: features are f32 or f64");
+    return EL_OK;
+}
+
+static enum el_status check_size(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t size)
+{
+    static const char *const name[] = {"training", "held-out", "test"};
+    const char *source = el_path_tail(el_dataset_source(dataset));
+    if (size == 0) return el_fail(EL_ERR_INVALID, "%s: no %s samples", source, name[spec->split]);
+    if (spec->shuffle && size < spec->global_batch)
+        return el_fail(EL_ERR_INVALID,
+                       "%s: %lld %s samples are less than one global batch of %lld: "
+                       "take a batch of at most %lld, hold out less, or give more data",
+                       source, (long long)size, name[spec->split], (long long)spec->global_batch, (long long)size);
+    return EL_OK;
+}
+
+enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
+                              struct el_loader **loader_p)
+{
+    int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch;
+    EL_TRY(check_spec(spec));
+    EL_TRY(check_size(dataset, spec, size));
+    struct el_loader *loader = calloc(1, sizeof *loader);
+    if (!loader) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
+    *loader = (struct el_loader){.dataset = dataset,
+                                 .spec = *spec,
+                                 .size = size,
+                                 .share = el_share_size(batch, spec->ranks, spec->rank),
+                                 .steps = spec->shuffle ? size / batch : (size - 1) / batch + 1,
+                                 .order_epoch = -1};
+    enum el_status status = EL_OK;
+    if (spec->shuffle && !(loader->order = malloc((size_t)size * sizeof *loader->order)))
+        status = el_fail(EL_ERR_HOST_MEMORY, "no memory to shuffle %lld samples", (long long)size);
+    if (status == EL_OK && spec->input == EL_INPUT_FEATURES)
+        status = el_bags_make(dataset, spec->split, spec->features, &loader->bags);
+    if (status == EL_OK)
+        *loader_p = loader;
+    else
+        el_loader_close(loader);
+    return status;
+}
+
+void el_loader_close(struct el_loader *loader)
+{
+    if (!loader) return;
+    el_bags_free(&loader->bags);
+    free(loader->order);
+    free(loader);
+}
+
+int64_t el_loader_steps_per_epoch(const struct el_loader *loader)
+{
+    return loader->steps;
+}
+
+static void enter_epoch(struct el_loader *loader, int64_t epoch)
+{
+    if (!loader->order || loader->order_epoch == epoch) return;
+    el_permute(loader->size, loader->spec.seed, epoch, loader->order);
+    loader->order_epoch = epoch;
+}
+
+/* row: [seq]; position < 0 writes padding only. */
+static void fill_ids(const struct el_loader *loader, int64_t position, int32_t *row)
+{
+    int64_t seq = el_dataset_seq(loader->dataset), length = 0;
+    if (position >= 0) {
+        struct el_sample sample = el_dataset_sample(loader->dataset, loader->spec.split, position);
+        memcpy(row, sample.tokens, (size_t)sample.length * sizeof *row);
+        length = sample.length;
+    }
+    memset(row + length, EL_ID_PADDING, (size_t)(seq - length) * sizeof *row);
+}
+
+enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels)
+{
+    const struct el_loader_spec *spec = &loader->spec;
+    const size_t type_bytes = spec->dtype == EL_F64 ? sizeof(double) : sizeof(float);
+    const size_t features_bytes = (size_t)spec->features * type_bytes;
+    const int64_t seq = el_dataset_seq(loader->dataset);
+    const int64_t first = (int64_t)(step % (uint64_t)loader->steps) * spec->global_batch;
+    enter_epoch(loader, (int64_t)(step / (uint64_t)loader->steps));
+    for (int64_t row = 0; row < loader->share; row++) {
+        int64_t position = first + spec->rank + row * spec->ranks;
+        if (position >= loader->size)
+            position = -1;
+        else if (loader->order)
+            position = loader->order[position];
+        labels[row] = position < 0 ? -1 : el_dataset_sample(loader->dataset, spec->split, position).label;
+        if (spec->input == EL_INPUT_IDS)
+            fill_ids(loader, position, (int32_t *)inputs + row * seq);
+        else
+            el_bags_row(&loader->bags, position, spec->dtype, (char *)inputs + (size_t)row * features_bytes);
+    }
+    return EL_OK;
+}

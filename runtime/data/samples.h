@@ -1,0 +1,85 @@
+/* What the files of this folder share: a set of samples in memory, the text reader, the vocabulary, the permutation.
+ *
+ * Private to runtime/data: users see data.h only. Nothing here knows of batches or ranks.
+ */
+#ifndef EL_DATA_SAMPLES_H
+#define EL_DATA_SAMPLES_H
+
+#include "runtime/data/data.h"
+
+enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX = 9999 };
+
+/* Sentences of uneven length, one after the other: sample i is tokens[starts[i] .. starts[i + 1] - 1].
+ * In a text file sample i stands on line i + 1. */
+struct el_samples {
+    int64_t count;
+    int64_t longest;
+    int32_t *labels; /* [count] */
+    int64_t *starts; /* [count + 1] */
+    int32_t *tokens; /* [starts[count]] */
+};
+
+enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p);
+void el_samples_free(struct el_samples *samples);
+
+/* Words and their numbers, from EL_ID_FIRST_WORD up in the order of their first appearance. The words are not copied:
+ * the text they point into must stay. All zero is an empty vocabulary. */
+struct el_word {
+    const char *text; /* NULL: a free place */
+    uint32_t length;
+    int32_t id;
+    uint64_t hash;
+};
+struct el_vocabulary {
+    struct el_word *places; /* open addressing, linear probing, a power of two, at most half full */
+    size_t capacity;
+    int32_t count;
+};
+
+/* The word's number, a new one if it was not there. */
+enum el_status el_vocabulary_add(struct el_vocabulary *vocabulary, const char *word, size_t length, int32_t *id_p);
+/* EL_ID_UNKNOWN if it is not there. */
+int32_t el_vocabulary_find(const struct el_vocabulary *vocabulary, const char *word, size_t length);
+void el_vocabulary_free(struct el_vocabulary *vocabulary);
+
+/* A whole file in memory, found to be text. Ownership: free(bytes). */
+struct el_text {
+    char *bytes;
+    size_t length; /* without the blank space at the end */
+};
+enum el_status el_text_load(const char *path, struct el_text *text_p);
+/* `grow`: new words get numbers; otherwise they are unknown. `path` is for messages. */
+enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
+                             struct el_samples *samples_p);
+/* The last part of a path that fits a message together with its reason. */
+const char *el_path_tail(const char *path);
+
+/* Random labels and ids, every sentence `seq` long. */
+enum el_status el_dummy_make(int64_t vocab, int64_t seq, int64_t classes, uint64_t seed, struct el_samples *samples_p);
+
+/* order[0 .. length - 1] = a permutation of 0 .. length - 1: a pure function of (length, seed, epoch). */
+void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);
+
+/* One sample of a split, cut to the set's `seq`. Ownership: the set's. */
+struct el_sample {
+    const int32_t *tokens;
+    int64_t length;
+    int32_t label;
+};
+struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position);
+const char *el_dataset_source(const struct el_dataset *dataset);
+
+/* Hashed bags of words of one split: what fill needs to write a row without thinking. */
+struct el_bags {
+    int64_t features;
+    int64_t *starts; /* [count + 1] */
+    int32_t *bins;   /* [starts[count]] one a token */
+    double *scales;  /* [count] what each token adds to its bin: 1 / the norm of the counts */
+};
+enum el_status el_bags_make(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
+                            struct el_bags *bags_p);
+void el_bags_free(struct el_bags *bags);
+/* row: [features] of f32 or f64; position < 0 writes zeros. */
+void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row);
+
+#endif

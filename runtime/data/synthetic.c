@@ -1,0 +1,185 @@
+/* The synthetic set: a made-up language that a convolution over words can learn, written once as two text files in the
+ * format a user's file has, and read back by the same path. It stands for no real text and for no published accuracy.
+ *
+ * A sentence of a class is mostly noise (words of falling frequency); now and then there is a word of its class, a
+ * little less often one of another class, and often a phrase: two words that mean one class in this order and another
+ * class in the other, so that counting words is not enough. A few labels are wrong on purpose, which no model can
+ * learn. Every draw is by (seed, file, sample, position): the files' bytes are a pure function of the seed. */
+#include "runtime/data/samples.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/rng.h"
+
+/* Change VERSION with anything that changes the bytes. */
+enum { VERSION = 1, CLASSES = 6, TRAIN_SAMPLES = 4000, TEST_SAMPLES = 500 };
+enum { NOISE_WORDS = 4000, CLASS_WORDS = 30, PHRASES = 2 * CLASSES, LENGTH_MIN = 8, LENGTH_MAX = 40 };
+enum { FIRST_CLASS_WORD = NOISE_WORDS, FIRST_PHRASE_WORD = NOISE_WORDS + CLASSES * CLASS_WORDS };
+static const double OWN_WORD = 0.05, OTHER_WORD = 0.05, PHRASE = 0.6, WRONG_LABEL = 0.04;
+
+static const char consonants[] = "bdfgklmnprstvz", vowels[] = "aeiou";
+enum { CONSONANTS = sizeof consonants - 1, SYLLABLES = CONSONANTS * (sizeof vowels - 1) };
+static_assert(FIRST_PHRASE_WORD + 2 * PHRASES <= SYLLABLES * SYLLABLES, "words have two syllables");
+
+struct draws {
+    struct el_rng_key key;
+    uint64_t sample, next;
+};
+
+static double uniform(struct draws *draws)
+{
+    return el_rng_uniform(&draws->key, draws->sample, draws->next++);
+}
+
+static int below(struct draws *draws, int bound)
+{
+    return (int)(uniform(draws) * bound);
+}
+
+static void put_word(FILE *out, int word)
+{
+    for (int rest = word, i = 0; i < 2; i++, rest /= SYLLABLES) {
+        int syllable = rest % SYLLABLES;
+        if (i == 0) putc(' ', out);
+        putc(consonants[syllable % CONSONANTS], out);
+        putc(vowels[syllable / CONSONANTS], out);
+    }
+}
+
+static int plain_word(struct draws *draws, int class)
+{
+    double which = uniform(draws), u = uniform(draws);
+    if (which < OWN_WORD) return FIRST_CLASS_WORD + class * CLASS_WORDS + (int)(u * CLASS_WORDS);
+    if (which < OWN_WORD + OTHER_WORD) return FIRST_CLASS_WORD + (int)(u * CLASSES * CLASS_WORDS);
+    return (int)(u * u * NOISE_WORDS); /* density falls with the word's number */
+}
+
+/* Phrase k means class k % CLASSES forward; backward the next class, or the one after that for the second half. */
+static void put_phrase(FILE *out, struct draws *draws, int class)
+{
+    int half = below(draws, 2), backward = below(draws, 2);
+    int shift = backward ? 1 + half : 0;
+    int phrase = half * CLASSES + (class + CLASSES - shift) % CLASSES;
+    put_word(out, FIRST_PHRASE_WORD + 2 * phrase + backward);
+    put_word(out, FIRST_PHRASE_WORD + 2 * phrase + !backward);
+}
+
+static void put_sample(FILE *out, struct draws *draws)
+{
+    int class = below(draws, CLASSES), label = class;
+    int length = LENGTH_MIN + below(draws, LENGTH_MAX - LENGTH_MIN - 1);
+    int phrase_at = uniform(draws) < PHRASE ? below(draws, length) : -1;
+    if (uniform(draws) < WRONG_LABEL) label = below(draws, CLASSES);
+    fprintf(out, "%d", label);
+    for (int i = 0; i < length; i++) {
+        if (i == phrase_at) put_phrase(out, draws, class);
+        put_word(out, plain_word(draws, class));
+    }
+    putc('\n', out);
+}
+
+/* The bytes of one file, in memory. Ownership: free(*bytes_p). */
+static enum el_status compose(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p)
+{
+    char *bytes = NULL;
+    FILE *out = open_memstream(&bytes, length_p);
+    if (!out) return el_fail_errno("the synthetic set");
+    struct draws draws = {.key = {.seed = seed, .use = EL_RNG_DATA, .id = file}};
+    for (int i = 0; i < samples; i++, draws.sample++, draws.next = 0) put_sample(out, &draws);
+    int failed = ferror(out);
+    if (fclose(out) != 0 || failed) {
+        free(bytes);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory to make the synthetic set");
+    }
+    *bytes_p = bytes;
+    return EL_OK;
+}
+
+static bool holds(const char *path, const char *bytes, size_t length)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    char *found = malloc(length + 1);
+    bool same = found && fread(found, 1, length + 1, file) == length && memcmp(found, bytes, length) == 0;
+    free(found);
+    fclose(file);
+    return same;
+}
+
+static bool write_to(int descriptor, const char *bytes, size_t length)
+{
+    bool ok = fchmod(descriptor, 0644) == 0;
+    for (size_t done = 0; ok && done < length;) {
+        ssize_t written = write(descriptor, bytes + done, length - done);
+        if (written >= 0)
+            done += (size_t)written;
+        else
+            ok = errno == EINTR;
+    }
+    return ok;
+}
+
+/* Ranks may do this at the same time: each has its own temporary name, and all write the same bytes. */
+static enum el_status keep(const char *path, const char *bytes, size_t length)
+{
+    if (holds(path, bytes, length)) return EL_OK;
+    char *temporary = NULL;
+    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a path");
+    int descriptor = mkstemp(temporary), failed = errno;
+    if (descriptor >= 0) {
+        bool ok = write_to(descriptor, bytes, length);
+        failed = errno;
+        if (close(descriptor) != 0 && ok) ok = false, failed = errno;
+        if (ok && rename(temporary, path) != 0) ok = false, failed = errno;
+        if (ok)
+            failed = 0;
+        else
+            unlink(temporary);
+    }
+    free(temporary);
+    errno = failed;
+    return failed ? el_fail_errno("cannot write the synthetic set to %s", el_path_tail(path)) : EL_OK;
+}
+
+/* Makes `dir` and the folders above it. What cannot be made shows when the first file is opened in it. */
+static void make_folders(const char *dir)
+{
+    char *path = strdup(dir);
+    if (!path) return;
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = 0;
+        mkdir(path, 0777);
+        *at = '/';
+    }
+    mkdir(path, 0777);
+    free(path);
+}
+
+static enum el_status write_one(const char *dir, uint64_t seed, uint32_t test, char *path, size_t path_bytes)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    int written = snprintf(path, path_bytes, "%s/synthetic-%d-seed-%llu-%s.txt", dir, VERSION, (unsigned long long)seed,
+                           test ? "test" : "train");
+    if (written < 0 || (size_t)written >= path_bytes)
+        return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
+    EL_TRY(compose(seed, test, test ? TEST_SAMPLES : TRAIN_SAMPLES, &bytes, &length));
+    enum el_status status = keep(path, bytes, length);
+    free(bytes);
+    return status;
+}
+
+enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes)
+{
+    if (!dir || !*dir) return el_fail(EL_ERR_INVALID, "no folder given for the synthetic set");
+    make_folders(dir);
+    EL_TRY(write_one(dir, seed, 0, train_path, path_bytes));
+    return write_one(dir, seed, 1, test_path, path_bytes);
+}

@@ -1,0 +1,202 @@
+/* The text reader: a file of `label sentence` lines becomes samples, or a message with file, line and reason.
+ * It does not cut, pad or split: the data set and the loader do. Line ends may be LF or CRLF, blank space at the end of
+ * the file is dropped, a byte order mark is skipped, and bytes above 127 are taken as they are (UTF-8, Latin-1). */
+#include "runtime/data/samples.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_SHOWN_BYTES = 250, WORD_SHOWN_BYTES = 24 };
+#define FILE_BYTES_MAX ((off_t)2 << 30) /* samples are kept in memory, by every rank */
+
+const char *el_path_tail(const char *path)
+{
+    size_t length = strlen(path);
+    return length > PATH_SHOWN_BYTES ? path + length - PATH_SHOWN_BYTES : path;
+}
+
+enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p)
+{
+    struct el_samples samples = {.count = count,
+                                 .labels = malloc((size_t)(count + 1) * sizeof *samples.labels),
+                                 .starts = malloc((size_t)(count + 1) * sizeof *samples.starts),
+                                 .tokens = malloc((size_t)(tokens + 1) * sizeof *samples.tokens)};
+    if (samples.labels && samples.starts && samples.tokens) {
+        samples.starts[0] = 0;
+        *samples_p = samples;
+        return EL_OK;
+    }
+    el_samples_free(&samples);
+    return el_fail(EL_ERR_HOST_MEMORY, "no memory for %lld samples of %lld words together", (long long)count,
+                   (long long)tokens);
+}
+
+void el_samples_free(struct el_samples *samples)
+{
+    free(samples->labels);
+    free(samples->starts);
+    free(samples->tokens);
+    *samples = (struct el_samples){0};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool is_space(char c)
+{
+    return is_blank(c) || c == '\n' || c == '\r';
+}
+
+/* Pipes are refused because every trial and every rank reads the file again. */
+static enum el_status check_file(const char *path, struct stat *info_p)
+{
+    const char *shown = el_path_tail(path);
+    if (stat(path, info_p) != 0) return el_fail_errno("data file %s", shown);
+    if (S_ISDIR(info_p->st_mode)) return el_fail(EL_ERR_IO, "data file %s: is a directory; give a file in it", shown);
+    if (!S_ISREG(info_p->st_mode))
+        return el_fail(EL_ERR_IO, "data file %s: is not a regular file, and it is read more than once", shown);
+    if (info_p->st_size > FILE_BYTES_MAX)
+        return el_fail(EL_ERR_INVALID, "data file %s: larger than 2 GiB; a set is kept in memory", shown);
+    return EL_OK;
+}
+
+static enum el_status check_bytes(const char *path, const struct el_text *text)
+{
+    long long line = 1;
+    for (size_t i = 0; i < text->length; i++) {
+        unsigned char c = (unsigned char)text->bytes[i];
+        if (c == '\n') line++;
+        if ((c >= ' ' && c != 0x7F) || c == '\n' || c == '\t') continue;
+        bool crlf = c == '\r' && text->bytes[i + 1] == '\n';
+        if (crlf) continue;
+        if (c == '\r') return el_fail(EL_ERR_INVALID, "%s, line %lld: carriage return inside the line", path, line);
+        return el_fail(EL_ERR_INVALID, "%s, line %lld: byte 0x%02X is not text; is this a binary file?", path, line, c);
+    }
+    return EL_OK;
+}
+
+static enum el_status read_whole(const char *path, size_t size, struct el_text *text_p)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return el_fail_errno("data file %s", el_path_tail(path));
+    struct el_text text = {.bytes = malloc(size + 1)};
+    if (text.bytes) text.length = fread(text.bytes, 1, size, file);
+    int failed = !text.bytes ? ENOMEM : ferror(file) ? errno : 0;
+    fclose(file);
+    if (failed) {
+        free(text.bytes);
+        errno = failed;
+        return el_fail_errno("data file %s", el_path_tail(path));
+    }
+    while (text.length > 0 && is_space(text.bytes[text.length - 1])) text.length--;
+    text.bytes[text.length] = 0;
+    *text_p = text;
+    return EL_OK;
+}
+
+enum el_status el_text_load(const char *path, struct el_text *text_p)
+{
+    struct stat info;
+    struct el_text text = {0};
+    EL_TRY(check_file(path, &info));
+    EL_TRY(read_whole(path, (size_t)info.st_size, &text));
+    const char *shown = el_path_tail(path);
+    enum el_status status = text.length ? check_bytes(shown, &text)
+                                        : el_fail(EL_ERR_INVALID, "%s: empty file; a line is 'label sentence'", shown);
+    if (status == EL_OK)
+        *text_p = text;
+    else
+        free(text.bytes);
+    return status;
+}
+
+/* Where a line is being read, and what to call it in a message. */
+struct cursor {
+    const char *path;
+    long long line;
+    const char *at, *end; /* the rest of the line */
+};
+
+/* Moves to the next word of the line; 0 if there is none. */
+static size_t next_word(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && is_blank(*cursor->at)) cursor->at++;
+    const char *stop = cursor->at;
+    while (stop < cursor->end && !is_blank(*stop)) stop++;
+    return (size_t)(stop - cursor->at);
+}
+
+static enum el_status read_label(struct cursor *cursor, int32_t *label_p)
+{
+    size_t length = next_word(cursor);
+    const char *word = cursor->at;
+    int shown = length < WORD_SHOWN_BYTES ? (int)length : WORD_SHOWN_BYTES;
+    if (length == 0)
+        return el_fail(EL_ERR_INVALID, "%s, line %lld: empty line; a line is 'label sentence'", cursor->path,
+                       cursor->line);
+    int32_t label = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] < '0' || word[i] > '9')
+            return el_fail(EL_ERR_INVALID, "%s, line %lld: '%.*s' is not a label (a whole number from 0 to %d)",
+                           cursor->path, cursor->line, shown, word, EL_LABEL_MAX);
+        if (label <= EL_LABEL_MAX) label = label * 10 + (word[i] - '0');
+    }
+    if (label > EL_LABEL_MAX)
+        return el_fail(EL_ERR_INVALID, "%s, line %lld: label %.*s is too large (at most %d)", cursor->path,
+                       cursor->line, shown, word, EL_LABEL_MAX);
+    cursor->at += length;
+    *label_p = label;
+    return EL_OK;
+}
+
+/* Appends one line's sample as number `samples->count`. */
+static enum el_status read_line(struct cursor *cursor, struct el_vocabulary *vocabulary, bool grow,
+                                struct el_samples *samples)
+{
+    int64_t first = samples->starts[samples->count], at = first;
+    int32_t label = 0;
+    EL_TRY(read_label(cursor, &label));
+    for (size_t length; (length = next_word(cursor)) > 0; cursor->at += length) {
+        samples->tokens[at] = el_vocabulary_find(vocabulary, cursor->at, length);
+        if (grow) EL_TRY(el_vocabulary_add(vocabulary, cursor->at, length, &samples->tokens[at]));
+        at++;
+    }
+    if (at == first)
+        return el_fail(EL_ERR_INVALID, "%s, line %lld: label %d without a sentence", cursor->path, cursor->line, label);
+    samples->labels[samples->count++] = label;
+    samples->starts[samples->count] = at;
+    if (at - first > samples->longest) samples->longest = at - first;
+    return EL_OK;
+}
+
+enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
+                             struct el_samples *samples_p)
+{
+    static const char order_mark[] = "\xEF\xBB\xBF";
+    const char *at = text->bytes, *end = text->bytes + text->length;
+    int64_t lines = 1;
+    for (const char *c = at; c < end; c++) lines += *c == '\n';
+    struct el_samples samples = {0};
+    EL_TRY(el_samples_alloc(lines, (int64_t)text->length / 2 + 1, &samples));
+    samples.count = 0;
+    if (strncmp(at, order_mark, sizeof order_mark - 1) == 0) at += sizeof order_mark - 1;
+    enum el_status status = EL_OK;
+    for (long long line = 1; line <= lines && status == EL_OK; line++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        const char *last = stop > at && stop[-1] == '\r' ? stop - 1 : stop;
+        struct cursor cursor = {el_path_tail(path), line, at, last};
+        status = read_line(&cursor, vocabulary, grow, &samples);
+        at = stop < end ? stop + 1 : end;
+    }
+    if (status == EL_OK)
+        *samples_p = samples;
+    else
+        el_samples_free(&samples);
+    return status;
+}

@@ -1,0 +1,65 @@
+/* The vocabulary: a hash table from words to numbers. It never forgets a word and keeps no text of its own: a cap on
+ * the number of words is the data set's business, because the numbers go by first appearance. */
+#include "runtime/data/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 1024 };
+
+/* FNV-1a, 64 bits; the last line spreads its high bits, since the table looks at the low ones. */
+static uint64_t hash_word(const char *word, size_t length)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)word[i]) * 0x100000001B3u;
+    return hash ^ hash >> 29;
+}
+
+/* The word's place, or the free place where it would go. */
+static struct el_word *place_of(const struct el_vocabulary *vocabulary, const char *word, size_t length, uint64_t hash)
+{
+    size_t mask = vocabulary->capacity - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+        struct el_word *place = &vocabulary->places[at];
+        if (!place->text) return place;
+        if (place->hash == hash && place->length == length && memcmp(place->text, word, length) == 0) return place;
+    }
+}
+
+static enum el_status grow(struct el_vocabulary *vocabulary)
+{
+    struct el_vocabulary bigger = {.capacity = vocabulary->capacity ? vocabulary->capacity * 2 : FIRST_CAPACITY,
+                                   .count = vocabulary->count};
+    bigger.places = calloc(bigger.capacity, sizeof *bigger.places);
+    if (!bigger.places) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a vocabulary of %zu words", bigger.capacity);
+    for (size_t i = 0; i < vocabulary->capacity; i++) {
+        const struct el_word *old = &vocabulary->places[i];
+        if (old->text) *place_of(&bigger, old->text, old->length, old->hash) = *old;
+    }
+    free(vocabulary->places);
+    *vocabulary = bigger;
+    return EL_OK;
+}
+
+enum el_status el_vocabulary_add(struct el_vocabulary *vocabulary, const char *word, size_t length, int32_t *id_p)
+{
+    if ((size_t)vocabulary->count * 2 >= vocabulary->capacity) EL_TRY(grow(vocabulary));
+    uint64_t hash = hash_word(word, length);
+    struct el_word *place = place_of(vocabulary, word, length, hash);
+    if (!place->text) *place = (struct el_word){word, (uint32_t)length, EL_ID_FIRST_WORD + vocabulary->count++, hash};
+    *id_p = place->id;
+    return EL_OK;
+}
+
+int32_t el_vocabulary_find(const struct el_vocabulary *vocabulary, const char *word, size_t length)
+{
+    if (!vocabulary->capacity) return EL_ID_UNKNOWN;
+    const struct el_word *place = place_of(vocabulary, word, length, hash_word(word, length));
+    return place->text ? place->id : EL_ID_UNKNOWN;
+}
+
+void el_vocabulary_free(struct el_vocabulary *vocabulary)
+{
+    free(vocabulary->places);
+    *vocabulary = (struct el_vocabulary){0};
+}
