@@ -107,7 +107,7 @@ clean:
 
 # Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
 stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
-$(BUILD)/flags.stamp: FORCE
+$(BUILD)/flags.stamp: FORCE | report
 	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS))
 $(BUILD)/commit.stamp: FORCE
 	@$(call stamp,$(COMMIT))
