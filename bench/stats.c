@@ -106,6 +106,8 @@ static double beta_regularized(double a, double b, double x)
 
 double el_stats_t_cdf(double t, double df)
 {
+    /* Near 0 by the complement: df / (df + t*t) would round to 1. */
+    if (t * t < df) return 0.5 + copysign(beta_regularized(0.5, df / 2, t * t / (df + t * t)) / 2, t);
     double tail = beta_regularized(df / 2, 0.5, df / (df + t * t)) / 2;
     return t > 0 ? 1 - tail : tail;
 }
