@@ -75,6 +75,7 @@ struct el_op_info {
     double bytes;
     uint64_t sent_bytes;     /* that leave `device` for another one because of this op */
     uint64_t received_bytes; /* that reach `device` from another one, or from the host */
+    int peer;                /* a copy between devices: the one that sends what `device` receives; else -1 */
 };
 
 struct el_span {

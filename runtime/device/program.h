@@ -58,6 +58,7 @@ struct el_call_op {
     void *context;
     struct el_view views[EL_ARGS_POINTERS];
     double bytes;        /* payload, for costs */
+    uint64_t group;      /* 0: none; ops of one program with the same number start together (a collective's members) */
     bool without_device; /* true: also run where kernels are skipped (collectives are; simulated devices never run
                             calls) */
 };

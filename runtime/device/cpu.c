@@ -1,0 +1,176 @@
+/* The `cpu` backend: a core standing in for a GPU. Each stream is a thread that takes work from a queue of one; each
+ * device has its own memory, so that a transfer is a real copy. `null` is the same without the kernels: it measures the
+ * harness itself. It knows nothing of programs: it only runs functions in order. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "runtime/device/device_ops.h"
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA           0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+struct state {
+    struct el_device_spec spec;
+    char name[EL_DEVICE_NAME_BYTES];
+};
+
+struct stream {
+    struct state *state;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void (*run)(void *argument); /* NULL: idle */
+    void *argument;
+    bool closing;
+};
+
+static enum el_status usable(int *n_devices_p)
+{
+    cpu_set_t set;
+    *n_devices_p = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return EL_OK;
+}
+
+static enum el_status open_device(const struct el_device_spec *spec, void **state_p)
+{
+    struct state *state = calloc(1, sizeof *state);
+    if (!state) return el_fail_errno("%s:%d", spec->backend, spec->index);
+    state->spec = *spec;
+    snprintf(state->name, sizeof state->name, "evenload %s:%d", spec->backend, spec->index);
+    *state_p = state;
+    return EL_OK;
+}
+
+static void close_device(void *state)
+{
+    free(state);
+}
+
+/* A mapping of its own, named, so that the system can tell what is resident for this device. */
+static enum el_status map(void *argument, size_t bytes, uintptr_t *address_p)
+{
+    struct state *state = argument;
+    size_t length = bytes ? bytes : 1;
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return el_fail_errno("%s: %zu bytes", state->name, bytes);
+    prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, length, state->name);
+    if (length >= HUGE_PAGE_BYTES) madvise(memory, length, MADV_HUGEPAGE);
+    *address_p = (uintptr_t)memory;
+    return EL_OK;
+}
+
+static void unmap(void *state, uintptr_t address, size_t bytes)
+{
+    (void)state;
+    munmap((void *)address, bytes ? bytes : 1);
+}
+
+static enum el_status move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
+{
+    (void)state;
+    if (bytes == 0) return EL_OK;
+    if (host_to_device)
+        memcpy((void *)address, host, bytes);
+    else
+        memcpy(host, (const void *)address, bytes);
+    return EL_OK;
+}
+
+static void bind_to_cores(const struct el_device_spec *spec)
+{
+    if (spec->n_cores == 0) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < spec->n_cores; i++) CPU_SET((size_t)spec->cores[i], &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static void *serve(void *argument)
+{
+    struct stream *stream = argument;
+    bind_to_cores(&stream->state->spec);
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        while (!stream->run && !stream->closing) pthread_cond_wait(&stream->changed, &stream->lock);
+        if (!stream->run) break;
+        void (*run)(void *) = stream->run;
+        void *with = stream->argument;
+        stream->run = NULL;
+        pthread_mutex_unlock(&stream->lock);
+        run(with);
+        pthread_mutex_lock(&stream->lock);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+static enum el_status stream_open(void *state, int index, void **stream_p)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return el_fail_errno("a stream");
+    stream->state = state;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->changed, NULL);
+    if (pthread_create(&stream->thread, NULL, serve, stream) != 0) {
+        free(stream);
+        return el_fail_errno("%s: a thread for stream %d", ((struct state *)state)->name, index);
+    }
+    char name[16];
+    snprintf(name, sizeof name, "%.6s:%d.%d", stream->state->spec.backend, stream->state->spec.index, index);
+    pthread_setname_np(stream->thread, name);
+    *stream_p = stream;
+    return EL_OK;
+}
+
+static void stream_close(void *argument)
+{
+    struct stream *stream = argument;
+    pthread_mutex_lock(&stream->lock);
+    stream->closing = true;
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_destroy(&stream->lock);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+}
+
+static void submit(void *argument, void (*run)(void *), void *with)
+{
+    struct stream *stream = argument;
+    pthread_mutex_lock(&stream->lock);
+    stream->run = run;
+    stream->argument = with;
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static enum el_status copy(void *destination, const void *source, size_t bytes)
+{
+    if (bytes) memcpy(destination, source, bytes);
+    return EL_OK;
+}
+
+#define EL_CPU_HOOKS                                                                                                   \
+    .usable = usable, .open = open_device, .close = close_device, .map = map, .unmap = unmap, .move = move,            \
+    .stream_open = stream_open, .stream_close = stream_close, .submit = submit, .copy = copy
+
+const struct el_device_ops el_device_cpu = {.name = "cpu",
+                                            .summary =
+                                                "CPU cores, one a device, with real memory, copies and arithmetic",
+                                            .computes = true,
+                                            EL_CPU_HOOKS};
+
+const struct el_device_ops el_device_null = {
+    .name = "null",
+    .summary = "memory, copies and streams are real, kernels are skipped: measures the harness",
+    EL_CPU_HOOKS};

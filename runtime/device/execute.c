@@ -1,0 +1,175 @@
+/* Running a program: each queue on its stream's thread, in order, with waits between streams.
+ *
+ * A wait spins for microseconds at most and then sleeps: on few cores a polling wait steals the time that it measures.
+ * Only ops that another stream waits for announce their end, so that a step of one stream costs no more than its clock
+ * readings. */
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/internal.h"
+
+enum { SPIN_NS = 3000, SPIN_READS = 16 };
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Returns when *word has become `wanted`. */
+static void wait_for(_Atomic uint32_t *word, uint32_t wanted)
+{
+    if (atomic_load_explicit(word, memory_order_acquire) == wanted) return;
+    for (int64_t until = el_clock_ns() + SPIN_NS; el_clock_ns() < until;) {
+        for (int i = 0; i < SPIN_READS; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) == wanted) return;
+        }
+    }
+    for (uint32_t seen; (seen = atomic_load_explicit(word, memory_order_acquire)) != wanted;) futex_wait(word, seen);
+}
+
+static void announce(_Atomic uint32_t *word, uint32_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+    futex_wake(word);
+}
+
+static void keep_failure(struct el_program *program, enum el_status status)
+{
+    if (atomic_exchange(&program->claimed, 1) == 0) {
+        el_error_take(status, &program->run_error);
+        atomic_store_explicit(&program->failed, 1, memory_order_release);
+    }
+}
+
+static enum el_status run_task(struct el_program *program, struct el_device *device, struct el_task *task)
+{
+    switch (task->kind) {
+    case EL_TASK_KERNEL:
+        if (!device->ops->computes) return EL_OK;
+        task->args.step = program->step;
+        return task->kernel->run(&task->args);
+    case EL_TASK_COPY: {
+        struct el_view to = task->views[0], from = task->views[1];
+        return device->ops->copy((void *)((to.buffer ? to.buffer->address : 0) + to.offset),
+                                 (const void *)((from.buffer ? from.buffer->address : 0) + from.offset),
+                                 task->copy_bytes);
+    }
+    case EL_TASK_CALL: {
+        struct el_call_args args = {.context = task->context, .p = task->p, .step = program->step};
+        return task->run(&args);
+    }
+    }
+    return EL_OK;
+}
+
+/* What a stream's thread does in a step. A failed step's remaining ops are skipped, but announced, so that nobody waits
+ * for ever. */
+static void run_queue(void *argument)
+{
+    struct el_queue *queue = argument;
+    struct el_program *program = queue->program;
+    uint32_t run = atomic_load_explicit(&program->run, memory_order_acquire);
+    int64_t now = program->timed ? el_clock_ns() : 0;
+    for (int i = 0; i < queue->n_tasks; i++) {
+        int id = queue->tasks[i];
+        struct el_task *task = &program->tasks[id];
+        for (int w = 0; w < task->n_waits; w++) wait_for(&program->done[program->waits[task->first_wait + w]], run);
+        if (task->n_waits && program->timed) now = el_clock_ns();
+        if (!atomic_load_explicit(&program->failed, memory_order_acquire)) {
+            enum el_status status = run_task(program, queue->device, task);
+            if (status != EL_OK) keep_failure(program, status);
+        }
+        if (program->timed) {
+            program->spans[id].begin_ns = now;
+            program->spans[id].end_ns = now = el_clock_ns();
+        }
+        if (task->awaited) announce(&program->done[id], run);
+    }
+    if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1) futex_wake(&program->pending);
+}
+
+static void prepare_queue(void *argument)
+{
+    struct el_queue *queue = argument;
+    struct el_program *program = queue->program;
+    for (int i = 0; i < queue->n_tasks && !atomic_load(&program->failed); i++) {
+        struct el_task *task = &program->tasks[queue->tasks[i]];
+        if (task->kind != EL_TASK_KERNEL || !task->kernel->prepare || !queue->device->ops->computes) continue;
+        enum el_status status = task->kernel->prepare(&task->args, &task->args.plan);
+        if (status != EL_OK) keep_failure(program, status);
+    }
+    if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1) futex_wake(&program->pending);
+}
+
+/* Hands every queue to its stream and waits until all are through. */
+static enum el_status on_all_queues(struct el_program *program, void (*work)(void *))
+{
+    void *streams[EL_MEMBERS_QUEUES_MAX];
+    for (int q = 0; q < program->n_queues; q++) {
+        EL_TRY(el_device_stream(program->queues[q]->device, program->queues[q]->stream, &streams[q]));
+    }
+    atomic_store(&program->pending, (uint32_t)program->n_queues);
+    for (int q = 0; q < program->n_queues; q++) {
+        program->queues[q]->device->ops->submit(streams[q], work, program->queues[q]);
+    }
+    wait_for(&program->pending, 0);
+    return atomic_load(&program->failed) ? el_error_give(&program->run_error) : EL_OK;
+}
+
+static bool simulated(const struct el_program *program)
+{
+    return program->n_queues > 0 && program->queues[0]->device->ops->simulated;
+}
+
+enum el_status el_program_prepare(struct el_program *program)
+{
+    return simulated(program) ? EL_OK : on_all_queues(program, prepare_queue);
+}
+
+static enum el_status run_once(struct el_program *program)
+{
+    if (simulated(program)) {
+        program->queues[0]->device->ops->resolve(program, program->spans);
+        program->whole = (struct el_span){0};
+        for (int i = 0; i < program->n_tasks; i++) {
+            if (program->spans[i].end_ns > program->whole.end_ns) program->whole.end_ns = program->spans[i].end_ns;
+        }
+        return EL_OK;
+    }
+    program->whole.begin_ns = el_clock_ns();
+    enum el_status status = on_all_queues(program, run_queue);
+    program->whole.end_ns = el_clock_ns();
+    return status;
+}
+
+enum el_status el_program_run(struct el_program *program, uint64_t step, const struct el_probe *probe)
+{
+    if (!program->ended) return el_fail(EL_ERR_INTERNAL, "a program was run before its end");
+    if (program->failure != EL_OK) return el_error_give(&program->error);
+    program->step = step;
+    program->timed = probe && probe->spans;
+    atomic_fetch_add(&program->run, 1);
+    EL_TRY(run_once(program));
+    for (int d = 0; d < program->n_devices; d++) {
+        el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);
+    }
+    if (!probe || !probe->step) return EL_OK;
+    struct el_step_event event = {.program = program,
+                                  .step = step,
+                                  .simulated = simulated(program),
+                                  .whole = program->whole,
+                                  .n_ops = program->n_tasks,
+                                  .ops = program->infos,
+                                  .spans = program->timed || simulated(program) ? program->spans : NULL};
+    probe->step(probe->context, &event);
+    return EL_OK;
+}

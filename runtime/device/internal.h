@@ -1,0 +1,131 @@
+/* What the files of this folder share: the insides of a device and of a program. Nobody else includes it. */
+#ifndef EL_DEVICE_INTERNAL_H
+#define EL_DEVICE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "runtime/device/device_ops.h"
+
+enum { EL_PROGRAM_DEVICES_MAX = 64, EL_MEMBERS_QUEUES_MAX = 256 };
+
+struct el_device {
+    const struct el_device_ops *ops;
+    void *state; /* the backend's */
+    struct el_device_spec spec;
+    char name[EL_DEVICE_NAME_BYTES];
+    void *streams[EL_DEVICE_STREAMS_MAX]; /* opened at first use */
+    struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
+    struct el_persistent *allocations;    /* list: freed at close */
+};
+
+/* Memory that lives across steps. */
+struct el_persistent {
+    struct el_buffer buffer; /* first: a buffer is one of these or a step buffer */
+    struct el_persistent *next, **link;
+};
+
+/* Memory of a step: a mark at op `born` and one at op `died`. */
+struct el_step_buffer {
+    struct el_buffer buffer;
+    size_t padding_bytes; /* part of bytes booked as padding */
+    int born, died;       /* positions in mark order; died = -1: lives to the step's end */
+    size_t offset;
+};
+
+enum el_task_kind { EL_TASK_KERNEL, EL_TASK_COPY, EL_TASK_CALL };
+
+/* One op. What it names by view is an address after el_program_end. */
+struct el_task {
+    enum el_task_kind kind;
+    int queue;
+    bool awaited; /* another stream waits for it */
+    int n_waits;
+    int first_wait;                         /* into program->waits */
+    struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
+    struct el_buffer *workspace;            /* kernels with scratch */
+    uint64_t group;
+    double call_bytes;
+    union {
+        struct {
+            const struct el_kernel *kernel;
+            struct el_kernel_args args;
+        };
+        size_t copy_bytes;
+        struct {
+            enum el_status (*run)(const struct el_call_args *args);
+            void *context;
+            void *p[EL_ARGS_POINTERS];
+        };
+    };
+};
+
+/* The ops of one stream, in order. */
+struct el_queue {
+    struct el_program *program;
+    struct el_device *device;
+    int stream;
+    int index; /* in program->queues */
+    int n_tasks, capacity;
+    int *tasks; /* ids */
+    /* Waits given since the queue's last op: they become the next op's. */
+    int n_pending;
+    int pending[64];
+};
+
+/* A step's use of one device, by marks. */
+struct el_step_memory {
+    struct el_device *device;
+    struct el_ledger ledger; /* the step's own bytes only */
+    uintptr_t arena;
+    size_t arena_bytes;
+};
+
+struct el_program {
+    enum el_status failure; /* first failure of building */
+    struct el_error error;
+    bool ended;
+    int n_tasks, task_capacity;
+    struct el_task *tasks;
+    struct el_op_info *infos;
+    char **labels; /* owned copies, one a task */
+    int n_waits, wait_capacity;
+    int *waits;
+    int n_queues;
+    struct el_queue *queues[EL_MEMBERS_QUEUES_MAX];
+    int n_devices;
+    struct el_step_memory memory[EL_PROGRAM_DEVICES_MAX];
+    int n_buffers, buffer_capacity;
+    struct el_step_buffer **buffers; /* in order of birth */
+    int n_marks;
+    struct el_span *spans;
+    struct el_span whole;
+    /* A run's state. */
+    uint64_t step;
+    bool timed;
+    _Atomic uint32_t run;     /* counts runs: an op is done when its `done` says the same */
+    _Atomic uint32_t *done;   /* one a task */
+    _Atomic uint32_t pending; /* queues that have not finished */
+    _Atomic uint32_t failed;  /* 1: a task failed; the rest is skipped */
+    _Atomic uint32_t claimed; /* who stores run_error */
+    struct el_error run_error;
+};
+
+/* ledger.c */
+void el_ledger_add(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
+void el_ledger_remove(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
+/* The peak of `base`'s live bytes together with a step's. */
+void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step);
+
+/* plan.c: gives each step buffer an offset in its device's arena; writes arena_bytes. */
+enum el_status el_program_plan(struct el_program *program);
+
+/* execute.c */
+enum el_status el_program_prepare(struct el_program *program);
+enum el_status el_program_execute(struct el_program *program);
+
+/* device.c */
+enum el_status el_device_stream(struct el_device *device, int index, void **stream_p);
+enum el_status el_device_check_limit(const struct el_device *device, size_t step_live_bytes, size_t bytes,
+                                     enum el_tag tag, const char *name);
+
+#endif
