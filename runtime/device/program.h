@@ -28,7 +28,7 @@ struct el_program;
 
 /* What all ops have. */
 struct el_op_head {
-    const char *label; /* must outlive the program, or be NULL: the kernel's name */
+    const char *label; /* copied; NULL: the kernel's name */
     enum el_phase phase;
     uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
 };

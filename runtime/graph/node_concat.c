@@ -1,0 +1,57 @@
+/* concat: x0[b, n0], x1[b, n1], ... -> y[b, n0 + n1 + ...]. */
+#include "runtime/graph/pass.h"
+
+static int64_t width(const struct el_graph *graph, int tensor)
+{
+    return el_shape_count(&graph->tensors[tensor].shape);
+}
+
+static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < node->n_inputs; i++) sum += width(graph, node->inputs[i]);
+    *shape_p = (struct el_shape){.n = 1, .d = {sum}};
+    return EL_OK;
+}
+
+static struct el_view at_column(struct el_view view, int64_t column, enum el_dtype dtype)
+{
+    view.offset += (size_t)column * el_dtype_bytes(dtype);
+    return view;
+}
+
+static void forward(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_pass_spec *spec = el_pass_get(pass);
+    int64_t column = 0, all = width(spec->graph, node->output);
+    for (int i = 0; i < node->n_inputs; i++) {
+        int64_t own = width(spec->graph, node->inputs[i]);
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
+                                            .views = {el_pass_input(pass, node, i),
+                                                      at_column(el_pass_output(pass, node), column, spec->dtype)},
+                                            .args.d = {spec->batch, own, own, all}});
+        column += own;
+    }
+}
+
+static void backward(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_pass_spec *spec = el_pass_get(pass);
+    int64_t column = 0, all = width(spec->graph, node->output);
+    for (int i = 0; i < node->n_inputs; i++) {
+        int64_t own = width(spec->graph, node->inputs[i]);
+        double acc;
+        struct el_view dx;
+        if (el_pass_input_grad(pass, node, i, &dx, &acc)) {
+            struct el_view dy = at_column(el_pass_output_grad(pass, node), column, spec->dtype);
+            el_pass_emit(pass, node,
+                         &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
+                                                .views = {dy, dx},
+                                                .args = {.d = {spec->batch, own, all, own}, .s = {acc}}});
+        }
+        column += own;
+    }
+}
+
+const struct el_node_type el_node_concat = {.name = "concat", .shape = shape, .forward = forward, .backward = backward};

@@ -1,0 +1,67 @@
+/* conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f], rectified if asked. */
+#include "runtime/graph/pass.h"
+
+static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    const struct el_shape *x = &graph->tensors[node->inputs[0]].shape, *w = &graph->params[node->params[0]].shape;
+    if (x->d[0] < w->d[1]) {
+        return el_fail(EL_ERR_INVALID, "%s: a window of %lld words does not fit a sentence of %lld; give --seq more",
+                       node->name, (long long)w->d[1], (long long)x->d[0]);
+    }
+    *shape_p = (struct el_shape){.n = 2, .d = {x->d[0] - w->d[1] + 1, w->d[0]}};
+    return EL_OK;
+}
+
+static void sizes(struct el_pass *pass, const struct el_node *node, int64_t d[5])
+{
+    const struct el_graph *graph = el_pass_get(pass)->graph;
+    const struct el_shape *x = &graph->tensors[node->inputs[0]].shape, *w = &graph->params[node->params[0]].shape;
+    d[0] = el_pass_get(pass)->batch;
+    d[1] = x->d[0];
+    d[2] = x->d[1];
+    d[3] = w->d[0];
+    d[4] = w->d[1];
+}
+
+static void forward(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.op = EL_OP_CONV1D_FORWARD,
+                              .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0),
+                                        el_pass_param(pass, node, 1), el_pass_output(pass, node)}};
+    sizes(pass, node, op.args.d);
+    op.args.s[0] = node->attributes.relu;
+    el_pass_emit(pass, node, &op);
+}
+
+static void backward(struct el_pass *pass, const struct el_node *node)
+{
+    int64_t d[5];
+    sizes(pass, node, d);
+    struct el_view dy = el_pass_output_grad(pass, node);
+    if (node->attributes.relu) {
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD,
+                                            .views = {dy, el_pass_output(pass, node), dy},
+                                            .args.d = {d[0] * (d[1] - d[4] + 1) * d[3]}});
+    }
+    double acc;
+    struct el_view dx;
+    struct el_view dw = el_pass_param_grad(pass, node, 0, &acc), dbias = el_pass_param_grad(pass, node, 1, &acc);
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_CONV1D_BACKWARD_WEIGHTS,
+                                        .views = {el_pass_input(pass, node, 0), dy, dw, dbias},
+                                        .args = {.d = {d[0], d[1], d[2], d[3], d[4]}, .s = {acc}}});
+    if (!el_pass_input_grad(pass, node, 0, &dx, &acc)) return;
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_CONV1D_BACKWARD_DATA,
+                                        .views = {dy, el_pass_param(pass, node, 0), dx},
+                                        .args = {.d = {d[0], d[1], d[2], d[3], d[4]}, .s = {acc}}});
+}
+
+static unsigned keeps(const struct el_node *node)
+{
+    return node->attributes.relu ? EL_KEEPS_INPUT | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT;
+}
+
+const struct el_node_type el_node_conv1d = {
+    .name = "conv1d", .shape = shape, .forward = forward, .backward = backward, .keeps = keeps};

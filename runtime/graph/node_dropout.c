@@ -1,0 +1,37 @@
+/* dropout: y = x / (1 - rate) where kept, else 0. The mask is drawn again in backward, by meaning, so nothing is kept
+ * for it. */
+#include "runtime/graph/pass.h"
+
+static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    *shape_p = graph->tensors[node->inputs[0]].shape;
+    return EL_OK;
+}
+
+static void emit(struct el_pass *pass, const struct el_node *node, struct el_view x, struct el_view y)
+{
+    const struct el_pass_spec *spec = el_pass_get(pass);
+    int64_t width = el_shape_count(&spec->graph->tensors[node->output].shape);
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_DROPOUT,
+                                        .views = {x, y},
+                                        .args = {.d = {spec->batch, width, spec->sample_first, spec->sample_stride},
+                                                 .s = {spec->training ? node->attributes.rate : 0},
+                                                 .k = {spec->seed, (uint64_t)node->index}}});
+}
+
+static void forward(struct el_pass *pass, const struct el_node *node)
+{
+    emit(pass, node, el_pass_input(pass, node, 0), el_pass_output(pass, node));
+}
+
+/* Written, never added: its input has no other consumer in any model. */
+static void backward(struct el_pass *pass, const struct el_node *node)
+{
+    double acc;
+    struct el_view dx;
+    if (el_pass_input_grad(pass, node, 0, &dx, &acc)) emit(pass, node, el_pass_output_grad(pass, node), dx);
+}
+
+const struct el_node_type el_node_dropout = {
+    .name = "dropout", .shape = shape, .forward = forward, .backward = backward};

@@ -1,0 +1,235 @@
+/* Issues a graph's forward and backward, and keeps the account of who still needs which tensor. Arithmetic is the
+ * kernels', shapes are the graph's, and what a gradient is for is the mode's. */
+#include "runtime/graph/pass.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct el_pass {
+    struct el_pass_spec spec;
+    struct el_program *program;
+    enum el_phase phase;
+    struct el_view values[EL_GRAPH_TENSORS_MAX]; /* buffer NULL: dead or not yet born */
+    bool owned[EL_GRAPH_TENSORS_MAX];            /* values that this pass frees */
+    struct el_view grads[EL_GRAPH_TENSORS_MAX];  /* of tensors */
+    bool grad_owned[EL_GRAPH_TENSORS_MAX];       /* false: the caller's doutput */
+    struct el_buffer *indices[EL_GRAPH_NODES_MAX];
+    int last_forward[EL_GRAPH_TENSORS_MAX];  /* last node that reads it, -1: none */
+    int last_backward[EL_GRAPH_TENSORS_MAX]; /* lowest node whose backward reads it, -1: none */
+    int param_uses[EL_GRAPH_PARAMS_MAX];     /* backward contributions to come */
+    bool param_written[EL_GRAPH_PARAMS_MAX];
+};
+
+static unsigned keeps(const struct el_node *node)
+{
+    return node->type->keeps ? node->type->keeps(node) : 0;
+}
+
+/* The lower of two node indices, where -1 is none. */
+static int lower(int a, int b)
+{
+    return a < 0 || b < a ? b : a;
+}
+
+static void find_uses(struct el_pass *pass)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    for (int t = 0; t < graph->n_tensors; t++) pass->last_forward[t] = pass->last_backward[t] = -1;
+    for (int n = 0; n < graph->n_nodes; n++) {
+        const struct el_node *node = &graph->nodes[n];
+        for (int i = 0; i < node->n_inputs; i++) {
+            int t = node->inputs[i];
+            pass->last_forward[t] = n;
+            if (keeps(node) & EL_KEEPS_INPUT) pass->last_backward[t] = lower(pass->last_backward[t], n);
+        }
+        if (keeps(node) & EL_KEEPS_OUTPUT)
+            pass->last_backward[node->output] = lower(pass->last_backward[node->output], n);
+        for (int i = 0; i < node->n_params; i++) pass->param_uses[node->params[i]]++;
+    }
+}
+
+enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p)
+{
+    struct el_pass *pass = calloc(1, sizeof *pass);
+    if (!pass) return el_fail_errno("%s: a pass", el_device_name(spec->device));
+    pass->spec = *spec;
+    pass->program = program;
+    find_uses(pass);
+    *pass_p = pass;
+    return EL_OK;
+}
+
+static size_t tensor_bytes(const struct el_pass *pass, int t)
+{
+    const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
+    return (size_t)(pass->spec.batch * el_shape_count(&tensor->shape)) *
+           el_dtype_bytes(tensor->is_float ? pass->spec.dtype : tensor->dtype);
+}
+
+static struct el_view bear(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(pass->program, pass->spec.device, tag, bytes, name, &buffer);
+    return el_view_of(buffer, 0);
+}
+
+static void drop_value(struct el_pass *pass, int t)
+{
+    if (!pass->owned[t]) return;
+    el_program_free(pass->program, pass->values[t].buffer);
+    pass->owned[t] = false;
+}
+
+static void drop_grad(struct el_pass *pass, int t)
+{
+    if (pass->grad_owned[t]) el_program_free(pass->program, pass->grads[t].buffer);
+    pass->grad_owned[t] = false;
+}
+
+static void drop_indices(struct el_pass *pass, int n)
+{
+    el_program_free(pass->program, pass->indices[n]);
+    pass->indices[n] = NULL;
+}
+
+static bool kept(const struct el_pass *pass, int t)
+{
+    return t == pass->spec.graph->output || (pass->spec.training && pass->last_backward[t] >= 0);
+}
+
+static void forward_node(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    bool is_output = node->output == graph->output;
+    pass->values[node->output] = bear(pass, is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
+                                      tensor_bytes(pass, node->output), graph->tensors[node->output].name);
+    pass->owned[node->output] = true;
+    int64_t indices = node->type->kept_indices ? node->type->kept_indices(graph, node) : 0;
+    if (indices) {
+        size_t bytes = (size_t)(pass->spec.batch * indices) * sizeof(int32_t);
+        el_program_alloc(pass->program, pass->spec.device, EL_TAG_ACTIVATION, bytes, node->name,
+                         &pass->indices[node->index]);
+    }
+    node->type->forward(pass, node);
+    if (!pass->spec.training) drop_indices(pass, node->index);
+    for (int i = 0; i < node->n_inputs; i++) {
+        int t = node->inputs[i];
+        if (pass->last_forward[t] == node->index && !kept(pass, t)) drop_value(pass, t);
+    }
+}
+
+struct el_view el_pass_forward(struct el_pass *pass, struct el_view input)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    pass->phase = EL_PHASE_FORWARD;
+    pass->values[graph->input] = input;
+    for (int n = 0; n < graph->n_nodes; n++) forward_node(pass, &graph->nodes[n]);
+    return pass->values[graph->output];
+}
+
+static void backward_node(struct el_pass *pass, const struct el_node *node)
+{
+    if (!pass->grads[node->output].buffer) return; /* nothing of the loss depends on it */
+    node->type->backward(pass, node);
+    drop_grad(pass, node->output);
+    drop_indices(pass, node->index);
+    for (int i = 0; i < node->n_inputs; i++) {
+        int t = node->inputs[i];
+        if (pass->last_backward[t] == node->index && t != pass->spec.graph->output) drop_value(pass, t);
+    }
+    if (pass->last_backward[node->output] == node->index && node->output != pass->spec.graph->output) {
+        drop_value(pass, node->output);
+    }
+    for (int i = 0; i < node->n_params; i++) {
+        int p = node->params[i];
+        if (--pass->param_uses[p] == 0 && pass->spec.grad_ready) pass->spec.grad_ready(pass->spec.context, p);
+    }
+}
+
+void el_pass_backward(struct el_pass *pass, struct el_view doutput)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    pass->phase = EL_PHASE_BACKWARD;
+    pass->grads[graph->output] = doutput;
+    for (int n = graph->n_nodes - 1; n >= 0; n--) backward_node(pass, &graph->nodes[n]);
+}
+
+void el_pass_close(struct el_pass *pass)
+{
+    if (!pass) return;
+    for (int t = 0; t < pass->spec.graph->n_tensors; t++) {
+        drop_value(pass, t);
+        drop_grad(pass, t);
+    }
+    for (int n = 0; n < pass->spec.graph->n_nodes; n++) drop_indices(pass, n);
+    free(pass);
+}
+
+const struct el_pass_spec *el_pass_get(const struct el_pass *pass)
+{
+    return &pass->spec;
+}
+
+struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->values[node->inputs[i]];
+}
+
+struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node)
+{
+    return pass->values[node->output];
+}
+
+struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->spec.params[node->params[i]];
+}
+
+struct el_view el_pass_indices(const struct el_pass *pass, const struct el_node *node)
+{
+    return el_view_of(pass->indices[node->index], 0);
+}
+
+struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node)
+{
+    return pass->grads[node->output];
+}
+
+bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p)
+{
+    int t = node->inputs[i];
+    const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
+    if (tensor->producer < 0) return false;
+    *acc_p = pass->grads[t].buffer ? 1 : 0;
+    if (!pass->grads[t].buffer) {
+        pass->grads[t] = bear(pass, EL_TAG_ACTIVATION, tensor_bytes(pass, t), tensor->name);
+        pass->grad_owned[t] = true;
+    }
+    *view_p = pass->grads[t];
+    return true;
+}
+
+struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
+{
+    int p = node->params[i];
+    struct el_view *grad = &pass->spec.grads[p];
+    if (!grad->buffer) {
+        size_t bytes = (size_t)el_param_count(pass->spec.graph, p) * el_dtype_bytes(pass->spec.dtype);
+        *grad = bear(pass, EL_TAG_GRAD, bytes, pass->spec.graph->params[p].name);
+        *acc_p = 0;
+    } else {
+        *acc_p = pass->spec.accumulate || pass->param_written[p] ? 1 : 0;
+    }
+    pass->param_written[p] = true;
+    return *grad;
+}
+
+void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
+{
+    char label[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(label, sizeof label, "%s %s", el_op_name(op->op), node->name);
+    op->head.label = label; /* the program keeps a copy */
+    op->head.phase = pass->phase;
+    op->dtype = pass->spec.dtype;
+    el_program_kernel(pass->program, pass->spec.device, pass->spec.stream, op, NULL);
+}

@@ -1,0 +1,60 @@
+/* A pass: one forward and backward of a graph by one member, issued into a program.
+ *
+ *     el_pass_open(program, &spec, &pass);
+ *     output = el_pass_forward(pass, input);       activations are born here, kept where some backward needs them
+ *     ... the loss's gradient ...
+ *     el_pass_backward(pass, doutput);             gradients of parameters; a hook a parameter after its last use
+ *     el_pass_close(pass);                         frees what is left (the output above all)
+ *
+ * Memory: an activation is freed after its last use in forward if no backward keeps it, else after the last backward
+ * that does; the gradient of a tensor is born with its first contribution and freed after its producer's backward. All
+ * marks and ops are on one stream. Errors: kept by the program (program.h).
+ */
+#ifndef EL_PASS_H
+#define EL_PASS_H
+
+#include "runtime/device/program.h"
+#include "runtime/graph/graph.h"
+
+struct el_pass_spec {
+    const struct el_graph *graph;
+    struct el_device *device;
+    int stream;
+    enum el_dtype dtype; /* of everything that is not ids */
+    int64_t batch;
+    int64_t sample_first, sample_stride; /* global sample of row r: first + r * stride; dropout draws by it */
+    uint64_t seed;
+    bool training;                /* dropout on, activations kept */
+    const struct el_view *params; /* [n_params] */
+    /* [n_params], training only: where buffer is NULL one is born (tag grad) at the first contribution and put here:
+     * the caller frees it. `accumulate`: the given ones are added to, not overwritten. */
+    struct el_view *grads;
+    bool accumulate;
+    void (*grad_ready)(void *context, int param); /* optional: all contributions are issued */
+    void *context;
+};
+
+enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
+/* The view's memory is the pass's until close. */
+struct el_view el_pass_forward(struct el_pass *pass, struct el_view input);
+/* `doutput` [batch, output] is the caller's; it may be changed. */
+void el_pass_backward(struct el_pass *pass, struct el_view doutput);
+/* Marks what is left as freed. NULL is legal. */
+void el_pass_close(struct el_pass *pass);
+
+/* For node types. Views are of whole batches. */
+const struct el_pass_spec *el_pass_get(const struct el_pass *pass);
+struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i);
+struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node);
+struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i);
+struct el_view el_pass_indices(const struct el_pass *pass, const struct el_node *node);
+/* Backward: the output's gradient, complete; the node may change it. */
+struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node);
+/* Where the gradient of input i goes; *acc_p is 1 where it must be added. false: nobody wants it (ids, the graph's
+ * input). */
+bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p);
+struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
+/* Issues a kernel: dtype, label and phase are filled in. */
+void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);
+
+#endif
