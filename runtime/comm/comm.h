@@ -20,6 +20,8 @@
 
 struct el_comm;
 
+enum el_comm_verb { EL_COMM_ALL_REDUCE, EL_COMM_BROADCAST, EL_COMM_REDUCE, EL_COMM_VERB_COUNT };
+
 /* A group of one. */
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
 /* `n` members of this process, one a device; fills comms[0..n). On simulated devices nothing runs. */
@@ -27,7 +29,10 @@ enum el_status el_comm_open_local(struct el_device *const *devices, int n, struc
 /* One member a process, over the bootstrap's ranks. `kind`: "mpi", "shm". Blocking. Collective. */
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
                                   struct el_comm **comm_p);
-/* NULL is legal. */
+/* The faster way for these ranks: "shm" when all are on one host (one boot, one process namespace), else "mpi".
+ * Blocking. Collective. Errors: of the bootstrap; then it is "mpi". */
+const char *el_comm_choose(struct el_bootstrap *bootstrap);
+/* NULL is legal. Collective among ranks only in that all must have ended their operations. */
 void el_comm_close(struct el_comm *comm);
 
 int el_comm_rank(const struct el_comm *comm);
@@ -38,6 +43,10 @@ struct el_device *el_comm_device(const struct el_comm *comm);
 /* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come.
  * Threads: any. */
 void el_comm_abort(struct el_comm *comm);
+
+/* What this member sends and receives in one operation: what the wrappers below book. Units: bytes. */
+void el_comm_traffic(const struct el_comm *comm, enum el_comm_verb verb, size_t count, enum el_dtype dtype, int root,
+                     uint64_t *sent_bytes_p, uint64_t *received_bytes_p);
 
 /* In place: every member's `data` becomes the sum over all. */
 enum el_status el_comm_all_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
