@@ -118,6 +118,7 @@ $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 $(BUILD)/kernels/reference/%.o: EXTRA += -O3 -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += -O3 -fno-math-errno -fno-trapping-math
+$(BUILD)/runtime/comm/sum.o: EXTRA += -O3
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
 $(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS)
 

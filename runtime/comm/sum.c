@@ -1,13 +1,22 @@
-/* Sums block by block, each block staying in the first-level cache however many arrays there are. Built with -O3
- * -march=native (see the Makefile): additions alone are not contracted, so the bits do not depend on it. */
+/* Sums block by block, each block staying in the first-level cache however many arrays there are. Only additions: they
+ * are not contracted, so the instruction set chosen by the loader does not change a bit. */
 #include "runtime/comm/sum.h"
 
 #include <string.h>
 
+/* For AVX-512, AVX2 and the plain machine. A sanitizer's own start-up comes after the loader's choice and would crash.
+ */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&               \
+    !defined(__SANITIZE_THREAD__)
+#define EL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define EL_VECTOR
+#endif
+
 enum { BLOCK_BYTES = 4096 };
 
 #define EL_DEFINE_ADD(name, type)                                                                                      \
-    static void name(void *restrict out, const void *a, const void *b, size_t n)                                       \
+    EL_VECTOR static void name(void *restrict out, const void *a, const void *b, size_t n)                             \
     {                                                                                                                  \
         type *restrict o = out;                                                                                        \
         const type *x = a, *y = b;                                                                                     \
@@ -19,7 +28,7 @@ EL_DEFINE_ADD(add_i32, int32_t)
 #undef EL_DEFINE_ADD
 
 #define EL_DEFINE_ADD_TO(name, type)                                                                                   \
-    static void name(void *restrict sum, const void *a, size_t n)                                                      \
+    EL_VECTOR static void name(void *restrict sum, const void *a, size_t n)                                            \
     {                                                                                                                  \
         type *restrict s = sum;                                                                                        \
         const type *x = a;                                                                                             \
