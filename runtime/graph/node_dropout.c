@@ -25,12 +25,12 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     emit(pass, node, el_pass_input(pass, node, 0), el_pass_output(pass, node));
 }
 
-/* Written, never added: its input has no other consumer in any model. */
 static void backward(struct el_pass *pass, const struct el_node *node)
 {
-    double acc;
     struct el_view dx;
-    if (el_pass_input_grad(pass, node, 0, &dx, &acc)) emit(pass, node, el_pass_output_grad(pass, node), dx);
+    if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
+    emit(pass, node, el_pass_output_grad(pass, node), dx);
+    el_pass_input_grad_done(pass, node, 0, dx);
 }
 
 const struct el_node_type el_node_dropout = {

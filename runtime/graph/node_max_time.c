@@ -22,14 +22,12 @@ static void forward(struct el_pass *pass, const struct el_node *node)
          el_pass_indices(pass, node));
 }
 
-/* A maximum's gradient is written, never added: a second consumer of its input would need a sum, and no model has one.
- */
 static void backward(struct el_pass *pass, const struct el_node *node)
 {
-    double acc;
     struct el_view dx;
-    if (!el_pass_input_grad(pass, node, 0, &dx, &acc)) return;
+    if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
     emit(pass, node, EL_OP_MAX_TIME_BACKWARD, el_pass_output_grad(pass, node), el_pass_indices(pass, node), dx);
+    el_pass_input_grad_done(pass, node, 0, dx);
 }
 
 static int64_t kept_indices(const struct el_graph *graph, const struct el_node *node)

@@ -209,6 +209,24 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
     return true;
 }
 
+bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p)
+{
+    double acc;
+    if (!el_pass_input_grad(pass, node, i, view_p, &acc)) return false;
+    if (acc != 0) *view_p = bear(pass, EL_TAG_WORKSPACE, tensor_bytes(pass, node->inputs[i]), "gradient to be added");
+    return true;
+}
+
+void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view)
+{
+    int t = node->inputs[i];
+    if (view.buffer == pass->grads[t].buffer) return;
+    int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[t].shape);
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->grads[t]}, .args.d = {count}});
+    el_program_free(pass->program, view.buffer);
+}
+
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
 {
     int p = node->params[i];

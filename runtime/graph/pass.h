@@ -53,6 +53,10 @@ struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_n
 /* Where the gradient of input i goes; *acc_p is 1 where it must be added. false: nobody wants it (ids, the graph's
  * input). */
 bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p);
+/* The same for kernels that can only overwrite: where the gradient must be added the view is scratch, and `done` adds
+ * it. */
+bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p);
+void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view);
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
 /* Issues a kernel: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);

@@ -1,0 +1,92 @@
+/* The list of models, what they share, and the check of their sizes. */
+#include "runtime/models/models.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/models/internal.h"
+
+static const struct el_model *const models[] = {&el_model_textcnn, &el_model_mlp, &el_model_toy, &el_model_linear};
+enum { N_MODELS = sizeof models / sizeof models[0] };
+
+const struct el_model_info *el_model_list(void)
+{
+    static struct el_model_info list[N_MODELS + 1];
+    for (int i = 0; i < N_MODELS; i++) list[i] = models[i]->info;
+    return list;
+}
+
+static const struct el_model *find(const char *name)
+{
+    for (int i = 0; i < N_MODELS; i++) {
+        if (strcmp(models[i]->info.name, name) == 0) return models[i];
+    }
+    return NULL;
+}
+
+const struct el_model_info *el_model_find(const char *name)
+{
+    const struct el_model *model = find(name);
+    return model ? &model->info : NULL;
+}
+
+int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu)
+{
+    char text[EL_GRAPH_NAME_BYTES];
+    double bound = 1 / sqrt((double)inputs);
+    snprintf(text, sizeof text, "%.20s.weight", name);
+    int w = el_graph_param(graph, text, &(struct el_shape){.n = 2, .d = {outputs, inputs}}, bound);
+    snprintf(text, sizeof text, "%.20s.bias", name);
+    int bias = el_graph_param(graph, text, &(struct el_shape){.n = 1, .d = {outputs}}, bound);
+    return el_graph_node(graph, &el_node_linear, name, (int[]){input}, 1, (int[]){w, bias}, 2,
+                         &(struct el_node_attributes){.relu = relu});
+}
+
+static enum el_status in_range(const char *option, int64_t value, int64_t low, int64_t high)
+{
+    if (value >= low && value <= high) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s %lld: must be between %lld and %lld", option, (long long)value, (long long)low,
+                   (long long)high);
+}
+
+enum el_status el_model_resolve(struct el_model_config *config)
+{
+    const struct el_model *model = find(config->name);
+    if (!model) return el_fail(EL_ERR_INVALID, "--model %s: no such model", config->name);
+    model->defaults(config);
+    if (!config->classes) config->classes = 2;
+    if (config->dropout < 0) config->dropout = 0;
+    if (config->n_hidden < 0) config->n_hidden = 0;
+    const int64_t most = 1 << 30;
+    if (model->info.input == EL_INPUT_IDS) {
+        EL_TRY(in_range("--vocab", config->vocab, 3, most));
+        EL_TRY(in_range("--embed", config->embed, 1, 65536));
+        EL_TRY(in_range("--seq", config->seq, 5, 65536));
+        EL_TRY(in_range("--filters", config->filters, 1, 65536));
+    } else {
+        EL_TRY(in_range("--features", config->features, 1, 1 << 20));
+    }
+    for (int i = 0; i < config->n_hidden; i++) EL_TRY(in_range("--hidden", config->hidden[i], 1, 1 << 20));
+    EL_TRY(in_range("--classes", config->classes, 2, 10000));
+    if (!(config->dropout < 1))
+        return el_fail(EL_ERR_INVALID, "--dropout %g: must be at least 0 and below 1", config->dropout);
+    if (!(config->max_norm >= 0))
+        return el_fail(EL_ERR_INVALID, "--max-norm %g: must not be negative", config->max_norm);
+    return EL_OK;
+}
+
+enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
+{
+    struct el_graph *graph;
+    enum el_loss_kind loss;
+    EL_TRY(el_graph_create(&graph));
+    int output = find(config->name)->build(config, graph, &loss);
+    enum el_status status = el_graph_finish(graph, output, loss);
+    if (status != EL_OK) {
+        el_graph_destroy(graph);
+        return status;
+    }
+    *graph_p = graph;
+    return EL_OK;
+}

@@ -1,0 +1,63 @@
+/* textcnn: Kim's sentence classifier ("Convolutional Neural Networks for Sentence Classification", 2014): embedding,
+ * windows of 3, 4 and 5 words, ReLU, the maximum over time, dropout, linear. Its embedding holds most of the
+ * parameters, which makes it the model in which DataParallel's imbalance is easiest to see. Initial embeddings are
+ * uniform in +-0.25, as in Kim's code. */
+#include <math.h>
+#include <stdio.h>
+
+#include "runtime/models/internal.h"
+
+static const int64_t windows[] = {3, 4, 5};
+enum { N_WINDOWS = sizeof windows / sizeof windows[0] };
+
+static void defaults(struct el_model_config *config)
+{
+    if (!config->vocab) config->vocab = 20000;
+    if (!config->embed) config->embed = 128;
+    if (!config->seq) config->seq = 64;
+    if (!config->filters) config->filters = 100;
+    if (config->dropout < 0) config->dropout = 0.5;
+}
+
+/* One branch: x[t, e] -> maximum over time [filters]. */
+static int branch(const struct el_model_config *config, struct el_graph *graph, int x, int64_t window)
+{
+    char name[EL_GRAPH_NAME_BYTES];
+    double bound = 1 / sqrt((double)(window * config->embed));
+    snprintf(name, sizeof name, "conv%d.weight", (int)window);
+    int w =
+        el_graph_param(graph, name, &(struct el_shape){.n = 3, .d = {config->filters, window, config->embed}}, bound);
+    snprintf(name, sizeof name, "conv%d.bias", (int)window);
+    int bias = el_graph_param(graph, name, &(struct el_shape){.n = 1, .d = {config->filters}}, bound);
+    snprintf(name, sizeof name, "conv%d", (int)window);
+    int y = el_graph_node(graph, &el_node_conv1d, name, (int[]){x}, 1, (int[]){w, bias}, 2,
+                          &(struct el_node_attributes){.relu = true});
+    snprintf(name, sizeof name, "max%d", (int)window);
+    return el_graph_node(graph, &el_node_max_time, name, (int[]){y}, 1, NULL, 0, NULL);
+}
+
+static int build(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
+{
+    int ids = el_graph_input(graph, "ids", EL_I32, &(struct el_shape){.n = 1, .d = {config->seq}});
+    int table = el_graph_param(graph, "embedding.weight",
+                               &(struct el_shape){.n = 2, .d = {config->vocab, config->embed}}, 0.25);
+    int x = el_graph_node(graph, &el_node_embedding, "embedding", (int[]){ids}, 1, (int[]){table}, 1, NULL);
+    int maxima[N_WINDOWS];
+    for (int i = 0; i < N_WINDOWS; i++) maxima[i] = branch(config, graph, x, windows[i]);
+    int y = el_graph_node(graph, &el_node_concat, "concat", maxima, N_WINDOWS, NULL, 0, NULL);
+    if (config->dropout > 0) {
+        y = el_graph_node(graph, &el_node_dropout, "dropout", (int[]){y}, 1, NULL, 0,
+                          &(struct el_node_attributes){.rate = config->dropout});
+    }
+    y = el_layer_linear(graph, "fc", y, N_WINDOWS * config->filters, config->classes, false);
+    if (graph->failure == EL_OK) graph->params[graph->n_params - 2].max_norm = config->max_norm;
+    *loss_p = EL_LOSS_CROSS_ENTROPY;
+    return y;
+}
+
+const struct el_model el_model_textcnn = {
+    .info = {.name = "textcnn",
+             .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
+             .input = EL_INPUT_IDS},
+    .defaults = defaults,
+    .build = build};
