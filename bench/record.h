@@ -29,6 +29,7 @@
 #define EL_BENCH_RECORD_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "bench/config.h"
 #include "profiles/recorder.h"
@@ -68,7 +69,14 @@ json_t *el_record_run(json_t *environment, json_t *trials);
 
 /* Writers. All write to a temporary name and rename. Errors: EL_ERR_IO with the path. */
 enum el_status el_write_json(const json_t *document, const char *path);
+/* The same form on an open stream: `run --json`. */
+enum el_status el_print_json(const json_t *document, FILE *out);
 enum el_status el_write_csv(const json_t *run, const char *path);
+
+/* For other writers of files: opens "<path>.tmp.<pid>" (NULL and errno: could not); ends it with rename, or removes it.
+ */
+FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
+enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
 
 /* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New
  * reference. */

@@ -1,0 +1,27 @@
+/* Small readers and makers of JSON values: dotted paths, numbers that may be null. Knows no record. */
+#ifndef EL_BENCH_JVALUE_H
+#define EL_BENCH_JVALUE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "runtime/base/status.h"
+
+/* The value at "memory.peak_by_tag.param"; NULL if any step is missing. Borrowed. */
+json_t *el_json_at(const json_t *object, const char *path);
+/* A number there, or NAN (missing, null, text). */
+double el_json_number(const json_t *object, const char *path);
+/* A text there, or `otherwise`. Borrowed. */
+const char *el_json_text(const json_t *object, const char *path, const char *otherwise);
+/* A real; null for what is not finite, for JSON has no such numbers. New reference. */
+json_t *el_json_real(double value);
+/* A whole number; null if negative. New reference. */
+json_t *el_json_count(int64_t value);
+/* A text; null for NULL. New reference. */
+json_t *el_json_string(const char *text);
+/* Numbers of an array (what is not a number is left out); *values_p is NULL for none; to be freed. Returns how many. */
+size_t el_json_numbers(const json_t *array, double **values_p);
+/* The shortest text that reads back as the same double. `text` has at least 32 bytes. */
+const char *el_json_shortest(double value, char *text);
+
+#endif

@@ -1,0 +1,120 @@
+/* What a worker writes of one member: its ledger and what the recorder made of its spans, as JSON.
+ *
+ * Here seconds become milliseconds. What is not measured yet is null: the driver's view of memory (driver_bytes), the
+ * system's of utilization (system_pct), and with --no-record all that spans would have told. */
+#include <math.h>
+
+#include "bench/jvalue.h"
+#include "bench/record.h"
+
+static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
+{
+    json_t *tags = json_object();
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
+    }
+    return tags;
+}
+
+static json_t *memory(const struct el_ledger *ledger)
+{
+    json_t *memory = json_object();
+    json_object_set_new(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
+    json_object_set_new(memory, "at_peak_by_tag", by_tag(ledger->at_peak_by_tag));
+    json_object_set_new(memory, "peak_by_tag", by_tag(ledger->peak_by_tag));
+    json_object_set_new(memory, "driver_bytes", json_null());
+    json_object_set_new(memory, "unattributed_bytes", json_null());
+    return memory;
+}
+
+static double ms(const struct el_device_summary *summary, double seconds)
+{
+    return summary == NULL ? NAN : seconds * 1e3;
+}
+
+static json_t *utilization(const struct el_device_summary *s)
+{
+    json_t *utilization = json_object();
+    double busy = s == NULL || !(s->step_s > 0) ? NAN : 100 * s->busy_s / s->step_s;
+    json_object_set_new(utilization, "busy_pct", el_json_real(busy));
+    json_object_set_new(utilization, "system_pct", json_null());
+    json_object_set_new(utilization, "source", el_json_string(s == NULL ? NULL : "spans of the compute stream"));
+    return utilization;
+}
+
+static json_t *busy(const struct el_device_summary *s)
+{
+    json_t *phases = json_object();
+    for (int p = 0; p < EL_PHASE_COUNT; p++) {
+        json_t *value = el_json_real(s == NULL ? NAN : s->phase_s[p] * 1e3);
+        json_object_set_new(phases, el_phase_name((enum el_phase)p), value);
+    }
+    return phases;
+}
+
+static json_t *whole_bytes(const struct el_device_summary *s, double bytes)
+{
+    return s == NULL ? json_null() : json_integer((json_int_t)llround(bytes));
+}
+
+static json_t *comm(const struct el_device_summary *s)
+{
+    json_t *comm = json_object();
+    json_object_set_new(comm, "bytes", whole_bytes(s, s == NULL ? 0 : s->comm_bytes));
+    json_object_set_new(comm, "total_ms", el_json_real(ms(s, s == NULL ? 0 : s->comm_total_s)));
+    json_object_set_new(comm, "overlapped_ms", el_json_real(ms(s, s == NULL ? 0 : s->comm_overlapped_s)));
+    json_object_set_new(comm, "exposed_ms", el_json_real(ms(s, s == NULL ? 0 : s->comm_exposed_s)));
+    return comm;
+}
+
+json_t *el_record_member(const struct el_member_account *account)
+{
+    const struct el_device_summary *s = account->summary;
+    json_t *member = json_object();
+    json_object_set_new(member, "device", el_json_string(account->device));
+    json_object_set_new(member, "host", el_json_string(account->host));
+    json_object_set_new(member, "rank", json_integer(account->rank));
+    json_object_set_new(member, "pid", json_integer(account->pid));
+    json_object_set_new(member, "uuid", json_null());
+    json_object_set_new(member, "simulated", json_boolean(account->simulated));
+    json_object_set_new(member, "memory", memory(account->ledger));
+    json_object_set_new(member, "utilization", utilization(s));
+    json_object_set_new(member, "busy_ms", busy(s));
+    json_object_set_new(member, "idle_ms", el_json_real(ms(s, s == NULL ? 0 : s->idle_s)));
+    json_object_set_new(member, "step_ms", el_json_real(ms(s, s == NULL ? 0 : s->step_s)));
+    json_object_set_new(member, "comm", comm(s));
+    json_object_set_new(member, "sent_bytes", whole_bytes(s, s == NULL ? 0 : s->sent_bytes));
+    json_object_set_new(member, "received_bytes", whole_bytes(s, s == NULL ? 0 : s->received_bytes));
+    return member;
+}
+
+json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes)
+{
+    json_t *process = json_object(), *bytes = json_array();
+    for (int i = 0; i < n_devices; i++) json_array_append_new(bytes, json_integer(per_device_bytes[i]));
+    json_object_set_new(process, "pid", json_integer(pid));
+    json_object_set_new(process, "rank", json_integer(rank));
+    json_object_set_new(process, "per_device_bytes", bytes);
+    json_object_set_new(process, "process_bytes", el_json_count(process_bytes));
+    return process;
+}
+
+json_t *el_record_ms(const int64_t *ns, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(array, json_real((double)ns[i] / 1e6));
+    return array;
+}
+
+json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,
+                                const char *reason)
+{
+    json_t *document = json_object();
+    json_object_set_new(document, "schema", json_integer(EL_SCHEMA));
+    json_object_set_new(document, "trial", el_json_string(trial->id));
+    json_object_set_new(document, "repeat", json_integer(repeat));
+    json_object_set_new(document, "order", json_integer(order));
+    json_object_set_new(document, "status", el_json_string(status));
+    json_object_set_new(document, "reason", el_json_string(reason));
+    return document;
+}
