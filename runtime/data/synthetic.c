@@ -21,7 +21,7 @@
 enum { VERSION = 1, CLASSES = 6, TRAIN_SAMPLES = 4000, TEST_SAMPLES = 500 };
 enum { NOISE_WORDS = 4000, CLASS_WORDS = 30, PHRASES = 2 * CLASSES, LENGTH_MIN = 8, LENGTH_MAX = 40 };
 enum { FIRST_CLASS_WORD = NOISE_WORDS, FIRST_PHRASE_WORD = NOISE_WORDS + CLASSES * CLASS_WORDS };
-static const double OWN_WORD = 0.05, OTHER_WORD = 0.05, PHRASE = 0.6, WRONG_LABEL = 0.04;
+static const double OWN_WORD = 0.10, OTHER_WORD = 0.02, PHRASE = 0.7, WRONG_LABEL = 0.04;
 
 static const char consonants[] = "bdfgklmnprstvz", vowels[] = "aeiou";
 enum { CONSONANTS = sizeof consonants - 1, SYLLABLES = CONSONANTS * (sizeof vowels - 1) };
