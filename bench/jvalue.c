@@ -14,7 +14,7 @@ json_t *el_json_at(const json_t *object, const char *path)
         if (length >= sizeof key) return NULL;
         memcpy(key, path, length);
         key[length] = '\0';
-        object = json_object_get(object, key);
+        object = json_is_array(object) ? json_array_get(object, strtoul(key, NULL, 10)) : json_object_get(object, key);
         path += path[length] == '.' ? length + 1 : length;
     }
     return (json_t *)(uintptr_t)object;

@@ -1,0 +1,33 @@
+/* Metric rows: every figure a record holds, once, as data.
+ *
+ * The table's heads, the CSV's header, the plots' labels and docs/metrics.md come from these rows (a test compares the
+ * page with them). A row knows where its figure lies in the record; it computes nothing.
+ */
+#ifndef EL_BENCH_METRICS_H
+#define EL_BENCH_METRICS_H
+
+#include <jansson.h>
+
+enum el_better { EL_BETTER_HIGHER, EL_BETTER_LOWER, EL_BETTER_NEITHER };
+enum el_metric_of { EL_METRIC_OF_TRIAL, EL_METRIC_OF_DEVICE };
+
+struct el_metric {
+    const char *name; /* with its unit: the CSV's column */
+    const char *unit;
+    const char *label; /* for heads and axes */
+    enum el_better better;
+    enum el_metric_of of;
+    const char *path;     /* in the trial's, or the device's, part of the record */
+    const char *measured; /* how */
+    const char *formula;  /* in words */
+};
+
+/* Ended by a row whose name is NULL. Trial metrics first. */
+const struct el_metric *el_metric_list(void);
+/* NULL: unknown. */
+const struct el_metric *el_metric_find(const char *name);
+/* NAN: not measured. `device` is an entry of the trial's per_device[], or NULL. */
+double el_metric_value(const struct el_metric *metric, const json_t *trial, const json_t *device);
+const char *el_better_text(enum el_better better); /* "higher", "lower", "-" */
+
+#endif
