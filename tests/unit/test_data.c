@@ -98,6 +98,7 @@ static void refuses_malformed_lines(void **state)
                "ELF\x02\x01"),
          "train.txt, line 1|binary"},
         {BYTES("0 a\n1 b\x1A"), "train.txt, line 2|0x1A|binary"},
+        {BYTES("0 a\n1 b\x7F\n"), "train.txt, line 2|0x7F|binary"},
         {BYTES("0 a\r1 b\r"), "train.txt, line 1|carriage return"},
         {BYTES("\xEF\xBB\xBF"), "train.txt, line 1|empty line"},
     };
@@ -195,7 +196,7 @@ static void tolerates_other_habits(void **state)
 static void numbers_words(void **state)
 {
     (void)state;
-    int32_t ids[3 * SEQ], labels[3];
+    int32_t ids[3 * (SEQ + 1)], labels[3];
     put(train_path, "0 na\xC3\xAFve caf\xC3\xA9 na\xC3\xAFve\n1 x y z na\xC3\xAFve x\n");
     put(test_path, "1 x w\n0 caf\xC3\xA9\n1 y y y z x\n");
     struct el_dataset *set =
@@ -205,7 +206,7 @@ static void numbers_words(void **state)
     read_split(set, EL_SPLIT_TRAIN, ids, labels);
     assert_memory_equal(ids, ((int32_t[]){2, 3, 2, 0, 4, 5, 6, 2}), 2 * SEQ * sizeof *ids);
     read_split(set, EL_SPLIT_TEST, ids, labels);
-    assert_memory_equal(ids, ((int32_t[]){4, 1, 0, 0, 3, 0, 0, 0, 5, 5, 5, 6}), sizeof ids);
+    assert_memory_equal(ids, ((int32_t[]){4, 1, 0, 0, 3, 0, 0, 0, 5, 5, 5, 6}), 3 * SEQ * sizeof *ids);
     assert_memory_equal(labels, ((int32_t[]){1, 0, 1}), sizeof labels);
     el_dataset_close(set);
 
@@ -214,10 +215,13 @@ static void numbers_words(void **state)
     read_split(set, EL_SPLIT_TRAIN, ids, labels);
     assert_memory_equal(ids, ((int32_t[]){2, 3, 2, 0, 4, 1, 1, 2}), 2 * SEQ * sizeof *ids);
     read_split(set, EL_SPLIT_TEST, ids, labels);
-    assert_memory_equal(ids, ((int32_t[]){4, 1, 0, 0, 3, 0, 0, 0, 1, 1, 1, 1}), sizeof ids);
+    assert_memory_equal(ids, ((int32_t[]){4, 1, 0, 0, 3, 0, 0, 0, 1, 1, 1, 1}), 3 * SEQ * sizeof *ids);
     el_dataset_close(set);
 
-    set = open_good(&(struct el_dataset_spec){.source = train_path, .vocab = 900, .classes = 9});
+    set =
+        open_good(&(struct el_dataset_spec){.source = train_path, .test_path = test_path, .vocab = 900, .classes = 9});
+    read_split(set, EL_SPLIT_TEST, ids, labels);
+    assert_int_equal(ids[1], 1); /* a word of the test file alone stays unknown, though there is room */
     assert_int_equal(el_dataset_vocab(set), 900);
     assert_int_equal(el_dataset_classes(set), 9);
     assert_int_equal(el_dataset_seq(set), 5);

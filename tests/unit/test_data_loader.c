@@ -15,15 +15,15 @@
 
 #include "runtime/data/data.h"
 
-enum { SAMPLES = 53, BATCH_MAX = 60, FEATURES = 7, RANKS_MAX = 5 };
+enum { SAMPLES = 53, SEQ = 3, BATCH_MAX = 60, FEATURES = 7, RANKS_MAX = 5 };
 static char path[] = "/tmp/el-test-loader-XXXXXX";
 
-/* Sample i is the word w<i> of label i, and a second word from sample 40 on. */
+/* Sample i is the word w<i> of label i; from sample 40 on there is another word twice. */
 static int make_set(void **state)
 {
     int descriptor = mkstemp(path);
     if (descriptor < 0) return -1;
-    for (int i = 0; i < SAMPLES; i++) dprintf(descriptor, "%d w%d%s\n", i, i, i < 40 ? "" : " more");
+    for (int i = 0; i < SAMPLES; i++) dprintf(descriptor, "%d w%d%s\n", i, i, i < 40 ? "" : " more more");
     close(descriptor);
     return el_dataset_open(&(struct el_dataset_spec){.source = path, .held_out = 0.2}, (struct el_dataset **)state);
 }
@@ -64,7 +64,7 @@ static void check_union(const struct el_dataset *set, struct el_loader_spec spec
     spec.ranks = 1, spec.rank = 0;
     struct el_loader *one = open_good(set, spec);
     spec.ranks = ranks;
-    const size_t row_bytes = spec.input == EL_INPUT_IDS ? 2 * sizeof(int32_t) : FEATURES * sizeof(double);
+    const size_t row_bytes = spec.input == EL_INPUT_IDS ? SEQ * sizeof(int32_t) : FEATURES * sizeof(double);
     for (spec.rank = 0; spec.rank < ranks; spec.rank++) {
         struct el_loader *loader = open_good(set, spec);
         assert_int_equal(el_loader_steps_per_epoch(loader), el_loader_steps_per_epoch(one));
@@ -105,7 +105,7 @@ static void ranks_make_up_the_batch(void **state)
 static void read_labels(const struct el_dataset *set, struct el_loader_spec spec, uint64_t first, int n,
                         int32_t *labels)
 {
-    int32_t ids[BATCH_MAX * 2];
+    int32_t ids[BATCH_MAX * SEQ];
     struct el_loader *loader = open_good(set, spec);
     for (int s = n - 1; s >= 0; s--)
         assert_int_equal(el_loader_fill(loader, first + (uint64_t)s, ids, labels + s * spec.global_batch), EL_OK);
@@ -164,11 +164,11 @@ static void evaluation_meets_each_once(void **state)
                     open_good(*state, (struct el_loader_spec){.global_batch = batch, .ranks = ranks, .rank = rank});
                 steps = el_loader_steps_per_epoch(loader);
                 for (int64_t step = 0; step < steps; step++) {
-                    int32_t ids[BATCH_MAX][2], labels[BATCH_MAX];
+                    int32_t ids[BATCH_MAX][SEQ], labels[BATCH_MAX];
                     assert_int_equal(el_loader_fill(loader, (uint64_t)step, ids, labels), EL_OK);
                     for (int64_t j = 0; j < el_share_size(batch, ranks, rank); j++) {
                         if (labels[j] >= 0) seen[labels[j]]++;
-                        if (labels[j] < 0) filled_up++, assert_int_equal(labels[j] + ids[j][0] + ids[j][1], -1);
+                        if (labels[j] < 0) filled_up++, assert_int_equal(labels[j] + ids[j][0] + ids[j][SEQ - 1], -1);
                     }
                 }
                 el_loader_close(loader);
