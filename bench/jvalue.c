@@ -62,6 +62,10 @@ size_t el_json_numbers(const json_t *array, double **values_p)
 
 const char *el_json_shortest(double value, char *text)
 {
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(text, 32, "%.0f", value);
+        return text;
+    }
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, 32, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;

@@ -1,0 +1,18 @@
+/* Figures as a person reads them: sensible digits, thousands set apart, text wrapped to a width. For reports only:
+ * files keep all digits. */
+#ifndef EL_BENCH_TEXT_H
+#define EL_BENCH_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum { EL_REPORT_COLUMNS = 100, EL_FIGURE_BYTES = 32 };
+
+/* Three significant digits at least, all digits before the point: 0.0321, 1.23, 12.3, 123, 12,345. "-" for NAN. */
+const char *el_text_figure(double value, char text[EL_FIGURE_BYTES]);
+/* Bytes as MiB with a digit after the point (more where small), without the unit. */
+const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
+/* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. */
+void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out);
+
+#endif
