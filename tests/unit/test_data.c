@@ -71,45 +71,46 @@ static void expect_refusal(const struct el_dataset_spec *spec, enum el_status st
     }
 }
 
+#define BYTES(text) text, sizeof(text) - 1
+static const struct {
+    const char *bytes;
+    size_t length;
+    const char *words;
+} malformed[] = {
+    {BYTES(""), "train.txt|empty"},
+    {BYTES(" \r\n\n"), "train.txt|empty"},
+    {BYTES("0 a b\nWhat is it ?\n"), "train.txt, line 2|'What'|label"},
+    {BYTES("0 a b\n\n1 c\n"), "train.txt, line 2|empty line"},
+    {BYTES("0 a b\n  \n1 c\n"), "train.txt, line 2|empty line"},
+    {BYTES("0 a\n1 b\n-1 c\n"), "train.txt, line 3|'-1'"},
+    {BYTES("1.5 a\n"), "train.txt, line 1|'1.5'"},
+    {BYTES("1:a b\n"), "train.txt, line 1|'1:a'"},
+    {BYTES("0x1 a\n"), "train.txt, line 1|'0x1'"},
+    {BYTES("9999 a\n10000 b\n"), "train.txt, line 2|10000|too large"},
+    {BYTES("99999999999999999999999999999999 b\n"), "train.txt, line 1|too large"},
+    {BYTES("0 a\n1\n"), "train.txt, line 2|label 1 without a sentence"},
+    {BYTES("0 a\n1 \t \n2 b\n"), "train.txt, line 2|label 1 without a sentence"},
+    {BYTES("0 a\n1 b\0c\n"), "train.txt, line 2|0x00|binary"},
+    {BYTES("\x7F"
+           "ELF\x02\x01"),
+     "train.txt, line 1|binary"},
+    {BYTES("0 a\n1 b\x1A"), "train.txt, line 2|0x1A|binary"},
+    {BYTES("0 a\n1 b\x7F\n"), "train.txt, line 2|0x7F|binary"},
+    {BYTES("0 a\r1 b\r"), "train.txt, line 1|carriage return"},
+    {BYTES("\xEF\xBB\xBF"), "train.txt, line 1|empty line"},
+};
+
 static void refuses_malformed_lines(void **state)
 {
     (void)state;
-#define BYTES(text) text, sizeof(text) - 1
-    const struct {
-        const char *bytes;
-        size_t length;
-        const char *words;
-    } cases[] = {
-        {BYTES(""), "train.txt|empty"},
-        {BYTES(" \r\n\n"), "train.txt|empty"},
-        {BYTES("0 a b\nWhat is it ?\n"), "train.txt, line 2|'What'|label"},
-        {BYTES("0 a b\n\n1 c\n"), "train.txt, line 2|empty line"},
-        {BYTES("0 a b\n  \n1 c\n"), "train.txt, line 2|empty line"},
-        {BYTES("0 a\n1 b\n-1 c\n"), "train.txt, line 3|'-1'"},
-        {BYTES("1.5 a\n"), "train.txt, line 1|'1.5'"},
-        {BYTES("1:a b\n"), "train.txt, line 1|'1:a'"},
-        {BYTES("0x1 a\n"), "train.txt, line 1|'0x1'"},
-        {BYTES("9999 a\n10000 b\n"), "train.txt, line 2|10000|too large"},
-        {BYTES("99999999999999999999999999999999 b\n"), "train.txt, line 1|too large"},
-        {BYTES("0 a\n1\n"), "train.txt, line 2|label 1 without a sentence"},
-        {BYTES("0 a\n1 \t \n2 b\n"), "train.txt, line 2|label 1 without a sentence"},
-        {BYTES("0 a\n1 b\0c\n"), "train.txt, line 2|0x00|binary"},
-        {BYTES("\x7F"
-               "ELF\x02\x01"),
-         "train.txt, line 1|binary"},
-        {BYTES("0 a\n1 b\x1A"), "train.txt, line 2|0x1A|binary"},
-        {BYTES("0 a\n1 b\x7F\n"), "train.txt, line 2|0x7F|binary"},
-        {BYTES("0 a\r1 b\r"), "train.txt, line 1|carriage return"},
-        {BYTES("\xEF\xBB\xBF"), "train.txt, line 1|empty line"},
-    };
     const struct el_dataset_spec spec = {.source = train_path};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        put_bytes(train_path, cases[i].bytes, cases[i].length);
-        expect_refusal(&spec, EL_ERR_INVALID, cases[i].words);
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        put_bytes(train_path, malformed[i].bytes, malformed[i].length);
+        expect_refusal(&spec, EL_ERR_INVALID, malformed[i].words);
     }
     put(train_path, "0 a\n");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) { /* the test file just the same */
-        put_bytes(test_path, cases[i].bytes, cases[i].length);
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) { /* the test file just the same */
+        put_bytes(test_path, malformed[i].bytes, malformed[i].length);
         assert_int_equal(el_dataset_open(&(struct el_dataset_spec){.source = train_path, .test_path = test_path},
                                          &(struct el_dataset *){NULL}),
                          EL_ERR_INVALID);
