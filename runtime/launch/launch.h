@@ -1,0 +1,85 @@
+/* Starting the processes of a job and seeing them to their end: one process, or ranks through mpirun.
+ *
+ *     struct el_launch_spec spec = {.argv = argv, .procs = 2, .log_dir = "run/logs/t1", .timeout_s = 60};
+ *     el_launch_run(&spec, &result);               blocking; result.reason says what went wrong, if anything did
+ *     el_launch_log_tail(log_dir, result.failed_rank, 5, text, sizeof text);
+ *
+ * and in the program that was started:
+ *
+ *     el_launch_environment(el_launch_getenv, NULL, &place);   was this process started as a rank?
+ *     el_launch_rank_init();                                   ends with its parent, whatever ends that
+ *
+ * The launching process is never a rank itself. Whatever a job started is gone when el_launch_run or el_launch_wait
+ * returns, also after mpirun was killed: every process of a job carries a token in its environment, by which it is
+ * found. Each rank writes LOG_DIR/rank-N.log (standard output and error), mpirun LOG_DIR/launcher.log.
+ *
+ * The job does not inherit that this process may itself be in an MPI or Slurm job; the user's own OMPI_MCA_ settings
+ * stay, and win over ours.
+ *
+ * Threads: a job is started and waited for by one thread, which lives until the job has ended (the job ends with it).
+ */
+#ifndef EL_LAUNCH_H
+#define EL_LAUNCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/status.h"
+
+struct el_launch_spec {
+    char *const *argv;              /* program and its arguments, NULL at the end; the program is looked up on PATH */
+    int procs;                      /* 1: started directly; above: ranks of mpirun, all on this host */
+    const char *log_dir;            /* made if it does not exist (its parent must) */
+    const char *const *environment; /* "NAME=value" added for the job, NULL at the end; may be NULL */
+    double timeout_s;               /* 0: none */
+    double grace_s;                 /* between SIGTERM and SIGKILL; 0: 2 seconds */
+    /* Optional: called about 10 times a second; false ends the job (Ctrl-C: let the handler set a flag). */
+    bool (*progress)(void *context, double elapsed_s);
+    void *context;
+};
+
+struct el_launch_result {
+    bool ok;         /* all ranks ended with exit status 0 */
+    int exit_status; /* of the process, or of the first failing rank where known, else of mpirun; -1 by a signal */
+    int signal;      /* that ended it; 0 if none */
+    int failed_rank; /* the first that failed; -1: none, or not known */
+    bool timed_out;
+    bool cancelled; /* by `progress` */
+    double wall_s;
+    char reason[256]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)" */
+};
+
+struct el_launch; /* a running job */
+
+/* Errors: EL_ERR_ABSENT (no mpirun: with what to install; no such program), EL_ERR_IO (log folder, fork). */
+enum el_status el_launch_start(const struct el_launch_spec *spec, struct el_launch **launch_p);
+/* Blocking until the job has ended, by itself or at its time-out; frees `launch`. A job that failed is EL_OK with the
+ * reason in the result. */
+enum el_status el_launch_wait(struct el_launch *launch, struct el_launch_result *result_p);
+/* Both. */
+enum el_status el_launch_run(const struct el_launch_spec *spec, struct el_launch_result *result_p);
+
+/* The last `lines` lines of a rank's log (rank < 0: of mpirun's), "" if there is none. */
+void el_launch_log_tail(const char *log_dir, int rank, int lines, char *text, size_t bytes);
+
+/* For a started process, first thing in main: it is killed when its parent dies. Harmless elsewhere. */
+void el_launch_rank_init(void);
+
+/* What the environment says of this process. */
+struct el_launch_place {
+    bool is_rank;
+    int rank, size, local_rank; /* -1: not told */
+    const char *launcher;       /* "Open MPI", "PMIx", "PMI"; "" if not a rank */
+};
+
+/* `get` is getenv or a fake one. Pure otherwise. Errors: EL_ERR_INVALID for values that make no sense, by name. */
+enum el_status el_launch_environment(const char *(*get)(void *context, const char *name), void *context,
+                                     struct el_launch_place *place_p);
+/* The real one. */
+const char *el_launch_getenv(void *context, const char *name);
+
+/* The environment of a job: `from` without what ties a process to the MPI or Slurm job it is in, then `extra`, then our
+ * settings for mpirun (when `with_mpi`) where neither names them. One block of memory for free(). NULL: no memory. */
+char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi);
+
+#endif

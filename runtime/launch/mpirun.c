@@ -1,0 +1,112 @@
+/* Calls mpirun so that it works where users are, and reads its messages. It starts nothing itself. */
+#include "runtime/launch/mpirun.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_program(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+enum el_status el_launch_find_program(const char *name, char **path_p)
+{
+    char path[PATH_MAX];
+    if (strchr(name, '/')) {
+        if (!is_program(name)) return el_fail(EL_ERR_ABSENT, "%s: no such program", name);
+        *path_p = strdup(name);
+        return *path_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+    }
+    const char *folders = getenv("PATH");
+    for (const char *at = folders ? folders : ""; *at;) {
+        size_t length = strcspn(at, ":");
+        int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, at, name);
+        if (length > 0 && written > 0 && (size_t)written < sizeof path && is_program(path)) {
+            *path_p = strdup(path);
+            return *path_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+        }
+        at += length + (at[length] == ':');
+    }
+    return el_fail(EL_ERR_ABSENT, "%s: not found on PATH", name);
+}
+
+enum el_status el_mpirun_find(char **path_p)
+{
+    if (el_launch_find_program("mpirun", path_p) == EL_OK) return EL_OK;
+    return el_fail(EL_ERR_ABSENT, "mpirun: not found on PATH: install openmpi-bin (Debian, Ubuntu), "
+                                  "or keep all devices in one process with --procs 1");
+}
+
+/* Each rank redirects itself: so even a program that cannot be loaded leaves its reason in its own log, lines of
+ * different ranks never mix, and the pid of each rank is known. */
+static const char rank_script[] =
+    "d=$1; shift; r=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-0}}}; echo $$ >\"$d/rank-$r.pid\"; "
+    "exec \"$@\" >\"$d/rank-$r.log\" 2>&1 </dev/null";
+
+char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], const char *log_dir, char *const *argv)
+{
+    /* More ranks than slots or cores are allowed, and binding is the runtime's own business. */
+    const char *const before[] = {mpirun, "--oversubscribe", "--bind-to", "none", "-n", procs_text, "/bin/sh",
+                                  "-c",   rank_script,       "sh",        log_dir};
+    size_t n_before = sizeof before / sizeof before[0], n = 0;
+    while (argv[n]) n++;
+    char **command = malloc((n_before + n + 1) * sizeof *command);
+    if (!command) return NULL;
+    snprintf(procs_text, 16, "%d", procs);
+    memcpy(command, before, sizeof before);
+    memcpy(command + n_before, argv, (n + 1) * sizeof *command);
+    return command;
+}
+
+/* "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed)." */
+static bool explain_signal(const char *text, struct el_launch_result *result)
+{
+    for (const char *at = text; (at = strstr(at, "noticed that process rank ")); at++) {
+        int rank, signal;
+        const char *end = strstr(at, "exited on signal ");
+        if (!end || sscanf(at, "noticed that process rank %d", &rank) != 1) continue;
+        if (sscanf(end, "exited on signal %d", &signal) != 1) continue;
+        result->failed_rank = rank;
+        result->signal = signal;
+        result->exit_status = -1;
+        return true;
+    }
+    return false;
+}
+
+/* "MPI_ABORT was invoked on rank 1 in communicator ...\nwith errorcode 3." */
+static bool explain_abort(const char *text, struct el_launch_result *result)
+{
+    const char *at = strstr(text, "MPI_ABORT was invoked on rank "), *code = at ? strstr(at, "errorcode ") : NULL;
+    int rank, status;
+    if (!code || sscanf(at, "MPI_ABORT was invoked on rank %d", &rank) != 1) return false;
+    if (sscanf(code, "errorcode %d", &status) != 1) return false;
+    result->failed_rank = rank;
+    result->exit_status = status;
+    return true;
+}
+
+/* "  Process name: [[43422,1],1]\n  Exit code:    3" (or "[prterun-host-4711@1,1]"). */
+static bool explain_exit(const char *text, struct el_launch_result *result)
+{
+    const char *at = strstr(text, "Process name:"), *code = at ? strstr(at, "Exit code:") : NULL;
+    if (!code) return false;
+    const char *line_end = at + strcspn(at, "\n"), *comma = NULL;
+    for (const char *c = at; c < line_end; c++)
+        if (*c == ',') comma = c;
+    int rank, status;
+    if (!comma || sscanf(comma, ",%d", &rank) != 1 || sscanf(code, "Exit code: %d", &status) != 1) return false;
+    result->failed_rank = rank;
+    result->exit_status = status;
+    return true;
+}
+
+void el_mpirun_explain(const char *text, struct el_launch_result *result)
+{
+    if (!explain_abort(text, result) && !explain_signal(text, result)) explain_exit(text, result);
+}

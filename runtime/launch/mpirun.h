@@ -1,0 +1,19 @@
+/* What the launcher knows of mpirun: where it is, how it is called, and what it says of a job that failed. */
+#ifndef EL_LAUNCH_MPIRUN_H
+#define EL_LAUNCH_MPIRUN_H
+
+#include "runtime/launch/launch.h"
+
+/* The full path of a program on PATH (or of one with a slash in its name), for free(). */
+enum el_status el_launch_find_program(const char *name, char **path_p);
+/* As above, for mpirun. Errors: EL_ERR_ABSENT naming the package to install. */
+enum el_status el_mpirun_find(char **path_p);
+
+/* The command line that starts `procs` ranks of `argv`, each with its log and its pid file in `log_dir`. One block for
+ * free(); the strings are the caller's, or constants, except `procs_text`, which is written. */
+char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], const char *log_dir, char *const *argv);
+
+/* Reads what mpirun printed and sets failed_rank, exit_status and signal of `result` where it tells them. */
+void el_mpirun_explain(const char *text, struct el_launch_result *result);
+
+#endif
