@@ -47,6 +47,7 @@ static void keep_failure(struct el_program *program, enum el_status status)
     if (atomic_exchange(&program->claimed, 1) == 0) {
         el_error_take(status, &program->run_error);
         atomic_store_explicit(&program->failed, 1, memory_order_release);
+        if (program->on_failure) program->on_failure(program->failure_context);
     }
 }
 

@@ -76,6 +76,7 @@ struct el_queue {
 struct el_step_memory {
     struct el_device *device;
     struct el_ledger ledger; /* the step's own bytes only */
+    int peak_task;           /* the op for which the peak's last buffer was born */
     uintptr_t arena;
     size_t arena_bytes;
 };
@@ -96,6 +97,8 @@ struct el_program {
     struct el_step_memory memory[EL_PROGRAM_DEVICES_MAX];
     int n_buffers, buffer_capacity;
     struct el_step_buffer **buffers; /* in order of birth */
+    void (*on_failure)(void *context);
+    void *failure_context;
     int n_marks;
     struct el_span *spans;
     struct el_span whole;

@@ -124,8 +124,10 @@ static enum el_status bear(struct el_program *program, struct el_device *device,
     made->born = program->n_marks++;
     made->died = -1;
     program->buffers[program->n_buffers++] = made;
+    size_t peak = memory->ledger.peak_bytes;
     el_ledger_add(&memory->ledger, tag, bytes - padding);
     if (padding) el_ledger_add(&memory->ledger, EL_TAG_PADDING, padding);
+    if (memory->ledger.peak_bytes > peak) memory->peak_task = program->n_tasks;
     *buffer_p = &made->buffer;
     return EL_OK;
 }
@@ -195,7 +197,7 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
                        el_op_name(op->op), el_dtype_name(op->dtype));
     }
     struct el_workspace workspace = {0};
-    if (kernel->workspace && !device->ops->simulated) EL_TRY(kernel->workspace(&op->args, &workspace));
+    if (kernel->workspace) EL_TRY(kernel->workspace(&op->args, &workspace));
     struct el_buffer *scratch = NULL;
     if (workspace.bytes) {
         EL_TRY(
@@ -347,6 +349,12 @@ enum el_status el_program_end(struct el_program *program)
     return keep(program, finish(program));
 }
 
+void el_program_on_failure(struct el_program *program, void (*hook)(void *context), void *context)
+{
+    program->on_failure = hook;
+    program->failure_context = context;
+}
+
 int el_program_op_count(const struct el_program *program)
 {
     return program->n_tasks;
@@ -357,14 +365,30 @@ const struct el_op_info *el_program_ops(const struct el_program *program)
     return program->infos;
 }
 
+const struct el_ledger *el_program_ledger(const struct el_program *program, const struct el_device *device,
+                                          enum el_phase *peak_phase_p)
+{
+    for (int d = 0; d < program->n_devices; d++) {
+        const struct el_step_memory *memory = &program->memory[d];
+        if (memory->device != device) continue;
+        int task = memory->peak_task < program->n_tasks ? memory->peak_task : program->n_tasks - 1;
+        if (peak_phase_p && task >= 0) *peak_phase_p = program->infos[task].phase;
+        return &memory->ledger;
+    }
+    return NULL;
+}
+
 int64_t el_program_elapsed_ns(const struct el_program *program)
 {
     return program->whole.end_ns - program->whole.begin_ns;
 }
 
-double el_program_flops(const struct el_program *program)
+double el_program_model_flops(const struct el_program *program)
 {
     double flops = 0;
-    for (int i = 0; i < program->n_tasks; i++) flops += program->infos[i].flops;
+    for (int i = 0; i < program->n_tasks; i++) {
+        enum el_phase phase = program->infos[i].phase;
+        if (phase == EL_PHASE_FORWARD || phase == EL_PHASE_BACKWARD) flops += program->infos[i].flops;
+    }
     return flops;
 }

@@ -94,11 +94,17 @@ enum el_status el_program_end(struct el_program *program);
  * Errors: the first op that failed; then the program and its communicators cannot be used again. */
 enum el_status el_program_run(struct el_program *program, uint64_t step, const struct el_probe *probe);
 
+/* Calls hook(context) once, from the failing stream's thread, as soon as an op of a run fails: to abort collectives. */
+void el_program_on_failure(struct el_program *program, void (*hook)(void *context), void *context);
+
 int el_program_op_count(const struct el_program *program);
 const struct el_op_info *el_program_ops(const struct el_program *program);
 /* The last run's duration: virtual on simulated devices. Units: nanoseconds. */
 int64_t el_program_elapsed_ns(const struct el_program *program);
-/* Sum of FLOPs of all kernels. */
-double el_program_flops(const struct el_program *program);
+/* FLOPs of the kernels of forward and backward. */
+double el_program_model_flops(const struct el_program *program);
+/* The step's own bytes on a device, and the phase in which they peak; NULL if it has none. */
+const struct el_ledger *el_program_ledger(const struct el_program *program, const struct el_device *device,
+                                          enum el_phase *peak_phase_p);
 
 #endif

@@ -1,0 +1,223 @@
+/* dp: DataParallel. One controller; the parameters, the optimizer and the loss live on the master, and every step the
+ * model is sent out and the gradients are brought back: load, scatter, replicate, forward on each, gather, loss,
+ * scatter its gradient, backward on each, reduce (a sum, after the whole backward), optimizer. The order, the chunking
+ * and the moments of memory follow torch.nn.DataParallel (docs/semantics.md); the parts of a step stand in
+ * dp_replicate.c and dp_reduce.c. */
+#include "runtime/parallel/dp.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+int el_dp_chunks(int64_t batch, int n, int64_t *sizes)
+{
+    int64_t chunk = (batch + n - 1) / n;
+    int used = 0;
+    for (int64_t left = batch; left > 0; left -= chunk) sizes[used++] = left < chunk ? left : chunk;
+    return used;
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct el_dp *dp = calloc(1, sizeof *dp);
+    if (!dp) return el_fail_errno("dp");
+    worker->state = dp;
+    dp->worker = worker;
+    dp->n = el_dp_chunks(worker->config->global_batch, worker->n_members, dp->sizes);
+    size_t bytes[EL_GRAPH_PARAMS_MAX];
+    for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_member_param_bytes(&worker->members[0], p);
+    dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, EL_DP_CHUNK_BYTES, dp->chunk_of);
+    struct el_device *devices[EL_MEMBERS_MAX];
+    for (int m = 0; m < dp->n; m++) devices[m] = worker->members[m].device;
+    return el_comm_open_local(devices, dp->n, dp->comms);
+}
+
+/* parallel_apply makes one thread a replica and step, and joins it; what the replica does is on its own stream anyway.
+ */
+static void *replica_thread(void *argument)
+{
+    return argument;
+}
+
+static enum el_status make_thread(const struct el_call_args *args)
+{
+    (void)args;
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, replica_thread, NULL);
+    if (error) return el_fail(EL_ERR_HOST_MEMORY, "dp: a replica's thread could not be made (error %d)", error);
+    pthread_join(thread, NULL);
+    return EL_OK;
+}
+
+static struct el_device *device_of(const struct el_dp *dp, int m)
+{
+    return dp->worker->members[m].device;
+}
+
+/* Copies between the master and device m, on the stream of the one that receives, after what the sender was given so
+ * far. */
+static void copy_between(struct el_dp *dp, enum el_phase phase, const char *label, int to, struct el_view destination,
+                         int from, struct el_view source, size_t bytes)
+{
+    struct el_device *receiver = device_of(dp, to);
+    el_program_wait(dp->program, receiver, EL_STREAM_COMPUTE,
+                    el_program_last(dp->program, device_of(dp, from), EL_STREAM_COMPUTE));
+    el_program_copy(dp->program, receiver, EL_STREAM_COMPUTE, &(struct el_op_head){.label = label, .phase = phase},
+                    destination, source, bytes, NULL);
+}
+
+static struct el_view shifted(struct el_view view, size_t bytes)
+{
+    view.offset += bytes;
+    return view;
+}
+
+/* The master keeps its chunk where it is: chunk 0 is a view. */
+static void scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
+{
+    size_t sample = el_member_input_bytes(&dp->worker->members[0]), at = 0;
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = (size_t)dp->sizes[m] * sample;
+        dp->inputs[m] = el_view_of(inputs, at);
+        at += bytes;
+        if (m == 0) continue;
+        struct el_buffer *chunk;
+        el_program_alloc(dp->program, device_of(dp, m), EL_TAG_INPUT, bytes, "inputs", &chunk);
+        copy_between(dp, EL_PHASE_SCATTER, "scatter inputs", m, el_view_of(chunk, 0), 0, dp->inputs[m], bytes);
+        dp->inputs[m] = el_view_of(chunk, 0);
+    }
+}
+
+static enum el_status forward(struct el_dp *dp)
+{
+    const struct el_train_config *config = dp->worker->config;
+    int64_t first = 0;
+    for (int m = 0; m < dp->n; m++) {
+        struct el_pass_spec spec = {.graph = dp->worker->graph,
+                                    .device = device_of(dp, m),
+                                    .stream = EL_STREAM_COMPUTE,
+                                    .dtype = config->dtype,
+                                    .batch = dp->sizes[m],
+                                    .sample_first = first,
+                                    .sample_stride = 1,
+                                    .seed = config->seed,
+                                    .training = true,
+                                    .params = dp->params[m],
+                                    .grads = dp->grads[m],
+                                    .accumulate = dp->n == 1 && config->keep_grads};
+        struct el_call_op thread = {
+            .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
+        if (dp->n > 1) el_program_call(dp->program, device_of(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
+        EL_TRY(el_pass_open(dp->program, &spec, &dp->passes[m]));
+        dp->outputs[m] = el_pass_forward(dp->passes[m], dp->inputs[m]);
+        first += dp->sizes[m];
+    }
+    return EL_OK;
+}
+
+static size_t output_bytes(const struct el_dp *dp, int64_t batch)
+{
+    return (size_t)(batch * dp->worker->config->model.classes) * el_dtype_bytes(dp->worker->config->dtype);
+}
+
+/* Brings the outputs to the master, computes the loss over the whole batch there, and sends its gradient back. */
+static void loss(struct el_dp *dp, struct el_buffer *labels)
+{
+    struct el_member *master = &dp->worker->members[0];
+    int64_t batch = dp->worker->config->global_batch;
+    struct el_buffer *gathered = NULL, *dlogits;
+    struct el_view logits = dp->outputs[0];
+    if (dp->n > 1) {
+        el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gathered outputs",
+                         &gathered);
+        size_t at = 0;
+        for (int m = 0; m < dp->n; m++) {
+            size_t bytes = output_bytes(dp, dp->sizes[m]);
+            copy_between(dp, EL_PHASE_GATHER, "gather outputs", 0, el_view_of(gathered, at), m, dp->outputs[m], bytes);
+            at += bytes;
+        }
+        logits = el_view_of(gathered, 0);
+    }
+    el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gradient of the outputs",
+                     &dlogits);
+    el_member_issue_loss(master, dp->program, logits, el_view_of(labels, 0), el_view_of(dlogits, 0), batch,
+                         el_view_of(master->loss, 0));
+    size_t at = 0;
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = output_bytes(dp, dp->sizes[m]);
+        dp->doutputs[m] = el_view_of(dlogits, at);
+        at += bytes;
+        if (m == 0) continue;
+        struct el_buffer *chunk;
+        el_program_alloc(dp->program, device_of(dp, m), EL_TAG_OUTPUT, bytes, "gradient of the outputs", &chunk);
+        copy_between(dp, EL_PHASE_SCATTER, "scatter gradient", m, el_view_of(chunk, 0), 0, dp->doutputs[m], bytes);
+        dp->doutputs[m] = el_view_of(chunk, 0);
+    }
+    dp->gathered = gathered;
+}
+
+static void backward(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) el_pass_backward(dp->passes[m], dp->doutputs[m]);
+}
+
+/* What replicas held dies when backward and reduce are through. */
+static void free_replicas(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        el_pass_close(dp->passes[m]);
+        dp->passes[m] = NULL;
+        el_program_free(dp->program, dp->doutputs[m].buffer);
+        if (m > 0) el_program_free(dp->program, dp->inputs[m].buffer);
+    }
+    el_dp_free_params(dp);
+}
+
+/* A failed device must not leave the others waiting for its part of a collective. */
+static void abort_group(void *context)
+{
+    struct el_dp *dp = context;
+    el_comm_abort(dp->comms[0]);
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct el_dp *dp = worker->state;
+    struct el_member *master = &worker->members[0];
+    struct el_buffer *inputs, *labels;
+    dp->program = program;
+    el_program_on_failure(program, abort_group, dp);
+    el_member_issue_zero_grad(master, program);
+    el_member_issue_load(master, program, &inputs, &labels);
+    scatter_inputs(dp, inputs);
+    el_dp_replicate(dp);
+    EL_TRY(forward(dp));
+    loss(dp, labels);
+    backward(dp);
+    struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    el_dp_reduce(dp, grads);
+    free_replicas(dp);
+    el_member_issue_optimizer(master, program, grads);
+    el_dp_free_grads(dp, grads);
+    el_program_free(program, dp->gathered);
+    el_program_free(program, inputs);
+    el_program_free(program, labels);
+    return EL_OK;
+}
+
+static void teardown(struct el_worker *worker)
+{
+    struct el_dp *dp = worker->state;
+    for (int m = 0; dp && m < dp->n; m++) {
+        el_pass_close(dp->passes[m]);
+        el_comm_close(dp->comms[m]);
+    }
+    free(dp);
+}
+
+const struct el_mode_ops el_mode_dp = {
+    .info = {.name = "dp", .summary = "DataParallel: one process, one master, a thread a replica", .controller = true},
+    .rounds = 1,
+    .setup = setup,
+    .issue = issue,
+    .teardown = teardown};

@@ -1,0 +1,45 @@
+/* What dp's files share: a step's replicas while it is issued. Nobody else includes it. */
+#ifndef EL_DP_H
+#define EL_DP_H
+
+#include "runtime/parallel/buckets.h"
+#include "runtime/parallel/mode.h"
+
+/* torch's comm.broadcast_coalesced and reduce_add_coalesced work in chunks of this size. */
+enum { EL_DP_CHUNK_BYTES = 10 << 20 };
+
+struct el_dp {
+    struct el_worker *worker;
+    struct el_program *program;            /* of the step being issued */
+    int n;                                 /* devices used: there may be fewer chunks of the batch than devices */
+    int64_t sizes[EL_MEMBERS_MAX];         /* samples of each */
+    struct el_comm *comms[EL_MEMBERS_MAX]; /* among the devices used */
+    int n_chunks;                          /* of the parameters */
+    int chunk_of[EL_GRAPH_PARAMS_MAX];
+    struct el_view inputs[EL_MEMBERS_MAX], outputs[EL_MEMBERS_MAX], doutputs[EL_MEMBERS_MAX];
+    struct el_pass *passes[EL_MEMBERS_MAX];
+    struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the master's are the originals */
+    struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
+    struct el_buffer *replicas[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* by chunk: flat storage of the parameters */
+    struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: sums on the master */
+    struct el_buffer *gathered;
+};
+
+/* tensor.chunk: pieces of ceil(batch / n), the last one smaller; fills sizes[] and returns how many (at most n). */
+int el_dp_chunks(int64_t batch, int n, int64_t *sizes);
+
+/* Sends the parameters to the other devices; params[] are set. */
+void el_dp_replicate(struct el_dp *dp);
+void el_dp_free_params(struct el_dp *dp);
+/* Sums the replicas' gradients on the master, frees them, and gives what the optimizer is to use: free that with
+ * el_dp_free_grads. */
+void el_dp_reduce(struct el_dp *dp, struct el_view *grads);
+void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads);
+
+/* Elements of chunk c, and how many tensors it has. */
+int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p);
+/* Copies between the tensors of chunk c and a flat buffer on member m's device, on its compute stream. */
+void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
+                   struct el_buffer *flat);
+
+#endif

@@ -1,0 +1,94 @@
+/* dp's reduce: after the whole backward, the replicas' gradients are summed on the master (never divided), in the
+ * chunks in which the parameters went out. All replicas' gradients live until the last chunk is through: they are the
+ * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients. */
+#include "runtime/parallel/dp.h"
+
+static void reduce_chunk(struct el_dp *dp, int c)
+{
+    struct el_member *members = dp->worker->members;
+    enum el_dtype dtype = dp->worker->config->dtype;
+    int n_tensors, only = 0;
+    int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
+    size_t bytes = (size_t)count * el_dtype_bytes(dtype);
+    while (dp->chunk_of[only] != c) only++;
+    el_program_alloc(dp->program, members[0].device, EL_TAG_BUCKET, bytes, "reduce result", &dp->results[c]);
+    struct el_op_head head = {.label = "reduce gradients", .phase = EL_PHASE_REDUCE};
+    struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
+    for (int m = 0; m < dp->n; m++) {
+        struct el_view data = dp->grads[m][only];
+        if (n_tensors > 1) {
+            el_program_alloc(dp->program, members[m].device, EL_TAG_WORKSPACE, bytes, "flat gradients", &flat[m]);
+            el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
+            data = el_view_of(flat[m], 0);
+        }
+        int id = -1;
+        el_program_wait(dp->program, members[m].device, EL_STREAM_COMM,
+                        el_program_last(dp->program, members[m].device, EL_STREAM_COMPUTE));
+        el_comm_reduce(dp->comms[m], dp->program, &head, data, el_view_of(dp->results[c], 0), (size_t)count, dtype, 0,
+                       &id);
+        el_program_wait(dp->program, members[m].device, EL_STREAM_COMPUTE, id);
+    }
+    for (int m = 0; m < dp->n; m++) el_program_free(dp->program, flat[m]);
+}
+
+static void free_replica_grads(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->grads[m][p].buffer);
+    }
+}
+
+/* Views of the sums, by parameter. */
+static void take_views(const struct el_dp *dp, struct el_view *sums)
+{
+    size_t at[EL_GRAPH_PARAMS_MAX] = {0};
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        int c = dp->chunk_of[p];
+        sums[p] = el_view_of(dp->results[c], at[c]);
+        at[c] += el_member_param_bytes(&dp->worker->members[0], p);
+    }
+}
+
+static void add_to_kept(struct el_dp *dp, const struct el_view *sums)
+{
+    struct el_member *master = &dp->worker->members[0];
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
+                                  .op = EL_OP_ADD,
+                                  .dtype = dp->worker->config->dtype,
+                                  .views = {sums[p], master->grads[p]},
+                                  .args.d = {el_param_count(dp->worker->graph, p)}};
+        el_program_kernel(dp->program, master->device, EL_STREAM_COMPUTE, &op, NULL);
+    }
+}
+
+static void free_results(struct el_dp *dp)
+{
+    for (int c = 0; c < dp->n_chunks; c++) {
+        el_program_free(dp->program, dp->results[c]);
+        dp->results[c] = NULL;
+    }
+}
+
+void el_dp_reduce(struct el_dp *dp, struct el_view *grads)
+{
+    struct el_member *master = &dp->worker->members[0];
+    int n_params = dp->worker->graph->n_params;
+    for (int p = 0; p < n_params; p++) grads[p] = dp->grads[0][p];
+    if (dp->n == 1) return;
+    for (int c = 0; c < dp->n_chunks; c++) reduce_chunk(dp, c);
+    free_replica_grads(dp);
+    take_views(dp, grads);
+    if (!dp->worker->config->keep_grads) return;
+    add_to_kept(dp, grads);
+    free_results(dp);
+    for (int p = 0; p < n_params; p++) grads[p] = master->grads[p];
+}
+
+void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads)
+{
+    if (dp->n == 1)
+        el_member_free_grads(&dp->worker->members[0], dp->program, grads);
+    else
+        free_results(dp);
+}

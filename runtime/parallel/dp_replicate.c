@@ -1,0 +1,99 @@
+/* dp's replicate: parameters go out in chunks of at most 10 MiB. A chunk of several tensors is flattened on the master
+ * first (a real copy), a single tensor goes as it is; on the others the flat storage is the replica, its parameters are
+ * views of it. */
+#include "runtime/parallel/dp.h"
+
+int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p)
+{
+    int64_t count = 0;
+    *n_tensors_p = 0;
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (dp->chunk_of[p] != c) continue;
+        count += el_param_count(dp->worker->graph, p);
+        ++*n_tensors_p;
+    }
+    return count;
+}
+
+void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
+                   struct el_buffer *flat)
+{
+    struct el_member *member = &dp->worker->members[m];
+    size_t at = 0;
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (dp->chunk_of[p] != c) continue;
+        size_t bytes = el_member_param_bytes(&dp->worker->members[0], p);
+        el_program_copy(dp->program, member->device, EL_STREAM_COMPUTE,
+                        &(struct el_op_head){.label = "flatten", .phase = phase}, el_view_of(flat, at), tensors[p],
+                        bytes, NULL);
+        at += bytes;
+    }
+}
+
+/* Replica m's parameters are views of the chunk's flat storage. */
+static void take_views(struct el_dp *dp, int m, int c)
+{
+    size_t at = 0;
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (dp->chunk_of[p] != c) continue;
+        dp->params[m][p] = el_view_of(dp->replicas[m][c], at);
+        at += el_member_param_bytes(&dp->worker->members[0], p);
+    }
+}
+
+static struct el_view only_tensor(const struct el_dp *dp, int c)
+{
+    int p = 0;
+    while (dp->chunk_of[p] != c) p++;
+    return dp->worker->members[0].params[p];
+}
+
+static void broadcast_chunk(struct el_dp *dp, int c)
+{
+    struct el_member *members = dp->worker->members;
+    enum el_dtype dtype = dp->worker->config->dtype;
+    int n_tensors;
+    int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
+    size_t bytes = (size_t)count * el_dtype_bytes(dtype);
+    struct el_buffer *flat = NULL;
+    struct el_view source = only_tensor(dp, c);
+    if (n_tensors > 1) {
+        el_program_alloc(dp->program, members[0].device, EL_TAG_WORKSPACE, bytes, "flat parameters", &flat);
+        el_dp_flatten(dp, 0, c, EL_PHASE_REPLICATE, members[0].params, flat);
+        source = el_view_of(flat, 0);
+    }
+    struct el_op_head head = {.label = "broadcast parameters", .phase = EL_PHASE_REPLICATE};
+    for (int m = 0; m < dp->n; m++) {
+        if (m > 0) {
+            el_program_alloc(dp->program, members[m].device, EL_TAG_REPLICA, bytes, "replica", &dp->replicas[m][c]);
+            take_views(dp, m, c);
+        }
+        struct el_view data = m ? el_view_of(dp->replicas[m][c], 0) : source;
+        int id = -1;
+        el_program_wait(dp->program, members[m].device, EL_STREAM_COMM,
+                        el_program_last(dp->program, members[m].device, EL_STREAM_COMPUTE));
+        el_comm_broadcast(dp->comms[m], dp->program, &head, data, (size_t)count, dtype, 0, &id);
+        el_program_wait(dp->program, members[m].device, EL_STREAM_COMPUTE, id);
+    }
+    el_program_free(dp->program, flat);
+}
+
+void el_dp_replicate(struct el_dp *dp)
+{
+    int n_params = dp->worker->graph->n_params;
+    for (int p = 0; p < n_params; p++) {
+        dp->params[0][p] = dp->worker->members[0].params[p];
+        for (int m = 0; m < dp->n; m++) dp->grads[m][p] = (struct el_view){0};
+        if (dp->n == 1) dp->grads[0][p] = dp->worker->members[0].grads[p];
+    }
+    /* One device: the module is called as it is, and its gradients are the parameters'. */
+    if (dp->n == 1) return;
+    for (int c = 0; c < dp->n_chunks; c++) broadcast_chunk(dp, c);
+}
+
+void el_dp_free_params(struct el_dp *dp)
+{
+    for (int m = 1; m < dp->n; m++) {
+        for (int c = 0; c < dp->n_chunks; c++) el_program_free(dp->program, dp->replicas[m][c]);
+    }
+}

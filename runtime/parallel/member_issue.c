@@ -1,0 +1,122 @@
+/* The parts of a step that all modes share, as ops on the member's compute stream. */
+#include "runtime/parallel/member.h"
+
+void el_member_issue_scale(struct el_member *member, struct el_program *program, enum el_phase phase, const char *label,
+                           struct el_view x, struct el_view y, int64_t n, double scale)
+{
+    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
+                              .op = EL_OP_SCALE,
+                              .dtype = member->config->dtype,
+                              .views = {x, y},
+                              .args = {.d = {n}, .s = {scale}}};
+    el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+void el_member_issue_zero_grad(struct el_member *member, struct el_program *program)
+{
+    if (!member->config->keep_grads) return;
+    for (int p = 0; p < member->graph->n_params; p++) {
+        struct el_kernel_op op = {.head = {.label = "zero_grad", .phase = EL_PHASE_OPTIMIZER},
+                                  .op = EL_OP_FILL,
+                                  .dtype = member->config->dtype,
+                                  .views = {member->grads[p]},
+                                  .args = {.d = {el_param_count(member->graph, p)}, .s = {0}}};
+        el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &op, NULL);
+    }
+}
+
+/* Runs on the compute stream's thread, as a loader without workers does. Regression models have fewer outputs than a
+ * set may have classes: their labels wrap round. */
+static enum el_status load(const struct el_call_args *args)
+{
+    struct el_member *member = args->context;
+    EL_TRY(el_loader_fill(member->loader, args->step, member->host_inputs, member->host_labels));
+    if (member->graph->loss != EL_LOSS_MSE) return EL_OK;
+    for (int64_t i = 0; i < member->share; i++) member->host_labels[i] %= (int32_t)member->config->model.classes;
+    return EL_OK;
+}
+
+void el_member_issue_load(struct el_member *member, struct el_program *program, struct el_buffer **inputs_p,
+                          struct el_buffer **labels_p)
+{
+    size_t input_bytes = (size_t)member->share * el_member_input_bytes(member);
+    size_t label_bytes = (size_t)member->share * sizeof(int32_t);
+    el_program_alloc(program, member->device, EL_TAG_INPUT, input_bytes, "inputs", inputs_p);
+    el_program_alloc(program, member->device, EL_TAG_INPUT, label_bytes, "labels", labels_p);
+    struct el_call_op call = {.head = {.label = "load", .phase = EL_PHASE_DATA},
+                              .op_class = EL_CLASS_HOST,
+                              .run = load,
+                              .context = member,
+                              .bytes = (double)(input_bytes + label_bytes)};
+    el_program_call(program, member->device, EL_STREAM_COMPUTE, &call, NULL);
+    el_program_copy(program, member->device, EL_STREAM_COMPUTE,
+                    &(struct el_op_head){.label = "inputs", .phase = EL_PHASE_H2D}, el_view_of(*inputs_p, 0),
+                    el_view_host(member->host_inputs), input_bytes, NULL);
+    el_program_copy(program, member->device, EL_STREAM_COMPUTE,
+                    &(struct el_op_head){.label = "labels", .phase = EL_PHASE_H2D}, el_view_of(*labels_p, 0),
+                    el_view_host(member->host_labels), label_bytes, NULL);
+}
+
+void el_member_issue_loss(struct el_member *member, struct el_program *program, struct el_view logits,
+                          struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss)
+{
+    bool mse = member->graph->loss == EL_LOSS_MSE;
+    struct el_kernel_op op = {.head = {.label = mse ? "mse" : "cross_entropy", .phase = EL_PHASE_LOSS},
+                              .op = mse ? EL_OP_MSE : EL_OP_CROSS_ENTROPY,
+                              .dtype = member->config->dtype,
+                              .views = {logits, labels, loss, dlogits},
+                              .args.d = {batch, member->config->model.classes}};
+    el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+/* Row layouts of the optimizer kernels: kernels.h. */
+static struct el_kernel_op update_of(const struct el_member *member, const struct el_view *grads, int p)
+{
+    const struct el_train_config *config = member->config;
+    struct el_kernel_op op = {.head = {.label = member->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
+                              .dtype = config->dtype,
+                              .views = {grads[p], member->params[p], member->slots[0][p], member->slots[1][p]},
+                              .args.d = {el_param_count(member->graph, p)}};
+    op.args.s[0] = config->lr;
+    switch (config->optimizer) {
+    case EL_OPT_SGD:
+        op.op = EL_OP_SGD;
+        break;
+    case EL_OPT_MOMENTUM:
+        op.op = EL_OP_MOMENTUM;
+        op.args.s[1] = config->momentum;
+        break;
+    case EL_OPT_ADAM:
+        op.op = EL_OP_ADAM;
+        op.args.s[1] = 0.9;
+        op.args.s[2] = 0.999;
+        op.args.s[3] = 1e-8;
+        break;
+    }
+    return op;
+}
+
+void el_member_issue_optimizer(struct el_member *member, struct el_program *program, const struct el_view *grads)
+{
+    for (int p = 0; p < member->graph->n_params; p++) {
+        struct el_kernel_op op = update_of(member, grads, p);
+        el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &op, NULL);
+        const struct el_param *param = &member->graph->params[p];
+        if (param->max_norm <= 0) continue;
+        struct el_kernel_op limit = {
+            .head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
+            .op = EL_OP_MAX_NORM,
+            .dtype = member->config->dtype,
+            .views = {member->params[p]},
+            .args = {.d = {param->shape.d[0], el_param_count(member->graph, p) / param->shape.d[0]},
+                     .s = {param->max_norm}}};
+        el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &limit, NULL);
+    }
+}
+
+void el_member_free_grads(struct el_member *member, struct el_program *program, const struct el_view *grads)
+{
+    for (int p = 0; p < member->graph->n_params; p++) {
+        if (grads[p].buffer != member->grads[p].buffer) el_program_free(program, grads[p].buffer);
+    }
+}

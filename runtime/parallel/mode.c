@@ -1,0 +1,31 @@
+/* The registry of modes: one visible array. */
+#include "runtime/parallel/mode.h"
+
+#include <string.h>
+
+static const struct el_mode_ops *const modes[] = {&el_mode_single, &el_mode_dp, &el_mode_ddp, &el_mode_reference};
+enum { N_MODES = sizeof modes / sizeof modes[0] };
+
+const struct el_mode_ops *el_mode_ops_find(const char *name)
+{
+    for (int i = 0; i < N_MODES; i++) {
+        if (strcmp(modes[i]->info.name, name) == 0) return modes[i];
+    }
+    return NULL;
+}
+
+const struct el_mode_info *el_mode_list(void)
+{
+    static struct el_mode_info list[N_MODES + 1];
+    int n = 0;
+    for (int i = 0; i < N_MODES; i++) {
+        if (!modes[i]->hidden) list[n++] = modes[i]->info;
+    }
+    return list;
+}
+
+const struct el_mode_info *el_mode_find(const char *name)
+{
+    const struct el_mode_ops *mode = el_mode_ops_find(name);
+    return mode && !mode->hidden ? &mode->info : NULL;
+}

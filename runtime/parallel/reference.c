@@ -1,0 +1,109 @@
+/* reference: what an SPMD mode must equal, computed on one device. Each rank's share goes forward and backward by
+ * itself, its loss's gradient divided by the number of ranks, and the gradients add up: the mean over ranks of each
+ * rank's mean. With one share it is plain training. Not offered on the command line: it is the yardstick of tests and
+ * of the gate before timing. */
+#include <stdlib.h>
+
+#include "runtime/parallel/mode.h"
+
+struct state {
+    struct el_member shares[EL_MEMBERS_MAX]; /* only loaders and host buffers are used */
+    struct el_buffer *losses[EL_MEMBERS_MAX];
+};
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct state *state = calloc(1, sizeof *state);
+    if (!state) return el_fail_errno("reference");
+    worker->state = state;
+    struct el_member *member = &worker->members[0];
+    for (int r = 0; r < worker->config->n_devices; r++) {
+        EL_TRY(el_member_open_share(&state->shares[r], member, r, worker->config->n_devices));
+        EL_TRY(el_device_alloc(member->device, EL_TAG_OUTPUT, el_dtype_bytes(worker->config->dtype), "loss",
+                               &state->losses[r]));
+    }
+    return EL_OK;
+}
+
+static enum el_status issue_share(struct el_worker *worker, struct el_program *program, int r)
+{
+    struct state *state = worker->state;
+    struct el_member *member = &worker->members[0], *share = &state->shares[r];
+    struct el_buffer *inputs, *labels, *dlogits;
+    el_member_issue_load(share, program, &inputs, &labels);
+    struct el_pass_spec spec = {.graph = worker->graph,
+                                .device = member->device,
+                                .stream = EL_STREAM_COMPUTE,
+                                .dtype = worker->config->dtype,
+                                .batch = share->share,
+                                .sample_first = r,
+                                .sample_stride = worker->config->n_devices,
+                                .seed = worker->config->seed,
+                                .training = true,
+                                .params = member->params,
+                                .grads = member->grads,
+                                .accumulate = true};
+    struct el_pass *pass;
+    EL_TRY(el_pass_open(program, &spec, &pass));
+    struct el_view logits = el_pass_forward(pass, el_view_of(inputs, 0));
+    int64_t n = share->share * worker->config->model.classes;
+    el_program_alloc(program, member->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(worker->config->dtype),
+                     "gradient of the output", &dlogits);
+    struct el_view gradient = el_view_of(dlogits, 0);
+    el_member_issue_loss(member, program, logits, el_view_of(labels, 0), gradient, share->share,
+                         el_view_of(state->losses[r], 0));
+    el_member_issue_scale(member, program, EL_PHASE_LOSS, "divide", gradient, gradient, n,
+                          1.0 / worker->config->n_devices);
+    el_pass_backward(pass, gradient);
+    el_program_free(program, dlogits);
+    el_pass_close(pass);
+    el_program_free(program, inputs);
+    el_program_free(program, labels);
+    return EL_OK;
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct el_member *member = &worker->members[0];
+    if (!worker->config->keep_grads) return el_fail(EL_ERR_INVALID, "reference: gradients must be kept");
+    el_member_issue_zero_grad(member, program);
+    for (int r = 0; r < worker->config->n_devices; r++) EL_TRY(issue_share(worker, program, r));
+    el_member_issue_optimizer(member, program, member->grads);
+    return EL_OK;
+}
+
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    struct state *state = worker->state;
+    struct el_member reader = worker->members[0];
+    double sum = 0, one;
+    for (int r = 0; r < worker->config->n_devices; r++) {
+        reader.loss = state->losses[r];
+        EL_TRY(el_member_read_loss(&reader, &one));
+        sum += one;
+    }
+    *loss_p = sum / worker->config->n_devices;
+    return EL_OK;
+}
+
+static void teardown(struct el_worker *worker)
+{
+    struct state *state = worker->state;
+    for (int r = 0; state && r < worker->config->n_devices; r++) {
+        el_device_free(state->losses[r]);
+        el_member_close(&state->shares[r]);
+    }
+    free(state);
+}
+
+const struct el_mode_ops el_mode_reference = {.info = {.name = "reference",
+                                                       .summary = "the mean of the shares' means, on one device",
+                                                       .controller = true,
+                                                       .one_device = true},
+                                              .hidden = true,
+                                              .rounds = 1,
+                                              .setup = setup,
+                                              .issue = issue,
+                                              .read_loss = read_loss,
+                                              .teardown = teardown};
