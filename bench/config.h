@@ -1,7 +1,8 @@
 /* What the user asked for, and the trials that follow from it.
  *
  * `struct el_options` is the command line as parsed (lists and all); `struct el_trial` is one resolved configuration:
- * one mode, one batch. Rows in options.c feed parser, defaults, help, suggestion for a typo and the echo in the record.
+ * one mode, one batch. Rows in option_rows.c feed parser, defaults, help, suggestion for a typo and the echo in the
+ * record.
  */
 #ifndef EL_BENCH_CONFIG_H
 #define EL_BENCH_CONFIG_H
@@ -31,28 +32,32 @@ struct el_options {
     int64_t batches[EL_LIST_MAX];
     int n_batches;
     bool batch_is_per_device;
-    struct el_train_config train; /* everything that is the same for all trials */
-    int64_t device_mem_bytes;
+    struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
+    int64_t device_mem_bytes;     /* 0: no limit */
     int repeats;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
     bool record, json, quiet, term, resume, dry_run;
+    bool help, version;
     enum el_launch launch;
-    char comm[8]; /* between processes: "auto", "mpi", "shm" */
+    char comm[8];            /* between processes: "auto", "mpi", "shm" */
+    char dir[EL_PATH_BYTES]; /* the argument that is no option: a run's folder */
 };
 
 /* One configuration to be measured. */
 struct el_trial {
     char id[EL_TRIAL_ID_BYTES]; /* hash of the resolved configuration and of the build: 16 hex digits */
     struct el_train_config train;
+    struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
     struct el_device_name devices[EL_MEMBERS_MAX];
     int n_devices;
-    int procs;
+    int procs; /* resolved: 1, or as many as devices */
     bool batch_is_per_device;
     int64_t device_mem_bytes;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    char cache[EL_PATH_BYTES]; /* where the synthetic set lies; not part of the id */
     bool record;
     char comm[8];
 };
