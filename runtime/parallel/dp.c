@@ -65,12 +65,6 @@ static void copy_between(struct el_dp *dp, enum el_phase phase, const char *labe
                     destination, source, bytes, NULL);
 }
 
-static struct el_view shifted(struct el_view view, size_t bytes)
-{
-    view.offset += bytes;
-    return view;
-}
-
 /* The master keeps its chunk where it is: chunk 0 is a view. */
 static void scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
 {

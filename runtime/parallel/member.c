@@ -62,19 +62,21 @@ static enum el_status initialize(struct el_member *member, int p)
     return status;
 }
 
-static enum el_status open_loader(struct el_member *member, const struct el_dataset *dataset)
+static enum el_status open_loader(struct el_member *member, enum el_data_split split)
 {
     const struct el_train_config *config = member->config;
-    struct el_loader_spec spec = {.split = EL_SPLIT_TRAIN,
+    if (!member->dataset) return EL_OK;
+    member->share = el_share_size(config->global_batch, member->size, member->rank);
+    struct el_loader_spec spec = {.split = split,
                                   .global_batch = config->global_batch,
                                   .ranks = member->size,
                                   .rank = member->rank,
-                                  .shuffle = true,
+                                  .shuffle = split == EL_SPLIT_TRAIN,
                                   .seed = config->seed,
                                   .input = el_model_find(config->model.name)->input,
                                   .features = config->model.features,
                                   .dtype = config->dtype};
-    EL_TRY(el_loader_open(dataset, &spec, &member->loader));
+    EL_TRY(el_loader_open(member->dataset, &spec, &member->loader));
     member->host_inputs = malloc((size_t)member->share * el_member_input_bytes(member));
     member->host_labels = malloc((size_t)member->share * sizeof(int32_t));
     if (!member->host_inputs || !member->host_labels) return el_fail_errno("a batch of %lld", (long long)member->share);
@@ -99,7 +101,7 @@ enum el_status el_member_open_owner(struct el_member *member, const struct el_tr
         for (int p = 0; p < graph->n_params; p++) EL_TRY(initialize(member, p));
         EL_TRY(el_device_write(el_view_of(member->loss, 0), &(double){0}, el_dtype_bytes(config->dtype)));
     }
-    return dataset ? open_loader(member, dataset) : EL_OK;
+    return open_loader(member, EL_SPLIT_TRAIN);
 }
 
 void el_member_open_helper(struct el_member *member, const struct el_train_config *config, const struct el_graph *graph,
@@ -111,10 +113,29 @@ void el_member_open_helper(struct el_member *member, const struct el_train_confi
 enum el_status el_member_open_share(struct el_member *member, const struct el_member *owner, int rank, int size)
 {
     el_member_open_helper(member, owner->config, owner->graph, owner->device, NULL);
+    member->dataset = owner->dataset;
     member->rank = rank;
     member->size = size;
     member->share = el_share_size(owner->config->global_batch, size, rank);
-    return owner->dataset ? open_loader(member, owner->dataset) : EL_OK;
+    return open_loader(member, EL_SPLIT_TRAIN);
+}
+
+enum el_status el_member_open_evaluation(struct el_member *member, const struct el_member *owner,
+                                         enum el_data_split split)
+{
+    *member = *owner;
+    member->loader = NULL;
+    member->host_inputs = NULL;
+    member->host_labels = NULL;
+    return open_loader(member, split);
+}
+
+void el_member_close_share(struct el_member *member)
+{
+    el_loader_close(member->loader);
+    free(member->host_inputs);
+    free(member->host_labels);
+    *member = (struct el_member){0};
 }
 
 void el_member_close(struct el_member *member)
@@ -126,10 +147,7 @@ void el_member_close(struct el_member *member)
         for (int s = 0; s < 2; s++) el_device_free(member->slots[s][p].buffer);
     }
     el_device_free(member->loss);
-    el_loader_close(member->loader);
-    free(member->host_inputs);
-    free(member->host_labels);
-    *member = (struct el_member){0};
+    el_member_close_share(member);
 }
 
 enum el_status el_member_read_loss(const struct el_member *member, double *loss_p)

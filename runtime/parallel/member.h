@@ -37,6 +37,11 @@ void el_member_open_helper(struct el_member *member, const struct el_train_confi
                            struct el_device *device, struct el_comm *comm);
 /* Rank `rank` of `size`'s samples for a device that `owner` already owns: nothing but a loader. */
 enum el_status el_member_open_share(struct el_member *member, const struct el_member *owner, int rank, int size);
+/* The owner's weights with its share of another split, in order and once. */
+enum el_status el_member_open_evaluation(struct el_member *member, const struct el_member *owner,
+                                         enum el_data_split split);
+/* Closes what the two above opened; the owner's state stays. */
+void el_member_close_share(struct el_member *member);
 void el_member_close(struct el_member *member);
 
 size_t el_member_param_bytes(const struct el_member *member, int param);

@@ -11,6 +11,7 @@
 #define EL_TRAIN_H
 
 #include "runtime/comm/bootstrap.h"
+#include "runtime/device/device.h"
 #include "runtime/models/models.h"
 
 enum { EL_MEMBERS_MAX = 64 };
@@ -88,21 +89,24 @@ enum el_status el_train(const struct el_train_config *config, const struct el_tr
                         const struct el_train_hooks *hooks, struct el_train_result *result_p);
 void el_train_result_free(struct el_train_result *result);
 
-/* The first step's loss and gradients of a configuration (the gate between modes): grads are P/size(dtype) doubles in
- * parameter order, loss one double. el_train_first_step runs the mode; rank 0 (or the only process) gets the result,
- * others get NULL in grads_p. el_train_reference computes what they should be on one device from a plain forward and
- * backward a share: dp and single: over the whole batch; ddp: the mean over ranks of each rank's own mean. */
-enum el_status el_train_first_step(const struct el_train_config *config, const struct el_train_place *place,
-                                   double *loss_p, double **grads_p, int64_t *n_grads_p);
-enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
-                                  const struct el_dataset *dataset, double *loss_p, double **grads_p,
-                                  int64_t *n_grads_p);
-/* Worst parameter's relative L2 difference; `name_p` its name. */
-double el_train_compare_grads(const struct el_train_config *config, const double *grads, const double *reference,
-                              const char **name_p);
+/* Samples of each device; 0 for those that get none. `batch_per_device` has EL_MEMBERS_MAX entries. */
+void el_train_shares(const struct el_train_config *config, int64_t *batch_per_device);
 
-/* Peak memory a device by tag, in closed form, without running or allocating (docs/semantics.md gives the formulas).
- * moments: which moment of the step has the peak. */
+/* The gate between modes. Loss and gradients of step EL_GATE_STEPS - 1 with a learning rate of 0 (so that ddp's rebuilt
+ * buckets are looked at too): grads are doubles in order of parameters, on rank 0 (elsewhere NULL); to be freed.
+ * el_train_gradients runs the mode; el_train_reference computes on one device what it must give: dp and single the
+ * whole batch, ddp the mean over ranks of each rank's own mean. el_train_compare: the worst parameter's relative L2
+ * difference, and its name. */
+enum { EL_GATE_STEPS = 2 };
+enum el_status el_train_gradients(const struct el_train_config *config, const struct el_train_place *place,
+                                  double *loss_p, double **grads_p);
+enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
+                                  const struct el_dataset *dataset, double *loss_p, double **grads_p);
+enum el_status el_train_compare(const struct el_train_config *config, const double *grads, const double *reference,
+                                double *worst_p, char *name, size_t name_bytes);
+
+/* Peak memory a device by tag, without running or allocating (docs/semantics.md gives the closed forms that it equals).
+ * `moment`: the phase of the step that has the peak. */
 struct el_memory_forecast {
     struct el_ledger ledger;
     const char *moment; /* "forward", "backward", "reduce", "optimizer" */

@@ -1,0 +1,55 @@
+/* The gate between modes: before any timing is believed, a mode's loss and gradients are held against the reference on
+ * one device. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/parallel/mode.h"
+
+enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
+                                  const struct el_dataset *dataset, double *loss_p, double **grads_p)
+{
+    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
+    struct el_train_config reference = *config;
+    snprintf(reference.mode, sizeof reference.mode, "%s", el_mode_reference.info.name);
+    if (mode->info.controller) reference.n_devices = 1; /* the loss is over the whole batch */
+    struct el_bootstrap *self;
+    EL_TRY(el_bootstrap_open("self", &self));
+    struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};
+    enum el_status status = el_train_gradients(&reference, &place, loss_p, grads_p);
+    el_bootstrap_close(self);
+    return status;
+}
+
+static double relative_l2(const double *x, const double *reference, int64_t n)
+{
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        difference += (x[i] - reference[i]) * (x[i] - reference[i]);
+        norm += reference[i] * reference[i];
+    }
+    if (difference == 0) return 0;
+    return norm > 0 ? sqrt(difference / norm) : INFINITY;
+}
+
+enum el_status el_train_compare(const struct el_train_config *config, const double *grads, const double *reference,
+                                double *worst_p, char *name, size_t name_bytes)
+{
+    struct el_graph *graph;
+    EL_TRY(el_model_build(&config->model, &graph));
+    int64_t at = 0;
+    *worst_p = 0;
+    snprintf(name, name_bytes, "%s", graph->params[0].name);
+    for (int p = 0; p < graph->n_params; p++) {
+        int64_t n = el_param_count(graph, p);
+        double difference = relative_l2(grads + at, reference + at, n);
+        if (!(difference <= *worst_p)) { /* a NaN counts as worst */
+            *worst_p = difference;
+            snprintf(name, name_bytes, "%s", graph->params[p].name);
+        }
+        at += n;
+    }
+    el_graph_destroy(graph);
+    return EL_OK;
+}

@@ -1,0 +1,175 @@
+/* The training loop of one host thread: steps, warm-up, epochs. Every step is timed from before it is issued or run
+ * until all its streams are through; inside it the host does nothing. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/parallel/session.h"
+
+enum { STEPS_MAX = 1000000 };
+
+static void abort_comm(void *context)
+{
+    struct el_worker *worker = context;
+    if (worker->members[0].comm) el_comm_abort(worker->members[0].comm);
+}
+
+/* Builds the step's program. */
+static enum el_status issue(struct el_run *run)
+{
+    el_program_destroy(run->program);
+    run->program = NULL;
+    EL_TRY(el_program_create(&run->program));
+    if (!run->session->mode->info.controller) el_program_on_failure(run->program, abort_comm, &run->worker);
+    EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
+    EL_TRY(el_program_end(run->program));
+    run->model_flops = el_program_model_flops(run->program);
+    return EL_OK;
+}
+
+static enum el_status change_round(struct el_run *run, uint64_t step)
+{
+    int last = run->session->mode->rounds - 1, round = step < (uint64_t)last ? (int)step : last;
+    if (round == run->round) return EL_OK;
+    run->round = round;
+    el_program_destroy(run->program);
+    run->program = NULL;
+    return run->session->mode->begin_round ? run->session->mode->begin_round(&run->worker, round) : EL_OK;
+}
+
+static enum el_status read_loss(struct el_run *run, double *loss_p)
+{
+    if (!el_device_computes(run->worker.members[0].device)) return EL_OK;
+    if (run->session->mode->read_loss) return run->session->mode->read_loss(&run->worker, loss_p);
+    return el_member_read_loss(&run->worker.members[0], loss_p);
+}
+
+static enum el_status step(struct el_run *run, uint64_t number)
+{
+    const struct el_probe *probes = run->session->hooks->probes;
+    int64_t begin = el_clock_ns();
+    EL_TRY(change_round(run, number));
+    if (!run->program || !run->session->config->capture) EL_TRY(issue(run));
+    EL_TRY(el_program_run(run->program, number, probes ? &probes[run->first] : NULL));
+    bool simulated = el_device_is_simulated(run->worker.members[0].device);
+    run->step_ns[number] = simulated ? el_program_elapsed_ns(run->program) : el_clock_ns() - begin;
+    return read_loss(run, &run->loss[number]);
+}
+
+static enum el_status reserve(struct el_run *run, int64_t n)
+{
+    int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
+    if (step_ns) run->step_ns = step_ns;
+    double *loss = realloc(run->loss, (size_t)n * sizeof *loss);
+    if (loss) run->loss = loss;
+    if (!step_ns || !loss) return el_fail_errno("%lld steps", (long long)n);
+    memset(run->loss + run->n_done, 0, (size_t)(n - run->n_done) * sizeof *loss);
+    return EL_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many steps fill the asked time, by the median of the warm-up's second half; rank 0's answer holds for all. */
+static enum el_status plan_steps(struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    double wanted = (double)config->steps;
+    if (config->epochs == 0 && config->min_time_s > 0 && run->n_warmup > 0) {
+        int64_t half[64], n = 0;
+        for (int64_t i = run->n_warmup / 2; i < run->n_warmup && n < 64; i++) half[n++] = run->step_ns[i];
+        qsort(half, (size_t)n, sizeof *half, ascending);
+        double needed = ceil(1.02 * config->min_time_s * 1e9 / (double)(half[n / 2] > 0 ? half[n / 2] : 1));
+        if (needed > wanted) wanted = needed > STEPS_MAX ? STEPS_MAX : needed;
+        if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &wanted, 1));
+    }
+    if (config->epochs == 0) run->n_steps = (int64_t)wanted;
+    return reserve(run, run->n_warmup + run->n_steps);
+}
+
+static enum el_status end_warmup(struct el_run *run)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    EL_TRY(plan_steps(run));
+    for (int m = 0; m < run->worker.n_members; m++) {
+        el_device_ledger_reset_peak(run->worker.members[m].device);
+        if (hooks->measure_begin) hooks->measure_begin(hooks->context, run->first + m);
+    }
+    return EL_OK;
+}
+
+static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last, int64_t begin_ns, void **best_p)
+{
+    struct el_epoch_result *result = &run->epochs[run->n_epochs];
+    result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
+    for (int64_t i = first; i < last; i++) result->train_loss += run->loss[i] / (double)(last - first);
+    EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
+    if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
+        run->best_accuracy = result->held_out_accuracy;
+        run->best_epoch = run->n_epochs;
+        EL_TRY(el_run_save_weights(run, best_p));
+    }
+    run->n_epochs++;
+    return EL_OK;
+}
+
+static void report(const struct el_run *run)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    if (run->first == 0 && hooks->progress) {
+        hooks->progress(hooks->context, (double)run->n_done, (double)(run->n_warmup + run->n_steps));
+    }
+}
+
+static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best_p)
+{
+    int64_t epoch_begin = el_clock_ns();
+    for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
+        if (i == run->n_warmup) EL_TRY(end_warmup(run));
+        EL_TRY(step(run, (uint64_t)i));
+        run->n_done = i + 1;
+        report(run);
+        if (epoch_steps && (i + 1) % epoch_steps == 0) {
+            EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
+            epoch_begin = el_clock_ns();
+        }
+    }
+    return EL_OK;
+}
+
+/* The test set is looked at once, with the weights of the best epoch. */
+static enum el_status final_test(struct el_run *run, const void *best)
+{
+    if (best) EL_TRY(el_run_restore_weights(run, best));
+    return el_run_evaluate(run, EL_SPLIT_TEST, &run->test_accuracy);
+}
+
+enum el_status el_run_loop(struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    struct el_member *member = &run->worker.members[0];
+    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(member->loader) : 0,
+            total = config->epochs * epoch_steps;
+    run->round = -1;
+    run->best_epoch = -1;
+    run->best_accuracy = run->test_accuracy = -1;
+    run->n_warmup = config->epochs && config->warmup >= total ? total - 1 : config->warmup;
+    run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
+    run->epochs = calloc((size_t)config->epochs + 1, sizeof *run->epochs);
+    if (!run->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
+    EL_TRY(reserve(run, run->n_warmup + run->n_steps));
+    if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
+    void *best = NULL;
+    enum el_status status = train(run, epoch_steps, &best);
+    if (status == EL_OK && config->epochs) status = final_test(run, best);
+    free(best);
+    EL_TRY(status);
+    if (run->session->mode->info.controller || member->size == 1) return EL_OK;
+    EL_TRY(el_member_sum(member, run->loss, run->n_done));
+    for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= member->size;
+    return el_member_sum(member, &run->model_flops, 1);
+}

@@ -1,0 +1,47 @@
+/* What the training files share: one call of el_train, and one host thread of it. Nobody else includes it. */
+#ifndef EL_SESSION_H
+#define EL_SESSION_H
+
+#include "runtime/parallel/mode.h"
+
+struct el_session {
+    const struct el_train_config *config;
+    const struct el_train_place *place;
+    const struct el_train_hooks *hooks; /* never NULL; its hooks may be */
+    const struct el_mode_ops *mode;
+    struct el_graph *graph;
+    bool want_grads; /* keep_grads is on: worker 0 leaves the last step's gradients in `grads` */
+    double *grads;
+};
+
+/* One host thread: its members and what it measured. */
+struct el_run {
+    struct el_session *session;
+    struct el_worker worker;
+    struct el_member members[EL_MEMBERS_MAX];
+    int first; /* position of its first member among this process's devices */
+    int round;
+    struct el_program *program;
+    int64_t n_warmup, n_steps, n_done;
+    int64_t *step_ns; /* n_warmup + n_steps */
+    double *loss;
+    double model_flops;
+    int n_epochs;
+    struct el_epoch_result *epochs;
+    int best_epoch;
+    double best_accuracy;
+    double test_accuracy;
+    struct el_error error; /* status EL_OK: it went well */
+};
+
+/* loop.c: all steps, epochs and evaluations of one host thread; members are open. */
+enum el_status el_run_loop(struct el_run *run);
+
+/* evaluate.c: correct answers of the current weights over a split, over all ranks, as a share; negative: nothing to
+ * evaluate. SPMD members all call it. */
+enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p);
+/* The owner's weights to and from host memory; save makes *weights_p where it is NULL: the caller frees it. */
+enum el_status el_run_save_weights(struct el_run *run, void **weights_p);
+enum el_status el_run_restore_weights(struct el_run *run, const void *weights);
+
+#endif
