@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "bench/jvalue.h"
+
 static enum el_status fail_number(const struct el_option_row *row, const char *text, const char *what)
 {
     return el_fail(EL_ERR_INVALID, "--%s: '%s' is not %s", row->name, text, what);
@@ -153,6 +155,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
     const void *field = (const char *)options + row->offset;
     bool given = *row->initial;
     int64_t whole = row->kind == EL_OPTION_INT ? *(const int *)field : 0;
+    char number[32];
     text[0] = 0;
     switch (row->kind) {
     case EL_OPTION_FLAG:
@@ -170,7 +173,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         snprintf(text, bytes, "%" PRIu64, *(const uint64_t *)field);
         return;
     case EL_OPTION_REAL:
-        if (*(const double *)field >= 0) snprintf(text, bytes, "%.12g", *(const double *)field);
+        if (*(const double *)field >= 0) snprintf(text, bytes, "%s", el_json_shortest(*(const double *)field, number));
         return;
     case EL_OPTION_TEXT:
     case EL_OPTION_WORD:
