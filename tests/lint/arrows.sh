@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Includes point one way, from what measures down to what computes, and heavy libraries are known in one folder each.
+# A second part plants includes that break each rule, and fails when one of them goes unseen.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# folder: what it may include beside itself
+ARROWS='
+runtime/base:
+kernels:           runtime/base
+runtime/launch:    runtime/base
+runtime/device:    kernels runtime/base
+runtime/comm:      runtime/device kernels runtime/base
+runtime/graph:     runtime/comm runtime/device kernels runtime/base
+runtime/data:      runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/models:    runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/parallel:  runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+profiles:          runtime kernels
+bench:             profiles runtime kernels
+tests:             bench profiles runtime kernels'
+
+# header, as an extended regular expression: the only folder that may include it
+LIBRARIES='
+(oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
+mpi\.h                 runtime/comm/mpi
+(cuda|cudnn|cublas|nccl|nvml|nvtx).*  cuda'
+
+# Prints `file:line: why` for every include in the tree at $1 that breaks a rule.
+violations() (
+    set +o pipefail # a folder that is not there is no finding
+    { cd "$1" && find bench kernels profiles runtime tests -name '*.[ch]' -exec grep -nHE '^ *# *include' {} + 2>/dev/null; } |
+        ARROWS=$ARROWS LIBRARIES=$LIBRARIES awk '
+        BEGIN {
+            rows = split(ENVIRON["ARROWS"], row, "\n")
+            for (i = 1; i <= rows; i++) {
+                if (split(row[i], part, ":") < 2) continue
+                folder[++folders] = part[1]
+                allowed[part[1]] = part[1] " " part[2]
+            }
+            rows = split(ENVIRON["LIBRARIES"], row, "\n")
+            for (i = 1; i <= rows; i++) if (split(row[i], part, " ") == 2) home[part[1]] = part[2]
+        }
+        function under(path, dir) { return index(path, dir "/") == 1 }
+        function folder_of(path, i) {
+            for (i = 1; i <= folders; i++) if (under(path, folder[i])) return folder[i]
+            return ""
+        }
+        function may(from, path, n, names, i) {
+            n = split(allowed[from], names, " ")
+            for (i = 1; i <= n; i++) if (under(path, names[i])) return 1
+            return 0
+        }
+        {
+            split($0, field, ":")
+            file = field[1]; where = field[1] ":" field[2] ": "
+            from = folder_of(file)
+            if (match($0, /"[^"]*"/)) {
+                path = substr($0, RSTART + 1, RLENGTH - 2)
+                if (from == "") print where "stands in no folder of the plan"
+                else if (folder_of(path) == "") print where "\"" path "\" is not a path from the root"
+                else if (!may(from, path)) print where from " may not include " path
+            } else if (match($0, /<[^>]*>/)) {
+                path = substr($0, RSTART + 1, RLENGTH - 2)
+                for (header in home)
+                    if (path ~ "^" header "$" && file !~ "(^|/)" home[header] "/") print where path " belongs to " home[header] " alone"
+            }
+        }'
+)
+
+PLANTED='
+runtime/base/x.c     #include "kernels/kernels.h"
+kernels/x.c          #include "runtime/device/device.h"
+runtime/launch/x.c   #include "runtime/comm/comm.h"
+runtime/device/x.c   #include "runtime/comm/comm.h"
+runtime/comm/x.c     #include "runtime/graph/graph.h"
+runtime/graph/x.c    #include "runtime/models/models.h"
+runtime/data/x.c     #include "runtime/models/models.h"
+runtime/models/x.c   #include "runtime/parallel/mode.h"
+runtime/parallel/x.c #include "profiles/recorder.h"
+runtime/parallel/y.c # include "runtime/launch/launch.h"
+profiles/x.c         #include "bench/record.h"
+runtime/device/y.h   #include "device.h"
+kernels/cpu/x.c      #include <oneapi/dnnl/dnnl.h>
+kernels/cpu/y.c      #include <dnnl.h>
+runtime/comm/y.c     #include <mpi.h>
+bench/x.c            #include <cuda_runtime.h>'
+
+# Prints the planted includes that went unseen.
+unseen() {
+    local tree file line
+    tree=$(mktemp -d)
+    while read -r file line; do
+        [[ -n $file ]] || continue
+        mkdir -p "$tree/${file%/*}"
+        printf '%s\n' "$line" >"$tree/$file"
+    done <<<"$PLANTED"
+    violations "$tree" >"$tree/found"
+    while read -r file line; do
+        [[ -z $file ]] || grep -q "^$file:1:" "$tree/found" || printf '%s  %s\n' "$file" "$line"
+    done <<<"$PLANTED"
+    rm -rf "$tree"
+}
+
+failed=0
+verdict() { # verdict NUMBER WORDS FINDINGS
+    if [[ -z $3 ]]; then
+        echo "ok $1 - $2"
+    else
+        echo "not ok $1 - $2"
+        echo "$3"
+        failed=1
+    fi
+}
+
+echo 1..2
+verdict 1 "includes follow the arrows" "$(violations .)"
+verdict 2 "each planted include that breaks them is seen" "$(unseen)"
+exit "$failed"

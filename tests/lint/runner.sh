@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The judge of all tests is judged: programs that crash, hang, stop early or test nothing must count as failed, whatever
+# they printed before.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source scripts/tap.sh
+
+LOG=$(mktemp)
+trap 'rm -f "$LOG"' EXIT
+
+# words | passed failed skipped | why (a part of it; - for none) | program
+CASES='
+all pass|2 0 0|-|echo 1..2; echo ok 1 - a; echo ok 2 - b
+one fails|1 1 0|1 failed|echo 1..2; echo ok 1 - a; echo not ok 2 - b; exit 1
+cmocka skips one|1 0 1|-|echo 1..2; echo ok 1 - a; echo "not ok 2 # SKIP test_gpu"
+bats skips one|1 0 1|-|echo 1..2; echo ok 1 a; echo "ok 2 b # skip no mpirun"
+all is skipped|0 0 1|-|echo "1..0 # SKIP no clang-format"
+a crash after good TAP|2 1 0|signal 11|echo 1..2; echo ok 1 - a; echo ok 2 - b; kill -SEGV $$
+a crash in the middle|1 2 0|signal 6|echo 1..3; echo ok 1 - a; kill -ABRT $$
+a leak reported at the end|1 1 0|status 23|echo 1..1; echo ok 1 - a; exit 23
+no test at all|0 1 0|no test|true
+a plan and no test|0 3 0|no test|echo 1..3
+a silent early end|1 2 0|2 of 3|echo 1..3; echo ok 1 - a; exit 0
+two groups|2 0 0|-|echo 1..1; echo ok 1 - a; echo 1..1; echo ok 1 - b
+a hang|1 1 0|longer than 1 s|echo 1..2; echo ok 1 - a; sleep 30'
+
+number=0 failed=0
+mapfile -t cases <<<"${CASES#$'\n'}"
+echo "1..$((${#cases[@]} + 1))"
+for row in "${cases[@]}"; do
+    IFS='|' read -r words counts why program <<<"$row"
+    number=$((number + 1))
+    tap_run "$LOG" 1 bash -c "$program" 2>/dev/null
+    got="$TAP_PASSED $TAP_FAILED $TAP_SKIPPED"
+    if [[ $got == "$counts" && ${TAP_WHY:--} == *"$why"* ]]; then
+        echo "ok $number - $words"
+    else
+        echo "not ok $number - $words: wanted $counts ($why), got $got (${TAP_WHY:--})"
+        failed=1
+    fi
+done
+
+printf '%s\n' '# skip: no mpirun' 'ok 2 b # skip no gpu' '# long: 3 seeds, 9 minutes' >"$LOG"
+if [[ $(tap_reasons skip "$LOG") == $'no gpu\nno mpirun' && $(tap_reasons long "$LOG") == '3 seeds, 9 minutes' ]]; then
+    echo "ok $((number + 1)) - reasons are read"
+else
+    echo "not ok $((number + 1)) - reasons are read: $(tap_reasons skip "$LOG") $(tap_reasons long "$LOG")"
+    failed=1
+fi
+exit "$failed"

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The scripts, and the tests written in shell, are clean by shellcheck.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if ! command -v shellcheck >/dev/null; then
+    echo "1..0 # SKIP shellcheck is not installed"
+    exit 0
+fi
+
+mapfile -t scripts < <(grep -lE '^#!.*bash|^# shellcheck shell=bash' -r scripts .ci tests --include='*' | grep -v '\.bats$' | sort)
+mapfile -t bats < <(find tests -name '*.bats' | sort)
+
+failed=0
+check() { # check NUMBER WORDS COMMAND...
+    local number=$1 words=$2 findings
+    shift 2
+    if findings=$("$@" 2>&1); then
+        echo "ok $number - $words"
+    else
+        printf 'not ok %s - %s\n%s\n' "$number" "$words" "$findings"
+        failed=1
+    fi
+}
+
+echo 1..2
+check 1 "${#scripts[@]} scripts" shellcheck "${scripts[@]}"
+if ((${#bats[@]} > 0)); then
+    check 2 "${#bats[@]} bats files" shellcheck -s bats "${bats[@]}"
+else
+    echo "ok 2 - bats files # SKIP there are none"
+fi
+exit "$failed"
