@@ -1,0 +1,186 @@
+/* Collectives over MPI's point-to-point messages, ours so that their sums have a fixed order and their waits are
+ * el_mpi_wait's: a ring for all-reduce, a chain for broadcast, and a root that takes everything for reduce; all of them
+ * cut into segments. They know nothing of devices.
+ *
+ * Ring: data is cut into one chunk a rank. In step s of the first round rank r passes chunk r-s on to r+1 and adds what
+ * it gets to chunk r-s-1; so chunk c is summed from rank c upwards, and ends complete at rank c-1. The second round
+ * passes the complete chunks on. Each rank sends 2(n-1)/n of the data.
+ */
+#include <string.h>
+
+#include "runtime/comm/mpi/group.h"
+#include "runtime/comm/sum.h"
+
+enum { TAG_DATA = 1 };
+
+/* A stretch of data that travels. */
+struct stretch {
+    char *at;
+    size_t bytes;
+    int peer;
+};
+
+/* Length of the segment that begins there; 0 behind the end. */
+static size_t segment(const struct stretch *stretch, size_t begin)
+{
+    if (begin >= stretch->bytes) return 0;
+    return stretch->bytes - begin < EL_MPI_SEGMENT_BYTES ? stretch->bytes - begin : EL_MPI_SEGMENT_BYTES;
+}
+
+static enum el_status post_receive(struct el_mpi_group *group, const struct stretch *in, size_t begin, char *inbox,
+                                   MPI_Request *request_p)
+{
+    size_t bytes = segment(in, begin);
+    *request_p = MPI_REQUEST_NULL;
+    if (bytes == 0) return EL_OK;
+    EL_MPI_TRY(
+        MPI_Irecv(inbox ? inbox : in->at + begin, (int)bytes, MPI_BYTE, in->peer, TAG_DATA, group->comm, request_p));
+    return EL_OK;
+}
+
+static enum el_status post_send(struct el_mpi_group *group, const struct stretch *out, size_t begin,
+                                MPI_Request *request_p)
+{
+    size_t bytes = segment(out, begin);
+    *request_p = MPI_REQUEST_NULL;
+    if (bytes == 0) return EL_OK;
+    EL_MPI_TRY(MPI_Isend(out->at + begin, (int)bytes, MPI_BYTE, out->peer, TAG_DATA, group->comm, request_p));
+    return EL_OK;
+}
+
+static void add(const char *from, char *to, size_t bytes, enum el_dtype dtype)
+{
+    const void *ins[] = {from, to};
+    void *out = to;
+    el_sum(dtype, &out, 1, ins, 2, bytes / el_dtype_bytes(dtype));
+}
+
+/* One step of a ring: `out` leaves while `in` comes, into its place, or, where `sum`, added to it. The next segment is
+ * always on its way while one is added. requests: receives 0 and 1, sends 2 and 3, by turns. */
+static enum el_status exchange(struct el_mpi_group *group, const struct stretch *out, const struct stretch *in,
+                               bool sum, enum el_dtype dtype)
+{
+    MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    size_t most = out->bytes > in->bytes ? out->bytes : in->bytes;
+    EL_TRY(post_receive(group, in, 0, sum ? group->inbox[0] : NULL, &requests[0]));
+    for (size_t at = 0, i = 0; at < most; at += EL_MPI_SEGMENT_BYTES, i++) {
+        int now = (int)(i % 2), next = 1 - now;
+        EL_TRY(post_send(group, out, at, &requests[2 + now]));
+        EL_TRY(post_receive(group, in, at + EL_MPI_SEGMENT_BYTES, sum ? group->inbox[next] : NULL, &requests[next]));
+        /* The segment that is to be added, and the send whose turn is next, but not what has just been posted. */
+        MPI_Request awaited[] = {requests[now], requests[2 + next]};
+        requests[now] = requests[2 + next] = MPI_REQUEST_NULL;
+        enum el_status status = el_mpi_wait(awaited, 2, &group->alarm);
+        if (status != EL_OK) {
+            el_mpi_wait(requests, 4, &group->alarm);
+            return status;
+        }
+        if (sum) add(group->inbox[now], in->at + at, segment(in, at), dtype);
+    }
+    return el_mpi_wait(requests, 4, &group->alarm);
+}
+
+static struct stretch chunk_of(const struct el_mpi_group *group, const struct el_comm_task *task, int i, int peer)
+{
+    int chunk = ((i % group->size) + group->size) % group->size;
+    size_t width = el_dtype_bytes(task->dtype), begin = el_comm_chunk(task->count, group->size, chunk);
+    return (struct stretch){.at = (char *)task->data + begin * width,
+                            .bytes = (el_comm_chunk(task->count, group->size, chunk + 1) - begin) * width,
+                            .peer = (peer + group->size) % group->size};
+}
+
+enum el_status el_mpi_all_reduce(struct el_mpi_group *group, const struct el_comm_task *task)
+{
+    int rank = group->rank;
+    for (int round = 0; round < 2; round++)
+        for (int step = 0; step < group->size - 1; step++) {
+            struct stretch out = chunk_of(group, task, rank + round - step, rank + 1);
+            struct stretch in = chunk_of(group, task, rank + round - step - 1, rank - 1);
+            EL_TRY(exchange(group, &out, &in, round == 0, task->dtype));
+        }
+    return EL_OK;
+}
+
+/* Everyone passes on to the next rank what it has just got, one segment behind. */
+enum el_status el_mpi_broadcast(struct el_mpi_group *group, const struct el_comm_task *task)
+{
+    int place = (group->rank - task->root + group->size) % group->size;
+    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    struct stretch in = {task->data, place == 0 ? 0 : bytes, (group->rank - 1 + group->size) % group->size};
+    struct stretch out = {task->data, place == group->size - 1 ? 0 : bytes, (group->rank + 1) % group->size};
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    for (size_t at = 0; at < bytes; at += EL_MPI_SEGMENT_BYTES) {
+        EL_TRY(post_receive(group, &in, at, NULL, &requests[0]));
+        EL_TRY(el_mpi_wait(requests, 2, &group->alarm));
+        EL_TRY(post_send(group, &out, at, &requests[1]));
+    }
+    return el_mpi_wait(requests, 2, &group->alarm);
+}
+
+/* Message `k` of those the root of a reduce gets: of each segment one from each other rank, in rank order. */
+static struct stretch message(const struct el_mpi_group *group, const struct el_comm_task *task, size_t k,
+                              size_t *begin_p)
+{
+    size_t others = (size_t)group->size - 1;
+    int peer = (int)(k % others);
+    *begin_p = k / others * EL_MPI_SEGMENT_BYTES;
+    return (struct stretch){.at = task->result,
+                            .bytes = task->count * el_dtype_bytes(task->dtype),
+                            .peer = peer < group->rank ? peer : peer + 1};
+}
+
+/* The next message is always on its way while one is added. */
+static enum el_status take_all(struct el_mpi_group *group, const struct el_comm_task *task)
+{
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    size_t begin, next_begin;
+    struct stretch in = message(group, task, 0, &begin);
+    EL_TRY(post_receive(group, &in, begin, group->inbox[0], &requests[0]));
+    for (size_t k = 0; begin < in.bytes; k++) {
+        struct stretch next = message(group, task, k + 1, &next_begin);
+        EL_TRY(post_receive(group, &next, next_begin, group->inbox[(k + 1) % 2], &requests[(k + 1) % 2]));
+        enum el_status status = el_mpi_wait(&requests[k % 2], 1, &group->alarm);
+        if (status != EL_OK) {
+            el_mpi_wait(&requests[(k + 1) % 2], 1, &group->alarm);
+            return status;
+        }
+        add(group->inbox[k % 2], in.at + begin, segment(&in, begin), task->dtype);
+        in = next;
+        begin = next_begin;
+    }
+    return EL_OK;
+}
+
+enum el_status el_mpi_reduce(struct el_mpi_group *group, const struct el_comm_task *task)
+{
+    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    if (group->rank == task->root) {
+        if (task->result != task->data) memcpy(task->result, task->data, bytes);
+        return take_all(group, task);
+    }
+    struct stretch out = {task->data, bytes, task->root};
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    for (size_t at = 0, i = 0; at < bytes; at += EL_MPI_SEGMENT_BYTES, i++) {
+        EL_TRY(el_mpi_wait(&requests[i % 2], 1, &group->alarm));
+        EL_TRY(post_send(group, &out, at, &requests[i % 2]));
+    }
+    return el_mpi_wait(requests, 2, &group->alarm);
+}
+
+struct el_comm_traffic el_mpi_traffic(const struct el_comm_shape *shape)
+{
+    if (shape->verb == EL_COMM_REDUCE) return el_comm_traffic_direct(shape);
+    uint64_t all = (uint64_t)shape->count * shape->element_bytes;
+    int n = shape->size;
+    if (shape->verb == EL_COMM_BROADCAST) {
+        int place = (shape->rank - shape->root + n) % n;
+        return (struct el_comm_traffic){place == n - 1 ? 0 : all, place == 0 ? 0 : all};
+    }
+    uint64_t chunk[3]; /* of this rank and the two after it: the ones it does not send, or get, in one of the rounds */
+    for (int i = 0; i < 3; i++) {
+        int at = (shape->rank + i) % n;
+        size_t begin = el_comm_chunk(shape->count, n, at);
+        chunk[i] = (el_comm_chunk(shape->count, n, at + 1) - begin) * shape->element_bytes;
+    }
+    return (struct el_comm_traffic){2 * all - chunk[1] - chunk[2], 2 * all - chunk[0] - chunk[1]};
+}
