@@ -29,8 +29,8 @@ static void put_line(FILE *out, const char *style, bool colour, const char *line
 static void put_heads(FILE *out, bool colour)
 {
     char line[LINE_BYTES];
-    snprintf(line, sizeof line, "%-9s%-15s%11s%18s%9s%8s%9s%10s  %s", "mode", "global batch", "samples/s",
-             "95 % interval", "/single", "step ms", "p95 ms", "exposed", "verdict");
+    snprintf(line, sizeof line, "%-9s%-14s%11s%18s%9s%8s%9s%11s  %s", "mode", "global batch", "samples/s",
+             "95 % interval", "/single", "step ms", "p95 ms", "exposed ms", "verdict");
     put_line(out, BOLD, colour, line);
     snprintf(line, sizeof line, "  %-10s%10s   %-53s%9s%10s", "device", "peak MiB", "of which", "busy %", "sent MiB");
     put_line(out, DIM, colour, line);
@@ -89,7 +89,7 @@ static void put_finished(const json_t *trials, const json_t *trial, FILE *out, b
     bool suspect = strcmp(el_json_text(trial, "verdict", ""), "valid") != 0;
     batch_text(trial, batch, sizeof batch);
     interval_text(trial, interval, sizeof interval);
-    snprintf(line, sizeof line, "%-9s%-15s%11s%18s%9s%8s%9s%10s  %s", el_json_text(trial, "mode", "?"), batch,
+    snprintf(line, sizeof line, "%-9s%-14s%11s%18s%9s%8s%9s%11s  %s", el_json_text(trial, "mode", "?"), batch,
              el_text_figure(samples_per_s, rate), interval,
              el_text_figure(samples_per_s / single_rate(trials, trial), ratio),
              el_text_figure(el_json_number(trial, "step_ms.median"), step),
@@ -102,11 +102,11 @@ static void put_failed(const json_t *trial, FILE *out, bool colour)
 {
     char head[128], text[LINE_BYTES], batch[64];
     batch_text(trial, batch, sizeof batch);
-    snprintf(head, sizeof head, "%-9s%-15s", el_json_text(trial, "mode", "?"), batch);
+    snprintf(head, sizeof head, "%-9s%-14s", el_json_text(trial, "mode", "?"), batch);
     snprintf(text, sizeof text, "%s: %s", el_json_text(trial, "status", "failed"),
              el_json_text(trial, "reason", "no reason was given"));
     fputs(colour ? RED : "", out);
-    el_text_wrap(text, head, "                        ", EL_REPORT_COLUMNS, out);
+    el_text_wrap(text, head, "                       ", EL_REPORT_COLUMNS, out);
     fputs(colour ? PLAIN : "", out);
 }
 

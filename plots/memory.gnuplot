@@ -1,0 +1,16 @@
+# Peak memory of each device, stacked by tag, for each mode and batch. From memory.dat; options: style.gnuplot.
+data = ARG1; out = ARG2; format = ARG3
+here = ARG0[1:strlen(ARG0) - strlen("memory.gnuplot")]
+load here."style.gnuplot"
+
+set ylabel "peak memory (MiB)"
+set key invert
+eval below(3, "device, mode, global batch")
+plot for [name in present] data index name using 1:4:2:3:4:5 with boxxyerror \
+         fillstyle pattern pattern(name) linecolor rgb color(name) title label(name), \
+     for [name in thin] data index name using 1:4:2:3:4:5 with boxxyerror \
+         fillstyle pattern pattern(name) linecolor rgb color(name) notitle, \
+     data index "devices" using 1:(0):2 with labels offset 0,label_row(0) font ",10" notitle, \
+     data index "modes" using 1:(0):2 with labels offset 0,label_row(1) notitle, \
+     data index "batches" using 1:(0):2 with labels offset 0,label_row(2) notitle, \
+     data index "notes" using 1:(0):2 with labels offset 0,0.8 textcolor rgb "#b00000" notitle
