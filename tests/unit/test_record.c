@@ -1,0 +1,450 @@
+/* Records: a trial from hand-made repeats with known answers; the kept v1 record through every reader; files. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/jvalue.h"
+#include "bench/metrics.h"
+#include "bench/plot.h"
+#include "bench/record.h"
+#include "bench/report.h"
+
+static const char V1[] = "tests/unit/data/record-v1.json";
+
+static struct el_trial trial_of(const char *mode, int n_devices)
+{
+    struct el_trial trial = {.n_devices = n_devices, .procs = 1, .record = true};
+    snprintf(trial.id, sizeof trial.id, "%s", "0123456789abcdef");
+    snprintf(trial.train.mode, sizeof trial.train.mode, "%s", mode);
+    snprintf(trial.train.model.name, sizeof trial.train.model.name, "textcnn");
+    trial.train.global_batch = 64;
+    for (int i = 0; i < n_devices; i++) {
+        snprintf(trial.devices[i].backend, sizeof trial.devices[i].backend, "cpu");
+        trial.devices[i].index = i;
+    }
+    return trial;
+}
+
+/* Device 0 holds 300 bytes and works 8 ms, device 1 holds 100 and works 6 ms, in a step of 10 ms times `stretch`. */
+static json_t *member_of(int position, double stretch)
+{
+    struct el_ledger ledger = {.peak_bytes = position == 0 ? 300 : 100};
+    ledger.at_peak_by_tag[EL_TAG_GRAD] = ledger.peak_bytes - 20;
+    ledger.at_peak_by_tag[EL_TAG_INPUT] = 20;
+    ledger.peak_by_tag[EL_TAG_GRAD] = 290;
+    struct el_device_summary s = {.n_steps = 4, .step_s = 0.010 * stretch, .comm_total_s = 0.002, .comm_bytes = 1000};
+    s.phase_s[EL_PHASE_FORWARD] = (position == 0 ? 0.008 : 0.006) * stretch;
+    s.phase_s[EL_PHASE_COMM] = 0.002;
+    s.busy_s = s.phase_s[EL_PHASE_FORWARD];
+    s.comm_overlapped_s = 0.0005;
+    s.comm_exposed_s = 0.0015;
+    s.idle_s = 0.001;
+    s.sent_bytes = position == 0 ? 3000 : 1000;
+    return el_record_member(&(struct el_member_account){.device = position == 0 ? "cpu:0" : "cpu:1",
+                                                        .host = "h",
+                                                        .rank = position,
+                                                        .pid = 7,
+                                                        .ledger = &ledger,
+                                                        .summary = &s});
+}
+
+static json_t *repeat_of(int k, int n_devices, double step_ms, int n_steps)
+{
+    json_t *steps = json_array(), *members = json_array(), *loss = json_array();
+    for (int i = 0; i < n_steps; i++) json_array_append_new(steps, json_real(step_ms + (i % 2 == 0 ? 0.5 : -0.5)));
+    for (int i = 0; i < 3; i++) json_array_append_new(loss, json_real(0.7 - 0.1 * i));
+    for (int i = 0; i < n_devices; i++) json_array_append_new(members, member_of(i, 1 + 0.1 * k));
+    return json_pack("{s:i, s:i, s:i, s:s, s:n, s:o, s:o, s:o, s:[i,i], s:[]}", "schema", 1, "repeat", k, "order",
+                     10 + k, "status", "ok", "reason", "step_ms", steps, "members", members, "loss", loss,
+                     "batch_per_device", 32, 32, "warnings");
+}
+
+static json_t *repeats_of(int n, int n_devices)
+{
+    json_t *repeats = json_array();
+    for (int k = 0; k < n; k++) json_array_append_new(repeats, repeat_of(k, n_devices, 8.0, 12));
+    return repeats;
+}
+
+static void near(const json_t *record, const char *path, double wanted)
+{
+    double got = el_json_number(record, path);
+    if (!(fabs(got - wanted) <= 1e-9 * fmax(1, fabs(wanted))))
+        fail_msg("%s: got %.12g, wanted %.12g", path, got, wanted);
+}
+
+static bool is_null(const json_t *record, const char *path)
+{
+    return json_is_null(el_json_at(record, path));
+}
+
+static bool warned(const json_t *record, const char *words)
+{
+    const json_t *warnings = json_object_get(record, "warnings");
+    for (size_t i = 0; i < json_array_size(warnings); i++) {
+        if (strstr(json_string_value(json_array_get(warnings, i)), words) != NULL) return true;
+    }
+    return false;
+}
+
+static void test_trial(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("ddp", 2);
+    json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
+    assert_string_equal(el_json_text(t, "status", ""), "ok");
+    assert_string_equal(el_json_text(t, "verdict", ""), "valid");
+    near(t, "throughput.samples_per_s", 8000);
+    near(t, "throughput.ci95.0", 8000);
+    assert_true(is_null(t, "throughput.ci_reason"));
+    near(t, "step_ms.median", 8);
+    near(t, "step_ms.p95", 8.5);
+    near(t, "order", 10);
+    near(t, "devices", 2);
+    near(t, "slowest_member", 0);
+    near(t, "phases_ms.forward", 9.6); /* the median repeat is stretched by 1.2 */
+    near(t, "phases_ms.comm", 2);
+    near(t, "idle_ms", 1);
+    near(t, "comm.bytes", 2000);
+    near(t, "comm.exposed_ms", 1.5);
+    near(t, "comm.overlap_pct", 25);
+    assert_true(is_null(t, "comm.exposed_step_ms") && is_null(t, "comm.contention_ms") && is_null(t, "mfu"));
+    near(t, "per_device.1.memory.peak_bytes", 100);
+    near(t, "per_device.1.busy_ms.forward", 7.2);
+    near(t, "per_device.0.utilization.busy_pct", 80);
+    assert_true(is_null(t, "per_device.0.memory.driver_bytes") && is_null(t, "per_device.0.uuid"));
+    near(t, "imbalance.memory.first_over_rest", 3);
+    near(t, "imbalance.memory.max_over_mean_minus_1", 0.5);
+    near(t, "imbalance.bytes.imbalance_pct", 200.0 / 3);
+    near(t, "imbalance.busy.lb", 7.0 / 8);
+    near(t, "repeats.4.order", 14);
+    near(t, "repeats.4.step_ms.0", 8.5);
+    near(t, "loss.2", 0.5);
+    json_decref(t);
+    json_decref(repeats);
+}
+
+static void test_one_device_few_repeats(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("single", 1);
+    json_t *repeats = repeats_of(3, 1), *t = el_record_trial(&trial, "", repeats);
+    assert_true(is_null(t, "imbalance") && is_null(t, "throughput.ci95"));
+    assert_string_equal(el_json_text(t, "throughput.ci_reason", ""), "fewer than 5 repeats");
+    assert_string_equal(el_json_text(t, "verdict", ""), "suspect");
+    assert_true(warned(t, "fewer than 5 repeats"));
+    json_decref(t);
+    json_decref(repeats);
+}
+
+static void test_warnings(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("dp", 2);
+    json_t *repeats = repeats_of(5, 2);
+    json_t *third = json_array_get(repeats, 2);
+    json_array_set_new(json_object_get(third, "loss"), 1, json_real(nextafter(0.6, 1)));
+    json_object_set_new(el_json_at(third, "members.1.memory"), "peak_bytes", json_integer(101));
+    json_object_set_new(third, "warnings", json_pack("[s]", "devices share a core"));
+    json_array_append_new(repeats, repeat_of(5, 2, 8, 3));
+    json_t *t = el_record_trial(&trial, "", repeats);
+    assert_true(warned(t, "not deterministic") && warned(t, "memory differs") && warned(t, "share a core"));
+    assert_true(warned(t, "too few samples"));
+    assert_string_equal(el_json_text(t, "verdict", ""), "suspect");
+    json_decref(t);
+    json_decref(repeats);
+}
+
+static void test_failed(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("dp", 2);
+    json_t *repeats = repeats_of(4, 2);
+    json_array_append_new(repeats, el_record_failed_repeat(&trial, 4, 14, "oom", "cpu:0 refused grad"));
+    json_t *t = el_record_trial(&trial, "", repeats);
+    assert_string_equal(el_json_text(t, "status", ""), "oom");
+    assert_string_equal(el_json_text(t, "reason", ""), "cpu:0 refused grad");
+    near(t, "throughput.samples_per_s", 8000);
+    json_array_append_new(repeats, el_record_failed_repeat(&trial, 5, 15, "failed", "signal 9"));
+    json_t *worse = el_record_trial(&trial, "", repeats);
+    assert_string_equal(el_json_text(worse, "status", ""), "failed");
+    json_array_clear(repeats);
+    json_array_append_new(repeats, el_record_failed_repeat(&trial, 0, 0, "timeout", NULL));
+    json_t *nothing = el_record_trial(&trial, "", repeats);
+    assert_string_equal(el_json_text(nothing, "status", ""), "timeout");
+    assert_true(is_null(nothing, "throughput.samples_per_s") && is_null(nothing, "phases_ms.comm"));
+    assert_true(is_null(nothing, "comm.bytes") && is_null(nothing, "slowest_member"));
+    json_decref(t);
+    json_decref(worse);
+    json_decref(nothing);
+    json_decref(repeats);
+}
+
+/* --no-record: nulls, no noughts. */
+static void test_without_spans(void **state)
+{
+    (void)state;
+    struct el_ledger ledger = {.peak_bytes = 5};
+    json_t *m = el_record_member(&(struct el_member_account){.device = "cpu:0", .host = "h", .ledger = &ledger});
+    near(m, "memory.peak_bytes", 5);
+    assert_true(is_null(m, "busy_ms.forward") && is_null(m, "step_ms") && is_null(m, "comm.bytes"));
+    assert_true(is_null(m, "sent_bytes") && is_null(m, "utilization.source"));
+    json_decref(m);
+}
+
+/* A reader of schema 1 must find every one of these in every record, for good. */
+static void test_v1_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "id",
+        "mode",
+        "model",
+        "devices",
+        "procs",
+        "dtype",
+        "global_batch",
+        "batch_per_device.0",
+        "seed",
+        "optimizer",
+        "order",
+        "command",
+        "status",
+        "reason",
+        "verdict",
+        "warnings",
+        "throughput.samples_per_s",
+        "throughput.ci95.1",
+        "throughput.ci_reason",
+        "step_ms.median",
+        "step_ms.mean",
+        "step_ms.p95",
+        "repeats.0.order",
+        "repeats.0.step_ms.0",
+        "repeats.0.warmup_step_ms.0",
+        "phases_ms.data",
+        "phases_ms.h2d",
+        "phases_ms.replicate",
+        "phases_ms.scatter",
+        "phases_ms.forward",
+        "phases_ms.gather",
+        "phases_ms.loss",
+        "phases_ms.backward",
+        "phases_ms.reduce",
+        "phases_ms.comm",
+        "phases_ms.optimizer",
+        "slowest_member",
+        "idle_ms",
+        "comm.bytes",
+        "comm.total_ms",
+        "comm.overlapped_ms",
+        "comm.exposed_ms",
+        "comm.overlap_pct",
+        "comm.exposed_step_ms",
+        "comm.contention_ms",
+        "per_device.0.device",
+        "per_device.0.host",
+        "per_device.0.rank",
+        "per_device.0.pid",
+        "per_device.0.uuid",
+        "per_device.0.memory.peak_bytes",
+        "per_device.0.memory.at_peak_by_tag.param",
+        "per_device.0.memory.peak_by_tag.param",
+        "per_device.0.memory.driver_bytes",
+        "per_device.0.memory.unattributed_bytes",
+        "per_device.0.utilization.busy_pct",
+        "per_device.0.utilization.system_pct",
+        "per_device.0.utilization.source",
+        "per_device.0.busy_ms.forward",
+        "per_device.0.sent_bytes",
+        "per_device.0.received_bytes",
+        "processes.0.pid",
+        "processes.0.rank",
+        "processes.0.per_device_bytes.0",
+        "processes.0.process_bytes",
+        "imbalance.memory.max_over_mean_minus_1",
+        "imbalance.memory.imbalance_pct",
+        "imbalance.memory.lb",
+        "imbalance.memory.cv",
+        "imbalance.memory.first_over_rest",
+        "imbalance.busy.lb",
+        "imbalance.bytes.lb",
+        "loss.0",
+        "epochs",
+        "accuracy",
+        "mfu",
+    };
+    json_t *run = NULL;
+    assert_int_equal(el_record_read(V1, &run), EL_OK);
+    const json_t *ddp = el_json_at(run, "trials.2");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (el_json_at(ddp, names[i]) == NULL) fail_msg("the record has no %s", names[i]);
+    }
+    for (size_t d = 0; d < 2; d++) {
+        const json_t *memory = el_json_at(el_json_at(ddp, d == 0 ? "per_device.0" : "per_device.1"), "memory");
+        double sum = 0;
+        const char *key;
+        json_t *value;
+        json_object_foreach(json_object_get(memory, "at_peak_by_tag"), key, value) sum += json_number_value(value);
+        near(memory, "peak_bytes", sum);
+    }
+    json_decref(run);
+}
+
+static char *slurp(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 20);
+    assert_non_null(text);
+    size_t n = fread(text, 1, (1 << 20) - 1, file);
+    assert_true(n > 0);
+    fclose(file);
+    return text;
+}
+
+static char *report_of(const json_t *run)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    el_report_table(run, out, false);
+    el_report_sentences(run, out);
+    fclose(out);
+    return text;
+}
+
+static void test_v1_readers(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/el-record-XXXXXX", path[256];
+    json_t *run = NULL, *again = NULL;
+    int n_files = 0;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(el_record_read(V1, &run), EL_OK);
+    snprintf(path, sizeof path, "%s/results.json", dir);
+    assert_int_equal(el_write_json(run, path), EL_OK);
+    assert_int_equal(el_record_read(path, &again), EL_OK);
+    assert_true(json_equal(run, again)); /* every number survives */
+    unlink(path);
+    char *report = report_of(run);
+    for (const char *line = report; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        assert_true(strcspn(line, "\n") <= 100);
+    }
+    assert_non_null(strstr(report, "23.8 MiB of param and 23.8 of grad"));
+    assert_non_null(strstr(report, "oom: cpu:0 refused"));
+    free(report);
+    snprintf(path, sizeof path, "%s/results.csv", dir);
+    assert_int_equal(el_write_csv(run, path), EL_OK);
+    char *csv = slurp(path);
+    assert_non_null(strstr(csv, "at_peak_replica_bytes"));
+    size_t commas = 0, wanted = 0;
+    for (const char *c = csv; *c != '\n'; c++) wanted += *c == ',';
+    for (const char *c = strchr(csv, '\n') + 1; *c != '\n'; c++) commas += *c == ',';
+    assert_int_equal(commas, wanted);
+    free(csv);
+    unlink(path);
+    assert_int_equal(el_plot_data(run, dir, &n_files), EL_OK);
+    assert_int_equal(n_files, 4);
+    static const char *const files[] = {"memory", "throughput", "step", "utilization"};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s.dat", dir, files[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(dir), 0); /* nothing temporary is left */
+    json_decref(run);
+    json_decref(again);
+}
+
+static void test_report_of_little(void **state)
+{
+    (void)state;
+    json_t *run = el_record_run(json_object(), json_array());
+    char *report = report_of(run);
+    assert_non_null(strstr(report, "cannot be said"));
+    assert_non_null(strstr(report, "cannot be compared"));
+    free(report);
+    json_decref(run);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/el-record-XXXXXX";
+    json_t *run = NULL;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "{\"schema\": 1,\n oops", 19), 19);
+    close(fd);
+    assert_int_equal(el_record_read(path, &run), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "line 2"));
+    unlink(path);
+    assert_int_equal(el_record_read(path, &run), EL_ERR_IO);
+    json_t *document = json_object();
+    assert_int_equal(el_write_json(document, "/nonexistent/results.json"), EL_ERR_IO);
+    assert_int_equal(el_print_json(document, stderr), EL_OK);
+    FILE *full = fopen("/dev/full", "w");
+    if (full != NULL) {
+        assert_int_equal(el_print_json(document, full), EL_ERR_IO);
+        fclose(full);
+    }
+    json_decref(document);
+}
+
+/* Bars are escaped in the page's tables. */
+static void append_cell(char *row, const char *text)
+{
+    size_t n = strlen(row);
+    n += (size_t)sprintf(row + n, " ");
+    for (; *text != '\0'; text++) n += (size_t)sprintf(row + n, "%s%c", *text == '|' ? "\\" : "", *text);
+    sprintf(row + n, " |");
+}
+
+/* The page's tables and the program's rows tell the same. */
+static void test_metrics_page(void **state)
+{
+    (void)state;
+    char *page = slurp("docs/metrics.md"), row[1024], name[128];
+    for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
+        snprintf(name, sizeof name, "`%s`", m->name);
+        snprintf(row, sizeof row, "\n|");
+        append_cell(row, name);
+        append_cell(row, m->unit);
+        append_cell(row, el_better_text(m->better));
+        append_cell(row, m->measured);
+        append_cell(row, m->formula);
+        if (strstr(page, row) == NULL) fail_msg("docs/metrics.md lacks this row as it is in metrics.c:%s", row);
+    }
+    free(page);
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    json_t *e = el_environment();
+    assert_true(el_json_number(e, "cores_online") >= 1 && el_json_number(e, "memory_bytes") > 1e6);
+    assert_true(json_array_size(json_object_get(e, "affinity")) >= 1);
+    assert_true(strlen(el_json_text(e, "time_utc", "")) == 20);
+    json_decref(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trial),         cmocka_unit_test(test_one_device_few_repeats),
+        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_without_spans), cmocka_unit_test(test_v1_names),
+        cmocka_unit_test(test_v1_readers),    cmocka_unit_test(test_report_of_little),
+        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_metrics_page),
+        cmocka_unit_test(test_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
