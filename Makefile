@@ -114,6 +114,8 @@ $(BUILD)/commit.stamp: FORCE
 COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls EL_BUILD_COMMIT $(SOURCES))))
 $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
+# Where the plots' scripts are looked for last, for a build outside the tree.
+$(BUILD)/bench/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 $(BUILD)/kernels/reference/%.o: EXTRA += -O3 -ffp-contract=off

@@ -115,7 +115,8 @@ static void write_notes(const struct el_layout *layout, FILE *file)
     for (size_t i = 0; i < layout->n; i++) {
         const char *status = el_json_text(layout->slots[i].trial, "status", "failed");
         bool first = i == 0 || layout->slots[i - 1].trial != layout->slots[i].trial;
-        if (first && strcmp(status, "ok") != 0) fprintf(file, "%g\t%s\n", layout->slots[i].x, status);
+        const char *mode = el_json_text(layout->slots[i].trial, "mode", "?");
+        if (first && strcmp(status, "ok") != 0) fprintf(file, "%g\t%s: %s\n", layout->slots[i].x, mode, status);
     }
 }
 
@@ -126,7 +127,10 @@ void el_layout_write(const struct el_layout *layout, const char *title, const ch
     fprintf(file, "%s\t%s\t%s\t%g\t%zu\n", title, present, thin[0] == '\0' ? " " : thin, layout->right, layout->n);
     el_layout_end(file);
     el_layout_begin(file, "devices", "x, position of the device");
-    for (size_t i = 0; i < layout->n; i++) fprintf(file, "%g\t%zu\n", layout->slots[i].x, layout->slots[i].position);
+    for (size_t i = 0; i < layout->n; i++) {
+        const struct el_slot *slot = &layout->slots[i];
+        if (slot->device != NULL) fprintf(file, "%g\t%zu\n", slot->x, slot->position);
+    }
     el_layout_end(file);
     el_layout_begin(file, "modes", "x, mode");
     write_groups(layout, same_trial, false, file);
