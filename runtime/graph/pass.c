@@ -154,6 +154,11 @@ void el_pass_backward(struct el_pass *pass, struct el_view doutput)
     for (int n = graph->n_nodes - 1; n >= 0; n--) backward_node(pass, &graph->nodes[n]);
 }
 
+void el_pass_release_output(struct el_pass *pass)
+{
+    drop_value(pass, pass->spec.graph->output);
+}
+
 void el_pass_close(struct el_pass *pass)
 {
     if (!pass) return;

@@ -39,6 +39,8 @@ enum el_status el_pass_open(struct el_program *program, const struct el_pass_spe
 struct el_view el_pass_forward(struct el_pass *pass, struct el_view input);
 /* `doutput` [batch, output] is the caller's; it may be changed. */
 void el_pass_backward(struct el_pass *pass, struct el_view doutput);
+/* Frees the output before close, where nobody needs it any more. */
+void el_pass_release_output(struct el_pass *pass);
 /* Marks what is left as freed. NULL is legal. */
 void el_pass_close(struct el_pass *pass);
 

@@ -113,24 +113,35 @@ static size_t output_bytes(const struct el_dp *dp, int64_t batch)
     return (size_t)(batch * dp->worker->config->model.classes) * el_dtype_bytes(dp->worker->config->dtype);
 }
 
-/* Brings the outputs to the master, computes the loss over the whole batch there, and sends its gradient back. */
+/* Brings the outputs to the master; the replicas' own are freed, as nothing of backward needs them. */
+static struct el_view gather(struct el_dp *dp)
+{
+    struct el_device *master = device_of(dp, 0);
+    size_t at = 0, all = output_bytes(dp, dp->worker->config->global_batch);
+    dp->gathered = NULL;
+    if (dp->n == 1) return dp->outputs[0];
+    el_program_alloc(dp->program, master, EL_TAG_OUTPUT, all, "gathered outputs", &dp->gathered);
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = output_bytes(dp, dp->sizes[m]);
+        copy_between(dp, EL_PHASE_GATHER, "gather outputs", 0, el_view_of(dp->gathered, at), m, dp->outputs[m], bytes);
+        at += bytes;
+    }
+    for (int m = 0; m < dp->n; m++) {
+        el_program_wait(dp->program, device_of(dp, m), EL_STREAM_COMPUTE,
+                        el_program_last(dp->program, master, EL_STREAM_COMPUTE));
+        el_pass_release_output(dp->passes[m]);
+    }
+    return el_view_of(dp->gathered, 0);
+}
+
+/* The loss over the whole batch on the master, and its gradient back to the replicas; the master's chunk stays where it
+ * is. */
 static void loss(struct el_dp *dp, struct el_buffer *labels)
 {
     struct el_member *master = &dp->worker->members[0];
     int64_t batch = dp->worker->config->global_batch;
-    struct el_buffer *gathered = NULL, *dlogits;
-    struct el_view logits = dp->outputs[0];
-    if (dp->n > 1) {
-        el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gathered outputs",
-                         &gathered);
-        size_t at = 0;
-        for (int m = 0; m < dp->n; m++) {
-            size_t bytes = output_bytes(dp, dp->sizes[m]);
-            copy_between(dp, EL_PHASE_GATHER, "gather outputs", 0, el_view_of(gathered, at), m, dp->outputs[m], bytes);
-            at += bytes;
-        }
-        logits = el_view_of(gathered, 0);
-    }
+    struct el_buffer *dlogits;
+    struct el_view logits = gather(dp);
     el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gradient of the outputs",
                      &dlogits);
     el_member_issue_loss(master, dp->program, logits, el_view_of(labels, 0), el_view_of(dlogits, 0), batch,
@@ -146,7 +157,6 @@ static void loss(struct el_dp *dp, struct el_buffer *labels)
         copy_between(dp, EL_PHASE_SCATTER, "scatter gradient", m, el_view_of(chunk, 0), 0, dp->doutputs[m], bytes);
         dp->doutputs[m] = el_view_of(chunk, 0);
     }
-    dp->gathered = gathered;
 }
 
 static void backward(struct el_dp *dp)

@@ -1,0 +1,92 @@
+/* The cases of the semantics gate, shared by the test of threads and the test of processes: models, optimizers,
+ * devices, dropout and batches, in f64 by the reference kernels, over 50 steps. */
+#ifndef EL_TEST_CASES_H
+#define EL_TEST_CASES_H
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/parallel/train.h"
+
+enum { CASE_STEPS = 50 };
+
+/* A step's losses may differ by this: sums are taken in another order, and 50 steps carry that on. */
+static const double CASE_TOLERANCE = 1e-7;
+
+struct el_case {
+    const char *model;
+    enum el_optimizer_kind optimizer;
+    double dropout;
+    int64_t batch;
+};
+
+/* Even and uneven batches: 24 divides by 1, 2, 3 and 4; 22 leaves shares that differ (and chunks of 6, 6, 6, 4 and 8,
+ * 8, 6). */
+static const struct el_case el_cases[] = {
+    {"textcnn", EL_OPT_SGD, 0, 24},     {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, {"textcnn", EL_OPT_ADAM, 0.5, 22},
+    {"textcnn", EL_OPT_ADAM, 0, 22},    {"textcnn", EL_OPT_SGD, 0.5, 22},      {"textcnn", EL_OPT_MOMENTUM, 0, 22},
+    {"mlp", EL_OPT_SGD, 0, 22},         {"mlp", EL_OPT_MOMENTUM, 0, 24},       {"mlp", EL_OPT_ADAM, 0, 22},
+    {"toy", EL_OPT_SGD, 0, 24},         {"toy", EL_OPT_MOMENTUM, 0, 22},       {"toy", EL_OPT_ADAM, 0, 22},
+    {"linear", EL_OPT_MOMENTUM, 0, 22},
+};
+enum { N_CASES = sizeof el_cases / sizeof el_cases[0] };
+
+static const char *const optimizer_names[] = {"sgd", "momentum", "adam"};
+
+static inline void el_case_text(const struct el_case *c, const char *mode, int n_devices, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s %s %s dropout %g batch %d on %d", mode, c->model, optimizer_names[c->optimizer],
+             c->dropout, (int)c->batch, n_devices);
+}
+
+/* Small sizes: the semantics do not depend on them. */
+static inline enum el_status el_case_config(const struct el_case *c, const char *mode, int n_devices,
+                                            struct el_train_config *config)
+{
+    *config = (struct el_train_config){.dtype = EL_F64,
+                                       .optimizer = c->optimizer,
+                                       .lr = c->optimizer == EL_OPT_ADAM ? 0.002 : 0.05,
+                                       .momentum = 0.9,
+                                       .keep_grads = true,
+                                       .overlap = true,
+                                       .capture = true,
+                                       .seed = 7,
+                                       .global_batch = c->batch,
+                                       .n_devices = n_devices,
+                                       .steps = CASE_STEPS,
+                                       .bucket_first_bytes = 1024, /* several buckets even here */
+                                       .bucket_cap_bytes = 4096,
+                                       .model = {.vocab = 60,
+                                                 .embed = 6,
+                                                 .seq = 9,
+                                                 .filters = 4,
+                                                 .features = 12,
+                                                 .classes = 4,
+                                                 .n_hidden = 2,
+                                                 .hidden = {11, 7},
+                                                 .dropout = c->dropout}};
+    snprintf(config->mode, sizeof config->mode, "%s", mode);
+    snprintf(config->model.name, sizeof config->model.name, "%s", c->model);
+    EL_TRY(el_model_resolve(&config->model));
+    return el_train_check(config);
+}
+
+static inline enum el_status el_case_dataset(struct el_dataset **dataset_p)
+{
+    struct el_dataset_spec spec = {.source = "dummy", .vocab = 60, .seq = 9, .classes = 4, .seed = 3};
+    return el_dataset_open(&spec, dataset_p);
+}
+
+/* The worst difference between two runs' losses; INFINITY where one is not a number. */
+static inline double el_case_difference(const struct el_train_result *a, const struct el_train_result *b)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < a->n_warmup + a->n_steps; i++) {
+        double difference = fabs(a->loss[i] - b->loss[i]);
+        if (!(difference <= worst)) worst = isnan(difference) ? INFINITY : difference;
+    }
+    return worst;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* The ledger against the closed forms (docs/semantics.md), exactly and by tag. For dp with n devices, P the parameters'
+ * bytes, S the optimizer's slots, K = 1 where gradients are kept:
+ *
+ *   reduce, chunk c, master   (1 + K + S) P + P + chunks 0..c + (chunk c again where it has several tensors) + inputs +
+ * outputs reduce, chunk c, others   2 P + (chunk c where it has several tensors) + inputs + outputs
+ *
+ * which without scratch is (4 + S) P, or (3 + S) P with gradients freed, and 2 P. And the forecast equals what a real
+ * step books. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/equivalence/cases.h"
+
+enum { DEVICES = 3, CHUNK_BYTES = 10 << 20 };
+
+static void configure(struct el_train_config *config, const char *mode, const char *model,
+                      enum el_optimizer_kind optimizer, bool keep, int n_devices, int64_t batch)
+{
+    *config = (struct el_train_config){.dtype = EL_F32,
+                                       .optimizer = optimizer,
+                                       .lr = 0.01,
+                                       .momentum = 0.9,
+                                       .keep_grads = keep,
+                                       .overlap = true,
+                                       .capture = true,
+                                       .seed = 1,
+                                       .global_batch = batch,
+                                       .n_devices = n_devices,
+                                       .warmup = 1,
+                                       .steps = 2,
+                                       .model = {.n_hidden = -1, .classes = 10, .vocab = 6000, .embed = 64, .seq = 12}};
+    snprintf(config->mode, sizeof config->mode, "%s", mode);
+    snprintf(config->model.name, sizeof config->model.name, "%s", model);
+    assert_int_equal(el_model_resolve(&config->model), EL_OK);
+    assert_int_equal(el_train_check(config), EL_OK);
+}
+
+/* Trains on `null` devices: kernels are skipped, the ledger is the same. */
+static void measure(const struct el_train_config *config, const char *backend, struct el_ledger *ledgers)
+{
+    struct el_device *devices[DEVICES];
+    struct el_bootstrap *self;
+    struct el_dataset *dataset;
+    struct el_dataset_spec data = {.source = "dummy", .vocab = 6000, .seq = 12, .classes = 10, .seed = 3};
+    assert_int_equal(el_dataset_open(&data, &dataset), EL_OK);
+    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    for (int d = 0; d < config->n_devices; d++) {
+        struct el_device_spec spec = {.backend = backend, .index = d, .position = d};
+        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
+    }
+    struct el_train_place place = {
+        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
+    struct el_train_result result;
+    if (el_train(config, &place, NULL, &result) != EL_OK) fail_msg("%s", el_error_message());
+    el_train_result_free(&result);
+    for (int d = 0; d < config->n_devices; d++) {
+        ledgers[d] = *el_device_ledger(devices[d]);
+        el_device_close(devices[d]);
+    }
+    el_bootstrap_close(self);
+    el_dataset_close(dataset);
+}
+
+/* P, and the largest sum over the chunks of results so far plus the flat copy of a chunk of several tensors. */
+struct sums {
+    size_t params, largest_chunk_scratch, master_extra;
+};
+
+static struct sums chunk_sums(const struct el_train_config *config)
+{
+    struct el_graph *graph;
+    struct sums sums = {0};
+    size_t filled = 0, results = 0;
+    int tensors = 0;
+    assert_int_equal(el_model_build(&config->model, &graph), EL_OK);
+    for (int p = 0; p <= graph->n_params; p++) {
+        size_t bytes = p < graph->n_params ? (size_t)el_param_count(graph, p) * 4 : SIZE_MAX / 2;
+        if (filled && filled + bytes > CHUNK_BYTES) { /* the chunk ends before this tensor */
+            size_t scratch = tensors > 1 ? filled : 0;
+            results += filled;
+            if (scratch > sums.largest_chunk_scratch) sums.largest_chunk_scratch = scratch;
+            if (results + scratch > sums.master_extra) sums.master_extra = results + scratch;
+            filled = 0;
+            tensors = 0;
+        }
+        if (p == graph->n_params) break;
+        filled += bytes;
+        sums.params += bytes;
+        tensors++;
+    }
+    el_graph_destroy(graph);
+    return sums;
+}
+
+static void dp_has_the_closed_forms_peak(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"mlp", "textcnn"};
+    for (int i = 0; i < 2 * 3 * 2; i++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[DEVICES];
+        enum el_optimizer_kind optimizer = (enum el_optimizer_kind)(i / 2 % 3);
+        bool keep = i & 1;
+        size_t slots = (size_t)optimizer, batch = 12, n = DEVICES;
+        configure(&config, "dp", models[i / 6], optimizer, keep, DEVICES, (int64_t)batch);
+        measure(&config, "null", ledgers);
+        struct sums sums = chunk_sums(&config);
+        size_t input = i / 6 ? 12 * 4 : 1024 * 4, outputs = batch * 10 * 4, labels = batch * 4, loss = 4;
+        size_t wanted = (1 + keep + slots) * sums.params + sums.params + sums.master_extra + batch * input + labels +
+                        2 * outputs + loss;
+        assert_int_equal(ledgers[0].peak_bytes, wanted);
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_PARAM], sums.params);
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_GRAD], (1 + keep) * sums.params);
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_OPTIMIZER], slots * sums.params);
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_BUCKET], sums.params);
+        for (int d = 1; d < DEVICES; d++) {
+            wanted = 2 * sums.params + sums.largest_chunk_scratch + batch / n * input + outputs / n;
+            assert_int_equal(ledgers[d].peak_bytes, wanted);
+            assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_REPLICA], sums.params);
+        }
+    }
+}
+
+/* Where activations weigh more than parameters the peak is in forward or early backward, and outputs are gathered on
+ * the master. */
+static void large_outputs_pile_up_on_the_master(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct el_ledger ledgers[DEVICES];
+    configure(&config, "dp", "mlp", EL_OPT_SGD, false, 2, 4096);
+    config.model.features = 4;
+    config.model.n_hidden = 0;
+    config.model.classes = 500;
+    measure(&config, "null", ledgers);
+    size_t outputs = 4096 * 500 * 4;
+    assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_OUTPUT], 2 * outputs + 4);
+    assert_int_equal(ledgers[1].peak_by_tag[EL_TAG_OUTPUT], outputs / 2);
+}
+
+static void ddp_is_balanced_and_holds_buckets(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct el_ledger ledgers[DEVICES];
+    configure(&config, "ddp", "mlp", EL_OPT_ADAM, true, DEVICES, 12);
+    measure(&config, "null", ledgers);
+    size_t params = chunk_sums(&config).params;
+    for (int d = 0; d < DEVICES; d++) {
+        assert_int_equal(ledgers[d].peak_bytes, ledgers[0].peak_bytes);
+        assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_BUCKET], params);
+        assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_GRAD], params);
+        assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_OPTIMIZER], 2 * params);
+    }
+}
+
+static void forecast_equals_the_ledger(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"single", "dp", "ddp"}, *const models[] = {"textcnn", "mlp", "toy"};
+    for (int i = 0; i < 9; i++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[DEVICES];
+        struct el_memory_forecast forecasts[DEVICES];
+        int n = i / 3 ? DEVICES : 1;
+        configure(&config, modes[i / 3], models[i % 3], EL_OPT_MOMENTUM, i & 1, n, 20);
+        measure(&config, "cpu", ledgers);
+        assert_int_equal(el_train_forecast(&config, el_kernels_cpu(), forecasts), EL_OK);
+        for (int d = 0; d < n; d++) {
+            const struct el_ledger *forecast = &forecasts[d].ledger;
+            assert_int_equal(forecast->peak_bytes, ledgers[d].peak_bytes);
+            assert_memory_equal(forecast->at_peak_by_tag, ledgers[d].at_peak_by_tag, sizeof forecast->at_peak_by_tag);
+            assert_memory_equal(forecast->peak_by_tag, ledgers[d].peak_by_tag, sizeof forecast->peak_by_tag);
+        }
+    }
+}
+
+/* Beyond a device's size: refused, with the device and the tag. */
+static void too_small_a_device_names_the_tag(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct el_dataset *dataset;
+    struct el_device *device;
+    struct el_bootstrap *self;
+    configure(&config, "single", "mlp", EL_OPT_ADAM, false, 1, 12);
+    size_t params = chunk_sums(&config).params;
+    struct el_dataset_spec data = {.source = "dummy", .classes = 10, .seed = 3};
+    struct el_device_spec spec = {.backend = "cpu", .memory_limit_bytes = 2 * params + params / 2};
+    assert_int_equal(el_dataset_open(&data, &dataset), EL_OK);
+    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    assert_int_equal(el_device_open(&spec, &device), EL_OK);
+    struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};
+    struct el_train_result result;
+    assert_int_equal(el_train(&config, &place, NULL, &result), EL_ERR_OOM);
+    assert_non_null(strstr(el_error_message(), "(optimizer)"));
+    assert_non_null(strstr(el_error_message(), "cpu:0"));
+    el_device_close(device);
+    el_bootstrap_close(self);
+    el_dataset_close(dataset);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dp_has_the_closed_forms_peak),      cmocka_unit_test(large_outputs_pile_up_on_the_master),
+        cmocka_unit_test(ddp_is_balanced_and_holds_buckets), cmocka_unit_test(forecast_equals_the_ledger),
+        cmocka_unit_test(too_small_a_device_names_the_tag),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

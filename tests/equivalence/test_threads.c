@@ -1,0 +1,140 @@
+/* The semantics gate within one process: dp equals single for every batch; ddp by threads equals single for even
+ * batches, and for uneven ones the mean of the ranks' means. Captured and issued steps, and the same trial twice, give
+ * the same bits and the same ledger. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/equivalence/cases.h"
+
+enum { DEVICES = 4 };
+
+static struct el_dataset *dataset;
+
+static int open_all(void **state)
+{
+    (void)state;
+    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    el_dataset_close(dataset);
+    return 0;
+}
+
+/* Trains on fresh devices of this process; ledgers are those of the end. */
+static void train(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                  struct el_train_result *result, struct el_ledger *ledgers)
+{
+    struct el_device *devices[DEVICES];
+    struct el_bootstrap *self;
+    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    for (int d = 0; d < config->n_devices; d++) {
+        struct el_device_spec spec = {.backend = "cpu", .index = d, .position = d, .kernels = kernels};
+        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
+    }
+    struct el_train_place place = {
+        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
+    if (strcmp(config->mode, "reference") == 0) place.n_devices = 1;
+    enum el_status status = el_train(config, &place, NULL, result);
+    if (status != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+    for (int d = 0; d < config->n_devices; d++) {
+        if (ledgers) ledgers[d] = *el_device_ledger(devices[d]);
+        el_device_close(devices[d]);
+    }
+    el_bootstrap_close(self);
+}
+
+static void compare(const struct el_case *c, const char *mode, int n_devices, const char *against, int against_devices)
+{
+    struct el_train_config config;
+    struct el_train_result result, wanted;
+    char text[128];
+    el_case_text(c, mode, n_devices, text, sizeof text);
+    assert_int_equal(el_case_config(c, against, against_devices, &config), EL_OK);
+    train(&config, el_kernels_reference(), &wanted, NULL);
+    assert_int_equal(el_case_config(c, mode, n_devices, &config), EL_OK);
+    train(&config, el_kernels_reference(), &result, NULL);
+    double difference = el_case_difference(&result, &wanted);
+    if (!(difference <= CASE_TOLERANCE)) fail_msg("%s: losses differ by %g from %s", text, difference, against);
+    assert_true(wanted.loss[0] != wanted.loss[CASE_STEPS - 1]);
+    el_train_result_free(&result);
+    el_train_result_free(&wanted);
+}
+
+static void dp_equals_single(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_CASES; i++) {
+        for (int n = 1; n <= DEVICES; n++) compare(&el_cases[i], "dp", n, "single", 1);
+    }
+}
+
+static void ddp_equals_single_or_mean_of_means(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_CASES; i++) {
+        for (int n = 1; n <= DEVICES; n++) {
+            bool even = el_cases[i].batch % n == 0;
+            compare(&el_cases[i], "ddp", n, even ? "single" : "reference", even ? 1 : n);
+        }
+    }
+}
+
+/* An uneven ddp batch must not equal single: else the comparison above would show nothing. */
+static void uneven_ddp_differs_from_single(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct el_train_result ddp, single;
+    const struct el_case *c = &el_cases[6];
+    assert_int_equal(el_case_config(c, "ddp", 4, &config), EL_OK);
+    train(&config, el_kernels_reference(), &ddp, NULL);
+    assert_int_equal(el_case_config(c, "single", 1, &config), EL_OK);
+    train(&config, el_kernels_reference(), &single, NULL);
+    assert_true(el_case_difference(&ddp, &single) > 1e-5);
+    el_train_result_free(&ddp);
+    el_train_result_free(&single);
+}
+
+/* Freed and kept gradients, overlap on and off, captured and issued: the same bits. */
+static void variants_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"single", "dp", "ddp"};
+    for (int m = 0; m < 3; m++) {
+        struct el_train_config config;
+        struct el_train_result base, other;
+        struct el_ledger base_ledger[DEVICES], other_ledger[DEVICES];
+        int n = m ? 3 : 1;
+        assert_int_equal(el_case_config(&el_cases[1], modes[m], n, &config), EL_OK);
+        train(&config, NULL, &base, base_ledger);
+        for (int variant = 0; variant < 4; variant++) {
+            struct el_train_config changed = config;
+            if (variant == 1) changed.capture = false;
+            if (variant == 2) changed.overlap = false;
+            if (variant == 3) changed.keep_grads = false;
+            train(&changed, NULL, &other, other_ledger);
+            assert_memory_equal(base.loss, other.loss, CASE_STEPS * sizeof *base.loss);
+            if (variant < 2) assert_memory_equal(base_ledger, other_ledger, (size_t)n * sizeof *base_ledger);
+            el_train_result_free(&other);
+        }
+        el_train_result_free(&base);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dp_equals_single),
+        cmocka_unit_test(ddp_equals_single_or_mean_of_means),
+        cmocka_unit_test(uneven_ddp_differs_from_single),
+        cmocka_unit_test(variants_give_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
