@@ -14,7 +14,7 @@
 
 enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024 };
 
-enum el_launch { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
+enum el_launching { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
 
 /* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by
  * index. */
@@ -40,7 +40,7 @@ struct el_options {
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
     bool record, json, quiet, term, resume, dry_run;
     bool help, version;
-    enum el_launch launch;
+    enum el_launching launch;
     char comm[8];            /* between processes: "auto", "mpi", "shm" */
     char dir[EL_PATH_BYTES]; /* the argument that is no option: a run's folder */
 };

@@ -1,0 +1,82 @@
+/* `evenload run`: one trial, launched by this process, which is never a rank itself. As a rank of a user's mpirun it
+ * goes another way: cmd_run_rank.c. */
+#include <stdlib.h>
+
+#include "bench/campaign.h"
+#include "bench/commands.h"
+#include "bench/jvalue.h"
+#include "bench/progress.h"
+#include "bench/record.h"
+#include "bench/report.h"
+#include "runtime/launch/launch.h"
+
+static void print_result(const struct el_campaign *c)
+{
+    json_t *trial = el_json_at(c->run, "trials.0");
+    if (c->options->json) {
+        el_print_json(trial, stdout);
+        return;
+    }
+    el_report_table(c->run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+    const char *reason = el_json_text(trial, "reason", NULL);
+    if (reason) printf("\n%s: %s\n", el_json_text(trial, "status", "failed"), reason);
+    printf("\n%s/results.json\n%s/results.csv\n%s/logs/%s/\n", c->store.dir, c->store.dir, c->store.dir,
+           c->set.trials->id);
+}
+
+static enum el_status measure(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress)
+{
+    for (int r = 0; r < c->options->repeats && !el_runner_interrupted(); r++) {
+        json_t *document;
+        el_progress_begin(progress, &c->set.trials[0], r);
+        enum el_status status = el_runner_measure(runner, &c->set.trials[0], r, r, &document);
+        el_progress_end(progress, document);
+        EL_TRY(status);
+        if (document) EL_TRY(el_campaign_take(c, 0, r, document));
+    }
+    return EL_OK;
+}
+
+static int run_self(const struct el_options *options)
+{
+    struct el_campaign campaign;
+    struct el_runner runner;
+    struct el_progress progress;
+    enum el_status status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
+    if (status != EL_OK) return el_exit_failed(status);
+    int exit_status = 0;
+    if (campaign.set.trials->procs > 1) status = el_runner_check_mpi();
+    if (status == EL_OK) status = el_runner_init(&runner, &campaign.store);
+    if (status == EL_OK) {
+        el_runner_catch_signals();
+        el_progress_init(&progress, options->repeats, options->quiet);
+        runner.tick = el_progress_tick;
+        runner.context = &progress;
+        status = measure(&campaign, &runner, &progress);
+    }
+    if (campaign.run) {
+        print_result(&campaign);
+        exit_status = el_exit_flush(el_campaign_exit_status(&campaign));
+    }
+    if (status != EL_OK)
+        exit_status = el_exit_failed(status);
+    else if (el_runner_interrupted())
+        exit_status = EL_EXIT_INTERRUPTED;
+    el_campaign_end(&campaign);
+    return exit_status;
+}
+
+int el_cmd_run(const struct el_options *options, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct el_launch_place place;
+    if (options->dry_run) return el_cmd_dry_run(options);
+    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
+    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return el_exit_failed(status);
+    if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
+        return el_exit_failed(el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n "
+                                                      "N evenload run ..., or leave --launch out"));
+    bool rank = options->launch == EL_LAUNCH_RANK ||
+                (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
+    return rank ? el_cmd_run_rank(options) : run_self(options);
+}

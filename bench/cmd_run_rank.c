@@ -1,0 +1,101 @@
+/* `evenload run` started as a rank by a user's mpirun: takes its place among the others; the world's size is the number
+ * of devices. Rank 0 keeps the folder and prints. Nobody ends this job at a time-out but its launcher. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign.h"
+#include "bench/commands.h"
+#include "bench/jvalue.h"
+#include "bench/record.h"
+#include "bench/report.h"
+#include "bench/worker.h"
+#include "runtime/launch/launch.h"
+
+/* The user's options, with the world's devices and processes. */
+static enum el_status take_place(const struct el_options *asked, int size, struct el_options *options)
+{
+    const struct el_mode_info *mode = el_mode_find(asked->modes[0]);
+    *options = *asked;
+    if (size > 1 && (mode->controller || mode->one_device))
+        return el_fail(EL_ERR_INVALID, "mode %s is one process, but mpirun started %d: start it without mpirun",
+                       mode->name, size);
+    if (asked->n_devices && asked->n_devices != size)
+        return el_fail(EL_ERR_INVALID,
+                       "--devices %d, but mpirun started %d ranks: a rank has one device; leave "
+                       "--devices out",
+                       asked->n_devices, size);
+    if (size > EL_MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
+    for (int i = 0; i < size && !asked->n_devices; i++)
+        options->devices[i] = (struct el_device_name){.backend = "cpu", .index = i};
+    options->n_devices = size;
+    options->procs = size > 1 ? size : 0;
+    return EL_OK;
+}
+
+static void print_result(const struct el_campaign *c)
+{
+    if (c->options->json)
+        el_print_json(el_json_at(c->run, "trials.0"), stdout);
+    else
+        el_report_table(c->run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+    if (!c->options->json) printf("\n%s/results.json\n", c->store.dir);
+}
+
+/* Rank 0 first: it makes the folder and writes the synthetic set; the others read. */
+static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *others, const struct el_options *options,
+                            struct el_bootstrap *bootstrap)
+{
+    char cache[EL_PATH_BYTES];
+    bool first = el_bootstrap_rank(bootstrap) == 0;
+    EL_TRY(el_bootstrap_agree(bootstrap, first ? el_campaign_begin(campaign, EL_CMD_RUN, options) : EL_OK));
+    el_store_cache(options->out, cache, sizeof cache);
+    return el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, cache, others));
+}
+
+static int work(const struct el_options *options, struct el_bootstrap *bootstrap)
+{
+    struct el_campaign campaign;
+    struct el_trial_set others = {0};
+    bool first = el_bootstrap_rank(bootstrap) == 0;
+    enum el_status status = begin(&campaign, &others, options, bootstrap);
+    if (status != EL_OK) return first ? el_exit_failed(status) : EL_EXIT_USE;
+    struct el_trial_set *set = first ? &campaign.set : &others;
+    struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};
+    int exit_status = 0;
+    for (int r = 0; r < options->repeats; r++) {
+        json_t *document = NULL;
+        job.repeat = job.order = r;
+        status = el_job_measure(&job, &document);
+        if (status != EL_OK) exit_status = EL_EXIT_TRIAL;
+        if (!document) continue;
+        enum el_status written = el_store_save_repeat(&campaign.store, job.trial, r, document);
+        if (written == EL_OK) written = el_campaign_take(&campaign, 0, r, document);
+        if (written != EL_OK) exit_status = el_exit_failed(written);
+    }
+    if (first && campaign.run) print_result(&campaign);
+    if (first) exit_status = el_exit_flush(exit_status);
+    if (first)
+        el_campaign_end(&campaign);
+    else
+        el_trials_free(&others);
+    return exit_status;
+}
+
+int el_cmd_run_rank(const struct el_options *asked)
+{
+    struct el_bootstrap *bootstrap;
+    struct el_options *options = calloc(1, sizeof *options);
+    if (!options) return el_exit_failed(el_fail_errno("options"));
+    int exit_status;
+    enum el_status status = el_bootstrap_open("mpi", &bootstrap);
+    if (status == EL_OK) {
+        status = take_place(asked, el_bootstrap_size(bootstrap), options);
+        bool first = el_bootstrap_rank(bootstrap) == 0;
+        exit_status = status == EL_OK ? work(options, bootstrap) : first ? el_exit_failed(status) : EL_EXIT_USE;
+        el_bootstrap_close(bootstrap);
+    } else {
+        exit_status = el_exit_failed(status);
+    }
+    free(options);
+    return exit_status;
+}

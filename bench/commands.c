@@ -1,0 +1,142 @@
+/* The list of subcommands, and the way from the command line to one of them. */
+#include "bench/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/worker.h"
+
+#define EL_VERSION "0.1.0"
+
+static const struct el_command_row commands[] = {
+    {.name = "compare",
+     .bit = EL_CMD_COMPARE,
+     .usage = "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
+     .summary = "Train one model in several ways on the same data, in fresh processes and in turns, and draw the "
+                "comparison: memory of each device, time, communication.",
+     .examples = "  evenload compare                                      about two minutes on two cores\n"
+                 "  evenload compare --modes dp,ddp --batch-per-device 32  the same work for each device\n"
+                 "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
+                 "  evenload compare --resume --out results/mlp            go on where it was cut off\n",
+     .run = el_cmd_compare},
+    {.name = "run",
+     .bit = EL_CMD_RUN,
+     .usage = "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
+     .summary = "Train one model in one way and write the record. Starts its own processes; started by mpirun without "
+                "--devices, takes its place as a rank.",
+     .examples = "  evenload run --mode ddp --devices 4                  a process a device\n"
+                 "  evenload run --mode ddp --devices 4 --procs 1        a thread a device\n"
+                 "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
+                 "  evenload run --mode ddp --data train.txt --test test.txt --epochs 10 --optimizer adam --json\n"
+                 "  mpirun -n 4 evenload run --mode ddp\n",
+     .run = el_cmd_run},
+    {.name = "devices",
+     .bit = EL_CMD_DEVICES,
+     .usage = "[--json]",
+     .summary = "What devices there are, and what each backend and library lacks.",
+     .examples = "  evenload devices\n",
+     .run = el_cmd_devices},
+    {.name = "plot",
+     .bit = EL_CMD_PLOT,
+     .usage = "DIR [--term]",
+     .summary = "Draw a run's plots again, from its files alone.",
+     .examples = "  evenload plot results/mlp --term\n",
+     .run = el_cmd_plot},
+    {.name = NULL},
+};
+
+const struct el_command_row *el_command_rows(void)
+{
+    return commands;
+}
+
+int el_exit_failed(enum el_status status)
+{
+    if (status == EL_OK) return 0;
+    fprintf(stderr, "evenload: %s\n", el_error_message());
+    return status == EL_ERR_INVALID || status == EL_ERR_IO || status == EL_ERR_ABSENT ? EL_EXIT_USE : EL_EXIT_TRIAL;
+}
+
+int el_exit_flush(int exit_status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
+    fprintf(stderr, "evenload: standard output cannot be written (is the disk full?)\n");
+    return EL_EXIT_USE;
+}
+
+static void print_overview(FILE *file)
+{
+    fprintf(file,
+            "usage: evenload COMMAND [options]\n\nHow evenly, and how fast, several devices share the training of "
+            "one model.\n\n");
+    for (const struct el_command_row *row = commands; row->name; row++)
+        fprintf(file, "  %-9s %s\n", row->name, row->summary);
+    fprintf(file, "\n'evenload COMMAND --help' (or 'evenload help COMMAND') lists its options; begin with 'evenload "
+                  "compare'.\nExit status: 0 well, 1 a trial failed, 2 bad use or something is missing, 130 "
+                  "interrupted.\n");
+}
+
+static int print_version(void)
+{
+    printf("evenload %s (%s)\n", EL_VERSION, EL_BUILD_COMMIT);
+    return el_exit_flush(0);
+}
+
+static const struct el_command_row *find_command(const char *name)
+{
+    const char *names[8] = {NULL};
+    int n = 0;
+    for (const struct el_command_row *row = commands; row->name; row++) {
+        if (!strcmp(row->name, name)) return row;
+        names[n++] = row->name;
+    }
+    if (name[0] == '-')
+        el_fail(EL_ERR_INVALID, "'%s' stands before the command: write 'evenload COMMAND %s'", name, name);
+    else
+        el_fail_unknown("command", name, names);
+    return NULL;
+}
+
+static int run_command(const struct el_command_row *command, int argc, char **argv)
+{
+    struct el_options *options = calloc(1, sizeof *options);
+    if (!options) return el_exit_failed(el_fail_errno("options"));
+    el_options_defaults(command->bit, options);
+    enum el_status status = el_options_parse(command->bit, argc, argv, options);
+    int exit_status;
+    if (status != EL_OK) {
+        exit_status = el_exit_failed(status);
+    } else if (options->help) {
+        el_options_help(stdout, command->bit);
+        exit_status = el_exit_flush(0);
+    } else if (options->version) {
+        exit_status = print_version();
+    } else {
+        exit_status = command->run(options, argc, argv);
+    }
+    free(options);
+    return exit_status;
+}
+
+static int print_help(int argc, char **argv)
+{
+    if (argc < 3) {
+        print_overview(stdout);
+        return el_exit_flush(0);
+    }
+    const struct el_command_row *command = find_command(argv[2]);
+    if (!command) return el_exit_failed(EL_ERR_INVALID);
+    el_options_help(stdout, command->bit);
+    return el_exit_flush(0);
+}
+
+int el_main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "help";
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return print_help(argc, argv);
+    if (!strcmp(name, "--version") || !strcmp(name, "version")) return print_version();
+    if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);
+    const struct el_command_row *command = find_command(name);
+    if (!command) return el_exit_failed(EL_ERR_INVALID);
+    return run_command(command, argc - 1, argv + 1);
+}

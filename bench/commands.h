@@ -1,0 +1,31 @@
+/* The subcommands, and what they share: how a failure is said, and what exit status it has.
+ *
+ * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why); 2 bad use, or something this
+ * machine lacks; 130 interrupted. */
+#ifndef EL_BENCH_COMMANDS_H
+#define EL_BENCH_COMMANDS_H
+
+#include "bench/options.h"
+
+enum { EL_EXIT_TRIAL = 1, EL_EXIT_USE = 2, EL_EXIT_INTERRUPTED = 130 };
+
+/* `argv[0]` is the subcommand; options have been read once. */
+int el_cmd_compare(const struct el_options *options, int argc, char **argv);
+int el_cmd_run(const struct el_options *options, int argc, char **argv);
+int el_cmd_devices(const struct el_options *options, int argc, char **argv);
+int el_cmd_plot(const struct el_options *options, int argc, char **argv);
+
+/* `run` of a process that a user's mpirun started (cmd_run_rank.c). */
+int el_cmd_run_rank(const struct el_options *options);
+/* `run --dry-run` (dryrun.c). */
+int el_cmd_dry_run(const struct el_options *options);
+
+/* Prints "evenload: <message>" on standard error and gives the exit status that goes with it. */
+int el_exit_failed(enum el_status status);
+/* Closes standard output and sees whether all of it could be written: 0, or an exit status. */
+int el_exit_flush(int exit_status);
+
+/* Reads the command line of a subcommand, prints its help or runs it. The program but for its name. */
+int el_main(int argc, char **argv);
+
+#endif

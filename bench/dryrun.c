@@ -1,0 +1,74 @@
+/* `evenload run --dry-run`: memory of each device by tag, from the closed forms; no device is opened, no step run. */
+#include <stdlib.h>
+
+#include "bench/commands.h"
+#include "bench/jvalue.h"
+#include "bench/store.h"
+#include "bench/trial.h"
+
+static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
+{
+    json_t *tags = json_object();
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
+    return tags;
+}
+
+static void print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    json_t *devices = json_array();
+    for (int i = 0; i < trial->n_devices; i++) {
+        const struct el_ledger *ledger = &forecasts[i].ledger;
+        json_array_append_new(
+            devices, json_pack("{s:o, s:I, s:s, s:o, s:o}", "device",
+                               json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index), "peak_bytes",
+                               (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment, "at_peak_by_tag",
+                               by_tag(ledger->at_peak_by_tag), "peak_by_tag", by_tag(ledger->peak_by_tag)));
+    }
+    json_t *document = json_pack("{s:s, s:s, s:I, s:o}", "mode", trial->train.mode, "model", trial->train.model.name,
+                                 "global_batch", (json_int_t)trial->train.global_batch, "devices", devices);
+    json_dumpf(document, stdout, JSON_INDENT(1));
+    printf("\n");
+    json_decref(document);
+}
+
+static void print_table(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    const double mib = 1 << 20;
+    printf("%s %s, global batch %lld: MiB at each device's peak, foretold\n\n", trial->train.model.name,
+           trial->train.mode, (long long)trial->train.global_batch);
+    printf("%-10s %9s", "device", "peak");
+    bool used[EL_TAG_COUNT] = {false};
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        for (int i = 0; i < trial->n_devices; i++) used[t] = used[t] || forecasts[i].ledger.at_peak_by_tag[t];
+        if (used[t]) printf(" %10s", el_tag_name((enum el_tag)t));
+    }
+    printf("  in\n");
+    for (int i = 0; i < trial->n_devices; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s:%d", trial->devices[i].backend, trial->devices[i].index);
+        printf("%-10s %9.2f", name, (double)forecasts[i].ledger.peak_bytes / mib);
+        for (int t = 0; t < EL_TAG_COUNT; t++)
+            if (used[t]) printf(" %10.2f", (double)forecasts[i].ledger.at_peak_by_tag[t] / mib);
+        printf("  %s\n", forecasts[i].moment);
+    }
+}
+
+int el_cmd_dry_run(const struct el_options *options)
+{
+    struct el_trial_set set;
+    char cache[EL_PATH_BYTES];
+    el_store_cache("", cache, sizeof cache);
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, cache, &set);
+    if (status != EL_OK) return el_exit_failed(status);
+    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    if (!forecasts)
+        status = el_fail_errno("forecast");
+    else
+        status = el_train_forecast(&set.trials->train, el_kernels_cpu(), forecasts);
+    if (status == EL_OK && options->json) print_json(set.trials, forecasts);
+    if (status == EL_OK && !options->json) print_table(set.trials, forecasts);
+    free(forecasts);
+    el_trials_free(&set);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+}

@@ -1,0 +1,230 @@
+/* One launch of one trial: recorder, training, each member's account, and on rank 0 the repeat's document. What
+ * repeats come to is record.c's. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/job_gather.h"
+#include "bench/jvalue.h"
+#include "bench/record.h"
+#include "runtime/comm/comm.h"
+
+struct measurement {
+    const struct el_job *job;
+    struct el_job_devices open;
+    struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a member; one for all of a controller */
+    int n_recorders;
+    struct el_probe probes[EL_MEMBERS_MAX];
+    struct el_train_result result;
+    bool trained;
+};
+
+static struct el_recorder *recorder_of(const struct measurement *m, int member)
+{
+    return m->n_recorders == 0 ? NULL : m->recorders[m->n_recorders == 1 ? 0 : member];
+}
+
+static enum el_status open_recorders(struct measurement *m)
+{
+    bool one = el_mode_find(m->job->trial->train.mode)->controller;
+    int wanted = !m->job->trial->record ? 0 : one ? 1 : m->open.n;
+    for (; m->n_recorders < wanted; m->n_recorders++)
+        EL_TRY(el_recorder_create(m->open.first + m->n_recorders, one ? m->open.n : 1, &m->recorders[m->n_recorders]));
+    for (int i = 0; i < m->open.n && wanted; i++) m->probes[i] = el_recorder_probe(recorder_of(m, i));
+    return EL_OK;
+}
+
+static void measure_begin(void *context, int member)
+{
+    struct measurement *m = context;
+    struct el_recorder *recorder = recorder_of(m, member);
+    if (recorder) el_recorder_begin(recorder);
+}
+
+static enum el_status train(struct measurement *m)
+{
+    const struct el_job *job = m->job;
+    bool several = el_bootstrap_size(job->bootstrap) > 1;
+    const char *kind = job->trial->comm;
+    if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap);
+    struct el_train_place place = {.devices = m->open.devices,
+                                   .n_devices = m->open.n,
+                                   .bootstrap = job->bootstrap,
+                                   .comm_kind = kind,
+                                   .dataset = job->dataset};
+    struct el_train_hooks hooks = {
+        .probes = m->n_recorders ? m->probes : NULL, .context = m, .measure_begin = measure_begin};
+    EL_TRY(el_train(&job->trial->train, &place, &hooks, &m->result));
+    m->trained = true;
+    return EL_OK;
+}
+
+/* The highest resident size of this process, or -1. */
+static int64_t resident_peak_bytes(void)
+{
+    char line[256];
+    long long kib = -1;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %lld kB", &kib) != 1) kib = -1;
+    if (file) fclose(file);
+    return kib < 0 ? -1 : (int64_t)kib * 1024;
+}
+
+static enum el_status add_member(const struct measurement *m, int i, const char *host, json_t *members)
+{
+    const struct el_device *device = m->open.devices[i];
+    struct el_device_summary summary;
+    struct el_recorder *recorder = recorder_of(m, i);
+    if (recorder) EL_TRY(el_recorder_summarize(recorder, m->open.first + i, &summary));
+    struct el_member_account account = {.device = el_device_name(device),
+                                        .host = host,
+                                        .rank = el_bootstrap_rank(m->job->bootstrap),
+                                        .pid = getpid(),
+                                        .ledger = el_device_ledger(device),
+                                        .summary = recorder ? &summary : NULL,
+                                        .simulated = el_device_is_simulated(device)};
+    json_array_append_new(members, el_record_member(&account));
+    return EL_OK;
+}
+
+/* {"members": [...], "process": {...}} of this rank. */
+static enum el_status make_account(const struct measurement *m, json_t **account_p)
+{
+    char host[256] = "";
+    int64_t bytes[EL_MEMBERS_MAX] = {0};
+    json_t *members = json_array();
+    gethostname(host, sizeof host - 1);
+    for (int i = 0; i < m->open.n; i++) {
+        enum el_status status = add_member(m, i, host, members);
+        if (status != EL_OK) {
+            json_decref(members);
+            return status;
+        }
+        bytes[m->open.first + i] = (int64_t)el_device_ledger(m->open.devices[i])->peak_bytes;
+    }
+    json_t *process = el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices,
+                                        resident_peak_bytes());
+    *account_p = json_pack("{s:o, s:o}", "members", members, "process", process);
+    return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
+}
+
+static json_t *accuracy(double value)
+{
+    return value < 0 ? json_null() : json_real(value);
+}
+
+static json_t *epochs_of(const struct el_train_result *result)
+{
+    json_t *epochs = json_array();
+    for (int e = 0; e < result->n_epochs; e++) {
+        const struct el_epoch_result *epoch = &result->epochs[e];
+        json_array_append_new(epochs,
+                              json_pack("{s:o, s:o, s:o, s:o}", "seconds", el_json_real(epoch->seconds), "train_loss",
+                                        el_json_real(epoch->train_loss), "held_out_accuracy",
+                                        accuracy(epoch->held_out_accuracy), "test_accuracy",
+                                        e == result->best_epoch ? accuracy(result->test_accuracy) : json_null()));
+    }
+    return epochs;
+}
+
+static void put_result(json_t *repeat, const struct measurement *m)
+{
+    const struct el_train_result *result = &m->result;
+    json_t *shares = json_array(), *loss = json_array();
+    for (int i = 0; i < m->job->trial->n_devices; i++)
+        json_array_append_new(shares, json_integer(result->batch_per_device[i]));
+    for (int64_t s = 0; s < result->n_warmup + result->n_steps; s++)
+        json_array_append_new(loss, result->loss_valid ? el_json_real(result->loss[s]) : json_null());
+    json_object_set_new(repeat, "simulated", json_boolean(result->simulated));
+    json_object_set_new(repeat, "batch_per_device", shares);
+    json_object_set_new(repeat, "flops_per_step", el_json_real(result->flops_per_step));
+    json_object_set_new(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
+    json_object_set_new(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
+    json_object_set_new(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
+    json_object_set_new(repeat, "loss", loss);
+    json_object_set_new(repeat, "epochs", epochs_of(result));
+    json_object_set_new(repeat, "accuracy", accuracy(result->test_accuracy));
+}
+
+static void put_accounts(json_t *repeat, const json_t *accounts)
+{
+    json_t *members = json_array(), *processes = json_array();
+    for (size_t r = 0; r < json_array_size(accounts); r++) {
+        const json_t *account = json_array_get(accounts, r);
+        json_array_extend(members, json_object_get(account, "members"));
+        json_array_append(processes, json_object_get(account, "process"));
+    }
+    json_object_set_new(repeat, "members", members);
+    json_object_set_new(repeat, "processes", processes);
+}
+
+static json_t *make_repeat(const struct measurement *m, const json_t *accounts)
+{
+    const struct el_job *job = m->job;
+    json_t *warnings = json_array();
+    if (m->open.shared) json_array_append_new(warnings, json_string("devices share a core"));
+    json_t *repeat =
+        json_pack("{s:i, s:s, s:i, s:i, s:s, s:n, s:o}", "schema", EL_SCHEMA, "trial", job->trial->id, "repeat",
+                  job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);
+    put_result(repeat, m);
+    put_accounts(repeat, accounts);
+    json_object_set_new(repeat, "environment", el_environment());
+    return repeat;
+}
+
+const char *el_job_status(enum el_status status)
+{
+    switch (status) {
+    case EL_OK:
+        return "ok";
+    case EL_ERR_OOM:
+        return "oom";
+    case EL_ERR_ABSENT:
+        return "absent";
+    case EL_ERR_TIMEOUT:
+        return "timeout";
+    default:
+        return "failed";
+    }
+}
+
+static void close_measurement(struct measurement *m)
+{
+    for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
+    el_job_close_devices(&m->open);
+    if (m->trained) el_train_result_free(&m->result);
+}
+
+static enum el_status open_measurement(struct measurement *m)
+{
+    EL_TRY(el_job_open_devices(m->job, &m->open));
+    return open_recorders(m);
+}
+
+enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
+{
+    struct measurement *m = calloc(1, sizeof *m);
+    if (!m) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a measurement");
+    struct el_error error;
+    json_t *account = NULL, *accounts = NULL;
+    m->job = job;
+    /* Nobody may wait in training for a rank that could not begin it. */
+    enum el_status status = el_bootstrap_agree(job->bootstrap, open_measurement(m));
+    if (status == EL_OK) status = train(m);
+    if (status == EL_OK) status = make_account(m, &account);
+    enum el_status gathered = el_job_gather(job, status, account, &accounts, &error);
+    *repeat_p = NULL;
+    if (gathered != EL_OK)
+        status = gathered;
+    else if (accounts && error.status == EL_OK)
+        *repeat_p = make_repeat(m, accounts);
+    else if (accounts)
+        *repeat_p =
+            el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
+    json_decref(accounts);
+    close_measurement(m);
+    free(m);
+    if (gathered == EL_OK && error.status != EL_OK) return el_error_give(&error);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* The parent's side of a launch: arguments, log folder, time-out, and what to write when rank 0 did not. Processes are
+ * runtime/launch's business. */
+#include "bench/runner.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/jvalue.h"
+#include "bench/options.h"
+#include "bench/record.h"
+#include "bench/trial.h"
+#include "runtime/comm/mpi/module.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/mpirun.h"
+
+enum { FIXED = 8, ARGUMENTS_MAX = 96, VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void el_runner_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool el_runner_interrupted(void)
+{
+    return interrupted;
+}
+
+enum el_status el_runner_check_mpi(void)
+{
+    const struct el_mpi_module *module;
+    char *path;
+    EL_TRY(el_mpirun_find(&path));
+    free(path);
+    return el_mpi_module_open(&module);
+}
+
+enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store)
+{
+    *runner = (struct el_runner){.store = store};
+    ssize_t length = readlink("/proc/self/exe", runner->program, sizeof runner->program - 1);
+    if (length < 0) return el_fail_errno("/proc/self/exe");
+    runner->program[length] = 0;
+    return EL_OK;
+}
+
+struct arguments {
+    char *list[ARGUMENTS_MAX];
+    int n;
+};
+
+static void add(struct arguments *arguments, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (arguments->n < ARGUMENTS_MAX - 1 && vasprintf(&arguments->list[arguments->n], format, list) >= 0)
+        arguments->n++;
+    va_end(list);
+}
+
+/* The trial as options of `run`: what the worker resolves again. */
+static void add_options(struct arguments *arguments, const struct el_trial *trial)
+{
+    struct el_options options;
+    el_trial_options(trial, &options);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char value[VALUE_BYTES];
+        if (!(row->commands & EL_CMD_RUN)) continue;
+        el_option_show(row, &options, value, sizeof value);
+        if (!*value) continue;
+        add(arguments, "--%s", row->name);
+        if (row->argument) add(arguments, "%s", value);
+    }
+}
+
+static bool on_tick(void *context, double elapsed_s)
+{
+    const struct el_runner *runner = context;
+    if (runner->tick) runner->tick(runner->context, elapsed_s);
+    return !interrupted;
+}
+
+static enum el_status launch(const struct el_runner *runner, const struct el_trial *trial, const char *kind,
+                             const char *result_path, int repeat, int order, struct el_launch_result *result_p)
+{
+    struct arguments arguments = {.n = 0};
+    char log_dir[EL_PATH_BYTES];
+    add(&arguments, "%s", runner->program);
+    add(&arguments, "worker");
+    add(&arguments, "%s", kind);
+    add(&arguments, "%s", result_path);
+    add(&arguments, "%d", repeat);
+    add(&arguments, "%d", order);
+    add(&arguments, "%s", trial->cache);
+    add(&arguments, "%s", trial->id);
+    add_options(&arguments, trial);
+    el_store_path(runner->store, log_dir, "logs/%s", trial->id);
+    struct el_launch_spec spec = {.argv = arguments.list,
+                                  .procs = trial->procs,
+                                  .log_dir = log_dir,
+                                  .timeout_s = trial->timeout_s,
+                                  .progress = on_tick,
+                                  .context = (void *)runner};
+    enum el_status status = el_launch_run(&spec, result_p);
+    for (int i = 0; i < arguments.n; i++) free(arguments.list[i]);
+    return status;
+}
+
+/* What the failed rank said last, or mpirun, or the launcher's own reason. */
+static void find_reason(const struct el_runner *runner, const struct el_trial *trial,
+                        const struct el_launch_result *result, char *reason)
+{
+    char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES] = "";
+    el_store_path(runner->store, log_dir, "logs/%s", trial->id);
+    if (!result->signal && !result->timed_out)
+        el_launch_log_tail(log_dir, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
+    tail[strcspn(tail, "\n")] = 0;
+    const char *said = strstr(tail, "evenload: ") == tail ? tail + strlen("evenload: ") : "";
+    snprintf(reason, REASON_BYTES, "%.255s%s%.400s", *said ? "" : result->reason, "", said);
+}
+
+/* The last lines of the logs to standard error, once a failed launch. */
+static void show_tail(const struct el_runner *runner, const struct el_trial *trial,
+                      const struct el_launch_result *result)
+{
+    char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES];
+    int rank = result->failed_rank < 0 ? 0 : result->failed_rank;
+    el_store_path(runner->store, log_dir, "logs/%s", trial->id);
+    el_launch_log_tail(log_dir, rank, TAIL_LINES, tail, sizeof tail);
+    if (*tail) fprintf(stderr, "  last lines of %s/rank-%d.log:\n", log_dir, rank);
+    for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
+}
+
+static const char *failure_of(const struct el_launch_result *result)
+{
+    return result->timed_out ? "timeout" : "failed";
+}
+
+enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+                                 json_t **document_p)
+{
+    struct el_launch_result result = {.ok = true};
+    char path[EL_PATH_BYTES], reason[REASON_BYTES];
+    *document_p = NULL;
+    el_store_repeat_path(runner->store, trial, repeat, path);
+    unlink(path);
+    enum el_status status = launch(runner, trial, "measure", path, repeat, order, &result);
+    if (status == EL_OK && result.cancelled) return EL_OK;
+    if (status != EL_OK && status != EL_ERR_ABSENT) return status;
+    json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
+    if (!document) {
+        const char *word = status == EL_OK ? failure_of(&result) : "absent";
+        if (status == EL_OK)
+            find_reason(runner, trial, &result, reason);
+        else
+            snprintf(reason, sizeof reason, "%s", el_error_message());
+        if (status == EL_OK && result.ok) snprintf(reason, sizeof reason, "ended without a result (is the disk full?)");
+        document = el_record_failed_repeat(trial, repeat, order, word, reason);
+        enum el_status saved = el_store_save_repeat(runner->store, trial, repeat, document);
+        if (saved != EL_OK) {
+            json_decref(document);
+            return saved;
+        }
+        if (status == EL_OK) show_tail(runner, trial, &result);
+    }
+    *document_p = document;
+    return EL_OK;
+}
+
+enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)
+{
+    struct el_launch_result result = {.ok = true};
+    char path[EL_PATH_BYTES], reason[REASON_BYTES];
+    el_store_path(runner->store, path, "repeats/%s-gate.json", trial->id);
+    unlink(path);
+    *verdict_p = NULL;
+    EL_TRY(launch(runner, trial, "gate", path, 0, 0, &result));
+    if (result.cancelled) return EL_OK;
+    *verdict_p = json_load_file(path, 0, NULL);
+    if (*verdict_p) return EL_OK;
+    find_reason(runner, trial, &result, reason);
+    show_tail(runner, trial, &result);
+    *verdict_p = json_pack("{s:s, s:s}", "status", failure_of(&result), "reason", reason);
+    return EL_OK;
+}
