@@ -25,9 +25,10 @@ static void add_trial(struct el_layout *layout, const json_t *trial, bool per_de
 {
     const json_t *devices = json_object_get(trial, "per_device");
     size_t n = per_device ? json_array_size(devices) : 0;
-    for (size_t k = 0; k < n && !layout->failed; k++, *x += 1) {
+    for (size_t k = 0; k < n && !layout->failed; k++) {
         add_slot(layout,
                  (struct el_slot){.trial = trial, .device = json_array_get(devices, k), .position = k, .x = *x});
+        *x += 1;
     }
     if (n > 0) return;
     add_slot(layout, (struct el_slot){.trial = trial, .x = *x});

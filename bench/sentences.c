@@ -23,7 +23,7 @@ static bool is_mode(const json_t *trial, const char *mode)
     return strcmp(el_json_text(trial, "mode", ""), mode) == 0;
 }
 
-/* The finished trial of the mode with the most devices, and among those with the largest batch; NULL: none. */
+/* The finished trial of the mode, on so many devices at least, with the largest batch; NULL: none. */
 static const json_t *largest(const json_t *trials, const char *mode, double devices_min)
 {
     const json_t *found = NULL;
