@@ -19,11 +19,6 @@ EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-EL_VECTOR static void add(const float *restrict x, int64_t n, float *restrict y)
-{
-    for (int64_t i = 0; i < n; i++) y[i] += x[i];
-}
-
 enum el_status el_cpu_copy_columns(const struct el_kernel_args *args)
 {
     const float *x = args->p[0]; /* [r, ldx] */
@@ -32,7 +27,7 @@ enum el_status el_cpu_copy_columns(const struct el_kernel_args *args)
     int acc = args->s[0] != 0;
     for (int64_t r = 0; r < rows; r++) {
         if (acc)
-            add(x + r * ldx, columns, y + r * ldy);
+            el_vector_add(x + r * ldx, columns, y + r * ldy);
         else
             memcpy(y + r * ldy, x + r * ldx, (size_t)columns * sizeof *y);
     }
@@ -52,7 +47,7 @@ EL_VECTOR enum el_status el_cpu_scale(const struct el_kernel_args *args)
 
 enum el_status el_cpu_add(const struct el_kernel_args *args)
 {
-    add(args->p[0], args->d[0], args->p[1]);
+    el_vector_add(args->p[0], args->d[0], args->p[1]);
     return EL_OK;
 }
 

@@ -1,0 +1,145 @@
+/* What the oneDNN kernels share: one spelling of what versions 2 and 3 of its C API spell differently, and recipes.
+ *
+ * A recipe says how an op is done: up to three stages (primitives) in order, their operands, and the regions of the
+ * op's workspace that hold what is no operand of the op (weights in a blocked layout, scratchpads, parts still to be
+ * added). It is made twice, by workspace() for the sizes and by prepare() for the plan:
+ *
+ *     static enum el_status cook(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
+ *     workspace:  el_dnnl_workspace(cook, args, workspace_p)
+ *     prepare:    el_dnnl_prepare(cook, args, plan_p)        primitives and memory objects, on the computing thread
+ *     run:        el_dnnl_run(args)                          executes the stages, makes nothing
+ *     release:    el_dnnl_release(plan)
+ *
+ * Threads: a plan is used by the thread that prepared it. The library computes on that thread alone: a device computes
+ * on one core, and primitives take their scratchpad from the op's workspace, never from the library's own, which
+ * belongs to the thread that made the primitive.
+ * Errors: EL_ERR_INTERNAL with the name of the call and the library's status.
+ */
+#ifndef EL_KERNELS_CPU_DNNL_COMMON_H
+#define EL_KERNELS_CPU_DNNL_COMMON_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "kernels/cpu/dnnl/dnnl_module.h"
+
+/* A descriptor is a struct in version 2 and a handle in version 3; a view is what the API's functions take. */
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t el_dnnl_view;
+#define EL_DNNL_VIEW(desc) (desc)
+#else
+typedef const dnnl_memory_desc_t *el_dnnl_view;
+#define EL_DNNL_VIEW(desc) (&(desc))
+#endif
+
+enum {
+    EL_DNNL_STAGES = 3,
+    EL_DNNL_OPERANDS = 6,
+    EL_DNNL_REGIONS = 5,
+    EL_DNNL_DESCS = 6,
+    EL_DNNL_PDS = 4,
+    EL_DNNL_ALIGN_BYTES = 64
+};
+
+/* Where an operand lies: in a region of the workspace, or (region < 0) at data. */
+struct el_dnnl_place {
+    int region;
+    void *data;
+};
+
+struct el_dnnl_operand {
+    int arg; /* DNNL_ARG_... */
+    el_dnnl_view view;
+    struct el_dnnl_place place;
+};
+
+struct el_dnnl_stage {
+    const_dnnl_primitive_desc_t pd;
+    int n_operands;
+    struct el_dnnl_operand operands[EL_DNNL_OPERANDS];
+};
+
+/* Zeroed before use. Owns all descriptors made with it: el_dnnl_workspace and el_dnnl_prepare make and free it. */
+struct el_dnnl_recipe {
+    int n_descs, n_pds, n_stages, n_regions;
+    dnnl_memory_desc_t descs[EL_DNNL_DESCS];
+    dnnl_primitive_desc_t pds[EL_DNNL_PDS];
+    struct el_dnnl_stage stages[EL_DNNL_STAGES];
+    size_t region_offset[EL_DNNL_REGIONS];
+    size_t workspace_bytes, padding_bytes;
+};
+
+typedef enum el_status (*el_dnnl_cook)(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
+
+enum el_status el_dnnl_workspace(el_dnnl_cook cook, const struct el_kernel_args *args,
+                                 struct el_workspace *workspace_p);
+enum el_status el_dnnl_prepare(el_dnnl_cook cook, const struct el_kernel_args *args, void **plan_p);
+enum el_status el_dnnl_run(const struct el_kernel_args *args);
+void el_dnnl_release(void *plan);
+
+/* Descriptors, kept in the recipe: with these strides, or in whatever layout the primitive likes best. */
+enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims,
+                               const dnnl_dims_t strides, el_dnnl_view *view_p);
+enum el_status el_dnnl_any(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, el_dnnl_view *view_p);
+
+/* A region of the workspace. */
+struct el_dnnl_place el_dnnl_region(struct el_dnnl_recipe *recipe, size_t bytes);
+static inline struct el_dnnl_place el_dnnl_at(void *data)
+{
+    return (struct el_dnnl_place){.region = -1, .data = data};
+}
+/* Where region `index` begins at run time, for what is done to it without the library. */
+float *el_dnnl_region_data(const struct el_kernel_args *args, int index);
+
+/* Appends a stage that executes `pd`, with its scratchpad. */
+struct el_dnnl_stage *el_dnnl_stage_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd);
+void el_dnnl_operand_add(struct el_dnnl_stage *stage, int arg, el_dnnl_view view, struct el_dnnl_place place);
+
+/* Appends a stage that copies between layouts; `acc` adds to the destination. */
+enum el_status el_dnnl_reorder_add(struct el_dnnl_recipe *recipe, el_dnnl_view from, struct el_dnnl_place from_place,
+                                   el_dnnl_view to, struct el_dnnl_place to_place, int acc);
+
+/* What is done to an output before it is stored. */
+struct el_dnnl_after {
+    int acc, relu;
+};
+
+/* Primitive descriptors, kept in the recipe. `hint` is conv1d's forward one. */
+struct el_dnnl_conv {
+    el_dnnl_view x, w, bias, y;
+};
+enum el_status el_dnnl_conv_forward(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
+                                    struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
+enum el_status el_dnnl_conv_backward_data(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
+                                          const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p);
+enum el_status el_dnnl_conv_backward_weights(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
+                                             const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p);
+/* a x b (+ bias, NULL for none) -> c. */
+enum el_status el_dnnl_matmul(struct el_dnnl_recipe *recipe, el_dnnl_view a, el_dnnl_view b, el_dnnl_view bias,
+                              el_dnnl_view c, struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
+enum el_status el_dnnl_reorder(struct el_dnnl_recipe *recipe, el_dnnl_view from, el_dnnl_view to,
+                               struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
+
+/* The one engine: the CPU. */
+enum el_status el_dnnl_engine(dnnl_engine_t *engine_p);
+
+/* Turns the library's status into ours. */
+enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
+#define EL_DNNL_TRY(call) EL_TRY(el_dnnl_check((call), #call))
+
+/* Defines the row `kernel` that does what `cook` describes and runs by `run_function`. */
+#define EL_DNNL_KERNEL(kernel, cook, run_function)                                                                     \
+    static enum el_status kernel##_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)      \
+    {                                                                                                                  \
+        return el_dnnl_workspace(cook, args, workspace_p);                                                             \
+    }                                                                                                                  \
+    static enum el_status kernel##_prepare(const struct el_kernel_args *args, void **plan_p)                           \
+    {                                                                                                                  \
+        return el_dnnl_prepare(cook, args, plan_p);                                                                    \
+    }                                                                                                                  \
+    const struct el_kernel kernel = {                                                                                  \
+        .run = run_function, .workspace = kernel##_workspace, .prepare = kernel##_prepare, .release = el_dnnl_release}
+
+extern const struct el_kernel el_dnnl_linear_forward, el_dnnl_linear_backward_data, el_dnnl_linear_backward_weights;
+extern const struct el_kernel el_dnnl_conv1d_forward, el_dnnl_conv1d_backward_data, el_dnnl_conv1d_backward_weights;
+
+#endif
