@@ -1,0 +1,193 @@
+/* What the tests of the kernels share: tensors between guard words, each op's operands, and a row's life round one run.
+ * It holds no expectations; those are in the tests. */
+#ifndef EL_TESTS_KERNELS_COMMON_H
+#define EL_TESTS_KERNELS_COMMON_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernels/kernels.h"
+#include "runtime/base/rng.h"
+
+/* A buffer with guard bytes on both sides. `skew` moves its begin off the 64-byte line, as a gradient's place in a
+ * bucket does. */
+struct guarded {
+    unsigned char *whole;
+    void *data;
+    size_t bytes, front_bytes;
+};
+
+enum { GUARD_BYTES = 128, GUARD_VALUE = 0xA5 };
+
+static struct guarded guarded_alloc(size_t bytes, size_t skew)
+{
+    struct guarded g = {.bytes = bytes, .front_bytes = GUARD_BYTES + skew};
+    size_t whole = (g.front_bytes + bytes + GUARD_BYTES + 63) / 64 * 64;
+    g.whole = aligned_alloc(64, whole);
+    assert_non_null(g.whole);
+    memset(g.whole, GUARD_VALUE, whole);
+    g.data = g.whole + g.front_bytes;
+    return g;
+}
+
+/* Fails the test, naming `what`, when a guard byte was overwritten; frees the buffer. */
+static void guarded_free(struct guarded *g, const char *what)
+{
+    size_t back = g->front_bytes + g->bytes, whole = (back + GUARD_BYTES + 63) / 64 * 64;
+    for (size_t i = 0; i < whole; i++) {
+        if ((i < g->front_bytes || i >= back) && g->whole[i] != GUARD_VALUE)
+            fail_msg("%s: wrote outside a tensor, at byte %ld of %zu", what, (long)i - (long)g->front_bytes, g->bytes);
+    }
+    free(g->whole);
+}
+
+/* How an operand is filled and whether it comes back. */
+enum operand_kind {
+    IN,      /* reals in [-1, 1) */
+    IN_STEP, /* reals that are multiples of 1/4: ties and zeros happen */
+    IN_ID,   /* int32 in 0..d[1]-1 */
+    OUT,     /* reals written; read too when the op has acc = 1 */
+    OUT_ID,  /* int32 written */
+    INOUT,   /* reals */
+    INOUT_POSITIVE,
+    INOUT_ID /* int32 */
+};
+
+struct operand {
+    enum operand_kind kind;
+    int64_t n;
+};
+
+static inline int operand_is_id(enum operand_kind kind)
+{
+    return kind == IN_ID || kind == OUT_ID || kind == INOUT_ID;
+}
+
+static inline int operand_is_output(enum operand_kind kind)
+{
+    return kind >= OUT;
+}
+
+/* The operands of layers; see kernels.h for the order. Returns how many. */
+static int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    int64_t x = d[0] * d[1] * d[2], w = d[3] * d[4] * d[2], y = d[0] * (d[1] - d[4] + 1) * d[3];
+#define OPERANDS(...)                                                                                                  \
+    do {                                                                                                               \
+        const struct operand list[] = {__VA_ARGS__};                                                                   \
+        memcpy(o, list, sizeof list);                                                                                  \
+        return (int)(sizeof list / sizeof list[0]);                                                                    \
+    } while (0)
+    switch (op) {
+    case EL_OP_EMBEDDING_FORWARD:
+        OPERANDS({IN_ID, d[0]}, {IN, d[1] * d[2]}, {OUT, d[0] * d[2]});
+    case EL_OP_EMBEDDING_BACKWARD:
+        OPERANDS({IN_ID, d[0]}, {IN, d[0] * d[2]}, {OUT, d[1] * d[2]});
+    case EL_OP_CONV1D_FORWARD:
+        OPERANDS({IN, x}, {IN, w}, {IN, d[3]}, {OUT, y});
+    case EL_OP_CONV1D_BACKWARD_DATA:
+        OPERANDS({IN, y}, {IN, w}, {OUT, x});
+    case EL_OP_CONV1D_BACKWARD_WEIGHTS:
+        OPERANDS({IN, x}, {IN, y}, {OUT, w}, {OUT, d[3]});
+    case EL_OP_LINEAR_FORWARD:
+        OPERANDS({IN, d[0] * d[1]}, {IN, d[2] * d[1]}, {IN, d[2]}, {OUT, d[0] * d[2]});
+    case EL_OP_LINEAR_BACKWARD_DATA:
+        OPERANDS({IN, d[0] * d[2]}, {IN, d[2] * d[1]}, {OUT, d[0] * d[1]});
+    case EL_OP_LINEAR_BACKWARD_WEIGHTS:
+        OPERANDS({IN, d[0] * d[1]}, {IN, d[0] * d[2]}, {OUT, d[2] * d[1]}, {OUT, d[2]});
+    case EL_OP_MAX_TIME_FORWARD:
+        OPERANDS({IN_STEP, x}, {OUT, d[0] * d[2]}, {OUT_ID, d[0] * d[2]});
+    case EL_OP_MAX_TIME_BACKWARD:
+        OPERANDS({IN, d[0] * d[2]}, {IN_ID, d[0] * d[2]}, {OUT, x});
+    default:
+        fail_msg("no operands known for op %s", el_op_name(op));
+        return 0;
+    }
+}
+
+/* The operands of every op. */
+static int op_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    int64_t n = d[0], rn = d[0] * d[1];
+    switch (op) {
+    case EL_OP_RELU_BACKWARD:
+        OPERANDS({IN, n}, {IN_STEP, n}, {OUT, n});
+    case EL_OP_DROPOUT:
+        OPERANDS({IN, rn}, {OUT, rn});
+    case EL_OP_COPY_COLUMNS: /* INOUT: what lies between the columns must stay */
+        OPERANDS({IN, (n - 1) * d[2] + d[1]}, {INOUT, (n - 1) * d[3] + d[1]});
+    case EL_OP_CROSS_ENTROPY:
+        OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});
+    case EL_OP_MSE:
+        OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});
+    case EL_OP_COUNT_CORRECT:
+        OPERANDS({IN_STEP, rn}, {IN_ID, n}, {INOUT_ID, 1});
+    case EL_OP_SCALE:
+        OPERANDS({IN, n}, {OUT, n});
+    case EL_OP_ADD:
+        OPERANDS({IN, n}, {INOUT, n});
+    case EL_OP_FILL:
+        OPERANDS({OUT, n});
+    case EL_OP_SGD:
+        OPERANDS({IN, n}, {INOUT, n});
+    case EL_OP_MOMENTUM:
+        OPERANDS({IN, n}, {INOUT, n}, {INOUT, n});
+    case EL_OP_ADAM:
+        OPERANDS({IN, n}, {INOUT, n}, {INOUT, n}, {INOUT_POSITIVE, n});
+    case EL_OP_MAX_NORM:
+        OPERANDS({INOUT, rn});
+    default:
+        return layer_operands(op, d, o);
+    }
+#undef OPERANDS
+}
+
+/* Element i of operand `index`: the same number for f32 and f64, because it has 24 bits. */
+static inline double operand_value(enum operand_kind kind, int index, int64_t i)
+{
+    struct el_rng_key key = {.seed = 7, .use = EL_RNG_TEST, .id = (uint32_t)index};
+    double u = el_rng_uniform(&key, 0, (uint64_t)i);
+    if (kind == INOUT_POSITIVE) return u;
+    if (kind == IN_STEP) return (double)((int)(u * 9) - 4) / 4;
+    return 2 * u - 1;
+}
+
+static inline void operand_fill(const struct operand *o, int index, int64_t limit, enum el_dtype dtype, void *data)
+{
+    for (int64_t i = 0; i < o->n; i++) {
+        double value = operand_value(o->kind == IN_ID ? INOUT_POSITIVE : o->kind, index, i);
+        if (operand_is_id(o->kind))
+            ((int32_t *)data)[i] = o->kind == IN_ID ? (int32_t)(value * (double)limit) : 5;
+        else if (dtype == EL_F32)
+            ((float *)data)[i] = (float)value;
+        else
+            ((double *)data)[i] = value;
+    }
+}
+
+/* workspace, prepare, run, release of one row, with the workspace between guards and full of NaN. Runs `times` times;
+ * between the runs the caller's `again` (or NULL) restores the operands. */
+static void row_run(const struct el_kernel *row, struct el_kernel_args *args, const char *what)
+{
+    struct el_workspace workspace = {0, 0};
+    assert_non_null(row);
+    if (row->workspace && row->workspace(args, &workspace) != EL_OK) fail_msg("%s: %s", what, el_error_message());
+    assert_true(workspace.padding_bytes <= workspace.bytes);
+    struct guarded scratch = guarded_alloc(workspace.bytes, 0);
+    memset(scratch.data, 0xff, workspace.bytes);
+    args->workspace = scratch.data;
+    args->plan = NULL;
+    if (row->prepare && row->prepare(args, &args->plan) != EL_OK) fail_msg("%s: %s", what, el_error_message());
+    if (row->run(args) != EL_OK) fail_msg("%s: %s", what, el_error_message());
+    if (row->release) row->release(args->plan);
+    guarded_free(&scratch, what);
+}
+
+#endif
