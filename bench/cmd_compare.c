@@ -108,14 +108,14 @@ static enum el_status measure(struct el_campaign *c, const char *lack)
     return status;
 }
 
-static enum el_status show(const struct el_campaign *c)
+static enum el_status show(const struct el_campaign *c, bool colour)
 {
     const struct el_options *options = c->options;
     if (options->json) {
         EL_TRY(el_print_json(c->run, stdout));
         return el_plot_run(c->store.dir, false, NULL);
     }
-    el_report_table(c->run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+    el_report_table(c->run, stdout, colour);
     printf("\n");
     el_report_sentences(c->run, stdout);
     printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);
@@ -126,7 +126,7 @@ static enum el_status show(const struct el_campaign *c)
     return EL_OK;
 }
 
-static int compare(const struct el_options *options)
+static int compare(const struct el_options *options, bool colour)
 {
     struct el_campaign campaign;
     char lack[EL_ERROR_TEXT_BYTES] = "";
@@ -143,7 +143,7 @@ static int compare(const struct el_options *options)
                 program_invocation_name, campaign.store.dir);
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {
-        status = show(&campaign);
+        status = show(&campaign, colour);
         exit_status = status == EL_OK ? el_campaign_exit_status(&campaign) : el_exit_failed(status);
         if (*lack) fprintf(stderr, "evenload: %s\n", lack);
         exit_status = el_exit_flush(exit_status);
@@ -167,7 +167,9 @@ int el_cmd_compare(const struct el_options *asked, int argc, char **argv)
     if (!options) return el_exit_failed(el_fail_errno("options"));
     *options = *asked;
     if (asked->resume) status = read_resumed(argc, argv, options);
-    int exit_status = status == EL_OK ? compare(options) : el_exit_failed(status);
+    /* mpirun gives its ranks a terminal, wherever its own output goes. */
+    bool colour = el_report_colour(stdout, place.is_rank || getenv("NO_COLOR") != NULL);
+    int exit_status = status == EL_OK ? compare(options, colour) : el_exit_failed(status);
     free(options);
     return exit_status;
 }

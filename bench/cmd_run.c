@@ -18,8 +18,6 @@ static void print_result(const struct el_campaign *c)
         return;
     }
     el_report_table(c->run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
-    const char *reason = el_json_text(trial, "reason", NULL);
-    if (reason) printf("\n%s: %s\n", el_json_text(trial, "status", "failed"), reason);
     printf("\n%s/results.json\n%s/results.csv\n%s/logs/%s/\n", c->store.dir, c->store.dir, c->store.dir,
            c->set.trials->id);
 }

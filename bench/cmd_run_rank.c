@@ -32,12 +32,13 @@ static enum el_status take_place(const struct el_options *asked, int size, struc
     return EL_OK;
 }
 
+/* Without colour: mpirun gives its ranks a terminal, wherever its own output goes. */
 static void print_result(const struct el_campaign *c)
 {
     if (c->options->json)
         el_print_json(el_json_at(c->run, "trials.0"), stdout);
     else
-        el_report_table(c->run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+        el_report_table(c->run, stdout, false);
     if (!c->options->json) printf("\n%s/results.json\n", c->store.dir);
 }
 

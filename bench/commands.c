@@ -1,6 +1,7 @@
 /* The list of subcommands, and the way from the command line to one of them. */
 #include "bench/commands.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ int el_exit_failed(enum el_status status)
 int el_exit_flush(int exit_status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
-    fprintf(stderr, "evenload: standard output cannot be written (is the disk full?)\n");
+    fprintf(stderr, "evenload: standard output cannot be written: %s\n", strerror(errno));
     return EL_EXIT_USE;
 }
 

@@ -11,6 +11,7 @@
 #include "bench/options.h"
 #include "bench/record.h"
 #include "bench/trial.h"
+#include "bench/worker.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
@@ -161,6 +162,8 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
     if (status == EL_OK && result.cancelled) return EL_OK;
     if (status != EL_OK && status != EL_ERR_ABSENT) return status;
     json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
+    if (!document && result.exit_status == EL_WORKER_CANNOT_WRITE)
+        return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
     if (!document) {
         const char *word = status == EL_OK ? failure_of(&result) : "absent";
         if (status == EL_OK)
@@ -191,6 +194,8 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
     if (result.cancelled) return EL_OK;
     *verdict_p = json_load_file(path, 0, NULL);
     if (*verdict_p) return EL_OK;
+    if (result.exit_status == EL_WORKER_CANNOT_WRITE)
+        return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
     find_reason(runner, trial, &result, reason);
     show_tail(runner, trial, &result);
     *verdict_p = json_pack("{s:s, s:s}", "status", failure_of(&result), "reason", reason);

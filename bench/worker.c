@@ -30,7 +30,8 @@ static enum el_status read_order(int argc, char **argv, struct order *order)
     return EL_OK;
 }
 
-static enum el_status work(const struct order *order, const struct el_options *options, struct el_bootstrap *bootstrap)
+static enum el_status work(const struct order *order, const struct el_options *options, struct el_bootstrap *bootstrap,
+                           bool *written_p)
 {
     struct el_trial_set set;
     json_t *document = NULL;
@@ -54,6 +55,7 @@ static enum el_status work(const struct order *order, const struct el_options *o
     status = order->gate ? el_job_gate(&job, &document) : el_job_measure(&job, &document);
     if (document) {
         enum el_status written = el_write_json(document, order->result);
+        *written_p = written == EL_OK;
         if (written != EL_OK) status = written;
     }
     json_decref(document);
@@ -67,6 +69,7 @@ int el_worker_main(int argc, char **argv)
     struct el_options *options = calloc(1, sizeof *options);
     struct el_bootstrap *bootstrap = NULL;
     enum el_status status = options ? read_order(argc, argv, &order) : el_fail_errno("worker");
+    bool written = true;
     el_launch_rank_init();
     if (status == EL_OK) {
         argv[FIXED_ARGUMENTS - 1] = argv[0];
@@ -74,9 +77,9 @@ int el_worker_main(int argc, char **argv)
         status = el_options_parse(EL_CMD_RUN, argc - FIXED_ARGUMENTS + 1, argv + FIXED_ARGUMENTS - 1, options);
     }
     if (status == EL_OK) status = el_bootstrap_open(options->procs > 1 ? "mpi" : "self", &bootstrap);
-    if (status == EL_OK) status = work(&order, options, bootstrap);
+    if (status == EL_OK) status = work(&order, options, bootstrap, &written);
     if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
     el_bootstrap_close(bootstrap);
     free(options);
-    return status == EL_OK ? 0 : 1;
+    return !written ? EL_WORKER_CANNOT_WRITE : status == EL_OK ? 0 : 1;
 }

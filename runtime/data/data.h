@@ -10,6 +10,7 @@
  * `vocab` or `seq` is 0 the set's own is taken (seq: the longest training sentence). The test file uses the training
  * file's words; others are unknown. Models over features see a sentence as its bag of words, hashed into `features`
  * bins and scaled to unit L2 norm.
+ * The synthetic set has six classes; where fewer are asked for, labels are taken modulo their number.
  *
  * Threads: a set is immutable once open; a loader belongs to one thread at a time.
  * Errors: EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO where a file cannot be read.
