@@ -97,7 +97,7 @@ probes:
 programs:
 	@printf '%s\n' $(TESTS)
 flags:
-	@echo $(CPPFLAGS) -std=c11 $(DNNL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
+	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
 
 format:
 	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $$(git ls-files '*.c' '*.h')

@@ -40,7 +40,7 @@ uint64_t el_build_hash(void)
         path[length] = 0;
         char *slash = strrchr(path, '/');
         glob_t modules;
-        if (slash) strcpy(slash, "/modules/el_*.so");
+        if (slash) snprintf(slash, sizeof path - (size_t)(slash - path), "/modules/el_*.so");
         if (slash && glob(path, 0, NULL, &modules) == 0) {
             for (size_t i = 0; i < modules.gl_pathc; i++) found = hash_file(found, modules.gl_pathv[i]);
             globfree(&modules);
