@@ -26,7 +26,7 @@ struct guarded {
 
 enum { GUARD_BYTES = 128, GUARD_VALUE = 0xA5 };
 
-static struct guarded guarded_alloc(size_t bytes, size_t skew)
+static inline struct guarded guarded_alloc(size_t bytes, size_t skew)
 {
     struct guarded g = {.bytes = bytes, .front_bytes = GUARD_BYTES + skew};
     size_t whole = (g.front_bytes + bytes + GUARD_BYTES + 63) / 64 * 64;
@@ -38,7 +38,7 @@ static struct guarded guarded_alloc(size_t bytes, size_t skew)
 }
 
 /* Fails the test, naming `what`, when a guard byte was overwritten; frees the buffer. */
-static void guarded_free(struct guarded *g, const char *what)
+static inline void guarded_free(struct guarded *g, const char *what)
 {
     size_t back = g->front_bytes + g->bytes, whole = (back + GUARD_BYTES + 63) / 64 * 64;
     for (size_t i = 0; i < whole; i++) {
@@ -76,7 +76,7 @@ static inline int operand_is_output(enum operand_kind kind)
 }
 
 /* The operands of layers; see kernels.h for the order. Returns how many. */
-static int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
 {
     int64_t x = d[0] * d[1] * d[2], w = d[3] * d[4] * d[2], y = d[0] * (d[1] - d[4] + 1) * d[3];
 #define OPERANDS(...)                                                                                                  \
@@ -113,7 +113,7 @@ static int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o
 }
 
 /* The operands of every op. */
-static int op_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+static inline int op_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
 {
     int64_t n = d[0], rn = d[0] * d[1];
     switch (op) {
@@ -174,7 +174,7 @@ static inline void operand_fill(const struct operand *o, int index, int64_t limi
 
 /* workspace, prepare, run, release of one row, with the workspace between guards and full of NaN. Runs `times` times;
  * between the runs the caller's `again` (or NULL) restores the operands. */
-static void row_run(const struct el_kernel *row, struct el_kernel_args *args, const char *what)
+static inline void row_run(const struct el_kernel *row, struct el_kernel_args *args, const char *what)
 {
     struct el_workspace workspace = {0, 0};
     assert_non_null(row);

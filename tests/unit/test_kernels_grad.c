@@ -1,0 +1,174 @@
+/* Each differentiable op's backward against finite differences of its forward, in f64 by the reference kernels.
+ *
+ * For random r the number <r, forward(a)> is differentiated by each element of each real input a; backward with dy = r
+ * must say the same. Central differences with h = 1e-5 err by h^2 and by 1e-16/h, far below the 1e-7 allowed. Inputs
+ * keep away from the kinks of ReLU and max: the values are random, a kink within h has a chance of 1e-5 a case, and the
+ * generator is fixed. */
+#include "tests/unit/test_kernels_common.h"
+
+#include <math.h>
+
+enum { MOST = 1024 };
+
+/* A forward op, and the backward op that yields the gradient of input `wrt` as its output `output`. */
+struct pair {
+    enum el_op_kind forward, backward;
+    int64_t d[EL_ARGS_SIZES];
+    double s[EL_ARGS_SCALARS];
+    int wrt;
+    int inputs[3]; /* the backward op's inputs before its outputs: DY, or the forward's operand of that index */
+    int n_inputs, output;
+};
+enum { DY = -1 };
+
+static const struct pair pairs[] = {
+    {EL_OP_EMBEDDING_FORWARD, EL_OP_EMBEDDING_BACKWARD, {9, 5, 3}, {0}, 1, {0, DY}, 2, 2},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 7, 3, 4, 3}, {0}, 0, {DY, 1}, 2, 2},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 5, 70, 2, 5}, {0}, 0, {DY, 1}, 2, 2},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_WEIGHTS, {2, 7, 3, 4, 3}, {0}, 1, {0, DY}, 2, 2},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_WEIGHTS, {2, 7, 3, 4, 3}, {0}, 2, {0, DY}, 2, 3},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {3, 70, 5}, {0}, 0, {DY, 1}, 2, 2},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 1, {0, DY}, 2, 2},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 2, {0, DY}, 2, 3},
+    {EL_OP_MAX_TIME_FORWARD, EL_OP_MAX_TIME_BACKWARD, {3, 5, 7}, {0}, 0, {DY, 2}, 2, 2},
+    {EL_OP_DROPOUT, EL_OP_DROPOUT, {5, 11, 0, 1}, {0.4}, 0, {DY}, 1, 1},
+    {EL_OP_COPY_COLUMNS, EL_OP_COPY_COLUMNS, {4, 3, 3, 3}, {0}, 0, {DY}, 1, 1},
+    {EL_OP_SCALE, EL_OP_SCALE, {9}, {0.3}, 0, {DY}, 1, 1},
+};
+
+/* Operands of the forward op; p[i] has room for MOST reals. */
+struct forward {
+    struct el_kernel_args args;
+    int n;
+    struct operand operands[EL_ARGS_POINTERS];
+    double storage[EL_ARGS_POINTERS][MOST];
+    double dy[MOST];
+};
+
+static void forward_make(const struct pair *pair, struct forward *f)
+{
+    memset(f, 0, sizeof *f);
+    f->args.k[0] = 5;
+    memcpy(f->args.d, pair->d, sizeof pair->d);
+    memcpy(f->args.s, pair->s, sizeof pair->s);
+    f->n = op_operands(pair->forward, pair->d, f->operands);
+    for (int i = 0; i < f->n; i++) {
+        assert_true(f->operands[i].n <= MOST);
+        if (f->operands[i].kind == IN_STEP) f->operands[i].kind = IN; /* no ties: they are kinks */
+        operand_fill(&f->operands[i], i, pair->d[1], EL_F64, f->storage[i]);
+        f->args.p[i] = f->storage[i];
+    }
+    const struct operand r = {.kind = IN, .n = MOST};
+    operand_fill(&r, 77, 0, EL_F64, f->dy);
+}
+
+/* <r, forward's first output>. */
+static double objective(const struct pair *pair, struct forward *f)
+{
+    assert_int_equal(el_kernels_reference()->find(pair->forward, EL_F64)->run(&f->args), EL_OK);
+    for (int i = 0; i < f->n; i++) {
+        if (!operand_is_output(f->operands[i].kind)) continue;
+        double sum = 0;
+        for (int64_t j = 0; j < f->operands[i].n; j++) sum += f->dy[j] * f->storage[i][j];
+        return sum;
+    }
+    fail_msg("%s has no output", el_op_name(pair->forward));
+    return 0;
+}
+
+static double difference(const struct pair *pair, struct forward *f, double *element)
+{
+    const double h = 1e-5;
+    double kept = *element;
+    *element = kept + h;
+    double above = objective(pair, f);
+    *element = kept - h;
+    double below = objective(pair, f);
+    *element = kept;
+    return (above - below) / (2 * h);
+}
+
+static void check_pair(const struct pair *pair)
+{
+    static struct forward f;
+    static double gradient[EL_ARGS_POINTERS][MOST];
+    forward_make(pair, &f);
+    objective(pair, &f); /* so that what backward keeps of it (the positions of maxima) is there */
+    struct el_kernel_args back = f.args;
+    memset(back.p, 0, sizeof back.p);
+    for (int i = 0; i < pair->n_inputs; i++) back.p[i] = pair->inputs[i] == DY ? f.dy : f.args.p[pair->inputs[i]];
+    for (int i = pair->n_inputs; i < EL_ARGS_POINTERS; i++) back.p[i] = gradient[i];
+    assert_int_equal(el_kernels_reference()->find(pair->backward, EL_F64)->run(&back), EL_OK);
+    for (int64_t j = 0; j < f.operands[pair->wrt].n; j++) {
+        double want = difference(pair, &f, &f.storage[pair->wrt][j]), got = gradient[pair->output][j];
+        if (!(fabs(got - want) <= 1e-7 * (1 + fabs(want))))
+            fail_msg("%s, input %d, element %lld: backward says %.9g, differences %.9g", el_op_name(pair->forward),
+                     pair->wrt, (long long)j, got, want);
+    }
+}
+
+static void test_pairs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) check_pair(&pairs[i]);
+}
+
+/* The fused ReLU: its gradient is relu_backward on the stored output, then the plain backward. */
+static void test_linear_with_relu(void **state)
+{
+    (void)state;
+    struct pair pair = {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {6, 9, 7}, {1}, 0, {DY, 1}, 2, 2};
+    static struct forward f;
+    double masked[6 * 7], dx[6 * 9];
+    forward_make(&pair, &f);
+    objective(&pair, &f);
+    struct el_kernel_args relu = {.p = {f.dy, f.args.p[3], masked}, .d = {6 * 7}};
+    assert_int_equal(el_kernels_reference()->find(EL_OP_RELU_BACKWARD, EL_F64)->run(&relu), EL_OK);
+    struct el_kernel_args back = {.p = {masked, f.args.p[1], dx}, .d = {6, 9, 7}};
+    assert_int_equal(el_kernels_reference()->find(EL_OP_LINEAR_BACKWARD_DATA, EL_F64)->run(&back), EL_OK);
+    int off = 0;
+    for (int i = 0; i < 6 * 7; i++) off += masked[i] == 0;
+    assert_in_range(off, 5, 37); /* both sides of the kink are there */
+    for (int i = 0; i < 6 * 9; i++) {
+        double want = difference(&pair, &f, &f.storage[0][i]);
+        assert_true(fabs(dx[i] - want) <= 1e-7 * (1 + fabs(want)));
+    }
+}
+
+/* The losses give loss and gradient at once. */
+static void test_losses(void **state)
+{
+    (void)state;
+    static const enum el_op_kind losses[] = {EL_OP_CROSS_ENTROPY, EL_OP_MSE};
+    enum { BATCH = 4, CLASSES = 5, N = BATCH * CLASSES };
+    const double h = 1e-5;
+    for (int l = 0; l < 2; l++) {
+        double logits[N], gradient[N], scratch[N], loss, above, below;
+        int32_t labels[BATCH] = {0, 4, 2, 2};
+        const struct operand o = {.kind = IN, .n = N};
+        operand_fill(&o, l, 0, EL_F64, logits);
+        const struct el_kernel *row = el_kernels_reference()->find(losses[l], EL_F64);
+        struct el_kernel_args args = {.p = {logits, labels, &loss, gradient}, .d = {BATCH, CLASSES}};
+        assert_int_equal(row->run(&args), EL_OK);
+        args.p[3] = scratch;
+        for (int i = 0; i < N; i++) {
+            double kept = logits[i];
+            args.p[2] = &above, logits[i] = kept + h;
+            assert_int_equal(row->run(&args), EL_OK);
+            args.p[2] = &below, logits[i] = kept - h;
+            assert_int_equal(row->run(&args), EL_OK);
+            logits[i] = kept;
+            assert_true(fabs((above - below) / (2 * h) - gradient[i]) < 1e-8);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_linear_with_relu),
+        cmocka_unit_test(test_losses),
+    };
+    return cmocka_run_group_tests_name("kernels' gradients", tests, NULL, NULL);
+}
