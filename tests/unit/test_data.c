@@ -172,12 +172,8 @@ static void read_split(const struct el_dataset *set, enum el_data_split split, i
 static void tolerates_other_habits(void **state)
 {
     (void)state;
-    const char *const same[] = {"0 a b\n2 b c\n",
-                                "0 a b\r\n2 b c\r\n",
-                                "0 a b\n2 b c",
-                                "0\ta  b \n 2 b\tc\n\n \n",
-                                "\357\273\2770 a b\n2 b c\n",
-                                "00 a b\n002 b c\n"};
+    const char *const same[] = {"0 a b\n2 b c\n",           "0 a b\r\n2 b c\r\n",         "0 a b\n2 b c",
+                                "0\ta  b \n 2 b\tc\n\n \n", "\357\273\2770 a b\n2 b c\n", "00 a b\n002 b c\n"};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         int32_t ids[4], labels[2];
         put(train_path, same[i]);

@@ -232,7 +232,8 @@ static void test_what_cannot_start(void **state)
 static void test_no_mpirun(void **state)
 {
     (void)state;
-    char *argv[] = {"/bin/sh", "-c", "true", NULL}, *path = strdup(getenv("PATH") ? getenv("PATH") : "");
+    const char *before = getenv("PATH");
+    char *argv[] = {"/bin/sh", "-c", "true", NULL}, *path = strdup(before ? before : "");
     struct el_launch_spec spec = {.argv = argv, .procs = 2, .log_dir = folder};
     struct el_launch_result result;
     setenv("PATH", "", 1);
