@@ -81,7 +81,7 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
                                         .host = host,
                                         .rank = el_bootstrap_rank(m->job->bootstrap),
                                         .pid = getpid(),
-                                        .ledger = el_device_ledger(device),
+                                        .ledger = &m->result.ledgers[i],
                                         .summary = recorder ? &summary : NULL,
                                         .simulated = el_device_is_simulated(device)};
     json_array_append_new(members, el_record_member(&account));
@@ -101,7 +101,7 @@ static enum el_status make_account(const struct measurement *m, json_t **account
             json_decref(members);
             return status;
         }
-        bytes[m->open.first + i] = (int64_t)el_device_ledger(m->open.devices[i])->peak_bytes;
+        bytes[m->open.first + i] = (int64_t)m->result.ledgers[i].peak_bytes;
     }
     json_t *process = el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices,
                                         resident_peak_bytes());

@@ -165,6 +165,7 @@ enum el_status el_run_loop(struct el_run *run)
     if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
     void *best = NULL;
     enum el_status status = train(run, epoch_steps, &best);
+    for (int m = 0; m < run->worker.n_members; m++) run->ledgers[m] = *el_device_ledger(run->members[m].device);
     if (status == EL_OK && config->epochs) status = final_test(run, best);
     free(best);
     EL_TRY(status);

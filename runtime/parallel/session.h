@@ -26,6 +26,7 @@ struct el_run {
     int64_t *step_ns; /* n_warmup + n_steps */
     double *loss;
     double model_flops;
+    struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of its members, when the last step had ended */
     int n_epochs;
     struct el_epoch_result *epochs;
     int best_epoch;

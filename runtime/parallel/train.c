@@ -150,6 +150,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
                                                       el_dtype_bytes(session->config->dtype),
                                        .simulated = el_device_is_simulated(device)};
     el_train_shares(session->config, result->batch_per_device);
+    memcpy(result->ledgers, run->ledgers, (size_t)run->worker.n_members * sizeof *run->ledgers);
     run->step_ns = NULL;
     run->loss = NULL;
     run->epochs = NULL;
@@ -170,7 +171,10 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
     }
     if (status == EL_OK) status = threads ? run_threads(runs, n) : run_here(runs[0]);
     if (status == EL_OK) status = first_failure(runs, n);
-    if (status == EL_OK && result_p) hand_over(runs[0], session, result_p);
+    if (status == EL_OK && result_p) {
+        hand_over(runs[0], session, result_p);
+        for (int i = 1; i < n; i++) result_p->ledgers[i] = runs[i]->ledgers[0];
+    }
     for (int i = 0; i < n && runs[i]; i++) {
         free(runs[i]->step_ns);
         free(runs[i]->loss);

@@ -81,6 +81,7 @@ struct el_train_result {
     uint64_t param_bytes;  /* P, logical */
     int64_t batch_per_device[EL_MEMBERS_MAX];
     bool simulated;
+    struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
 };
 
 /* Fills in what is 0 (buckets) and checks. Errors: EL_ERR_INVALID naming the option to change. */

@@ -56,11 +56,9 @@ static void measure(const struct el_train_config *config, const char *backend, s
         .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
     struct el_train_result result;
     if (el_train(config, &place, NULL, &result) != EL_OK) fail_msg("%s", el_error_message());
+    memcpy(ledgers, result.ledgers, (size_t)config->n_devices * sizeof *ledgers);
     el_train_result_free(&result);
-    for (int d = 0; d < config->n_devices; d++) {
-        ledgers[d] = *el_device_ledger(devices[d]);
-        el_device_close(devices[d]);
-    }
+    for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
     el_bootstrap_close(self);
     el_dataset_close(dataset);
 }
