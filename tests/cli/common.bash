@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# What the command line's tests share: the program, an empty folder a test, and what a refusal looks like.
+bats_require_minimum_version 1.5.0
+
+EVENLOAD=${EVENLOAD:-$PWD/build/evenload}
+# A launch that takes a fraction of a second.
+QUICK_MODEL=(--model mlp --features 16 --hidden 8 --data dummy --warmup 1 --steps 2 --min-time 0)
+# shellcheck disable=SC2034 # used by the tests
+QUICK=("${QUICK_MODEL[@]}" --batch 8)
+
+# What `run --separate-stderr` sets; here so that their use is seen to be meant.
+stderr='' stderr_lines=()
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
+}
+
+show() { # what a failed test prints
+    printf '%s\n' "status ${status:-?}" "--- stdout" "${output:-}" "--- stderr" "${stderr:-}"
+    return 1
+}
+
+# refuses WORDS COMMAND...: exit status 2, nothing on standard output, one or two lines on standard error with WORDS.
+refuses() {
+    local words=$1
+    shift
+    run --separate-stderr "$@"
+    [[ $status -eq 2 && -z $output && ${#stderr_lines[@]} -ge 1 && ${#stderr_lines[@]} -le 2 ]] || show
+    [[ ${stderr_lines[0]} == "evenload: "* && $stderr == *"$words"* ]] || show
+}
+
+# json FILE EXPRESSION: its value, by Python, where `d` is the document.
+json() {
+    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+need_mpirun() {
+    command -v mpirun >/dev/null || skip "mpirun is not installed"
+    "$EVENLOAD" devices | grep -q '^  MPI *yes' || skip "this build has no MPI module"
+}
+
+# A PATH with the tools of a shell and without mpirun.
+path_without_mpirun() {
+    local tool
+    mkdir -p tools
+    for tool in env sh bash cat ls rm; do ln -sf "$(command -v "$tool")" "tools/$tool"; done
+    printf '%s/tools' "$PWD"
+}

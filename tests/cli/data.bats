@@ -1,0 +1,77 @@
+# Bad data files and bad folders: exit status 2, the file's name, the line, the reason.
+load common
+
+@test "a data file that does not exist" {
+    refuses "nowhere.txt: No such file" "$EVENLOAD" run --data nowhere.txt
+}
+
+@test "an empty data file" {
+    : >empty.txt
+    refuses "empty.txt" "$EVENLOAD" run --data empty.txt
+}
+
+@test "a line without a label" {
+    printf '1 a b c\n0 d e f\nhello world\n' >bad.txt
+    refuses "bad.txt, line 3" "$EVENLOAD" run --data bad.txt
+}
+
+@test "a line without a sentence" {
+    printf '1 a b c\n0\n' >bad.txt
+    refuses "bad.txt, line 2" "$EVENLOAD" run --data bad.txt
+}
+
+@test "a negative label" {
+    printf -- '-1 a b c\n' >bad.txt
+    refuses "bad.txt, line 1" "$EVENLOAD" run --data bad.txt
+}
+
+@test "a binary data file" {
+    printf '1 a b\n0 \001\002\003\n' >binary.txt
+    refuses "is this a binary file?" "$EVENLOAD" run --data binary.txt
+}
+
+@test "a program as data" {
+    refuses "evenload" "$EVENLOAD" run --data "$EVENLOAD"
+}
+
+@test "a folder as data" {
+    mkdir folder
+    refuses "is a directory" "$EVENLOAD" run --data folder
+}
+
+@test "a label beyond --classes" {
+    printf '1 a b c\n5 d e f\n' >three.txt
+    refuses "three.txt, line 2: label 5" "$EVENLOAD" run --data three.txt --classes 3
+}
+
+@test "a test file that does not exist" {
+    printf '1 a b c d e\n0 d e f g h\n' >train.txt
+    refuses "nowhere.txt" "$EVENLOAD" run --data train.txt --test nowhere.txt --batch 2
+}
+
+@test "a test file for synthetic data" {
+    printf '1 a b c\n' >test.txt
+    refuses "a test file goes with a training file" "$EVENLOAD" run --test test.txt
+}
+
+@test "the folder of the run is a file" {
+    : >file
+    refuses "file" "$EVENLOAD" run --out file "${QUICK[@]}"
+}
+
+@test "the folder of the run cannot be made" {
+    refuses "/proc/evenload" "$EVENLOAD" run --out /proc/evenload "${QUICK[@]}"
+}
+
+@test "a folder that may not be written" {
+    [[ $(id -u) -ne 0 ]] || skip "root may write everywhere"
+    mkdir -m 555 locked
+    refuses "locked" "$EVENLOAD" run --out locked "${QUICK[@]}"
+}
+
+@test "a folder that holds a run already is left alone" {
+    "$EVENLOAD" run --out finished --quiet "${QUICK[@]}"
+    cp finished/results.json before.json
+    refuses "finished holds a run already" "$EVENLOAD" run --out finished "${QUICK[@]}"
+    cmp before.json finished/results.json
+}

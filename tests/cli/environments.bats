@@ -1,0 +1,93 @@
+# Where users are: inside other jobs, under mpirun, as root, without mpirun. Each environment is faked by its variables.
+load common
+stderr='' # set by run
+
+# works_in NAME=value...: a process a device is launched from within this environment.
+works_in() {
+    need_mpirun
+    run --separate-stderr env "$@" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --out r
+    [[ $status -eq 0 ]] || show
+    [[ $(json r/results.json 'd["trials"][0]["status"], len(d["trials"][0]["processes"])') == "('ok', 2)" ]]
+}
+
+@test "inside an Open MPI job" {
+    works_in OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_UNIVERSE_SIZE=4
+}
+
+@test "inside a PMIx job" {
+    works_in PMIX_RANK=0 PMIX_NAMESPACE=job.1 PMIX_SERVER_URI2=nowhere PMIX_ID=job.1.0
+}
+
+@test "inside a PMI job" {
+    works_in PMI_RANK=0 PMI_SIZE=2 PMI_FD=9
+}
+
+@test "inside a Slurm step" {
+    works_in SLURM_JOB_ID=17 SLURM_JOBID=17 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODELIST=other1 SLURM_JOB_NODELIST=other1 \
+        SLURM_TASKS_PER_NODE=4 SLURM_STEP_ID=0
+}
+
+@test "inside torchrun" {
+    works_in RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
+}
+
+@test "as root" {
+    [[ $(id -u) -eq 0 ]] || skip "not root"
+    works_in HOME="$PWD"
+}
+
+@test "with more ranks than cores" {
+    need_mpirun
+    local n=$(($(nproc) + 2))
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices "$n" --batch 64 --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["verdict"]') == "('ok', 'suspect')" ]]
+}
+
+@test "a rank's variables that make no sense" {
+    refuses "OMPI_COMM_WORLD_RANK is 'two'" env OMPI_COMM_WORLD_RANK=two "$EVENLOAD" run "${QUICK[@]}"
+}
+
+@test "--launch self in spite of a rank's variables" {
+    run --separate-stderr env PMI_RANK=3 PMI_SIZE=4 "$EVENLOAD" run "${QUICK[@]}" --launch self --out r
+    [[ $status -eq 0 && -s r/results.json ]] || show
+}
+
+mpirun_n() {
+    need_mpirun
+    local -a allow=()
+    [[ $(id -u) -ne 0 ]] || allow=(--allow-run-as-root)
+    timeout 60 mpirun "${allow[@]}" --oversubscribe --bind-to none -n "$@"
+}
+
+@test "started by mpirun it takes its place as a rank" {
+    mpirun_n 2 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r
+    [[ $(json r/results.json 'd["trials"][0]["devices"], [p["rank"] for p in d["trials"][0]["processes"]]') == "(2, [0, 1])" ]]
+}
+
+@test "a controller under mpirun is refused, once" {
+    need_mpirun
+    run --separate-stderr mpirun_n 2 "$EVENLOAD" run "${QUICK[@]}" --mode dp --out r
+    [[ $status -eq 2 && $(grep -c "mode dp is one process" <<<"$output$stderr") -eq 1 ]] || show
+}
+
+@test "compare under mpirun: rank 0 works, the others leave" {
+    need_mpirun
+    run --separate-stderr mpirun_n 3 "$EVENLOAD" compare "${QUICK[@]}" --repeats 1 --out c
+    [[ $status -eq 0 && $(grep -c "leaves" <<<"$output$stderr") -eq 2 ]] || show
+    [[ $(json c/results.json '[t["status"] for t in d["trials"]]') == "['ok', 'ok', 'ok']" ]]
+}
+
+@test "run without mpirun: refused, with what to install" {
+    refuses "mpirun: not found on PATH: install openmpi-bin" env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+}
+
+@test "one process needs no mpirun" {
+    env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --procs 1 --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
+}
+
+@test "compare without mpirun: that row is absent, the others are measured" {
+    run --separate-stderr env PATH="$(path_without_mpirun)" "$EVENLOAD" compare "${QUICK[@]}" --repeats 1 --out c
+    [[ $status -eq 2 && $stderr == *"mpirun: not found on PATH"* ]] || show
+    [[ $(json c/results.json '[t["status"] for t in d["trials"]]') == "['ok', 'ok', 'absent']" ]]
+}

@@ -1,0 +1,250 @@
+# The command line: help, version, suggestions, and every bad use refused with exit status 2 and a clear line.
+load common
+
+@test "without a command the commands are listed" {
+    run --separate-stderr "$EVENLOAD"
+    [[ $status -eq 0 && $output == *compare* && $output == *devices* && -z $stderr ]] || show
+}
+
+@test "--help lists the commands" {
+    run --separate-stderr "$EVENLOAD" --help
+    [[ $status -eq 0 && $output == usage:* && -z $stderr ]] || show
+}
+
+@test "--version names version and commit" {
+    run --separate-stderr "$EVENLOAD" --version
+    [[ $status -eq 0 && $output =~ ^evenload\ [0-9.]+\ \(.+\)$ ]] || show
+}
+
+@test "help of each command has usage, options and examples" {
+    for command in compare run devices plot; do
+        run --separate-stderr "$EVENLOAD" help "$command"
+        [[ $status -eq 0 && $output == "usage: evenload $command"* && $output == *Examples* ]] || show
+        local help=$output
+        run --separate-stderr "$EVENLOAD" "$command" --help
+        [[ $status -eq 0 && $output == "$help" ]] || show
+    done
+}
+
+@test "help of compare has every option of the issue's list" {
+    run "$EVENLOAD" compare --help
+    for option in modes model devices procs batch batch-per-device steps warmup min-time repeats timeout optimizer lr \
+        momentum dropout max-norm zero-grad dtype overlap seed device-mem data test epochs vocab embed seq filters \
+        features hidden classes no-record out json quiet term resume; do
+        [[ $output == *"--$option "* ]] || { echo "no --$option" && show; }
+    done
+}
+
+@test "no line of help is wider than 100 columns" {
+    for command in compare run devices plot; do
+        run "$EVENLOAD" help "$command"
+        for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
+    done
+}
+
+@test "unknown command" {
+    refuses "unknown command 'comprae': did you mean 'compare'?" "$EVENLOAD" comprae
+}
+
+@test "unknown command in help" {
+    refuses "unknown command 'rnu'" "$EVENLOAD" help rnu
+}
+
+@test "an option before the command" {
+    refuses "stands before the command" "$EVENLOAD" --json run
+}
+
+@test "unknown option, with a suggestion" {
+    refuses "unknown option '--batchs': did you mean '--batch'?" "$EVENLOAD" compare --batchs 64
+}
+
+@test "unknown option, with nothing near" {
+    refuses "unknown option '--xylophone'" "$EVENLOAD" compare --xylophone
+}
+
+@test "unknown short option" {
+    refuses "unknown option '-q'" "$EVENLOAD" run -q
+}
+
+@test "an option of another command" {
+    refuses "--dry-run is an option of 'evenload run'" "$EVENLOAD" compare --dry-run
+}
+
+@test "an option without its value" {
+    refuses "--model needs a value" "$EVENLOAD" run --model
+}
+
+@test "a value for a flag" {
+    refuses "--quiet takes no value" "$EVENLOAD" run --quiet=yes
+}
+
+@test "an argument that is no option" {
+    refuses "unexpected argument 'textcnn'" "$EVENLOAD" run textcnn
+}
+
+@test "unknown mode, with a suggestion" {
+    refuses "unknown mode 'dpp': did you mean 'dp'?" "$EVENLOAD" run --mode dpp
+}
+
+@test "unknown mode in a list" {
+    refuses "unknown mode 'ddq'" "$EVENLOAD" compare --modes single,ddq
+}
+
+@test "a mode twice" {
+    refuses "'dp' is there twice" "$EVENLOAD" compare --modes dp,dp
+}
+
+@test "two modes for run" {
+    refuses "--mode: more than 1 items" "$EVENLOAD" run --mode dp,ddp
+}
+
+@test "unknown model, with a suggestion" {
+    refuses "unknown model 'textcn': did you mean 'textcnn'?" "$EVENLOAD" run --model textcn
+}
+
+@test "no devices" {
+    refuses "--devices: 0 is out of range: give 1 to 64" "$EVENLOAD" run --devices 0
+}
+
+@test "an absurd number of devices" {
+    refuses "--devices: 100000 is out of range" "$EVENLOAD" run --devices 100000
+}
+
+@test "a negative number of devices" {
+    refuses "--devices: -2 is out of range" "$EVENLOAD" run --devices=-2
+}
+
+@test "devices that are not a number" {
+    refuses "unknown backend 'two'" "$EVENLOAD" run --devices two
+}
+
+@test "half a device" {
+    refuses "'1.5' is not a whole number" "$EVENLOAD" run --devices 1.5
+}
+
+@test "a backend this build lacks" {
+    refuses "this build has no cuda backend" "$EVENLOAD" run --devices cuda:2
+}
+
+@test "an unknown backend, with a suggestion" {
+    refuses "unknown backend 'cpi': did you mean 'cpu'?" "$EVENLOAD" run --devices cpi:2
+}
+
+@test "a backend without a number" {
+    refuses "give null:2" "$EVENLOAD" run --devices null
+}
+
+@test "devices of two backends" {
+    refuses "cpu and null do not go together" "$EVENLOAD" run --devices cpu:0,null:1
+}
+
+@test "an empty item in a list" {
+    refuses "has an empty item" "$EVENLOAD" compare --batch 64,,128
+}
+
+@test "a batch of nothing" {
+    refuses "--batch: 0 is out of range" "$EVENLOAD" run --batch 0
+}
+
+@test "a batch smaller than the devices" {
+    refuses "--batch 3 is smaller than the 4 devices" "$EVENLOAD" run --mode ddp --devices 4 --batch 3
+}
+
+@test "global and local batch together" {
+    refuses "give one" "$EVENLOAD" run --batch 64 --batch-per-device 32
+}
+
+@test "several batches for run" {
+    refuses "'run' takes one batch" "$EVENLOAD" run --batch 64,128
+}
+
+@test "a batch larger than the data" {
+    refuses "more than the 16384 training samples" "$EVENLOAD" run --data dummy --batch 20000
+}
+
+@test "processes that do not go with the devices" {
+    refuses "--procs 3 does not go with 2 devices" "$EVENLOAD" run --mode ddp --devices 2 --procs 3
+}
+
+@test "several processes for a controller" {
+    refuses "mode dp is one process" "$EVENLOAD" run --mode dp --devices 2 --procs 2
+}
+
+@test "several processes for simulated devices" {
+    refuses "simulated devices live in one process" "$EVENLOAD" run --mode ddp --devices sim:2 --procs 2
+}
+
+@test "a number with a unit it does not have" {
+    refuses "'10ms' is not a number" "$EVENLOAD" run --min-time 10ms
+}
+
+@test "a learning rate that is not a number" {
+    refuses "--lr: 'nan' is not a number" "$EVENLOAD" run --lr nan
+}
+
+@test "a momentum of 1" {
+    refuses "--momentum 1" "$EVENLOAD" run --momentum 1
+}
+
+@test "a dropout beyond 1" {
+    refuses "--dropout: 1.5 is out of range" "$EVENLOAD" run --dropout 1.5
+}
+
+@test "no steps" {
+    refuses "--steps: 0 is out of range" "$EVENLOAD" run --steps 0
+}
+
+@test "an unknown optimizer" {
+    refuses "'adamw' is not one of sgd|momentum|adam" "$EVENLOAD" run --optimizer adamw
+}
+
+@test "an unknown data type" {
+    refuses "'f16' is not one of f32|f64" "$EVENLOAD" run --dtype f16
+}
+
+@test "memory in an unknown unit" {
+    refuses "unknown unit 'MB/s'" "$EVENLOAD" run --device-mem 5MB/s
+}
+
+@test "a negative seed" {
+    refuses "--seed: '-1' is not a whole number" "$EVENLOAD" run --seed=-1
+}
+
+@test "more classes than the model has" {
+    refuses "--classes 7: model toy always has 5" "$EVENLOAD" run --model toy --classes 7 --data dummy
+}
+
+@test "hidden layers that are not numbers" {
+    refuses "--hidden: 'x' is not a whole number" "$EVENLOAD" run --model mlp --hidden 8,x
+}
+
+@test "plot without a folder" {
+    refuses "which run?" "$EVENLOAD" plot
+}
+
+@test "plot of a folder without a run" {
+    mkdir empty
+    refuses "empty" "$EVENLOAD" plot empty
+}
+
+@test "resume without a folder" {
+    refuses "which run?" "$EVENLOAD" compare --resume
+}
+
+@test "resume of a folder without a run" {
+    mkdir empty
+    refuses "there is no run to go on with" "$EVENLOAD" compare --resume empty
+}
+
+@test "to be a rank without a launcher" {
+    refuses "no launcher started this process" "$EVENLOAD" run --launch rank
+}
+
+@test "compare as a rank" {
+    refuses "--launch rank is for 'run'" "$EVENLOAD" compare --launch rank
+}
+
+@test "nothing is left behind by a bad use" {
+    run "$EVENLOAD" run --mode ddp --devices 4 --batch 3 --data dummy
+    [[ $status -eq 2 && -z $(ls results 2>/dev/null) ]] || show
+}

@@ -1,0 +1,124 @@
+# `run`, `compare`, `devices`: what comes out where, for each way of running.
+load common
+
+@test "run writes a record and prints a table" {
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --out r
+    [[ $status -eq 0 && $output == *single* && $output == *r/results.json* ]] || show
+    [[ $(json r/results.json 'd["schema"], d["trials"][0]["status"]') == "(1, 'ok')" ]]
+    [[ -s r/results.csv && -z $(find r -name '*.tmp*') ]]
+}
+
+@test "run --json prints the trial's record and nothing else" {
+    "$EVENLOAD" run "${QUICK[@]}" --json --quiet --out r >out.json 2>err.txt
+    [[ $(json out.json 'd["mode"], d["id"] == json.load(open("r/results.json"))["trials"][0]["id"]') == "('single', True)" ]]
+    [[ ! -s err.txt ]]
+}
+
+@test "the record's command makes the same trial again" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --optimizer adam --lr 0.003 --out a --quiet
+    local command
+    command=$(json a/results.json 'd["trials"][0]["command"]')
+    eval "${command/evenload/\"\$EVENLOAD\"} --out b --quiet"
+    [[ $(json a/results.json 'd["trials"][0]["id"]') == "$(json b/results.json 'd["trials"][0]["id"]')" ]]
+    [[ $(json a/results.json 'd["trials"][0]["loss"]') == "$(json b/results.json 'd["trials"][0]["loss"]')" ]]
+}
+
+@test "ddp as threads of one process" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 3 --procs 1 --out r --quiet
+    [[ $(json r/results.json '[len(d["trials"][0][k]) for k in ("per_device", "processes", "batch_per_device")]') == "[3, 1, 3]" ]]
+}
+
+@test "ddp as a process a device" {
+    need_mpirun
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 3 --out r --quiet
+    [[ $(json r/results.json '[p["rank"] for p in d["trials"][0]["processes"]], d["trials"][0]["procs"]') == "([0, 1, 2], 3)" ]]
+    [[ $(json r/results.json 'len({p["pid"] for p in d["trials"][0]["processes"]})') == 3 ]]
+    local logs=(r/logs/*/rank-2.log)
+    [[ -e ${logs[0]} ]]
+}
+
+@test "the local batch is of each device" {
+    "$EVENLOAD" run "${QUICK_MODEL[@]}" --batch-per-device 5 --mode dp --devices 2 --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["global_batch"], d["trials"][0]["batch_per_device"]') == "(10, [5, 5])" ]]
+}
+
+@test "devices of the null and the simulated backend" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices null:3 --out n --quiet
+    [[ $(json n/results.json 'd["trials"][0]["device_names"]') == "['null:0', 'null:1', 'null:2']" ]]
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --out s --quiet
+    [[ $(json s/results.json 'd["trials"][0]["status"], d["trials"][0]["procs"]') == "('ok', 1)" ]]
+}
+
+@test "devices that share a core make the verdict suspect" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices cpu:0,cpu:0 --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["verdict"]') == suspect ]]
+    [[ $(json r/results.json 'd["trials"][0]["warnings"]') == *"devices share a core"* ]]
+}
+
+@test "--dry-run prints memory by tag, launches nothing and writes no run" {
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 3 --dry-run
+    [[ $status -eq 0 && $output == *param* && $output == *cpu:2* && ! -e results/data && -z $(find . -name results.json) ]] || show
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 3 --dry-run --json >dry.json
+    [[ $(json dry.json '[sum(x["at_peak_by_tag"].values()) == x["peak_bytes"] for x in d["devices"]]') == "[True, True, True]" ]]
+}
+
+@test "--dry-run foretells what a run then holds" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --dry-run --json >dry.json
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --out r --quiet
+    [[ $(json dry.json '[x["peak_bytes"] for x in d["devices"]]') == "$(json r/results.json \
+        '[x["memory"]["peak_bytes"] for x in d["trials"][0]["per_device"]]')" ]]
+}
+
+@test "--no-record leaves null what spans would have told" {
+    "$EVENLOAD" run "${QUICK[@]}" --no-record --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["per_device"][0]["utilization"]["busy_pct"]') == "('ok', None)" ]]
+}
+
+@test "the same trial twice has the same losses" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --procs 1 --repeats 2 --out r --quiet
+    [[ $(json r/repeats/*-0.json 'd["loss"]') == "$(json r/repeats/*-1.json 'd["loss"]')" ]]
+}
+
+@test "epochs are evaluated on a test file" {
+    for i in 1 2 3 4 5 6 7 8; do printf '0 good fine day %d\n1 bad sad night %d\n' "$i" "$i"; done >train.txt
+    "$EVENLOAD" run --model mlp --features 32 --hidden 8 --data train.txt --test train.txt --batch 4 --epochs 3 \
+        --optimizer adam --out r --quiet
+    [[ $(json r/results.json 'len(d["trials"][0]["epochs"]), 0 <= d["trials"][0]["accuracy"] <= 1') == "(3, True)" ]]
+}
+
+@test "compare measures every trial and prints table, sentences and paths" {
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --batch 8,12 --repeats 2 --out c
+    [[ $status -eq 0 && $output == *dp* && $output == *c/results.json* && $output == *Next:* ]] || show
+    [[ $(json c/results.json 'len(d["trials"]), {len(t["repeats"]) for t in d["trials"]}') == "(6, {2})" ]]
+    [[ $(json c/results.json '[g["agrees"] for g in d["gate"]]') == "[True, True, True]" ]]
+    [[ -s c/results.csv && -d c/plots ]]
+}
+
+@test "compare takes its trials in turns, in an order of the seed" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 2 --out a --quiet --json >a.json
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 2 --out b --quiet >/dev/null
+    [[ $(json a.json '[sorted(t["repeats"][k]["order"] for t in d["trials"]) for k in (0, 1)]') == "[[0, 1, 2], [3, 4, 5]]" ]]
+    [[ $(json a.json '[[r["order"] for r in t["repeats"]] for t in d["trials"]]') == "$(json b/results.json \
+        '[[r["order"] for r in t["repeats"]] for t in d["trials"]]')" ]]
+}
+
+@test "compare --json prints the run's document and nothing else" {
+    "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --out c --json --quiet >out.json 2>err.txt
+    cmp out.json c/results.json
+    [[ ! -s err.txt ]]
+}
+
+@test "devices names every backend and library, quickly" {
+    run --separate-stderr timeout 2 "$EVENLOAD" devices
+    [[ $status -eq 0 ]] || show
+    for name in cpu null sim cuda oneDNN MPI Cores; do [[ $output == *"$name"* ]] || show; done
+    "$EVENLOAD" devices --json >d.json
+    [[ $(json d.json '[b["name"] for b in d["backends"]], len(d["cores"]) > 0') == "(['cpu', 'null', 'sim', 'cuda'], True)" ]]
+}
+
+@test "plot draws again from the files alone" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
+    rm -r c/plots c/repeats c/logs
+    run --separate-stderr "$EVENLOAD" plot c
+    [[ $status -eq 0 && -d c/plots && -n $(ls c/plots) ]] || show
+}

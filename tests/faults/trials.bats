@@ -1,0 +1,153 @@
+# What goes wrong while trials run costs one row: out of memory, a time-out, a killed rank, Ctrl-C, a full disk.
+load ../cli/common
+stderr='' # set by run
+
+LONG=(--model textcnn --data dummy --batch 16 --warmup 1 --min-time 60)
+
+# The pid of a worker of this run: its result's path is in its arguments.
+worker_pid() { # worker_pid RUN RANK
+    local file=("$1"/logs/*/rank-"$2".pid)
+    if [[ -s ${file[0]} ]]; then cat "${file[0]}"; else pgrep -f "worker measure $1/repeats" | head -n 1; fi
+}
+
+wait_for() { # wait_for COMMAND...: true within 20 s
+    local end=$((SECONDS + 20))
+    until "$@"; do
+        [[ $SECONDS -lt $end ]] || return 1
+        sleep 0.05
+    done
+}
+
+has_worker() { [[ -n $(worker_pid "$1" "$2") ]]; }
+has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l) -ge $2 ]]; }
+
+@test "out of device memory: a row, with the tag" {
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --device-mem 300KiB --out r
+    [[ $status -eq 1 ]] || show
+    [[ $(json r/results.json 'd["trials"][0]["status"]') == oom ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') =~ \((param|grad|optimizer|activation|input|workspace)\) ]]
+}
+
+@test "out of memory of one mode leaves the others" {
+    need=$("$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --dry-run --json | python3 -c \
+        'import json, sys; print(max(d["peak_bytes"] for d in json.load(sys.stdin)["devices"]) - 1)')
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes dp,ddp --repeats 1 --device-mem "$need" --out c
+    [[ $(json c/results.json 'd["trials"][0]["status"], len(d["trials"])') == "('oom', 2)" ]] || show
+}
+
+@test "out of memory in a process of its own reaches the row" {
+    need_mpirun
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --mode ddp --device-mem 300KiB --out r
+    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]] || show
+}
+
+@test "a time-out ends the launch and is a row" {
+    local began=$SECONDS
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --timeout 1 --out r
+    [[ $status -eq 1 && $((SECONDS - began)) -lt 8 ]] || show
+    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["reason"]') == "('timeout', 'timed out after 1 s')" ]]
+}
+
+@test "a time-out of several processes leaves none behind" {
+    need_mpirun
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 2 --out r
+    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]] || show
+    [[ -z $(pgrep -f "worker measure r/repeats") ]]
+}
+
+@test "a killed process is a row with its signal" {
+    "$EVENLOAD" run "${LONG[@]}" --out r --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_worker r 0
+    sleep 0.3
+    kill -KILL "$(worker_pid r 0)"
+    local began=$SECONDS
+    wait "$parent" || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
+    [[ $(json r/results.json 'd["trials"][0]["status"]') == failed ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"signal 9"* ]]
+}
+
+@test "a killed rank is a row with its signal within 5 seconds" {
+    need_mpirun
+    "$EVENLOAD" run "${LONG[@]}" --mode ddp --out r --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_worker r 1
+    sleep 1
+    kill -KILL "$(worker_pid r 1)"
+    local began=$SECONDS
+    wait "$parent" || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
+    [[ -z $(pgrep -f "worker measure r/repeats") ]]
+}
+
+@test "a launch killed in a comparison leaves what was measured" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes single,dp --repeats 2 --min-time 1 --out c --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_repeats c 1
+    wait_for has_worker c 0
+    kill -KILL "$(worker_pid c 0)"
+    wait "$parent" || code=$?
+    [[ $code -eq 1 ]]
+    [[ $(json c/results.json 'sorted(t["status"] for t in d["trials"])') == "['failed', 'ok']" ]]
+}
+
+@test "Ctrl-C keeps what is done, says how to go on, and --resume does" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 3 --min-time 0.3 --out c --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_repeats c 3
+    kill -INT "$parent"
+    wait "$parent" || code=$?
+    [[ $code -eq 130 ]]
+    grep -q -- "--resume --out c" err
+    local kept
+    kept=$(json c/results.json 'sum(len(t["repeats"]) for t in d["trials"])')
+    [[ $kept -ge 3 && $kept -lt 9 ]]
+    mkdir kept && cp c/repeats/*-0.json kept
+    "$EVENLOAD" compare --resume --out c --quiet >out 2>err
+    [[ $(json c/results.json '[(t["status"], len(t["repeats"])) for t in d["trials"]]') == "[('ok', 3), ('ok', 3), ('ok', 3)]" ]]
+    local file
+    for file in kept/*; do cmp "$file" "c/repeats/${file##*/}"; done
+}
+
+@test "a finished run resumed measures nothing again" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
+    cp -r c/repeats before
+    "$EVENLOAD" compare --resume c --quiet >/dev/null
+    diff -r before c/repeats
+}
+
+@test "a run resumed tries again what failed" {
+    "$EVENLOAD" compare "${LONG[@]}" --min-time 3 --modes single --repeats 1 --timeout 1 --out c --quiet >/dev/null || true
+    [[ $(json c/results.json 'd["trials"][0]["status"]') == timeout ]]
+    "$EVENLOAD" compare --resume c --timeout 60 --quiet >/dev/null
+    [[ $(json c/results.json 'd["trials"][0]["status"]') == ok ]]
+}
+
+@test "a repeat cut in half is measured again" {
+    "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --out c --quiet >/dev/null
+    local file=(c/repeats/*-0.json)
+    truncate -s 100 "${file[0]}"
+    "$EVENLOAD" compare --resume c --quiet >/dev/null
+    [[ $(json "${file[0]}" 'd["status"]') == ok ]]
+}
+
+@test "a full disk stops the run, and what was written stands" {
+    [[ $(id -u) -eq 0 ]] || skip "only root can mount a small disk"
+    mkdir disk
+    mount -t tmpfs -o size=256k none disk 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 60 --out disk/c --quiet
+    local code=$status
+    json disk/c/results.json 'len(d["trials"])' >count.txt || true
+    umount disk
+    [[ $code -eq 2 && $stderr == *"evenload: "* && $stderr == *disk/c* ]] || show
+    [[ $(cat count.txt) -ge 1 ]]
+}
+
+@test "standard output that is full is an error" {
+    [[ -w /dev/full ]] || skip "no /dev/full here"
+    # shellcheck disable=SC2016 # for the inner shell
+    run --separate-stderr bash -c '"$0" devices >/dev/full' "$EVENLOAD"
+    [[ $status -eq 2 && $stderr == *"No space left"* ]] || show
+}

@@ -1,0 +1,272 @@
+/* Options: the parser, defaults, suggestions, devices by name, and the way from a trial to a command line and back.
+ * What the program prints for a bad use is in tests/cli. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/cores.h"
+#include "bench/options.h"
+#include "bench/trial.h"
+
+static struct el_options options;
+
+/* Parses words after a command with its defaults. */
+static enum el_status parse(unsigned command, const char *words)
+{
+    static char text[1024];
+    static char *argv[64];
+    int argc = 0;
+    snprintf(text, sizeof text, "command %s", words);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    argv[argc] = NULL;
+    el_options_defaults(command, &options);
+    return el_options_parse(command, argc, argv, &options);
+}
+
+static void defaults_of_compare(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_COMPARE, ""), EL_OK);
+    assert_int_equal(options.n_modes, 3);
+    assert_string_equal(options.modes[2], "ddp");
+    assert_int_equal(options.n_devices, 2);
+    assert_int_equal(options.n_batches, 3);
+    assert_int_equal(options.batches[2], 256);
+    assert_int_equal(options.repeats, 5);
+    assert_string_equal(options.train.model.name, "textcnn");
+    assert_int_equal(options.train.optimizer, EL_OPT_MOMENTUM);
+    assert_false(options.train.keep_grads);
+    assert_true(options.train.overlap && options.train.capture && options.record);
+    assert_true(options.train.model.dropout < 0);
+    assert_int_equal(options.train.model.n_hidden, -1);
+}
+
+static void defaults_of_run(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_RUN, ""), EL_OK);
+    assert_int_equal(options.n_devices, 0);
+    assert_int_equal(options.repeats, 1);
+    assert_int_equal(options.batches[0], 64);
+    assert_string_equal(options.modes[0], "single");
+}
+
+static void each_kind_is_read(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_RUN,
+                           "--mode ddp --devices null:3 --procs 1 --batch-per-device 7 --optimizer adam "
+                           "--lr 0.5 --zero-grad keep --dtype f64 --overlap off --seed 18446744073709551615 "
+                           "--device-mem 1.5MiB --hidden 4,5 --no-record --comm shm --launch self --json"),
+                     EL_OK);
+    assert_int_equal(options.n_devices, 3);
+    assert_string_equal(options.devices[2].backend, "null");
+    assert_int_equal(options.devices[2].index, 2);
+    assert_true(options.batch_is_per_device);
+    assert_int_equal(options.batches[0], 7);
+    assert_int_equal(options.train.optimizer, EL_OPT_ADAM);
+    assert_true(options.train.lr == 0.5);
+    assert_true(options.train.keep_grads);
+    assert_int_equal(options.train.dtype, EL_F64);
+    assert_false(options.train.overlap);
+    assert_true(options.train.seed == UINT64_MAX);
+    assert_int_equal(options.device_mem_bytes, 1572864);
+    assert_int_equal(options.train.model.n_hidden, 2);
+    assert_int_equal(options.train.model.hidden[1], 5);
+    assert_false(options.record);
+    assert_string_equal(options.comm, "shm");
+    assert_int_equal(options.launch, EL_LAUNCH_SELF);
+    assert_true(options.json);
+}
+
+static void sizes_with_suffixes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } sizes[] = {{"1000", 1000}, {"1000B", 1000}, {"2K", 2048}, {"2KiB", 2048}, {"3m", 3 << 20}, {"1GiB", 1 << 30}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "--device-mem %s", sizes[i].text);
+        assert_int_equal(parse(EL_CMD_RUN, words), EL_OK);
+        assert_int_equal(options.device_mem_bytes, sizes[i].bytes);
+    }
+    assert_int_equal(parse(EL_CMD_RUN, "--device-mem 5 --device-mem lots"), EL_ERR_INVALID);
+}
+
+static void devices_by_name(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"2", "64", "null:3", "sim:1", "cpu:1,", "cpu:0,cpu:0", "cpu:1,cpu:0,cpu:7"};
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char shown[256];
+        assert_int_equal(el_devices_parse(texts[i], devices, &n), EL_OK);
+        el_devices_show(devices, n, shown, sizeof shown);
+        assert_string_equal(shown, texts[i]);
+    }
+    assert_int_equal(el_devices_parse("cpu:2", devices, &n), EL_OK); /* one item: that many */
+    assert_int_equal(n, 2);
+    static const char *const bad[] = {"", "0", "65", "-1", "x", "cuda:1", "cpu", ":2", "cpu:", "cpu:1,sim:0", "1,2,"};
+    for (size_t i = 0; i + 1 < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(el_devices_parse(bad[i], devices, &n), EL_ERR_INVALID);
+}
+
+static void suggestions(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"single", "dp", "ddp", NULL};
+    assert_string_equal(el_suggest("dpp", names), "dp");
+    assert_string_equal(el_suggest("dddp", names), "ddp");
+    assert_string_equal(el_suggest("sinlge", names), "single");
+    assert_null(el_suggest("pipeline", names));
+    assert_null(el_suggest("a-word-that-is-much-longer-than-anything-that-could-be-meant-here", names));
+}
+
+static void batch_is_global_or_local(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_COMPARE, "--batch 64 --batch-per-device 32"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_COMPARE, "--batch-per-device 32,64"), EL_OK);
+    assert_true(options.batch_is_per_device);
+    assert_int_equal(options.n_batches, 2);
+}
+
+static void every_default_is_shown_as_it_is_read(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_COMPARE, ""), EL_OK);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char text[256];
+        if (!(row->commands & EL_CMD_COMPARE)) continue;
+        el_option_show(row, &options, text, sizeof text);
+        if (row->kind != EL_OPTION_BATCH_PER_DEVICE) assert_string_equal(text, row->initial);
+    }
+}
+
+static struct el_trial_set resolve(unsigned command, const char *words)
+{
+    struct el_trial_set set = {0};
+    assert_int_equal(parse(command, words), EL_OK);
+    assert_int_equal(el_trials_resolve(command, &options, "/nonexistent", &set), EL_OK);
+    return set;
+}
+
+static void trials_are_modes_times_batches(void **state)
+{
+    (void)state;
+    struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --batch-per-device 8,16 --devices 3 --procs 1");
+    assert_int_equal(set.n, 6);
+    assert_int_equal(set.trials[0].n_devices, 1); /* single */
+    assert_int_equal(set.trials[0].train.global_batch, 8);
+    assert_int_equal(set.trials[5].n_devices, 3);
+    assert_int_equal(set.trials[5].train.global_batch, 48);
+    for (int i = 0; i < set.n; i++)
+        for (int j = 0; j < i; j++) assert_string_not_equal(set.trials[i].id, set.trials[j].id);
+    el_trials_free(&set);
+}
+
+static void processes_follow_the_mode(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        int procs;
+    } cases[] = {{"--mode single", 1},
+                 {"--mode dp --devices 3", 1},
+                 {"--mode ddp --devices 3", 3},
+                 {"--mode ddp --procs 1", 1},
+                 {"--mode ddp --devices 1", 1},
+                 {"--mode ddp --devices sim:3", 1},
+                 {"--mode ddp --devices null:2", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        struct el_trial_set set = resolve(EL_CMD_RUN, words);
+        assert_int_equal(set.trials->procs, cases[i].procs);
+        el_trials_free(&set);
+    }
+}
+
+static void a_command_line_resolves_to_the_same_trial(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "--data dummy",
+        "--data dummy --mode ddp --devices cpu:1,cpu:0 --batch-per-device 9 --lr 0.1234567890123 --timeout 7",
+        "--data dummy --mode dp --devices null:4 --model mlp --hidden none --features 33 --classes 3 --zero-grad keep",
+        "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --max-norm 3 "
+        "--no-record"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char command[2048];
+        struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);
+        assert_int_equal(el_trial_command(first.trials, command, sizeof command), EL_OK);
+        assert_memory_equal(command, "evenload run ", 13);
+        struct el_trial_set second = resolve(EL_CMD_RUN, command + 13);
+        assert_string_equal(first.trials->id, second.trials->id);
+        el_trials_free(&first);
+        el_trials_free(&second);
+    }
+}
+
+static void the_id_is_of_what_is_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        bool same;
+    } cases[] = {{"--timeout 5", true},  {"--quiet", true},     {"--repeats 3", true},
+                 {"--seed 2", false},    {"--lr 0.02", false},  {"--steps 11", false},
+                 {"--dtype f64", false}, {"--vocab 99", false}, {"--no-record", false}};
+    struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        struct el_trial_set other = resolve(EL_CMD_RUN, words);
+        assert_int_equal(strcmp(plain.trials->id, other.trials->id) == 0 ? 1 : 0, cases[i].same ? 1 : 0);
+        el_trials_free(&other);
+    }
+    el_trials_free(&plain);
+}
+
+static void cores_are_shared_by_index(void **state)
+{
+    (void)state;
+    const struct el_cores two = {.n = 2, .cpus = {4, 6}};
+    struct el_device_name devices[3];
+    int n;
+    assert_int_equal(el_devices_parse("2", devices, &n), EL_OK);
+    assert_false(el_cores_shared(&two, devices, n));
+    assert_int_equal(el_devices_parse("3", devices, &n), EL_OK);
+    assert_true(el_cores_shared(&two, devices, n));
+    assert_int_equal(el_devices_parse("cpu:1,cpu:1", devices, &n), EL_OK);
+    assert_true(el_cores_shared(&two, devices, n));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_of_compare),
+        cmocka_unit_test(defaults_of_run),
+        cmocka_unit_test(each_kind_is_read),
+        cmocka_unit_test(sizes_with_suffixes),
+        cmocka_unit_test(devices_by_name),
+        cmocka_unit_test(suggestions),
+        cmocka_unit_test(batch_is_global_or_local),
+        cmocka_unit_test(every_default_is_shown_as_it_is_read),
+        cmocka_unit_test(trials_are_modes_times_batches),
+        cmocka_unit_test(processes_follow_the_mode),
+        cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
+        cmocka_unit_test(the_id_is_of_what_is_measured),
+        cmocka_unit_test(cores_are_shared_by_index),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

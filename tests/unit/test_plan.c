@@ -1,0 +1,218 @@
+/* The plan (rounds, shuffled by the seed), the gate's judgement, and cores from recorded machines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/cores.h"
+#include "bench/gate.h"
+#include "bench/jvalue.h"
+#include "bench/plan.h"
+
+enum { TRIALS = 9, REPEATS = 5 };
+
+static void each_trial_once_a_round(void **state)
+{
+    (void)state;
+    struct el_plan plan;
+    assert_int_equal(el_plan_make(TRIALS, REPEATS, 7, &plan), EL_OK);
+    assert_int_equal(plan.n, TRIALS * REPEATS);
+    for (int r = 0; r < REPEATS; r++) {
+        int seen = 0;
+        for (int t = 0; t < TRIALS; t++) {
+            const struct el_plan_entry *entry = &plan.entries[r * TRIALS + t];
+            assert_int_equal(entry->repeat, r);
+            assert_int_equal(entry->order, r * TRIALS + t);
+            seen |= 1 << entry->trial;
+        }
+        assert_int_equal(seen, (1 << TRIALS) - 1);
+    }
+    el_plan_free(&plan);
+}
+
+static bool same_order(const struct el_plan *a, int round_a, const struct el_plan *b, int round_b)
+{
+    for (int t = 0; t < TRIALS; t++)
+        if (a->entries[round_a * TRIALS + t].trial != b->entries[round_b * TRIALS + t].trial) return false;
+    return true;
+}
+
+static void the_order_is_of_the_seed(void **state)
+{
+    (void)state;
+    struct el_plan a, b, c;
+    assert_int_equal(el_plan_make(TRIALS, REPEATS, 7, &a), EL_OK);
+    assert_int_equal(el_plan_make(TRIALS, REPEATS, 7, &b), EL_OK);
+    assert_int_equal(el_plan_make(TRIALS, REPEATS, 8, &c), EL_OK);
+    for (int r = 0; r < REPEATS; r++) assert_true(same_order(&a, r, &b, r));
+    assert_false(same_order(&a, 0, &c, 0));
+    assert_false(same_order(&a, 0, &a, 1));
+    el_plan_free(&a);
+    el_plan_free(&b);
+    el_plan_free(&c);
+}
+
+/* No place of a round may belong to a trial: over many rounds each is first about equally often. */
+static void no_trial_is_always_first(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 900 };
+    struct el_plan plan;
+    int first[TRIALS] = {0};
+    assert_int_equal(el_plan_make(TRIALS, ROUNDS, 3, &plan), EL_OK);
+    for (int r = 0; r < ROUNDS; r++) first[plan.entries[r * TRIALS].trial]++;
+    for (int t = 0; t < TRIALS; t++) assert_in_range(first[t], 60, 140); /* 100 expected, 4 standard deviations */
+    el_plan_free(&plan);
+}
+
+static json_t *judge(double loss, double reference, double worst)
+{
+    json_t *verdict =
+        json_pack("{s:s, s:o, s:o, s:o, s:s}", "status", "ok", "loss", el_json_real(loss), "reference_loss",
+                  el_json_real(reference), "worst", el_json_real(worst), "parameter", "conv3.weight");
+    json_t *row = el_gate_judge("dp", verdict);
+    json_decref(verdict);
+    return row;
+}
+
+static void the_gate_agrees(void **state)
+{
+    (void)state;
+    json_t *row = judge(1.7, 1.7000005, 9e-5);
+    assert_true(json_is_true(json_object_get(row, "agrees")));
+    assert_null(el_json_text(row, "reason", NULL));
+    json_decref(row);
+}
+
+static void the_gate_refuses(void **state)
+{
+    (void)state;
+    static const double cases[][3] = {
+        {1.7, 1.7, 2e-4}, {0.7, 0.700002, 0}, {NAN, 1.7, 0}, {1.7, 1.7, NAN}, {1.7, 1.7, INFINITY}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *row = judge(cases[i][0], cases[i][1], cases[i][2]);
+        assert_true(json_is_false(json_object_get(row, "agrees")));
+        assert_non_null(el_json_text(row, "reason", NULL));
+        json_decref(row);
+    }
+    json_t *row = judge(1.7, 1.7, 2e-4);
+    assert_non_null(strstr(el_json_text(row, "reason", ""), "conv3.weight"));
+    json_decref(row);
+}
+
+static void a_gate_that_did_not_run_is_no_refusal(void **state)
+{
+    (void)state;
+    json_t *verdict = json_pack("{s:s, s:s}", "status", "oom", "reason", "cpu:0 is full");
+    json_t *row = el_gate_judge("dp", verdict);
+    assert_true(json_is_null(json_object_get(row, "agrees")));
+    assert_non_null(strstr(el_json_text(row, "reason", ""), "cpu:0 is full"));
+    json_decref(verdict);
+    json_decref(row);
+}
+
+static char root[64];
+
+static int make_root(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/el-test-plan-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    char whole[512];
+    int length = snprintf(whole, sizeof whole, "%s%s", root, path);
+    for (char *at = whole + strlen(root) + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = 0;
+        mkdir(whole, 0777);
+        *at = '/';
+    }
+    FILE *file = fopen(whole, "w");
+    assert_true(length > 0 && file);
+    fprintf(file, "%s\n", text);
+    fclose(file);
+}
+
+static int first_allowed(void)
+{
+    cpu_set_t mask;
+    assert_int_equal(sched_getaffinity(0, sizeof mask, &mask), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &mask)) return cpu;
+    return 0;
+}
+
+static void siblings_count_once(void **state)
+{
+    (void)state;
+    struct el_cores cores;
+    int first = first_allowed();
+    char path[128], text[32];
+    snprintf(text, sizeof text, "%d,%d", first, first + 1);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", first + i);
+        write_file(path, text);
+    }
+    el_cores_find(root, &cores);
+    assert_int_equal(cores.cpus[0], first);
+    for (int i = 1; i < cores.n; i++) assert_int_not_equal(cores.cpus[i], first + 1);
+}
+
+static void the_quota_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *text;
+        double quota;
+    } files[] = {{"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1", 0},
+                 {"/sys/fs/cgroup/cpu.max", "max 100000", 0},
+                 {"/sys/fs/cgroup/cpu.max", "250000 100000", 2.5},
+                 {"/sys/fs/cgroup/a/cpu.max", "100000 100000", 1},
+                 {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000", 0.5}};
+    struct el_cores cores;
+    write_file("/proc/self/cgroup", "0::/a/b");
+    write_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        write_file(files[i].path, files[i].text);
+        el_cores_find(root, &cores);
+        assert_true(fabs(cores.quota - files[i].quota) < 1e-9);
+        if (cores.quota > 0) assert_true(cores.n <= fmax(1, cores.quota));
+    }
+    assert_int_equal(cores.n, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_trial_once_a_round),
+        cmocka_unit_test(the_order_is_of_the_seed),
+        cmocka_unit_test(no_trial_is_always_first),
+        cmocka_unit_test(the_gate_agrees),
+        cmocka_unit_test(the_gate_refuses),
+        cmocka_unit_test(a_gate_that_did_not_run_is_no_refusal),
+        cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
