@@ -1,6 +1,6 @@
-/* Read before every file by clang-tidy's analyzer, which sees one file at a time: tells it what status.h and bootstrap.h
- * promise, that a failure is never EL_OK and that a member who failed does not hear EL_OK from the others. Without it each
- * failed allocation seems to go on with a null pointer. */
+/* Read before every file by clang-tidy's analyzer, which sees one file at a time: tells it what status.h and
+ * bootstrap.h promise, that a failure is never EL_OK and that a member who failed does not hear EL_OK from the others.
+ * Without it each failed allocation seems to go on with a null pointer. */
 #ifndef EL_TESTS_LINT_ANALYZER_H
 #define EL_TESTS_LINT_ANALYZER_H
 
@@ -8,7 +8,7 @@
 #include "runtime/comm/bootstrap.h"
 
 #define el_fail(status, ...) ((void)(el_fail)(status, __VA_ARGS__), (status))
-#define el_fail_errno(...) ((void)(el_fail_errno)(__VA_ARGS__), EL_ERR_IO)
+#define el_fail_errno(...)   ((void)(el_fail_errno)(__VA_ARGS__), EL_ERR_IO)
 
 static inline enum el_status el_agreed(struct el_bootstrap *bootstrap, enum el_status mine)
 {

@@ -8,8 +8,11 @@ if ! command -v shellcheck >/dev/null; then
     exit 0
 fi
 
-mapfile -t scripts < <(grep -lE '^#!.*bash|^# shellcheck shell=bash' -r scripts .ci tests --include='*' | grep -v '\.bats$' | sort)
-mapfile -t bats < <(find tests -name '*.bats' | sort)
+mapfile -t scripts < <(grep -lE '^#!.*bash|^# shellcheck shell=bash' -r scripts .ci tests | grep -vE '\.(bats|bash)$' | sort)
+mapfile -t bats < <(find tests -name '*.bats' -o -name '*.bash' | sort)
+# What bats sets and its files share among them (status, stderr, helpers' variables) shellcheck cannot see; commands in
+# quotes for another shell, and a folder called done, are meant.
+BATS_ALLOWS=SC2154,SC2034,SC2016,SC1010
 
 failed=0
 check() { # check NUMBER WORDS COMMAND...
@@ -26,7 +29,7 @@ check() { # check NUMBER WORDS COMMAND...
 echo 1..2
 check 1 "${#scripts[@]} scripts" shellcheck "${scripts[@]}"
 if ((${#bats[@]} > 0)); then
-    check 2 "${#bats[@]} bats files" shellcheck -s bats "${bats[@]}"
+    check 2 "${#bats[@]} bats files" shellcheck -s bats -e "$BATS_ALLOWS" "${bats[@]}"
 else
     echo "ok 2 - bats files # SKIP there are none"
 fi
