@@ -134,12 +134,12 @@ static void test_a_job_does_not_inherit_a_job(void **state)
                     "OMPI_MCA_orte_hnp_uri=x",
                     "PRTE_LAUNCHED=1",
                     "OMPI_MCA_btl=self,tcp",
-                    "OMPI_MCA_mpi_yield_when_idle=0",
+                    "OMPI_MCA_mpi_yield_when_idle=1",
                     "OMPI_UNIVERSE_SIZE=2",
                     "SLURMISH=kept",
                     NULL};
     const char *extra[] = {"HOME=/elsewhere", NULL};
-    const char *expected[] = {"HOME=/elsewhere", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_mpi_yield_when_idle=0",
+    const char *expected[] = {"HOME=/elsewhere", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_mpi_yield_when_idle=1",
                               "SLURMISH=kept", NULL};
     char **made = el_launch_make_environment(from, extra, false);
     for (int i = 0; expected[i]; i++) assert_string_equal(made[i], expected[i]);
@@ -147,7 +147,7 @@ static void test_a_job_does_not_inherit_a_job(void **state)
     free(made);
     made = el_launch_make_environment(from, extra, true);
     assert_string_equal(fake(made, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
-    assert_string_equal(fake(made, "OMPI_MCA_mpi_yield_when_idle"), "0"); /* the user's setting wins */
+    assert_string_equal(fake(made, "OMPI_MCA_mpi_yield_when_idle"), "1"); /* the user's setting wins */
     assert_null(fake(made, "OMPI_COMM_WORLD_RANK"));
     free(made);
 }

@@ -55,29 +55,26 @@ static void add(const char *from, char *to, size_t bytes, enum el_dtype dtype)
     el_sum(dtype, &out, 1, ins, 2, bytes / el_dtype_bytes(dtype));
 }
 
+static enum el_status wait_out(struct el_mpi_group *group)
+{
+    return el_mpi_wait(&group->out[0], &group->out[1], &group->alarm);
+}
+
 /* One step of a ring: `out` leaves while `in` comes, into its place, or, where `sum`, added to it. The next segment is
- * always on its way while one is added. requests: receives 0 and 1, sends 2 and 3, by turns. */
+ * always on its way while one is added; of each kind two requests take turns. */
 static enum el_status exchange(struct el_mpi_group *group, const struct stretch *out, const struct stretch *in,
                                bool sum, enum el_dtype dtype)
 {
-    MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     size_t most = out->bytes > in->bytes ? out->bytes : in->bytes;
-    EL_TRY(post_receive(group, in, 0, sum ? group->inbox[0] : NULL, &requests[0]));
+    EL_TRY(post_receive(group, in, 0, sum ? group->inbox[0] : NULL, &group->in[0]));
     for (size_t at = 0, i = 0; at < most; at += EL_MPI_SEGMENT_BYTES, i++) {
-        int now = (int)(i % 2), next = 1 - now;
-        EL_TRY(post_send(group, out, at, &requests[2 + now]));
-        EL_TRY(post_receive(group, in, at + EL_MPI_SEGMENT_BYTES, sum ? group->inbox[next] : NULL, &requests[next]));
-        /* The segment that is to be added, and the send whose turn is next, but not what has just been posted. */
-        MPI_Request awaited[] = {requests[now], requests[2 + next]};
-        requests[now] = requests[2 + next] = MPI_REQUEST_NULL;
-        enum el_status status = el_mpi_wait(awaited, 2, &group->alarm);
-        if (status != EL_OK) {
-            el_mpi_wait(requests, 4, &group->alarm);
-            return status;
-        }
+        size_t now = i % 2, next = 1 - now;
+        EL_TRY(post_send(group, out, at, &group->out[now]));
+        EL_TRY(post_receive(group, in, at + EL_MPI_SEGMENT_BYTES, sum ? group->inbox[next] : NULL, &group->in[next]));
+        EL_TRY(el_mpi_wait(&group->in[now], &group->out[next], &group->alarm));
         if (sum) add(group->inbox[now], in->at + at, segment(in, at), dtype);
     }
-    return el_mpi_wait(requests, 4, &group->alarm);
+    return wait_out(group);
 }
 
 static struct stretch chunk_of(const struct el_mpi_group *group, const struct el_comm_task *task, int i, int peer)
@@ -108,13 +105,12 @@ enum el_status el_mpi_broadcast(struct el_mpi_group *group, const struct el_comm
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
     struct stretch in = {task->data, place == 0 ? 0 : bytes, (group->rank - 1 + group->size) % group->size};
     struct stretch out = {task->data, place == group->size - 1 ? 0 : bytes, (group->rank + 1) % group->size};
-    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     for (size_t at = 0; at < bytes; at += EL_MPI_SEGMENT_BYTES) {
-        EL_TRY(post_receive(group, &in, at, NULL, &requests[0]));
-        EL_TRY(el_mpi_wait(requests, 2, &group->alarm));
-        EL_TRY(post_send(group, &out, at, &requests[1]));
+        EL_TRY(post_receive(group, &in, at, NULL, &group->in[0]));
+        EL_TRY(el_mpi_wait(&group->in[0], &group->out[0], &group->alarm));
+        EL_TRY(post_send(group, &out, at, &group->out[0]));
     }
-    return el_mpi_wait(requests, 2, &group->alarm);
+    return wait_out(group);
 }
 
 /* Message `k` of those the root of a reduce gets: of each segment one from each other rank, in rank order. */
@@ -132,18 +128,13 @@ static struct stretch message(const struct el_mpi_group *group, const struct el_
 /* The next message is always on its way while one is added. */
 static enum el_status take_all(struct el_mpi_group *group, const struct el_comm_task *task)
 {
-    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     size_t begin, next_begin;
     struct stretch in = message(group, task, 0, &begin);
-    EL_TRY(post_receive(group, &in, begin, group->inbox[0], &requests[0]));
+    EL_TRY(post_receive(group, &in, begin, group->inbox[0], &group->in[0]));
     for (size_t k = 0; begin < in.bytes; k++) {
         struct stretch next = message(group, task, k + 1, &next_begin);
-        EL_TRY(post_receive(group, &next, next_begin, group->inbox[(k + 1) % 2], &requests[(k + 1) % 2]));
-        enum el_status status = el_mpi_wait(&requests[k % 2], 1, &group->alarm);
-        if (status != EL_OK) {
-            el_mpi_wait(&requests[(k + 1) % 2], 1, &group->alarm);
-            return status;
-        }
+        EL_TRY(post_receive(group, &next, next_begin, group->inbox[(k + 1) % 2], &group->in[(k + 1) % 2]));
+        EL_TRY(el_mpi_wait(&group->in[k % 2], NULL, &group->alarm));
         add(group->inbox[k % 2], in.at + begin, segment(&in, begin), task->dtype);
         in = next;
         begin = next_begin;
@@ -159,12 +150,11 @@ enum el_status el_mpi_reduce(struct el_mpi_group *group, const struct el_comm_ta
         return take_all(group, task);
     }
     struct stretch out = {task->data, bytes, task->root};
-    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     for (size_t at = 0, i = 0; at < bytes; at += EL_MPI_SEGMENT_BYTES, i++) {
-        EL_TRY(el_mpi_wait(&requests[i % 2], 1, &group->alarm));
-        EL_TRY(post_send(group, &out, at, &requests[i % 2]));
+        EL_TRY(el_mpi_wait(&group->out[i % 2], NULL, &group->alarm));
+        EL_TRY(post_send(group, &out, at, &group->out[i % 2]));
     }
-    return el_mpi_wait(requests, 2, &group->alarm);
+    return wait_out(group);
 }
 
 struct el_comm_traffic el_mpi_traffic(const struct el_comm_shape *shape)

@@ -4,8 +4,6 @@
 
 #include "runtime/comm/mpi/group.h"
 
-enum { TAG_ALARM = 2 };
-
 struct operation {
     struct el_mpi_group *group;
     const struct el_comm_task *task;
@@ -19,8 +17,19 @@ static enum el_status run_operation(void *context)
         [EL_COMM_REDUCE] = el_mpi_reduce,
     };
     const struct operation *operation = context;
-    if (atomic_load(&operation->group->alarm.raised)) return el_fail(EL_ERR_PEER, "mpi communicator: a rank failed");
-    return verbs[operation->task->verb](operation->group, operation->task);
+    struct el_mpi_group *group = operation->group;
+    for (int i = 0; i < 2; i++) group->in[i] = group->out[i] = MPI_REQUEST_NULL;
+    /* Before anything is posted: after an alarm no receive may match what another rank has given up sending. */
+    enum el_status status = el_mpi_alarm_check(&group->alarm) ? el_fail(EL_ERR_PEER, "mpi communicator: a rank failed")
+                                                              : verbs[operation->task->verb](group, operation->task);
+    if (status != EL_OK) {
+        struct el_error cause;
+        el_error_take(status, &cause);
+        el_mpi_alarm_raise(&group->alarm);
+        el_mpi_alarm_give_up(&group->alarm, group->in, group->out);
+        return el_error_give(&cause);
+    }
+    return EL_OK;
 }
 
 static enum el_status run(void *state, const struct el_comm_task *task)
@@ -29,24 +38,18 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     return el_mpi_do(run_operation, &operation);
 }
 
-/* Empty messages leave at once: nobody waits for the requests. */
 static enum el_status tell_others(void *context)
 {
-    struct el_mpi_group *group = context;
-    for (int i = 0; i < group->size; i++) {
-        MPI_Request request;
-        if (i == group->rank) continue;
-        EL_MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, i, TAG_ALARM, group->comm, &request));
-        EL_MPI_TRY(MPI_Request_free(&request));
-    }
+    el_mpi_alarm_tell(&((struct el_mpi_group *)context)->alarm);
     return EL_OK;
 }
 
+/* A running operation finds the alarm and tells the others when it has stopped; the job is for when there is none. */
 static void abort_group(void *state)
 {
     struct el_mpi_group *group = state;
-    if (atomic_exchange(&group->alarm.told, 1)) return;
-    atomic_store(&group->alarm.raised, 1);
+    if (atomic_exchange(&group->aborted, 1)) return;
+    el_mpi_alarm_raise(&group->alarm);
     group->alarm_job = (struct el_mpi_job){.run = tell_others, .context = group};
     el_mpi_submit(&group->alarm_job);
 }
@@ -55,18 +58,15 @@ static enum el_status run_open(void *context)
 {
     struct el_mpi_group *group = context;
     EL_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &group->comm));
-    return el_mpi_check(MPI_Irecv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_ALARM, group->comm, &group->alarm.message),
-                        "MPI_Irecv");
+    el_mpi_alarm_open(&group->alarm, group->comm, group->rank, group->size);
+    return EL_OK;
 }
 
 /* After an alarm messages may still be on their way: the communicator is left to MPI_Finalize. */
 static enum el_status run_close(void *context)
 {
     struct el_mpi_group *group = context;
-    if (group->alarm.message != MPI_REQUEST_NULL) {
-        MPI_Cancel(&group->alarm.message);
-        MPI_Wait(&group->alarm.message, MPI_STATUS_IGNORE);
-    }
+    el_mpi_alarm_close(&group->alarm);
     if (!atomic_load(&group->alarm.raised)) EL_MPI_TRY(MPI_Comm_free(&group->comm));
     return EL_OK;
 }

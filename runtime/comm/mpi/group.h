@@ -13,6 +13,8 @@ struct el_mpi_group {
     MPI_Comm comm;
     struct el_mpi_alarm alarm;
     struct el_mpi_job alarm_job; /* tells the other ranks */
+    _Atomic int aborted;         /* alarm_job has been submitted */
+    MPI_Request in[2], out[2];   /* of the running operation, so that a failed one can be ended in one place */
     char *inbox[2];              /* [EL_MPI_SEGMENT_BYTES] each: segments that wait to be summed */
 };
 

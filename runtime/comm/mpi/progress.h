@@ -3,18 +3,18 @@
  * So MPI needs to support no more than one calling thread, and no two libraries' locks meet. Jobs are done one after
  * the other: ranks must submit theirs in the same order, which a communication stream does.
  *
- * MPI libraries wait by polling. Ours polls too while a transfer is under way (el_mpi_wait), but gives the core away
- * between polls and sleeps when nothing moves: on few cores it shares one with the compute thread.
+ * MPI libraries wait by polling. Ours polls too while a transfer is under way (el_mpi_wait), but sleeps for
+ * microseconds between polls when nothing moves: on few cores it shares one with the compute thread.
  */
 #ifndef EL_MPI_PROGRESS_H
 #define EL_MPI_PROGRESS_H
 
 #include <mpi.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/status.h"
+#include "runtime/comm/mpi/alarm.h"
 
 struct el_mpi_job {
     enum el_status (*run)(void *context);
@@ -22,13 +22,6 @@ struct el_mpi_job {
     struct el_error outcome;
     bool done;
     struct el_mpi_job *next;
-};
-
-/* A group's way to end operations early. */
-struct el_mpi_alarm {
-    _Atomic int raised;  /* by this rank or, through a message, by another one */
-    _Atomic int told;    /* this rank has told the others, or is about to */
-    MPI_Request message; /* a receive that is always posted */
 };
 
 /* Starts the thread and MPI. Once a process. `library` gets the library's version. */
@@ -42,9 +35,9 @@ void el_mpi_submit(struct el_mpi_job *job);
 /* Makes the thread call MPI_Abort as soon as it can. Does not return. */
 void el_mpi_abort(int exit_status);
 
-/* The following: in jobs only. Waits until all requests have ended. `alarm` may be NULL.
- * Errors: EL_ERR_PEER after an alarm; then no request is active any more as far as that can be had. */
-enum el_status el_mpi_wait(MPI_Request *requests, int n, struct el_mpi_alarm *alarm);
+/* In jobs only. Waits until both requests have ended; a pointer may be NULL, and so may `alarm`.
+ * Errors: EL_ERR_PEER after an alarm; the requests stay as they are (el_mpi_alarm_give_up). */
+enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *alarm);
 
 /* EL_OK, or EL_ERR_PEER with the call and MPI's own words. */
 enum el_status el_mpi_check(int code, const char *call);

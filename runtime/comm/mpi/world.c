@@ -11,7 +11,7 @@ enum { COUNT_MAX = 1 << 30 };
 
 static enum el_status wait_one(MPI_Request request)
 {
-    return el_mpi_wait(&request, 1, NULL);
+    return el_mpi_wait(&request, NULL, NULL);
 }
 
 struct gather_job {

@@ -1,0 +1,222 @@
+/* The communicators between ranks as users start them: this program starts itself under mpirun with 1 to 4 ranks and
+ * lets every rank check bootstrap, shm and mpi. Prints lines of the Test Anything Protocol; exit status 1 on a failure.
+ *
+ *     comm_ranks                          all of it (skipped where there is no mpirun or no MPI module)
+ *     comm_ranks busbw KIND [BYTES]       a measurement instead: all-reduce between two ranks, not a test
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/mpirun.h"
+#include "tests/conformance/comm_checks.h"
+
+enum { RANKS_MAX = 4, TAIL_BYTES = 4096 };
+
+/* ---- in a rank ---- */
+
+static enum el_status check_bootstrap(struct el_bootstrap *bootstrap)
+{
+    char mine[64], **texts = NULL;
+    int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap), word = rank == 0 ? 4711 : 0;
+    snprintf(mine, sizeof mine, "text of %d", rank);
+    EL_TRY(el_bootstrap_gather(bootstrap, mine, &texts));
+    for (int i = 0; texts && i < size; i++) {
+        snprintf(mine, sizeof mine, "text of %d", i);
+        if (strcmp(texts[i], mine) != 0) return el_fail(EL_ERR_INTERNAL, "gather: '%s' from %d", texts[i], i);
+        free(texts[i]);
+    }
+    if ((texts != NULL) != (rank == 0)) return el_fail(EL_ERR_INTERNAL, "gather: rank %d", rank);
+    free(texts);
+    EL_TRY(el_bootstrap_broadcast(bootstrap, &word, sizeof word));
+    if (word != 4711) return el_fail(EL_ERR_INTERNAL, "broadcast: got %d", word);
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    enum el_status status = el_bootstrap_agree(bootstrap, rank == size - 1 ? el_fail(EL_ERR_OOM, "last") : EL_OK);
+    if (status != (rank == size - 1 ? EL_ERR_OOM : EL_ERR_PEER)) return el_fail(EL_ERR_INTERNAL, "agree: %d", status);
+    return el_bootstrap_agree(bootstrap, EL_OK);
+}
+
+/* The last rank gives up while the others are in an all-reduce; after that the ranks can still agree. */
+static enum el_status check_abort(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    int64_t begin_ns = el_clock_ns();
+    if (el_comm_size(comm) == 1) return EL_OK;
+    if (el_comm_rank(comm) == el_comm_size(comm) - 1) {
+        usleep(50000);
+        el_comm_abort(comm);
+    }
+    if (check_operations(comm, 3000000, EL_F32, 0) != EL_ERR_PEER)
+        return el_fail(EL_ERR_INTERNAL, "an aborted operation did not fail");
+    if (el_clock_ns() - begin_ns > 3000000000) return el_fail(EL_ERR_INTERNAL, "an aborted operation failed late");
+    return el_bootstrap_agree(bootstrap, EL_OK);
+}
+
+static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
+{
+    struct el_comm *comm = NULL;
+    EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
+    enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_everything(comm) : EL_ERR_INTERNAL;
+    status = el_bootstrap_agree(bootstrap, status);
+    if (status == EL_OK) status = check_abort(bootstrap, comm);
+    el_comm_close(comm);
+    if (status == EL_OK) printf("ok %s\n", kind);
+    return status;
+}
+
+/* All-reduces back to back, as nccl-tests time them: 2(n-1)/n of the bytes over the mean time. */
+static enum el_status measure(struct el_comm *comm, struct el_program *program, size_t bytes)
+{
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    struct el_buffer *buffer;
+    int last, per_step = 10, n = el_comm_size(comm), steps = (int)(400000000 / (bytes * (size_t)per_step)) + 3;
+    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, bytes, "data", &buffer));
+    char *zeros = calloc(1, bytes);
+    EL_TRY(el_device_write(el_view_of(buffer, 0), zeros, bytes));
+    free(zeros);
+    for (int i = 0; i < per_step; i++)
+        EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), bytes / 4, EL_F32, &last));
+    EL_TRY(el_program_wait(program, el_comm_device(comm), EL_STREAM_COMPUTE, last));
+    EL_TRY(el_program_end(program));
+    for (int i = 0; i < 3; i++) EL_TRY(el_program_run(program, 0, NULL));
+    int64_t best_ns = INT64_MAX, begin_ns = el_clock_ns(), at_ns = begin_ns;
+    for (int i = 0; i < steps; i++) {
+        EL_TRY(el_program_run(program, 0, NULL));
+        int64_t now_ns = el_clock_ns();
+        if (now_ns - at_ns < best_ns) best_ns = now_ns - at_ns;
+        at_ns = now_ns;
+    }
+    double mean_s = (double)(at_ns - begin_ns) * 1e-9 / steps / per_step, best_s = (double)best_ns * 1e-9 / per_step;
+    double moved = 2.0 * (n - 1) / n * (double)bytes * 1e-9;
+    printf("%-4s %10zu bytes  mean %8.1f us  busbw %6.2f GB/s (best step %6.2f)\n", el_comm_backend(comm), bytes,
+           mean_s * 1e6, moved / mean_s, moved / best_s);
+    return EL_OK;
+}
+
+static enum el_status measure_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind,
+                                   const char *bytes)
+{
+    const size_t sizes[] = {4096, 65536, 1 << 20, 10700000, 64 << 20};
+    struct el_comm *comm = NULL;
+    enum el_status status = el_comm_open_ranks(kind, bootstrap, device, &comm);
+    for (size_t i = 0; status == EL_OK && i < (bytes ? 1 : sizeof sizes / sizeof sizes[0]); i++) {
+        struct el_program *program;
+        EL_TRY(el_program_create(&program));
+        status = measure(comm, program, bytes ? strtoull(bytes, NULL, 10) : sizes[i]);
+        el_program_destroy(program);
+    }
+    el_comm_close(comm);
+    return status;
+}
+
+static enum el_status act(struct el_bootstrap *bootstrap, struct el_device *device, char **argv)
+{
+    if (strcmp(argv[2], "busbw") == 0) return measure_kind(bootstrap, device, argv[3], argv[4]);
+    if (el_bootstrap_size(bootstrap) != atoi(argv[3]))
+        return el_fail(EL_ERR_INTERNAL, "%d ranks, not %s", el_bootstrap_size(bootstrap), argv[3]);
+    EL_TRY(el_bootstrap_agree(bootstrap, check_bootstrap(bootstrap)));
+    printf("ok bootstrap %s\n", el_bootstrap_library(bootstrap));
+    if (strcmp(el_comm_choose(bootstrap), "shm") != 0) return el_fail(EL_ERR_INTERNAL, "chose mpi on one host");
+    EL_TRY(check_kind(bootstrap, device, "shm"));
+    return check_kind(bootstrap, device, "mpi");
+}
+
+static int be_rank(char **argv)
+{
+    struct el_bootstrap *bootstrap = NULL;
+    struct el_device *device = NULL;
+    el_launch_rank_init();
+    enum el_status status = el_bootstrap_open("mpi", &bootstrap);
+    if (status == EL_ERR_ABSENT) {
+        printf("absent: %s\n", el_error_message());
+        return 77;
+    }
+    if (status == EL_OK) {
+        int rank = el_bootstrap_rank(bootstrap), cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+        struct el_device_spec spec = {
+            .backend = "cpu", .index = rank, .position = rank, .n_cores = 1, .cores = {rank % cores}};
+        status = el_device_open(&spec, &device);
+    }
+    if (status == EL_OK) status = act(bootstrap, device, argv);
+    if (status != EL_OK) printf("not ok: %s: %s\n", el_status_text(status), el_error_message());
+    fflush(stdout);
+    el_device_close(device);
+    if (status != EL_OK) el_bootstrap_abort(bootstrap, 1);
+    el_bootstrap_close(bootstrap);
+    return status == EL_OK ? 0 : 1;
+}
+
+/* ---- in the program that starts them ---- */
+
+static enum el_status start(int ranks, const char *folder, char *const *arguments, struct el_launch_result *result)
+{
+    char self[4096], *argv[8] = {self, "rank"};
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0) return el_fail_errno("/proc/self/exe");
+    self[length] = 0;
+    for (int i = 0; arguments[i] && i < 5; i++) argv[2 + i] = arguments[i];
+    struct el_launch_spec spec = {.argv = argv, .procs = ranks, .log_dir = folder, .timeout_s = 120};
+    return el_launch_run(&spec, result);
+}
+
+static int test_size(int number, int ranks, const char *folder)
+{
+    char text[TAIL_BYTES], size[8];
+    struct el_launch_result result;
+    snprintf(size, sizeof size, "%d", ranks);
+    if (start(ranks, folder, (char *[]){"check", size, NULL}, &result) != EL_OK) {
+        printf("not ok %d - %d ranks: %s\n", number, ranks, el_error_message());
+        return 1;
+    }
+    if (result.exit_status == 77) {
+        el_launch_log_tail(folder, 0, 1, text, sizeof text);
+        printf("ok %d - %d ranks # SKIP %s", number, ranks, text);
+        return 0;
+    }
+    printf("%s %d - %d ranks: bootstrap, shm, mpi (%.1f s)\n", result.ok ? "ok" : "not ok", number, ranks,
+           result.wall_s);
+    if (result.ok) return 0;
+    printf("# %s\n", result.reason);
+    for (int rank = -1; rank < ranks; rank++) {
+        el_launch_log_tail(folder, rank, 8, text, sizeof text);
+        if (text[0]) printf("# log of rank %d:\n%s", rank, text);
+    }
+    return 1;
+}
+
+static int measure_all(const char *folder, char **argv)
+{
+    char text[TAIL_BYTES];
+    struct el_launch_result result;
+    enum el_status status = start(2, folder, (char *[]){"busbw", argv[2], argv[3], NULL}, &result);
+    for (int rank = -1; rank < 2; rank++) {
+        el_launch_log_tail(folder, rank, 20, text, sizeof text);
+        if (rank != 1 || !result.ok) printf("%s", text);
+    }
+    if (status != EL_OK || !result.ok) printf("%s\n", status != EL_OK ? el_error_message() : result.reason);
+    return status == EL_OK && result.ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    char folder[] = "/tmp/el-test-comm-XXXXXX", command[64], *mpirun;
+    int n_failed = 0;
+    if (argc > 2 && strcmp(argv[1], "rank") == 0) return be_rank(argv);
+    if (el_mpirun_find(&mpirun) != EL_OK) {
+        printf("1..0 # SKIP %s\n", el_error_message());
+        return 0;
+    }
+    free(mpirun);
+    if (!mkdtemp(folder)) return 1;
+    if (argc > 2 && strcmp(argv[1], "busbw") == 0) {
+        n_failed = measure_all(folder, argv);
+    } else {
+        printf("1..%d\n", RANKS_MAX);
+        for (int ranks = 1; ranks <= RANKS_MAX; ranks++) n_failed += test_size(ranks, ranks, folder);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0) n_failed++;
+    return n_failed ? 1 : 0;
+}

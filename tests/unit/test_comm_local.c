@@ -1,0 +1,328 @@
+/* The communicators within a process, self and local: exact sums on every member, the bytes they book, and that nobody
+ * waits for a member that gave up. Each member issues and runs its own program in a thread of its own. Also meant for
+ * ThreadSanitizer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/comm_ops.h"
+#include "tests/conformance/comm_checks.h"
+
+enum { MEMBERS_MAX = 4 };
+
+struct group {
+    int n;
+    struct el_device *devices[MEMBERS_MAX];
+    struct el_comm *comms[MEMBERS_MAX];
+};
+
+static void open_group(struct group *group, int n, const char *backend)
+{
+    group->n = n;
+    for (int i = 0; i < n; i++) {
+        struct el_device_spec spec = {.backend = backend, .index = i, .position = i};
+        assert_int_equal(el_device_open(&spec, &group->devices[i]), EL_OK);
+    }
+    assert_int_equal(el_comm_open_local(group->devices, n, group->comms), EL_OK);
+}
+
+static void close_group(struct group *group)
+{
+    for (int i = 0; i < group->n; i++) el_comm_close(group->comms[i]);
+    for (int i = 0; i < group->n; i++) el_device_close(group->devices[i]);
+}
+
+struct member {
+    pthread_t thread;
+    struct el_comm *comm;
+    enum el_status (*act)(struct el_comm *comm);
+    struct el_error outcome;
+};
+
+static void *be_member(void *context)
+{
+    struct member *member = context;
+    el_error_take(member->act(member->comm), &member->outcome);
+    return NULL;
+}
+
+/* Every member does `act` at the same time; each must end with `expected`. */
+static void all_do(struct group *group, enum el_status (*act)(struct el_comm *comm), enum el_status expected)
+{
+    struct member members[MEMBERS_MAX];
+    for (int i = 0; i < group->n; i++) {
+        members[i] = (struct member){.comm = group->comms[i], .act = act};
+        assert_int_equal(pthread_create(&members[i].thread, NULL, be_member, &members[i]), 0);
+    }
+    for (int i = 0; i < group->n; i++) pthread_join(members[i].thread, NULL);
+    for (int i = 0; i < group->n; i++) {
+        if (members[i].outcome.status != expected) print_error("member %d: %s\n", i, members[i].outcome.text);
+        assert_int_equal(members[i].outcome.status, expected);
+    }
+}
+
+static void test_operations(void **state)
+{
+    (void)state;
+    struct group group;
+    for (int n = 1; n <= MEMBERS_MAX; n++) {
+        open_group(&group, n, "cpu");
+        all_do(&group, check_everything, EL_OK);
+        close_group(&group);
+    }
+}
+
+static void test_self(void **state)
+{
+    (void)state;
+    struct el_device_spec spec = {.backend = "cpu"};
+    struct el_device *device;
+    struct el_comm *comm;
+    assert_int_equal(el_device_open(&spec, &device), EL_OK);
+    assert_int_equal(el_comm_open_self(device, &comm), EL_OK);
+    assert_int_equal(el_comm_size(comm), 1);
+    assert_int_equal(check_everything(comm), EL_OK);
+    el_comm_close(comm);
+    el_device_close(device);
+}
+
+/* Numbers whose sum depends on the order: every member must get the bits of ((a+b)+c)+d. */
+static enum el_status check_order(struct el_comm *comm)
+{
+    static const float parts[] = {1e8f, 1.25f, -1e8f, 0.3f};
+    enum { COUNT = 10000 };
+    struct el_buffer *buffer;
+    struct el_program *program;
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    float *host = malloc(COUNT * sizeof *host), expected = parts[0];
+    for (int i = 0; i < COUNT; i++) host[i] = parts[el_comm_rank(comm)];
+    for (int r = 1; r < el_comm_size(comm); r++) {
+        volatile float sum = expected + parts[r];
+        expected = sum;
+    }
+    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, COUNT * sizeof *host, "g", &buffer));
+    EL_TRY(el_device_write(el_view_of(buffer, 0), host, COUNT * sizeof *host));
+    EL_TRY(el_program_create(&program));
+    EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), COUNT, EL_F32, NULL));
+    EL_TRY(el_program_end(program));
+    EL_TRY(el_program_run(program, 0, NULL));
+    el_program_destroy(program);
+    EL_TRY(el_device_read(el_view_of(buffer, 0), host, COUNT * sizeof *host));
+    el_device_free(buffer);
+    bool same = true;
+    for (int i = 0; i < COUNT; i++) same = same && memcmp(&host[i], &expected, sizeof expected) == 0;
+    free(host);
+    return same ? EL_OK : el_fail(EL_ERR_INTERNAL, "not summed in rank order");
+}
+
+static void test_sums_in_rank_order(void **state)
+{
+    (void)state;
+    struct group group;
+    for (int n = 2; n <= MEMBERS_MAX; n++) {
+        open_group(&group, n, "cpu");
+        all_do(&group, check_order, EL_OK);
+        close_group(&group);
+    }
+}
+
+static enum el_status large(struct el_comm *comm)
+{
+    return check_operations(comm, 1000000, EL_F32, 0);
+}
+
+static enum el_status last_aborts(struct el_comm *comm)
+{
+    if (el_comm_rank(comm) == el_comm_size(comm) - 1) {
+        usleep(20000);
+        el_comm_abort(comm);
+    }
+    return large(comm);
+}
+
+static enum el_status last_never_comes(struct el_comm *comm)
+{
+    if (el_comm_rank(comm) != el_comm_size(comm) - 1) return large(comm);
+    usleep(20000);
+    el_comm_abort(comm);
+    return el_fail(EL_ERR_PEER, "gave up");
+}
+
+static void test_abort_frees_the_waiting(void **state)
+{
+    (void)state;
+    struct group group;
+    for (int n = 2; n <= MEMBERS_MAX; n++) {
+        open_group(&group, n, "cpu");
+        all_do(&group, last_never_comes, EL_ERR_PEER);
+        all_do(&group, large, EL_ERR_PEER); /* and for good */
+        close_group(&group);
+        open_group(&group, n, "cpu");
+        all_do(&group, last_aborts, EL_ERR_PEER);
+        close_group(&group);
+    }
+}
+
+static void *abort_soon(void *context)
+{
+    usleep(3000);
+    el_comm_abort(context);
+    return NULL;
+}
+
+static enum el_status until_failure(struct el_comm *comm)
+{
+    enum el_status status = EL_OK;
+    for (int i = 0; i < 100000 && status == EL_OK; i++) status = check_operations(comm, 4096, EL_F32, 0);
+    return status;
+}
+
+/* An abort at any moment: each member may free its memory as soon as its operation has failed (it does). */
+static void test_abort_amid_operations(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct group group;
+        pthread_t thread;
+        open_group(&group, 3, "cpu");
+        assert_int_equal(pthread_create(&thread, NULL, abort_soon, group.comms[i % 3]), 0);
+        all_do(&group, until_failure, EL_ERR_PEER);
+        pthread_join(thread, NULL);
+        close_group(&group);
+    }
+}
+
+static enum el_status issue_different(struct el_comm *comm)
+{
+    return check_operations(comm, 1000 + (size_t)el_comm_rank(comm), EL_F32, 0);
+}
+
+static void test_different_operations_are_noticed(void **state)
+{
+    (void)state;
+    struct group group;
+    struct member members[2];
+    open_group(&group, 2, "cpu");
+    for (int i = 0; i < 2; i++) {
+        members[i] = (struct member){.comm = group.comms[i], .act = issue_different};
+        assert_int_equal(pthread_create(&members[i].thread, NULL, be_member, &members[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) pthread_join(members[i].thread, NULL);
+    for (int i = 0; i < 2; i++) assert_int_not_equal(members[i].outcome.status, EL_OK);
+    close_group(&group);
+}
+
+static void test_bytes_of_an_all_reduce(void **state)
+{
+    (void)state;
+    struct group group;
+    uint64_t sent, received;
+    open_group(&group, 2, "null");
+    for (int i = 0; i < 2; i++) { /* 2(n-1)/n of the data */
+        el_comm_traffic(group.comms[i], EL_COMM_ALL_REDUCE, 1 << 20, EL_F32, 0, &sent, &received);
+        assert_int_equal(sent, 4 << 20);
+        assert_int_equal(received, 4 << 20);
+    }
+    el_comm_traffic(group.comms[0], EL_COMM_BROADCAST, 1000, EL_F64, 1, &sent, &received);
+    assert_int_equal(sent, 0);
+    assert_int_equal(received, 8000);
+    el_comm_traffic(group.comms[0], EL_COMM_REDUCE, 1000, EL_F64, 1, &sent, &received);
+    assert_int_equal(sent, 8000);
+    assert_int_equal(received, 0);
+    close_group(&group);
+    open_group(&group, 1, "null");
+    el_comm_traffic(group.comms[0], EL_COMM_ALL_REDUCE, 1000, EL_F32, 0, &sent, &received);
+    assert_int_equal(sent + received, 0);
+    close_group(&group);
+}
+
+static void test_bytes_add_up(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {0, 1, 17, 1000, 100003};
+    for (int n = 2; n <= MEMBERS_MAX; n++) {
+        struct group group;
+        open_group(&group, n, "null");
+        for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++)
+            for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+                uint64_t sent, received, all_sent = 0, all_received = 0;
+                for (int i = 0; i < n; i++) {
+                    el_comm_traffic(group.comms[i], (enum el_comm_verb)verb, counts[c], EL_F32, n - 1, &sent,
+                                    &received);
+                    all_sent += sent;
+                    all_received += received;
+                }
+                uint64_t expected = (uint64_t)(n - 1) * counts[c] * 4 * (verb == EL_COMM_ALL_REDUCE ? 2 : 1);
+                assert_int_equal(all_sent, expected);
+                assert_int_equal(all_received, expected);
+            }
+        close_group(&group);
+    }
+}
+
+static void test_ops_carry_their_bytes(void **state)
+{
+    (void)state;
+    struct group group;
+    struct el_program *program;
+    struct el_buffer *buffer;
+    const struct el_op_head head = {.label = "bucket 0", .phase = EL_PHASE_COMM};
+    open_group(&group, 2, "null");
+    assert_int_equal(el_device_alloc(group.devices[0], EL_TAG_GRAD, 4000, "g", &buffer), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    assert_int_equal(el_comm_all_reduce(group.comms[0], program, &head, el_view_of(buffer, 0), 1000, EL_F32, NULL),
+                     EL_OK);
+    assert_int_equal(el_comm_broadcast(group.comms[0], program, &head, el_view_of(buffer, 0), 1000, EL_F32, 2, NULL),
+                     EL_ERR_INVALID);
+    assert_int_equal(el_program_op_count(program), 1);
+    const struct el_op_info *info = el_program_ops(program);
+    assert_string_equal(info->label, "bucket 0");
+    assert_int_equal(info->op_class, EL_CLASS_COMM);
+    assert_int_equal(info->stream, EL_STREAM_COMM);
+    assert_int_equal(info->sent_bytes, 4000);
+    assert_int_equal(info->received_bytes, 4000);
+    el_program_destroy(program);
+    close_group(&group);
+}
+
+static void test_what_cannot_be_opened(void **state)
+{
+    (void)state;
+    struct el_bootstrap *bootstrap;
+    struct el_comm *comm;
+    assert_int_equal(el_bootstrap_open("none", &bootstrap), EL_ERR_ABSENT);
+    assert_int_equal(el_bootstrap_open("self", &bootstrap), EL_OK);
+    assert_int_equal(el_comm_open_ranks("local", bootstrap, NULL, &comm), EL_ERR_ABSENT);
+    assert_int_equal(el_comm_open_ranks("shm", bootstrap, NULL, &comm), EL_OK);
+    assert_string_equal(el_comm_backend(comm), "shm");
+    el_comm_close(comm);
+    assert_int_equal(el_bootstrap_agree(bootstrap, EL_OK), EL_OK);
+    assert_int_equal(el_bootstrap_agree(bootstrap, EL_ERR_OOM), EL_ERR_OOM);
+    el_bootstrap_close(bootstrap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_self),
+        cmocka_unit_test(test_sums_in_rank_order),
+        cmocka_unit_test(test_abort_frees_the_waiting),
+        cmocka_unit_test(test_abort_amid_operations),
+        cmocka_unit_test(test_different_operations_are_noticed),
+        cmocka_unit_test(test_bytes_of_an_all_reduce),
+        cmocka_unit_test(test_bytes_add_up),
+        cmocka_unit_test(test_ops_carry_their_bytes),
+        cmocka_unit_test(test_what_cannot_be_opened),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
