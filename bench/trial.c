@@ -24,6 +24,11 @@ static enum el_status check_kept(const char *model, const char *option, int64_t 
     return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, option, given, model, resolved);
 }
 
+static bool is_file(const char *source)
+{
+    return strcmp(source, "synthetic") != 0 && strcmp(source, "dummy") != 0;
+}
+
 enum el_status el_trial_open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
                                   struct el_dataset **dataset_p)
 {
@@ -41,7 +46,9 @@ enum el_status el_trial_open_data(const struct el_options *options, const char *
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
     EL_TRY(el_dataset_open(&spec, &dataset));
-    if (ids) model.vocab = el_dataset_vocab(dataset), model.seq = el_dataset_seq(dataset);
+    if (ids) model.seq = el_dataset_seq(dataset);
+    /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */
+    if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
     if (free_classes) model.classes = el_dataset_classes(dataset);
     enum el_status status = el_model_resolve(&model);
     if (status == EL_OK) status = check_kept(given->name, "classes", given->classes, model.classes);
