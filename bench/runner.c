@@ -130,7 +130,7 @@ static void find_reason(const struct el_runner *runner, const struct el_trial *t
         el_launch_log_tail(log_dir, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
     tail[strcspn(tail, "\n")] = 0;
     const char *said = strstr(tail, "evenload: ") == tail ? tail + strlen("evenload: ") : "";
-    snprintf(reason, REASON_BYTES, "%.255s%s%.400s", *said ? "" : result->reason, "", said);
+    snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->reason);
 }
 
 /* The last lines of the logs to standard error, once a failed launch. */
@@ -145,16 +145,48 @@ static void show_tail(const struct el_runner *runner, const struct el_trial *tri
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
 }
 
+/* The result was written, and then the job did not end well. */
+static enum el_status warn_of_end(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                                  const struct el_launch_result *result, json_t *document)
+{
+    if (strcmp(el_json_text(document, "status", "failed"), "ok")) return EL_OK;
+    json_array_append_new(json_object_get(document, "warnings"), json_sprintf("after its result: %s", result->reason));
+    return el_store_save_repeat(runner->store, trial, repeat, document);
+}
+
 static const char *failure_of(const struct el_launch_result *result)
 {
     return result->timed_out ? "timeout" : "failed";
+}
+
+/* The document of a launch that left none. `status`: of the launching itself, its message not yet taken. */
+static enum el_status make_failed(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+                                  enum el_status status, const struct el_launch_result *result, json_t **document_p)
+{
+    char reason[REASON_BYTES];
+    if (status != EL_OK)
+        snprintf(reason, sizeof reason, "%s", el_error_message());
+    else if (result->ok)
+        snprintf(reason, sizeof reason, "ended without a result");
+    else
+        find_reason(runner, trial, result, reason);
+    const char *word = status == EL_OK ? failure_of(result) : "absent";
+    json_t *document = el_record_failed_repeat(trial, repeat, order, word, reason);
+    enum el_status saved = el_store_save_repeat(runner->store, trial, repeat, document);
+    if (saved != EL_OK) {
+        json_decref(document);
+        return saved;
+    }
+    if (status == EL_OK) show_tail(runner, trial, result);
+    *document_p = document;
+    return EL_OK;
 }
 
 enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
                                  json_t **document_p)
 {
     struct el_launch_result result = {.ok = true};
-    char path[EL_PATH_BYTES], reason[REASON_BYTES];
+    char path[EL_PATH_BYTES];
     *document_p = NULL;
     el_store_repeat_path(runner->store, trial, repeat, path);
     unlink(path);
@@ -164,23 +196,9 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
     json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
     if (!document && result.exit_status == EL_WORKER_CANNOT_WRITE)
         return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
-    if (!document) {
-        const char *word = status == EL_OK ? failure_of(&result) : "absent";
-        if (status == EL_OK)
-            find_reason(runner, trial, &result, reason);
-        else
-            snprintf(reason, sizeof reason, "%s", el_error_message());
-        if (status == EL_OK && result.ok) snprintf(reason, sizeof reason, "ended without a result (is the disk full?)");
-        document = el_record_failed_repeat(trial, repeat, order, word, reason);
-        enum el_status saved = el_store_save_repeat(runner->store, trial, repeat, document);
-        if (saved != EL_OK) {
-            json_decref(document);
-            return saved;
-        }
-        if (status == EL_OK) show_tail(runner, trial, &result);
-    }
+    if (!document) return make_failed(runner, trial, repeat, order, status, &result, document_p);
     *document_p = document;
-    return EL_OK;
+    return result.ok ? EL_OK : warn_of_end(runner, trial, repeat, &result, document);
 }
 
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)
