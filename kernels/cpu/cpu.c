@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "kernels/cpu/conv1d.h"
 #include "kernels/cpu/dnnl/dnnl_module.h"
 #include "runtime/base/module.h"
 
@@ -33,6 +34,8 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if (dtype == EL_F32 && (unsigned)op < EL_OP_COUNT) {
         if (loops[op].run) return &loops[op];
+        const struct el_kernel *tiles = op == EL_OP_CONV1D_BACKWARD_WEIGHTS ? el_cpu_conv1d_backward_weights() : NULL;
+        if (tiles) return tiles;
         pthread_once(&opened, open_dnnl);
         const struct el_kernel *row = dnnl ? dnnl->find(op) : NULL;
         if (row) return row;
