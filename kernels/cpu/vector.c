@@ -1,6 +1,7 @@
 /* The loops that more than one kernel needs. The modules use them too, out of the program that opened them. */
 #include "kernels/cpu/vector.h"
 
+#include <math.h>
 #include <string.h>
 
 EL_VECTOR void el_vector_add(const float *restrict x, int64_t n, float *restrict y)
@@ -32,4 +33,43 @@ void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float 
     int64_t j = 0;
     for (; j + BLOCK <= n; j += BLOCK) sum_whole_block(x + j, rows, n, y + j);
     sum_part_block(x + j, rows, n, n - j, y + j);
+}
+
+/* Rows and columns of a square: sixteen lines of x and sixteen of y, each used whole while it is in the first cache. */
+enum { SQUARE = 16 };
+
+EL_VECTOR static void transpose_square(const float *x, const float *bias, int64_t x_stride, int64_t y_stride,
+                                       float least, float *restrict y)
+{
+    float square[SQUARE][SQUARE];
+    for (int j = 0; j < SQUARE; j++)
+        for (int r = 0; r < SQUARE; r++) square[r][j] = x[j * x_stride + r];
+    for (int r = 0; r < SQUARE; r++)
+        for (int j = 0; j < SQUARE; j++) {
+            float value = square[r][j] + bias[j];
+            y[r * y_stride + j] = value < least ? least : value;
+        }
+}
+
+static void transpose_part(const float *x, const float *bias, int64_t x_stride, int64_t y_stride, int64_t rows,
+                           int64_t n, float least, float *y)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < n; j++) {
+            float value = x[j * x_stride + r] + bias[j];
+            y[r * y_stride + j] = value < least ? least : value;
+        }
+}
+
+void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y)
+{
+    float least = relu ? 0 : -INFINITY;
+    for (int64_t j = 0; j < n; j += SQUARE)
+        for (int64_t r = 0; r < rows; r += SQUARE) {
+            int64_t columns = n - j < SQUARE ? n - j : SQUARE, height = rows - r < SQUARE ? rows - r : SQUARE;
+            if (columns == SQUARE && height == SQUARE)
+                transpose_square(x + j * rows + r, bias + j, rows, n, least, y + r * n + j);
+            else
+                transpose_part(x + j * rows + r, bias + j, rows, n, height, columns, least, y + r * n + j);
+        }
 }

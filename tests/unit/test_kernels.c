@@ -81,6 +81,8 @@ static const struct test_case cases[] = {
     LINEAR(64, 300, 2),
     LINEAR(13, 1024, 10),
     LINEAR(64, 1024, 1024),
+    LINEAR(16, 3, 65),
+    LINEAR(33, 200, 150),
     LINEAR(1, 130, 70),
     CONV1D(1, 1, 1, 1, 1),
     CONV1D(1, 5, 1, 1, 5),
