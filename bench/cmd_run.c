@@ -58,8 +58,10 @@ static int run_self(const struct el_options *options)
     }
     if (status != EL_OK)
         exit_status = el_exit_failed(status);
-    else if (el_runner_interrupted())
+    else if (el_runner_interrupted()) {
+        fprintf(stderr, "evenload: interrupted\n");
         exit_status = EL_EXIT_INTERRUPTED;
+    }
     el_campaign_end(&campaign);
     return exit_status;
 }

@@ -8,7 +8,8 @@
 #include "bench/jvalue.h"
 #include "runtime/base/clock.h"
 
-#define SAY_EVERY_NS ((int64_t)10 * 1000000000)
+#define SAY_EVERY_NS  ((int64_t)10 * 1000000000)
+#define DRAW_EVERY_NS ((int64_t)1000000000)
 
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet)
 {
@@ -58,8 +59,10 @@ void el_progress_tick(void *context, double elapsed_s)
 {
     struct el_progress *progress = context;
     char left[64];
-    (void)elapsed_s;
-    if (progress->quiet || !progress->terminal || !progress->now[0]) return;
+    int64_t now_ns = el_clock_ns();
+    bool soon = elapsed_s > 0 && now_ns - progress->said_ns < DRAW_EVERY_NS;
+    if (progress->quiet || !progress->terminal || !progress->now[0] || soon) return;
+    progress->said_ns = now_ns;
     estimate(progress, left, sizeof left);
     fprintf(stderr, "\r\033[K[%d/%d] %s%s", progress->done + 1, progress->n, progress->now, left);
     fflush(stderr);

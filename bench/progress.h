@@ -9,7 +9,7 @@ struct el_progress {
     int n, done;
     bool quiet, terminal;
     int64_t begin_ns;
-    int64_t said_ns; /* when a line was last printed, not on a terminal */
+    int64_t said_ns; /* when a line was last printed */
     int measured;    /* launches of this process: what the estimate is made from */
     char now[96];    /* "ddp, batch 128, repeat 2" */
 };

@@ -18,6 +18,12 @@ wait_for() { # wait_for COMMAND...: true within 20 s
     done
 }
 
+# A launch may end by itself between two looks: the next one's worker is taken then.
+kill_worker() {
+    local pid
+    pid=$(worker_pid "$1" "$2")
+    [[ -n $pid ]] && kill -KILL "$pid" 2>/dev/null
+}
 has_worker() { [[ -n $(worker_pid "$1" "$2") ]]; }
 has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l) -ge $2 ]]; }
 
@@ -60,7 +66,7 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     local parent=$! code=0
     wait_for has_worker r 0
     sleep 0.3
-    kill -KILL "$(worker_pid r 0)"
+    kill_worker r 0
     local began=$SECONDS
     wait "$parent" || code=$?
     [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
@@ -74,7 +80,7 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     local parent=$! code=0
     wait_for has_worker r 1
     sleep 1
-    kill -KILL "$(worker_pid r 1)"
+    kill_worker r 1
     local began=$SECONDS
     wait "$parent" || code=$?
     [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
@@ -83,11 +89,10 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
 }
 
 @test "a launch killed in a comparison leaves what was measured" {
-    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes single,dp --repeats 2 --min-time 1 --out c --quiet >out 2>err 3>&- &
+    "$EVENLOAD" compare "${LONG[@]}" --min-time 1 --procs 1 --modes single,dp --repeats 2 --out c --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_repeats c 1
-    wait_for has_worker c 0
-    kill -KILL "$(worker_pid c 0)"
+    wait_for kill_worker c 0
     wait "$parent" || code=$?
     [[ $code -eq 1 ]]
     [[ $(json c/results.json 'sorted(t["status"] for t in d["trials"])') == "['failed', 'ok']" ]]
