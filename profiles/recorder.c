@@ -73,7 +73,7 @@ static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
 {
     return kept->phase == op->phase && kept->op_class == op->op_class && kept->device == op->device &&
            kept->stream == op->stream && kept->flops == op->flops && kept->sent_bytes == op->sent_bytes &&
-           kept->received_bytes == op->received_bytes;
+           kept->received_bytes == op->received_bytes && kept->peer == op->peer;
 }
 
 static bool same_list(const struct op_list *list, const struct el_step_event *event)
@@ -151,15 +151,10 @@ struct step_sets {
     struct el_timeline busy;    /* kernels and copies on the compute stream */
 };
 
-static bool phase_is_between_devices(enum el_phase phase)
-{
-    return phase == EL_PHASE_REPLICATE || phase == EL_PHASE_SCATTER || phase == EL_PHASE_GATHER ||
-           phase == EL_PHASE_REDUCE;
-}
-
+/* Collectives, and copies that come from another device. */
 static bool op_is_comm(const struct el_op_info *op)
 {
-    return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && phase_is_between_devices(op->phase));
+    return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
 }
 
 static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span)
@@ -207,12 +202,16 @@ static void add_times(struct el_device_summary *sum, struct step_sets *sets, str
     sum->comm_exposed_s += seconds(total - hidden);
 }
 
-static void add_counts(struct el_device_summary *sum, const struct el_op_info *op)
+/* A copy between devices runs on the one that receives: the other one sends as much. */
+static void add_counts(struct el_device_summary *sum, const struct el_op_info *op, int position)
 {
-    sum->sent_bytes += (double)op->sent_bytes;
+    double sent = op->device == position ? (double)op->sent_bytes : 0;
+    if (op->op_class == EL_CLASS_COPY && op->peer == position) sent += (double)op->received_bytes;
+    sum->sent_bytes += sent;
+    sum->comm_bytes += sent;
+    if (op->device != position) return;
     sum->received_bytes += (double)op->received_bytes;
     sum->flops += op->flops;
-    if (op->phase == EL_PHASE_COMM || phase_is_between_devices(op->phase)) sum->comm_bytes += (double)op->sent_bytes;
 }
 
 static bool add_step(struct el_device_summary *sum, struct step_sets *sets, const struct el_recorder *recorder,
@@ -221,9 +220,8 @@ static bool add_step(struct el_device_summary *sum, struct step_sets *sets, cons
     const struct op_list *list = &recorder->lists[step->list];
     each_set(sets, el_timeline_clear);
     for (int i = 0; i < list->n_ops; i++) {
-        if (list->ops[i].device != position) continue;
-        add_op(sets, &list->ops[i], recorder->spans[step->first_span + (size_t)i]);
-        add_counts(sum, &list->ops[i]);
+        add_counts(sum, &list->ops[i], position);
+        if (list->ops[i].device == position) add_op(sets, &list->ops[i], recorder->spans[step->first_span + (size_t)i]);
     }
     if (!each_set(sets, el_timeline_unite)) return false;
     add_times(sum, sets, step->whole);

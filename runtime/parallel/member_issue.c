@@ -25,15 +25,11 @@ void el_member_issue_zero_grad(struct el_member *member, struct el_program *prog
     }
 }
 
-/* Runs on the compute stream's thread, as a loader without workers does. Regression models have fewer outputs than a
- * set may have classes: their labels wrap round. */
+/* Runs on the compute stream's thread, as a loader without workers does. */
 static enum el_status load(const struct el_call_args *args)
 {
     struct el_member *member = args->context;
-    EL_TRY(el_loader_fill(member->loader, args->step, member->host_inputs, member->host_labels));
-    if (member->graph->loss != EL_LOSS_MSE) return EL_OK;
-    for (int64_t i = 0; i < member->share; i++) member->host_labels[i] %= (int32_t)member->config->model.classes;
-    return EL_OK;
+    return el_loader_fill(member->loader, args->step, member->host_inputs, member->host_labels);
 }
 
 void el_member_issue_load(struct el_member *member, struct el_program *program, struct el_buffer **inputs_p,

@@ -89,25 +89,32 @@ static void test_against_ticks(void **state)
 
 /* A ddp-like step of 100 ms on two devices; milliseconds below, nanoseconds in the spans. */
 static const struct el_op_info ops[] = {
-    {.phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .device = 0, .stream = 0},
-    {.phase = EL_PHASE_H2D, .op_class = EL_CLASS_COPY, .device = 0, .stream = 0, .received_bytes = 64},
-    {.phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .device = 0, .stream = 0, .flops = 100},
-    {.phase = EL_PHASE_BACKWARD, .op_class = EL_CLASS_COMPUTE, .device = 0, .stream = 0, .flops = 200},
+    {.phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .device = 0, .stream = 0, .peer = -1},
+    {.phase = EL_PHASE_H2D, .op_class = EL_CLASS_COPY, .device = 0, .stream = 0, .peer = -1, .received_bytes = 64},
+    {.phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .device = 0, .stream = 0, .peer = -1, .flops = 100},
+    {.phase = EL_PHASE_BACKWARD, .op_class = EL_CLASS_COMPUTE, .device = 0, .stream = 0, .peer = -1, .flops = 200},
     {.phase = EL_PHASE_COMM,
      .op_class = EL_CLASS_COMM,
      .device = 0,
      .stream = 1,
+     .peer = -1,
      .sent_bytes = 1000,
      .received_bytes = 1000},
     {.phase = EL_PHASE_COMM,
      .op_class = EL_CLASS_COMM,
      .device = 0,
      .stream = 1,
+     .peer = -1,
      .sent_bytes = 500,
      .received_bytes = 500},
-    {.phase = EL_PHASE_OPTIMIZER, .op_class = EL_CLASS_COMPUTE, .device = 0, .stream = 0},
-    {.phase = EL_PHASE_REPLICATE, .op_class = EL_CLASS_COPY, .device = 1, .stream = 0, .received_bytes = 4096},
-    {.phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .device = 1, .stream = 2},
+    {.phase = EL_PHASE_OPTIMIZER, .op_class = EL_CLASS_COMPUTE, .device = 0, .stream = 0, .peer = -1},
+    {.phase = EL_PHASE_REPLICATE,
+     .op_class = EL_CLASS_COPY,
+     .device = 1,
+     .stream = 0,
+     .peer = 0,
+     .received_bytes = 4096},
+    {.phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .device = 1, .stream = 2, .peer = -1},
 };
 enum { N_OPS = sizeof ops / sizeof ops[0] };
 static const int64_t step_ms[N_OPS][2] = {
@@ -164,8 +171,10 @@ static void test_recorder_step(void **state)
     assert_int_equal(el_recorder_summarize(recorder, 0, &s), EL_OK);
     assert_int_equal(s.n_steps, 1);
     check_first(&s, 1);
-    assert_true(s.sent_bytes == 1500 && s.received_bytes == 1564 && s.comm_bytes == 1500 && s.flops == 300);
+    /* 1500 by collectives, 4096 by the copy that runs on device 1 */
+    assert_true(s.sent_bytes == 5596 && s.received_bytes == 1564 && s.comm_bytes == 5596 && s.flops == 300);
     assert_int_equal(el_recorder_summarize(recorder, 1, &s), EL_OK);
+    assert_true(s.sent_bytes == 0 && s.received_bytes == 4096);
     near(s.comm_total_s, 20); /* dp's copies between devices are communication */
     near(s.compute_s, 40);    /* on any stream */
     near(s.comm_overlapped_s, 10);
@@ -189,7 +198,7 @@ static void test_recorder_mean_and_begin(void **state)
     assert_int_equal(el_recorder_summarize(recorder, 0, &s), EL_OK);
     assert_int_equal(s.n_steps, 400);
     check_first(&s, 1.5);
-    assert_true(s.sent_bytes == 1500);
+    assert_true(s.sent_bytes == 5596);
     assert_int_equal(el_recorder_summarize(recorder, 2, &s), EL_ERR_INVALID);
     el_recorder_destroy(recorder);
     el_recorder_destroy(NULL);
