@@ -35,10 +35,10 @@ static enum el_status product_add(struct el_dnnl_recipe *recipe, const struct pr
     return EL_OK;
 }
 
-/* Whether forward is done transposed: where there is much more of w than of x and y. */
+/* Whether forward is done transposed: where there is much more of w than of x and y (at 256 rows nothing is won). */
 static int transposed(const struct el_kernel_args *args)
 {
-    return args->d[2] >= 4 * args->d[0] && args->d[0] >= 16;
+    return args->d[2] >= 8 * args->d[0] && args->d[0] >= 16;
 }
 
 /* y'[o,b] = w[o,i] x'[i,b], into the first region. */
