@@ -11,6 +11,8 @@ struct el_comm {
     struct el_device *device;
     void *state; /* NULL: a group of one that needs no transport */
     int rank, size;
+    uint64_t group;  /* the same for all members of this process; tells groups apart */
+    uint16_t issued; /* operations: members issue the same ones in the same order */
 };
 
 static const struct el_comm_backend self_backend = {.name = "self"};
@@ -19,38 +21,51 @@ static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 
 static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend};
 
-static enum el_status create(const struct el_comm_backend *backend, struct el_device *device, int rank, int size,
-                             struct el_comm **comm_p)
+/* NULL, with the message kept, where there is no memory. */
+static struct el_comm *create(const struct el_comm_backend *backend, struct el_device *device, int rank, int size)
 {
     struct el_comm *comm = calloc(1, sizeof *comm);
-    if (!comm) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
-    *comm = (struct el_comm){.backend = backend, .device = device, .rank = rank, .size = size};
-    *comm_p = comm;
-    return EL_OK;
+    if (comm)
+        *comm = (struct el_comm){.backend = backend, .device = device, .rank = rank, .size = size};
+    else
+        el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
+    return comm;
 }
 
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p)
 {
-    return create(&self_backend, device, 0, 1, comm_p);
+    struct el_comm *comm = create(&self_backend, device, 0, 1);
+    if (!comm) return EL_ERR_HOST_MEMORY;
+    *comm_p = comm;
+    return EL_OK;
+}
+
+/* Fills made[0..n), as far as it gets. */
+static enum el_status open_local(struct el_device *const *devices, int n, struct el_comm **made, void **states)
+{
+    for (int i = 0; i < n; i++)
+        if (!(made[i] = create(&el_comm_local_backend, devices[i], i, n))) return EL_ERR_HOST_MEMORY;
+    if (n > 1) EL_TRY(el_local_open(n, states));
+    for (int i = 0; i < n; i++) {
+        made[i]->state = states[i];
+        made[i]->group = (uint64_t)(uintptr_t)made[0];
+    }
+    return EL_OK;
 }
 
 enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms)
 {
     if (n < 1) return el_fail(EL_ERR_INVALID, "local communicator: %d members", n);
-    enum el_status status = EL_OK;
     void **states = calloc((size_t)n, sizeof *states);
     struct el_comm **made = calloc((size_t)n, sizeof(struct el_comm *));
-    if (!states || !made) {
-        status = el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory");
-        goto out;
+    enum el_status status = states && made ? open_local(devices, n, made, states)
+                                           : el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory");
+    for (int i = 0; made && i < n; i++) {
+        if (status == EL_OK)
+            comms[i] = made[i];
+        else
+            free(made[i]);
     }
-    for (int i = 0; i < n; i++) EL_TRY_GOTO(create(&el_comm_local_backend, devices[i], i, n, &made[i]), out);
-    if (n > 1) EL_TRY_GOTO(el_local_open(n, states), out);
-    for (int i = 0; i < n; i++) made[i]->state = states[i];
-    memcpy(comms, made, (size_t)n * sizeof *comms);
-    memset(made, 0, (size_t)n * sizeof *made);
-out:
-    for (int i = 0; made && i < n; i++) free(made[i]);
     free(made);
     free(states);
     return status;
@@ -75,9 +90,9 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
     for (size_t i = 0; i < sizeof between_ranks / sizeof between_ranks[0]; i++)
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
     if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm)", kind);
-    struct el_comm *comm = NULL;
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
-    EL_TRY(create(backend, device, rank, size, &comm));
+    struct el_comm *comm = create(backend, device, rank, size);
+    if (!comm) return EL_ERR_HOST_MEMORY;
     enum el_status status = size > 1 ? open_group(&comm->backend, bootstrap, &comm->state) : EL_OK;
     if (status != EL_OK) {
         free(comm);
@@ -206,7 +221,7 @@ static enum el_status issue(struct el_comm *comm, struct el_program *program, co
                                       [SLOT_COUNT] = as_view(task->count),
                                       [SLOT_KIND] = as_view(pack_kind(task))},
                             .bytes = (double)task->count * (double)el_dtype_bytes(task->dtype),
-                            .without_device = true};
+                            .group = comm->group << 16 | comm->issued++};
     if (!op.head.label) op.head.label = names[task->verb];
     el_comm_traffic(comm, task->verb, task->count, task->dtype, task->root, &op.head.sent_bytes,
                     &op.head.received_bytes);

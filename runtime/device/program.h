@@ -59,8 +59,6 @@ struct el_call_op {
     struct el_view views[EL_ARGS_POINTERS];
     double bytes;        /* payload, for costs */
     uint64_t group;      /* 0: none; ops of one program with the same number start together (a collective's members) */
-    bool without_device; /* true: also run where kernels are skipped (collectives are; simulated devices never run
-                            calls) */
 };
 
 enum el_status el_program_create(struct el_program **program_p);
