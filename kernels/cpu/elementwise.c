@@ -1,6 +1,6 @@
 /* Fast element by element work: one pass over memory each, which is all there is to win.
  *
- * Where an output may be an input (relu_backward, scale) the loop says `#pragma GCC ivdep` instead of `restrict`: each
+ * Where an output may be an input (relu_backward, scale) the loop says EL_INDEPENDENT instead of `restrict`: each
  * element depends on itself alone. */
 #include <string.h>
 
@@ -11,7 +11,7 @@ EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
     const float *dy = args->p[0], *y = args->p[1]; /* [n] */
     float *dx = args->p[2];                        /* [n] */
     int64_t n = args->d[0];
-#pragma GCC ivdep
+    EL_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         float gradient = dy[i];
         dx[i] = y[i] > 0 ? gradient : 0;
@@ -40,7 +40,7 @@ EL_VECTOR enum el_status el_cpu_scale(const struct el_kernel_args *args)
     float *y = args->p[1];       /* [n] */
     float factor = (float)args->s[0];
     int64_t n = args->d[0];
-#pragma GCC ivdep
+    EL_INDEPENDENT
     for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
     return EL_OK;
 }
