@@ -330,7 +330,7 @@ static enum el_status join(struct shm_group *group, struct el_bootstrap *bootstr
         if (status == EL_OK) status = map_segment(group, file);
         status = el_bootstrap_agree(bootstrap, status); /* also: all pids are there */
     }
-    for (int i = 0; status == EL_OK && i < group->size; i++)
+    for (int i = 0; status == EL_OK && group->ranks && i < group->size; i++)
         if (i != group->rank) group->files[i] = (int)syscall(SYS_pidfd_open, group->ranks[i].pid, 0);
     if (file >= 0) close(file);
     return status;
@@ -343,13 +343,12 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
     struct shm_group *group = calloc(1, sizeof *group);
     enum el_status status =
         el_bootstrap_agree(bootstrap, group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "shm communicator: no memory"));
-    if (status == EL_OK) {
-        *group = (struct shm_group){.rank = el_bootstrap_rank(bootstrap), .size = size};
-        for (int i = 0; i < size; i++) group->files[i] = -1;
-        status = join(group, bootstrap);
-    }
+    if (!group) return status == EL_OK ? EL_ERR_HOST_MEMORY : status;
+    *group = (struct shm_group){.rank = el_bootstrap_rank(bootstrap), .size = size};
+    for (int i = 0; i < size; i++) group->files[i] = -1;
+    if (status == EL_OK) status = join(group, bootstrap);
     if (status != EL_OK) {
-        if (group) close_group(group);
+        close_group(group);
         return status;
     }
     *state_p = group;

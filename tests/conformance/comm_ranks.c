@@ -163,7 +163,7 @@ static enum el_status start(int ranks, const char *folder, char *const *argument
 
 static int test_size(int number, int ranks, const char *folder)
 {
-    char text[TAIL_BYTES], size[8];
+    char text[TAIL_BYTES], size[16];
     struct el_launch_result result;
     snprintf(size, sizeof size, "%d", ranks);
     if (start(ranks, folder, (char *[]){"check", size, NULL}, &result) != EL_OK) {

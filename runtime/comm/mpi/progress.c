@@ -11,10 +11,11 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/flag.h"
 
-/* Measured with two ranks on two cores, a compute thread on each: 1 MiB takes 1.4 ms so, and 2.5 ms with POLL_NS six
- * times as long. Never sched_yield: it gives the whole time slice to the compute thread, 50 ms for the same MiB (so the
- * launcher also turns mpi_yield_when_idle off). An MPI_Test that found nothing works for less than WORKED_NS. */
-enum { POLL_NS = 5000, NAP_NS = 20000, WORKED_NS = 3000 };
+/* Measured with two ranks on two cores, a compute thread on each, 10.7 MB: 6.4 ms (and the compute thread keeps half of
+ * its core, a fair share); with POLL_NS 5 us 11 ms, with 100 us between 8 and 24. Never sched_yield: it gives a whole
+ * time slice to the compute thread each time, 500 ms (so the launcher turns mpi_yield_when_idle off, too). An MPI_Test
+ * that found nothing works for less than WORKED_NS. */
+enum { POLL_NS = 20000, NAP_NS = 20000, WORKED_NS = 3000 };
 
 static struct {
     pthread_mutex_t mutex;
