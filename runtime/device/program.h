@@ -57,8 +57,8 @@ struct el_call_op {
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     struct el_view views[EL_ARGS_POINTERS];
-    double bytes;        /* payload, for costs */
-    uint64_t group;      /* 0: none; ops of one program with the same number start together (a collective's members) */
+    double bytes;   /* payload, for costs */
+    uint64_t group; /* 0: none; ops of one program with the same number start together (a collective's members) */
 };
 
 enum el_status el_program_create(struct el_program **program_p);

@@ -1,6 +1,7 @@
-/* A backend to start from: copy this file, rename, fill in, and add a row to el_backends in device.c. It is compiled, so that it stays
- * true, and not registered. What each hook owes stands in device_ops.h; this one is a device whose memory is the heap and whose streams
- * run work at once on the caller's thread, which is legal: submit must only keep the order. */
+/* A backend to start from: copy this file, rename, fill in, and add a row to el_backends in device.c. It is compiled,
+ * so that it stays true, and not registered. What each hook owes stands in device_ops.h; this one is a device whose
+ * memory is the heap and whose streams run work at once on the caller's thread, which is legal: submit must only keep
+ * the order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +70,8 @@ static void stream_close(void *stream)
     (void)stream;
 }
 
-/* Called twice a program's life for preparing and at each step, once a stream. Two streams that wait for each other's ops need threads;
- * this one would hang there. */
+/* Called twice a program's life for preparing and at each step, once a stream. Two streams that wait for each other's
+ * ops need threads; this one would hang there. */
 static void submit(void *stream, void (*run)(void *argument), void *argument)
 {
     (void)stream;

@@ -68,26 +68,28 @@ static enum el_status reserve(struct el_run *run, int64_t n)
     return EL_OK;
 }
 
-static int ascending(const void *a, const void *b)
+/* The mean of the steps [first, last), in nanoseconds. */
+static double mean_step_ns(const struct el_run *run, int64_t first, int64_t last)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    double sum = 0;
+    for (int64_t i = first; i < last; i++) sum += (double)run->step_ns[i];
+    return sum > 0 ? sum / (double)(last - first) : 1;
 }
 
-/* How many steps fill the asked time, by the median of the warm-up's second half; rank 0's answer holds for all. */
+/* Adds steps until those measured fill the asked time: before measuring by the last step of the warm-up, later by what
+ * was measured. Rank 0's answer holds for all. */
 static enum el_status plan_steps(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
-    double wanted = (double)config->steps;
-    if (config->epochs == 0 && config->min_time_s > 0 && run->n_warmup > 0) {
-        int64_t half[64], n = 0;
-        for (int64_t i = run->n_warmup / 2; i < run->n_warmup && n < 64; i++) half[n++] = run->step_ns[i];
-        qsort(half, (size_t)n, sizeof *half, ascending);
-        double needed = ceil(1.02 * config->min_time_s * 1e9 / (double)(half[n / 2] > 0 ? half[n / 2] : 1));
+    int64_t measured = run->n_done - run->n_warmup;
+    double wanted = (double)run->n_steps;
+    if (config->epochs == 0 && config->min_time_s > 0 && run->n_done > 0) {
+        int64_t first = measured ? run->n_warmup : run->n_done - 1;
+        double needed = ceil(config->min_time_s * 1e9 / mean_step_ns(run, first, run->n_done));
         if (needed > wanted) wanted = needed > STEPS_MAX ? STEPS_MAX : needed;
         if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &wanted, 1));
     }
-    if (config->epochs == 0) run->n_steps = (int64_t)wanted;
+    run->n_steps = (int64_t)wanted;
     return reserve(run, run->n_warmup + run->n_steps);
 }
 
@@ -133,6 +135,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
         EL_TRY(step(run, (uint64_t)i));
         run->n_done = i + 1;
         report(run);
+        if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
         if (epoch_steps && (i + 1) % epoch_steps == 0) {
             EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
             epoch_begin = el_clock_ns();

@@ -41,7 +41,7 @@ struct el_train_config {
     int64_t global_batch;
     int n_devices; /* members of the job */
     int64_t warmup, steps;
-    double min_time_s; /* measure at least so long: steps are added, by the warm-up's times (none: not at all) */
+    double min_time_s; /* measure at least so long: steps are added */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     size_t bucket_first_bytes, bucket_cap_bytes; /* 1 MiB, 25 MiB */
 };
