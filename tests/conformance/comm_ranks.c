@@ -74,8 +74,9 @@ static enum el_status measure(struct el_comm *comm, struct el_program *program, 
     int last, per_step = 10, n = el_comm_size(comm), steps = (int)(400000000 / (bytes * (size_t)per_step)) + 3;
     EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, bytes, "data", &buffer));
     char *zeros = calloc(1, bytes);
-    EL_TRY(el_device_write(el_view_of(buffer, 0), zeros, bytes));
+    enum el_status written = el_device_write(el_view_of(buffer, 0), zeros, bytes);
     free(zeros);
+    EL_TRY(written);
     for (int i = 0; i < per_step; i++)
         EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), bytes / 4, EL_F32, &last));
     EL_TRY(el_program_wait(program, el_comm_device(comm), EL_STREAM_COMPUTE, last));
