@@ -121,7 +121,7 @@ static enum el_status show(const struct el_campaign *c, bool colour)
     printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);
     EL_TRY(el_plot_run(c->store.dir, options->term, stdout));
     printf("\nNext: %s run --mode dp --model %s --devices 8 --batch 512 --dry-run\n"
-           "      (the memory of eight devices by tag, from closed forms, without having them)\n",
+           "      (the memory of eight devices by tag, without having them)\n",
            program_invocation_name, options->train.model.name);
     return EL_OK;
 }

@@ -1,5 +1,7 @@
-/* `evenload run --dry-run`: memory of each device by tag, from the closed forms; no device is opened, no step run. */
+/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run, and beside it the closed form
+ * of the persistent and reduced bytes (docs/semantics.md). No memory is taken, no step is run. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/commands.h"
 #include "bench/jvalue.h"
@@ -54,6 +56,24 @@ static void print_table(const struct el_trial *trial, const struct el_memory_for
     }
 }
 
+/* What is left when activations, inputs, outputs and scratch are left out. */
+static void print_closed_form(const struct el_train_config *config, size_t params_bytes)
+{
+    const double p = (double)params_bytes / (1 << 20);
+    int slots = config->optimizer == EL_OPT_ADAM ? 2 : config->optimizer == EL_OPT_MOMENTUM ? 1 : 0;
+    int kept = config->keep_grads;
+    printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer: ", p, slots);
+    if (!strcmp(config->mode, "dp") && config->n_devices > 1)
+        printf("end of backward on the master (%d + S) P = %.2f, on each other 2 P = %.2f\n", 3 + kept,
+               (3 + kept + slots) * p, 2 * p);
+    else if (!strcmp(config->mode, "ddp"))
+        printf("parameters, gradients, optimizer and buckets (3 + S) P = %.2f on each\n", (3 + slots) * p);
+    else
+        printf("parameters, gradients and optimizer (2 + S) P = %.2f\n", (2 + slots) * p);
+    printf("(the table adds inputs, outputs, activations and scratch, and takes the moment at which the sum is "
+           "highest)\n");
+}
+
 int el_cmd_dry_run(const struct el_options *options)
 {
     struct el_trial_set set;
@@ -67,7 +87,10 @@ int el_cmd_dry_run(const struct el_options *options)
     else
         status = el_train_forecast(&set.trials->train, el_kernels_cpu(), forecasts);
     if (status == EL_OK && options->json) print_json(set.trials, forecasts);
-    if (status == EL_OK && !options->json) print_table(set.trials, forecasts);
+    if (status == EL_OK && !options->json) {
+        print_table(set.trials, forecasts);
+        print_closed_form(&set.trials->train, forecasts[0].ledger.at_peak_by_tag[EL_TAG_PARAM]);
+    }
     free(forecasts);
     el_trials_free(&set);
     return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);

@@ -314,7 +314,7 @@ static const struct el_option_row rows[] = {
      .kind = EL_OPTION_FLAG,
      .commands = EL_CMD_RUN,
      AT(dry_run),
-     .help = "print the memory of each device by tag, from closed forms; run nothing"},
+     .help = "print the memory of each device by tag and the closed form; run nothing"},
     {.group = OUTPUT,
      .name = "json",
      .initial = "",
