@@ -89,6 +89,28 @@ static int list_parts(const struct part *parts, double sign, double whole, FILE 
     return said;
 }
 
+/* A tag as dp's sentence calls it. */
+static const char *word_of(enum el_tag tag)
+{
+    switch (tag) {
+    case EL_TAG_PARAM:
+        return "parameters";
+    case EL_TAG_GRAD:
+        return "gradients";
+    case EL_TAG_OPTIMIZER:
+        return "optimizer state";
+    case EL_TAG_ACTIVATION:
+        return "activations";
+    case EL_TAG_OUTPUT:
+        return "outputs";
+    case EL_TAG_BUCKET:
+        return "summed gradients";
+    default:
+        return el_tag_name(tag);
+    }
+}
+
+/* The others' replicas stand against the first device's parameters: both are a copy of the model. */
 static void say_of_what(const json_t *trial, double whole, FILE *out)
 {
     struct part parts[EL_TAG_COUNT];
@@ -96,8 +118,10 @@ static void say_of_what(const json_t *trial, double whole, FILE *out)
         char path[64];
         snprintf(path, sizeof path, "memory.at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
         double bytes = excess(trial, path);
-        parts[t] = (struct part){.tag = el_tag_name((enum el_tag)t), .bytes = isnan(bytes) ? 0 : bytes};
+        parts[t] = (struct part){.tag = word_of((enum el_tag)t), .bytes = isnan(bytes) ? 0 : bytes};
     }
+    parts[EL_TAG_PARAM].bytes += parts[EL_TAG_REPLICA].bytes;
+    parts[EL_TAG_REPLICA].bytes = 0;
     qsort(parts, EL_TAG_COUNT, sizeof parts[0], larger_first);
     if (list_parts(parts, 1, whole, out) == 0) return;
     for (int t = 0; t < EL_TAG_COUNT; t++) {

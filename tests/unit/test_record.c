@@ -339,7 +339,7 @@ static void test_v1_readers(void **state)
     for (const char *line = report; *line != '\0'; line += strcspn(line, "\n") + 1) {
         assert_true(strcspn(line, "\n") <= 100);
     }
-    assert_non_null(strstr(report, "23.8 MiB of param and 23.8 of grad"));
+    assert_non_null(strstr(report, "23.8 MiB of parameters and 23.8 of gradients"));
     assert_non_null(strstr(report, "oom: cpu:0 refused"));
     free(report);
     snprintf(path, sizeof path, "%s/results.csv", dir);
