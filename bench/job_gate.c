@@ -12,14 +12,18 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
 {
     const char *kind = job->trial->comm;
     struct el_job_devices open;
-    EL_TRY(el_bootstrap_agree(job->bootstrap, el_job_open_devices(job, &open)));
+    enum el_status mine = el_job_open_devices(job, &open), status = el_bootstrap_agree(job->bootstrap, mine);
+    if (status != EL_OK) {
+        if (mine == EL_OK) el_job_close_devices(&open);
+        return status;
+    }
     if (el_bootstrap_size(job->bootstrap) > 1 && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap);
     struct el_train_place place = {.devices = open.devices,
                                    .n_devices = open.n,
                                    .bootstrap = job->bootstrap,
                                    .comm_kind = kind,
                                    .dataset = job->dataset};
-    enum el_status status = el_train_gradients(&job->trial->train, &place, loss_p, grads_p);
+    status = el_train_gradients(&job->trial->train, &place, loss_p, grads_p);
     el_job_close_devices(&open);
     return status;
 }

@@ -164,6 +164,11 @@ static json_t *make_repeat(const struct measurement *m, const json_t *accounts)
     const struct el_job *job = m->job;
     json_t *warnings = json_array();
     if (m->open.shared) json_array_append_new(warnings, json_string("devices share a core"));
+    int64_t dropped = m->n_recorders ? el_recorder_dropped(m->recorders[0]) : 0;
+    if (dropped) {
+        json_array_append_new(warnings, json_sprintf("recorder full: the last %lld of %lld steps have no spans",
+                                                     (long long)dropped, (long long)m->result.n_steps));
+    }
     json_t *repeat =
         json_pack("{s:i, s:s, s:i, s:i, s:s, s:n, s:o}", "schema", EL_SCHEMA, "trial", job->trial->id, "repeat",
                   job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);

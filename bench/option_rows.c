@@ -171,7 +171,7 @@ static const struct el_option_row rows[] = {
      BOTH,
      AT(train.seed),
      .min = 0,
-     .max = 1.8e19,
+     .max = 9.2e18, /* JSON's integers are signed */
      .help = "of weights, dropout, shuffling, the synthetic set and the order of trials"},
 
     SIZE_ROW("vocab", train.model.vocab, "words"),

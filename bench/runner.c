@@ -197,8 +197,12 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
     if (!document && result.exit_status == EL_WORKER_CANNOT_WRITE)
         return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
     if (!document) return make_failed(runner, trial, repeat, order, status, &result, document_p);
-    *document_p = document;
-    return result.ok ? EL_OK : warn_of_end(runner, trial, repeat, &result, document);
+    status = result.ok ? EL_OK : warn_of_end(runner, trial, repeat, &result, document);
+    if (status == EL_OK)
+        *document_p = document;
+    else
+        json_decref(document);
+    return status;
 }
 
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)

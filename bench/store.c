@@ -86,6 +86,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
         snprintf(store.dir, sizeof store.dir, "%s", out);
         size_t length = strlen(store.dir);
         while (length > 1 && store.dir[length - 1] == '/') store.dir[--length] = 0;
+        store.created = access(store.dir, F_OK) != 0;
         EL_TRY(make_folders(store.dir));
         EL_TRY(check_folder(&store));
         if (exists(&store, "command.json") || exists(&store, "results.json"))
@@ -114,13 +115,12 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p)
 
 void el_store_discard(const struct el_store *store)
 {
-    if (!store->created) return;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         char path[EL_PATH_BYTES];
         el_store_path(store, path, "%s", folders[i]);
-        rmdir(path);
+        rmdir(path); /* fails where something is in it, as it should */
     }
-    rmdir(store->dir);
+    if (store->created) rmdir(store->dir);
 }
 
 void el_store_cache(const char *out, char *path, size_t bytes)

@@ -238,6 +238,11 @@ static void divide(struct el_device_summary *sum, double n)
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
 }
 
+int64_t el_recorder_dropped(const struct el_recorder *recorder)
+{
+    return recorder->n_dropped;
+}
+
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position,
                                      struct el_device_summary *summary_p)
 {

@@ -46,6 +46,8 @@ enum el_status el_recorder_create(int first_position, int n_positions, struct el
 void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */
 struct el_probe el_recorder_probe(struct el_recorder *recorder);
 /* Forgets all steps so far; keeps the memory. */
+/* Steps since then that were not kept, because there were too many spans. */
+int64_t el_recorder_dropped(const struct el_recorder *recorder);
 void el_recorder_begin(struct el_recorder *recorder);
 /* Errors: EL_ERR_INVALID (a position that is not this recorder's, or no step), EL_ERR_HOST_MEMORY (spans were lost). */
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position,

@@ -120,9 +120,13 @@ static enum el_status stream_open(void *state, int index, void **stream_p)
     stream->state = state;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
-    if (pthread_create(&stream->thread, NULL, serve, stream) != 0) {
+    int error = pthread_create(&stream->thread, NULL, serve, stream);
+    if (error) {
+        pthread_mutex_destroy(&stream->lock);
+        pthread_cond_destroy(&stream->changed);
         free(stream);
-        return el_fail_errno("%s: a thread for stream %d", ((struct state *)state)->name, index);
+        return el_fail(EL_ERR_HOST_MEMORY, "%s: no thread for stream %d: %s", ((struct state *)state)->name, index,
+                       strerror(error));
     }
     char name[16];
     snprintf(name, sizeof name, "%.6s:%d.%d", stream->state->spec.backend, stream->state->spec.index, index);

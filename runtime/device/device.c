@@ -91,6 +91,14 @@ void el_device_ledger_reset_peak(struct el_device *device)
     memcpy(ledger->peak_by_tag, ledger->live_by_tag, sizeof ledger->live_by_tag);
 }
 
+void el_device_ledger_restore_peak(struct el_device *device, const struct el_ledger *earlier)
+{
+    struct el_ledger *ledger = &device->ledger;
+    ledger->peak_bytes = earlier->peak_bytes;
+    memcpy(ledger->at_peak_by_tag, earlier->at_peak_by_tag, sizeof ledger->at_peak_by_tag);
+    memcpy(ledger->peak_by_tag, earlier->peak_by_tag, sizeof ledger->peak_by_tag);
+}
+
 enum el_status el_device_check_limit(const struct el_device *device, size_t step_live_bytes, size_t bytes,
                                      enum el_tag tag, const char *name)
 {

@@ -99,6 +99,9 @@ enum el_status el_device_read(struct el_view source, void *host, size_t bytes);
 const struct el_ledger *el_device_ledger(const struct el_device *device);
 /* Starts the peak anew from what is live: call when warm-up ends. */
 void el_device_ledger_reset_peak(struct el_device *device);
+/* Takes the peaks back to those of `earlier`: what came between (an evaluation, an exchange of figures) does not count.
+ */
+void el_device_ledger_restore_peak(struct el_device *device, const struct el_ledger *earlier);
 
 /* One line for `evenload devices`: whether the backend can be used here, and why not. */
 struct el_backend_info {

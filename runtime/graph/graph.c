@@ -91,6 +91,14 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss)
 {
     if (graph->failure != EL_OK) return el_error_give(&graph->error);
+    bool used[EL_GRAPH_TENSORS_MAX] = {false};
+    used[output] = true;
+    for (int n = 0; n < graph->n_nodes; n++) {
+        for (int i = 0; i < graph->nodes[n].n_inputs; i++) used[graph->nodes[n].inputs[i]] = true;
+    }
+    for (int t = 0; t < graph->n_tensors; t++) {
+        if (!used[t]) return el_fail(EL_ERR_INTERNAL, "%s: nothing uses it", graph->tensors[t].name);
+    }
     if (graph->n_params == 0) return el_fail(EL_ERR_INVALID, "a model without parameters cannot be trained");
     graph->output = output;
     graph->loss = loss;

@@ -129,7 +129,6 @@ struct el_view el_pass_forward(struct el_pass *pass, struct el_view input)
 
 static void backward_node(struct el_pass *pass, const struct el_node *node)
 {
-    if (!pass->grads[node->output].buffer) return; /* nothing of the loss depends on it */
     node->type->backward(pass, node);
     drop_grad(pass, node->output);
     drop_indices(pass, node->index);

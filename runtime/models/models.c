@@ -82,6 +82,8 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
     int output = find(config->name)->build(config, graph, &loss);
+    /* Every model ends in a classifier: a weight and a bias. */
+    if (graph->failure == EL_OK) graph->params[graph->n_params - 2].max_norm = config->max_norm;
     enum el_status status = el_graph_finish(graph, output, loss);
     if (status != EL_OK) {
         el_graph_destroy(graph);

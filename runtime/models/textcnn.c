@@ -50,7 +50,6 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
                           &(struct el_node_attributes){.rate = config->dropout});
     }
     y = el_layer_linear(graph, "fc", y, N_WINDOWS * config->filters, config->classes, false);
-    if (graph->failure == EL_OK) graph->params[graph->n_params - 2].max_norm = config->max_norm;
     *loss_p = EL_LOSS_CROSS_ENTROPY;
     return y;
 }

@@ -81,6 +81,15 @@ static void scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
     }
 }
 
+/* Before the program goes: passes mark what they free in it. */
+static void close_passes(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        el_pass_close(dp->passes[m]);
+        dp->passes[m] = NULL;
+    }
+}
+
 static enum el_status forward(struct el_dp *dp)
 {
     const struct el_train_config *config = dp->worker->config;
@@ -101,7 +110,11 @@ static enum el_status forward(struct el_dp *dp)
         struct el_call_op thread = {
             .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
         if (dp->n > 1) el_program_call(dp->program, device_of(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
-        EL_TRY(el_pass_open(dp->program, &spec, &dp->passes[m]));
+        enum el_status status = el_pass_open(dp->program, &spec, &dp->passes[m]);
+        if (status != EL_OK) {
+            close_passes(dp);
+            return status;
+        }
         dp->outputs[m] = el_pass_forward(dp->passes[m], dp->inputs[m]);
         first += dp->sizes[m];
     }
@@ -167,9 +180,8 @@ static void backward(struct el_dp *dp)
 /* What replicas held dies when backward and reduce are through. */
 static void free_replicas(struct el_dp *dp)
 {
+    close_passes(dp);
     for (int m = 0; m < dp->n; m++) {
-        el_pass_close(dp->passes[m]);
-        dp->passes[m] = NULL;
         el_program_free(dp->program, dp->doutputs[m].buffer);
         if (m > 0) el_program_free(dp->program, dp->inputs[m].buffer);
     }
@@ -212,10 +224,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static void teardown(struct el_worker *worker)
 {
     struct el_dp *dp = worker->state;
-    for (int m = 0; dp && m < dp->n; m++) {
-        el_pass_close(dp->passes[m]);
-        el_comm_close(dp->comms[m]);
-    }
+    for (int m = 0; dp && m < dp->n; m++) el_comm_close(dp->comms[m]);
     free(dp);
 }
 

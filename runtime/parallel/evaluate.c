@@ -52,6 +52,7 @@ enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, dou
     *accuracy_p = -1;
     if (size == 0 || run->session->graph->loss != EL_LOSS_CROSS_ENTROPY || !el_device_computes(member->device))
         return EL_OK;
+    struct el_ledger before = *el_device_ledger(member->device);
     struct el_buffer *correct = NULL;
     double n = 0;
     enum el_status status = el_member_open_evaluation(&reader, member, split);
@@ -59,6 +60,7 @@ enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, dou
     if (status == EL_OK) status = count(&reader, correct, &n);
     el_device_free(correct);
     el_member_close_share(&reader);
+    el_device_ledger_restore_peak(member->device, &before);
     EL_TRY(status);
     if (!run->session->mode->info.controller) EL_TRY(el_member_sum(member, &n, 1));
     *accuracy_p = n / (double)size;

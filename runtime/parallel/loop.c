@@ -51,9 +51,9 @@ static enum el_status step(struct el_run *run, uint64_t number)
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
     if (!run->program || !run->session->config->capture) EL_TRY(issue(run));
+    int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
     EL_TRY(el_program_run(run->program, number, probes ? &probes[run->first] : NULL));
-    bool simulated = el_device_is_simulated(run->worker.members[0].device);
-    run->step_ns[number] = simulated ? el_program_elapsed_ns(run->program) : el_clock_ns() - begin;
+    run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
     return read_loss(run, &run->loss[number]);
 }
 
@@ -109,6 +109,10 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
     struct el_epoch_result *result = &run->epochs[run->n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
     for (int64_t i = first; i < last; i++) result->train_loss += run->loss[i] / (double)(last - first);
+    if (!run->session->mode->info.controller) {
+        EL_TRY(el_member_sum(&run->worker.members[0], &result->train_loss, 1));
+        result->train_loss /= run->worker.members[0].size;
+    }
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
     if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out_accuracy;

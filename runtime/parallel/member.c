@@ -62,13 +62,14 @@ static enum el_status initialize(struct el_member *member, int p)
     return status;
 }
 
-static enum el_status open_loader(struct el_member *member, enum el_data_split split)
+/* `batch` is that of all `size` ranks together. */
+static enum el_status open_loader(struct el_member *member, enum el_data_split split, int64_t batch)
 {
     const struct el_train_config *config = member->config;
     if (!member->dataset) return EL_OK;
-    member->share = el_share_size(config->global_batch, member->size, member->rank);
+    member->share = el_share_size(batch, member->size, member->rank);
     struct el_loader_spec spec = {.split = split,
-                                  .global_batch = config->global_batch,
+                                  .global_batch = batch,
                                   .ranks = member->size,
                                   .rank = member->rank,
                                   .shuffle = split == EL_SPLIT_TRAIN,
@@ -101,7 +102,7 @@ enum el_status el_member_open_owner(struct el_member *member, const struct el_tr
         for (int p = 0; p < graph->n_params; p++) EL_TRY(initialize(member, p));
         EL_TRY(el_device_write(el_view_of(member->loss, 0), &(double){0}, el_dtype_bytes(config->dtype)));
     }
-    return open_loader(member, EL_SPLIT_TRAIN);
+    return open_loader(member, EL_SPLIT_TRAIN, config->global_batch);
 }
 
 void el_member_open_helper(struct el_member *member, const struct el_train_config *config, const struct el_graph *graph,
@@ -117,7 +118,7 @@ enum el_status el_member_open_share(struct el_member *member, const struct el_me
     member->rank = rank;
     member->size = size;
     member->share = el_share_size(owner->config->global_batch, size, rank);
-    return open_loader(member, EL_SPLIT_TRAIN);
+    return open_loader(member, EL_SPLIT_TRAIN, owner->config->global_batch);
 }
 
 enum el_status el_member_open_evaluation(struct el_member *member, const struct el_member *owner,
@@ -127,7 +128,10 @@ enum el_status el_member_open_evaluation(struct el_member *member, const struct 
     member->loader = NULL;
     member->host_inputs = NULL;
     member->host_labels = NULL;
-    return open_loader(member, split);
+    /* A controller evaluates on its master alone: what fits there is the master's share of a training batch. */
+    int64_t shares[EL_MEMBERS_MAX];
+    el_train_shares(owner->config, shares);
+    return open_loader(member, split, owner->size > 1 ? owner->config->global_batch : shares[0]);
 }
 
 void el_member_close_share(struct el_member *member)
@@ -166,6 +170,7 @@ static enum el_status exchange(struct el_member *member, double *values, int64_t
 {
     if (!member->comm || el_comm_size(member->comm) == 1 || el_device_is_simulated(member->device)) return EL_OK;
     size_t bytes = (size_t)n * sizeof(double);
+    struct el_ledger before = *el_device_ledger(member->device);
     struct el_buffer *buffer;
     struct el_program *program = NULL;
     EL_TRY(el_device_alloc(member->device, EL_TAG_WORKSPACE, bytes, "exchange", &buffer));
@@ -183,6 +188,7 @@ static enum el_status exchange(struct el_member *member, double *values, int64_t
 done:
     el_program_destroy(program);
     el_device_free(buffer);
+    el_device_ledger_restore_peak(member->device, &before);
     return status;
 }
 

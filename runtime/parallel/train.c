@@ -173,7 +173,11 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
     if (status == EL_OK) status = first_failure(runs, n);
     if (status == EL_OK && result_p) {
         hand_over(runs[0], session, result_p);
-        for (int i = 1; i < n; i++) result_p->ledgers[i] = runs[i]->ledgers[0];
+        for (int i = 1; i < n; i++) {
+            result_p->ledgers[i] = runs[i]->ledgers[0];
+            if (result_p->simulated)
+                result_p->flops_per_step += runs[i]->model_flops; /* real members have summed theirs */
+        }
     }
     for (int i = 0; i < n && runs[i]; i++) {
         free(runs[i]->step_ns);
