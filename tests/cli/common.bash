@@ -1,6 +1,11 @@
 # shellcheck shell=bash
 # What the command line's tests share: the program, an empty folder a test, and what a refusal looks like.
-bats_require_minimum_version 1.5.0
+if declare -F bats_require_minimum_version >/dev/null; then
+    bats_require_minimum_version 1.5.0
+    setup_folder() { :; }
+else
+    source "$(dirname "${BASH_SOURCE[0]}")/older_bats.bash"
+fi
 
 EVENLOAD=${EVENLOAD:-$PWD/build/evenload}
 # A launch that takes a fraction of a second.
@@ -12,6 +17,7 @@ QUICK=("${QUICK_MODEL[@]}" --batch 8)
 stderr='' stderr_lines=()
 
 setup() {
+    setup_folder
     cd "$BATS_TEST_TMPDIR" || return 1
     unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
 }
