@@ -102,10 +102,10 @@ static void uneven_ddp_differs_from_single(void **state)
     el_train_result_free(&single);
 }
 
-/* Freed and kept gradients, overlap on and off, captured and issued: the same bits. */
-static void variants_give_the_same_bits(void **state)
+/* Twice the same, captured and issued, overlap on and off, freed and kept gradients: the same bits; the first two the
+ * same ledger. */
+static void same_bits(enum el_dtype dtype)
 {
-    (void)state;
     static const char *const modes[] = {"single", "dp", "ddp"};
     for (int m = 0; m < 3; m++) {
         struct el_train_config config;
@@ -113,6 +113,7 @@ static void variants_give_the_same_bits(void **state)
         struct el_ledger base_ledger[DEVICES], other_ledger[DEVICES];
         int n = m ? 3 : 1;
         assert_int_equal(el_case_config(&el_cases[1], modes[m], n, &config), EL_OK);
+        config.dtype = dtype;
         train(&config, NULL, &base, base_ledger);
         for (int variant = 0; variant < 4; variant++) {
             struct el_train_config changed = config;
@@ -128,13 +129,26 @@ static void variants_give_the_same_bits(void **state)
     }
 }
 
+static void variants_give_the_same_bits_in_f64(void **state)
+{
+    (void)state;
+    same_bits(EL_F64);
+}
+
+static void variants_give_the_same_bits_in_f32(void **state)
+{
+    (void)state;
+    same_bits(EL_F32);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dp_equals_single),
         cmocka_unit_test(ddp_equals_single_or_mean_of_means),
         cmocka_unit_test(uneven_ddp_differs_from_single),
-        cmocka_unit_test(variants_give_the_same_bits),
+        cmocka_unit_test(variants_give_the_same_bits_in_f64),
+        cmocka_unit_test(variants_give_the_same_bits_in_f32),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
