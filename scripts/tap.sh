@@ -30,7 +30,7 @@ tap_judge() { # tap_judge LOG STATUS LIMIT_S
     TAP_WHY=
     if ((status == 124 || status == 137)); then
         TAP_WHY="took longer than $limit s"
-    elif ((status > 128)); then
+    elif ((status > 128 && status <= 128 + 64)); then
         TAP_WHY="ended by signal $((status - 128))"
     elif ((seen == 0)); then
         TAP_WHY="ran no test (status $status)"
