@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEVELS = 4 };
+enum { LEVELS = 3 };
 
 /* Writes the path of an existing module into `path`; false if none. */
 static int find(const char *name, char *path, size_t bytes)

@@ -2,7 +2,8 @@
  * program starts in milliseconds anywhere and an absent library is a reason, not a failure to start.
  *
  * A module is `el_<name>.so` in the folder `modules` beside the program (or beside the program's parent folders up to
- * three levels above, for tests), and offers one symbol, a function that returns its table.
+ * two levels above, for tests: not three, which is where another build lies), and offers one symbol, a function that
+ * returns its table.
  */
 #ifndef EL_BASE_MODULE_H
 #define EL_BASE_MODULE_H
