@@ -57,6 +57,24 @@ void el_member_issue_load(struct el_member *member, struct el_program *program, 
 /* loss = mean over `batch`; `dlogits` gets its gradient. */
 void el_member_issue_loss(struct el_member *member, struct el_program *program, struct el_view logits,
                           struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss);
+/* A share of the batch on its way through a member's device: what stays in memory until the step's end, as a training
+ * loop's variables do. */
+struct el_share_pass {
+    struct el_member *share; /* whose samples; the member itself, or one opened by el_member_open_share */
+    struct el_view *grads;   /* as in el_pass_spec */
+    bool accumulate;
+    double scale;           /* of the loss's gradient; 1: as it is */
+    struct el_buffer *loss; /* gets the share's mean loss */
+    void (*grad_ready)(void *context, int param);
+    void *context;
+    struct el_buffer *inputs, *labels; /* made here */
+    struct el_pass *pass;
+};
+/* Loads the share, and issues its forward, loss and backward. */
+enum el_status el_member_issue_gradients(struct el_member *member, struct el_program *program,
+                                         struct el_share_pass *pass);
+void el_member_end_gradients(struct el_program *program, struct el_share_pass *pass);
+
 /* One step of the optimizer, then the limit on norms. */
 void el_member_issue_optimizer(struct el_member *member, struct el_program *program, const struct el_view *grads);
 /* y = scale * x, n elements. */

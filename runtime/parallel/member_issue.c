@@ -65,6 +65,50 @@ void el_member_issue_loss(struct el_member *member, struct el_program *program, 
     el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
+enum el_status el_member_issue_gradients(struct el_member *member, struct el_program *program,
+                                         struct el_share_pass *pass)
+{
+    const struct el_train_config *config = member->config;
+    const struct el_member *share = pass->share;
+    struct el_buffer *buffer;
+    el_member_issue_load(pass->share, program, &pass->inputs, &pass->labels);
+    struct el_pass_spec spec = {.graph = member->graph,
+                                .device = member->device,
+                                .stream = EL_STREAM_COMPUTE,
+                                .dtype = config->dtype,
+                                .batch = share->share,
+                                .sample_first = share->rank,
+                                .sample_stride = share->size,
+                                .seed = config->seed,
+                                .training = true,
+                                .params = member->params,
+                                .grads = pass->grads,
+                                .accumulate = pass->accumulate,
+                                .grad_ready = pass->grad_ready,
+                                .context = pass->context};
+    EL_TRY(el_pass_open(program, &spec, &pass->pass));
+    struct el_view logits = el_pass_forward(pass->pass, el_view_of(pass->inputs, 0));
+    int64_t n = share->share * config->model.classes;
+    el_program_alloc(program, member->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
+                     "gradient of the output", &buffer);
+    struct el_view gradient = el_view_of(buffer, 0);
+    el_member_issue_loss(member, program, logits, el_view_of(pass->labels, 0), gradient, share->share,
+                         el_view_of(pass->loss, 0));
+    if (pass->scale != 1) {
+        el_member_issue_scale(member, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
+    }
+    el_pass_backward(pass->pass, gradient);
+    el_program_free(program, buffer);
+    return EL_OK;
+}
+
+void el_member_end_gradients(struct el_program *program, struct el_share_pass *pass)
+{
+    el_pass_close(pass->pass);
+    el_program_free(program, pass->inputs);
+    el_program_free(program, pass->labels);
+}
+
 /* Row layouts of the optimizer kernels: kernels.h. */
 static struct el_kernel_op update_of(const struct el_member *member, const struct el_view *grads, int p)
 {

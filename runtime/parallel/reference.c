@@ -28,37 +28,14 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status issue_share(struct el_worker *worker, struct el_program *program, int r)
 {
     struct state *state = worker->state;
-    struct el_member *member = &worker->members[0], *share = &state->shares[r];
-    struct el_buffer *inputs, *labels, *dlogits;
-    el_member_issue_load(share, program, &inputs, &labels);
-    struct el_pass_spec spec = {.graph = worker->graph,
-                                .device = member->device,
-                                .stream = EL_STREAM_COMPUTE,
-                                .dtype = worker->config->dtype,
-                                .batch = share->share,
-                                .sample_first = r,
-                                .sample_stride = worker->config->n_devices,
-                                .seed = worker->config->seed,
-                                .training = true,
-                                .params = member->params,
-                                .grads = member->grads,
-                                .accumulate = true};
-    struct el_pass *pass;
-    EL_TRY(el_pass_open(program, &spec, &pass));
-    struct el_view logits = el_pass_forward(pass, el_view_of(inputs, 0));
-    int64_t n = share->share * worker->config->model.classes;
-    el_program_alloc(program, member->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(worker->config->dtype),
-                     "gradient of the output", &dlogits);
-    struct el_view gradient = el_view_of(dlogits, 0);
-    el_member_issue_loss(member, program, logits, el_view_of(labels, 0), gradient, share->share,
-                         el_view_of(state->losses[r], 0));
-    el_member_issue_scale(member, program, EL_PHASE_LOSS, "divide", gradient, gradient, n,
-                          1.0 / worker->config->n_devices);
-    el_pass_backward(pass, gradient);
-    el_program_free(program, dlogits);
-    el_pass_close(pass);
-    el_program_free(program, inputs);
-    el_program_free(program, labels);
+    struct el_member *member = &worker->members[0];
+    struct el_share_pass pass = {.share = &state->shares[r],
+                                 .grads = member->grads,
+                                 .accumulate = true,
+                                 .scale = 1.0 / worker->config->n_devices,
+                                 .loss = state->losses[r]};
+    EL_TRY(el_member_issue_gradients(member, program, &pass));
+    el_member_end_gradients(program, &pass);
     return EL_OK;
 }
 
