@@ -1,4 +1,5 @@
-/* Intervals over repeats, of one configuration and of the ratio of two: Student's t on logarithms.
+/* Intervals over repeats, of one configuration and of the ratio of two: Student's t on logarithms; of a difference,
+ * which has no logarithm: Student's t.
  *
  * Not here: bootstraps over steps. Steps within a repeat are correlated, so their number promises a precision that is
  * not there; and at five repeats a bootstrap over repeats is known to cover too little. */
@@ -8,6 +9,7 @@
 
 static const char TOO_FEW[] = "fewer than 5 repeats";
 static const char NOT_POSITIVE[] = "a repeat has no positive figure";
+static const char NOT_FINITE[] = "a repeat has no figure";
 
 static struct el_interval none(double centre, const char *reason)
 {
@@ -64,4 +66,13 @@ struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const doubl
     double v = v_a + v_b; /* Welch-Satterthwaite */
     double df = v * v / (v_a * v_a / (double)(n_a - 1) + v_b * v_b / (double)(n_b - 1));
     return around(mean_a - mean_b, sqrt(v), df);
+}
+
+struct el_interval el_stats_difference(const double *x, size_t n)
+{
+    double mean = el_stats_mean(x, n);
+    if (n < EL_REPEATS_MIN) return none(mean, TOO_FEW);
+    if (!isfinite(mean)) return none(NAN, NOT_FINITE);
+    double half = el_stats_t_quantile(0.975, (double)(n - 1)) * el_stats_stddev(x, n) / sqrt((double)n);
+    return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }

@@ -25,7 +25,7 @@ double el_stats_t_cdf(double t, double df);
 double el_stats_t_quantile(double p, double df);
 
 struct el_interval {
-    double centre; /* geometric mean; known even where the interval is not */
+    double centre; /* geometric mean, of a difference the mean; known even where the interval is not */
     double low, high;
     bool valid;
     const char *reason; /* why not valid; NULL if it is. Static text. */
@@ -37,6 +37,8 @@ struct el_interval el_stats_interval(const double *x, size_t n);
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
 /* The same for independent repeats (Welch). */
 struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b);
+/* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
+struct el_interval el_stats_difference(const double *x, size_t n);
 
 /* How unevenly x is shared. The five say the same in the words of different trades; docs/metrics.md has them. */
 struct el_imbalance {

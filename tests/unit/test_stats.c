@@ -101,6 +101,28 @@ static void test_ratios(void **state)
     assert_false(el_stats_ratio_paired(p, q, 4).valid);
 }
 
+static void test_difference(void **state)
+{
+    (void)state;
+    const double x[] = {-3, -1, 0, 1, 5.5, 7}; /* the first five: mean 0.5, variance 10 */
+    struct el_interval i = el_stats_difference(x, 5);
+    assert_true(i.valid && i.reason == NULL);
+    near(i.centre, 0.5, 1e-15);
+    near(i.low, 0.5 - 2.7764451051977987 * sqrt(10 / 5.0), 1e-9);
+    near(i.high, 0.5 + 2.7764451051977987 * sqrt(10 / 5.0), 1e-9);
+    i = el_stats_difference(x, 4);
+    assert_false(i.valid);
+    assert_string_equal(i.reason, "fewer than 5 repeats");
+    near(i.centre, -0.75, 1e-15);
+    assert_true(isnan(i.low) && isnan(i.high));
+    i = el_stats_difference((double[]){-2, -2, -2, -2, -2}, 5); /* no scatter */
+    assert_true(i.valid && i.low == -2 && i.high == -2);
+    i = el_stats_difference((double[]){1, 2, NAN, 3, 4}, 5);
+    assert_false(i.valid);
+    assert_string_equal(i.reason, "a repeat has no figure");
+    assert_true(isnan(el_stats_difference(x, 0).centre));
+}
+
 static void test_imbalance(void **state)
 {
     (void)state;
@@ -151,7 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments),   cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_student),
         cmocka_unit_test(test_intervals), cmocka_unit_test(test_ratios),       cmocka_unit_test(test_imbalance),
-        cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_coverage),  cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
