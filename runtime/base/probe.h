@@ -92,6 +92,7 @@ struct el_step_event {
     int n_ops;
     const struct el_op_info *ops;
     const struct el_span *spans; /* NULL when spans are off */
+    const int64_t *cpu_ns; /* CPU time of the thread in each collective and copy, 0 for other ops; NULL: not measured */
 };
 
 struct el_probe {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/mpi/module.h"
 
@@ -13,6 +14,7 @@ struct el_comm {
     int rank, size;
     uint64_t group;  /* the same for all members of this process; tells groups apart */
     uint16_t issued; /* operations: members issue the same ones in the same order */
+    bool muted;
 };
 
 static const struct el_comm_backend self_backend = {.name = "self"};
@@ -133,6 +135,11 @@ void el_comm_abort(struct el_comm *comm)
     if (comm->state) comm->backend->ops->abort(comm->state);
 }
 
+void el_comm_mute(struct el_comm *comm, bool muted)
+{
+    comm->muted = muted;
+}
+
 struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape)
 {
     uint64_t all = (uint64_t)shape->count * shape->element_bytes, others = (uint64_t)shape->size - 1;
@@ -191,11 +198,20 @@ static struct el_comm_task unpack(const struct el_call_args *args)
                                  .result = args->p[SLOT_RESULT]};
 }
 
+/* A planted wire: the payload takes so much longer, and no core is used meanwhile. */
+static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task *task)
+{
+    double ms_per_mib = el_device_inject(comm->device)->wire_ms_per_mib;
+    if (ms_per_mib <= 0) return;
+    double mib = (double)task->count * (double)el_dtype_bytes(task->dtype) / (1 << 20);
+    el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
+}
+
 static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
     struct el_comm_task task = unpack(args);
-    if (task.count == 0) return EL_OK;
+    if (task.count == 0 || comm->muted) return EL_OK;
     if (!comm->state) {
         if (task.verb == EL_COMM_REDUCE && task.result != task.data)
             memcpy(task.result, task.data, task.count * el_dtype_bytes(task.dtype));
@@ -203,6 +219,7 @@ static enum el_status run(const struct el_call_args *args)
     }
     enum el_status status = comm->backend->ops->run[task.verb](comm->state, &task);
     if (status != EL_OK) el_comm_abort(comm);
+    wait_for_wire(comm, &task);
     return status;
 }
 

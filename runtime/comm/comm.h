@@ -44,6 +44,11 @@ struct el_device *el_comm_device(const struct el_comm *comm);
  * Threads: any. */
 void el_comm_abort(struct el_comm *comm);
 
+/* While muted, the member's operations move nothing and wait for nobody: a step without communication, to measure what
+ * communication costs. What they were to bring keeps whatever is in its memory. All members are muted and unmuted at
+ * the same place in their order of operations. Between steps. */
+void el_comm_mute(struct el_comm *comm, bool muted);
+
 /* What this member sends and receives in one operation: what the wrappers below book. Units: bytes. */
 void el_comm_traffic(const struct el_comm *comm, enum el_comm_verb verb, size_t count, enum el_dtype dtype, int root,
                      uint64_t *sent_bytes_p, uint64_t *received_bytes_p);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "runtime/device/device_ops.h"
 
@@ -18,9 +19,18 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
+/* One piece of device memory. */
+struct mapping {
+    uintptr_t address;
+    size_t length;
+    struct mapping *next;
+};
+
 struct state {
     struct el_device_spec spec;
     char name[EL_DEVICE_NAME_BYTES];
+    pthread_mutex_t lock; /* of `mappings`: an op may map (a planted leak does) */
+    struct mapping *mappings;
 };
 
 struct stream {
@@ -45,33 +55,90 @@ static enum el_status open_device(const struct el_device_spec *spec, void **stat
     struct state *state = calloc(1, sizeof *state);
     if (!state) return el_fail_errno("%s:%d", spec->backend, spec->index);
     state->spec = *spec;
+    pthread_mutex_init(&state->lock, NULL);
     snprintf(state->name, sizeof state->name, "evenload %s:%d", spec->backend, spec->index);
     *state_p = state;
     return EL_OK;
 }
 
-static void close_device(void *state)
+static void drop(struct mapping **link)
 {
+    struct mapping *gone = *link;
+    *link = gone->next;
+    munmap((void *)gone->address, gone->length);
+    free(gone);
+}
+
+static void close_device(void *argument)
+{
+    struct state *state = argument;
+    while (state->mappings) drop(&state->mappings);
+    pthread_mutex_destroy(&state->lock);
     free(state);
 }
 
-/* A mapping of its own, named, so that the system can tell what is resident for this device. */
+/* A mapping of its own, whole pages, so that the system can tell what is resident for this device; named where the
+ * kernel can (CONFIG_ANON_VMA_NAME), so that people see it in /proc/PID/smaps too. */
 static enum el_status map(void *argument, size_t bytes, uintptr_t *address_p)
 {
     struct state *state = argument;
+    struct mapping *made = malloc(sizeof *made);
+    if (!made) return el_fail_errno("%s", state->name);
     size_t length = bytes ? bytes : 1;
     void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return el_fail_errno("%s: %zu bytes", state->name, bytes);
+    if (memory == MAP_FAILED) {
+        free(made);
+        return el_fail_errno("%s: %zu bytes", state->name, bytes);
+    }
     prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, length, state->name);
     if (length >= HUGE_PAGE_BYTES) madvise(memory, length, MADV_HUGEPAGE);
+    pthread_mutex_lock(&state->lock);
+    *made = (struct mapping){.address = (uintptr_t)memory, .length = length, .next = state->mappings};
+    state->mappings = made;
+    pthread_mutex_unlock(&state->lock);
     *address_p = (uintptr_t)memory;
     return EL_OK;
 }
 
-static void unmap(void *state, uintptr_t address, size_t bytes)
+static void unmap(void *argument, uintptr_t address, size_t bytes)
 {
-    (void)state;
-    munmap((void *)address, bytes ? bytes : 1);
+    (void)bytes;
+    struct state *state = argument;
+    pthread_mutex_lock(&state->lock);
+    struct mapping **link = &state->mappings;
+    while ((*link)->address != address) link = &(*link)->next;
+    drop(link);
+    pthread_mutex_unlock(&state->lock);
+}
+
+/* Pages of a mapping that are in memory; negative: the system does not say. */
+static int64_t count_resident(const struct mapping *mapping, int64_t page)
+{
+    unsigned char present[4096];
+    int64_t pages = ((int64_t)mapping->length + page - 1) / page, count = 0;
+    for (int64_t at = 0; at < pages; at += (int64_t)sizeof present) {
+        int64_t n = pages - at < (int64_t)sizeof present ? pages - at : (int64_t)sizeof present;
+        if (mincore((void *)(mapping->address + (uintptr_t)(at * page)), (size_t)(n * page), present) != 0) return -1;
+        for (int64_t i = 0; i < n; i++) count += present[i] & 1;
+    }
+    return count;
+}
+
+static enum el_status resident(void *argument, int64_t *bytes_p)
+{
+    struct state *state = argument;
+    int64_t page = sysconf(_SC_PAGESIZE), bytes = 0;
+    bool told = true;
+    pthread_mutex_lock(&state->lock);
+    for (const struct mapping *mapping = state->mappings; mapping && told; mapping = mapping->next) {
+        int64_t pages = count_resident(mapping, page);
+        told = pages >= 0;
+        bytes += pages * page;
+    }
+    pthread_mutex_unlock(&state->lock);
+    if (!told) return el_fail(EL_ERR_ABSENT, "%s: mincore does not say which pages are resident", state->name);
+    *bytes_p = bytes;
+    return EL_OK;
 }
 
 static enum el_status move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
@@ -166,7 +233,7 @@ static enum el_status copy(void *destination, const void *source, size_t bytes)
 
 #define EL_CPU_HOOKS                                                                                                   \
     .usable = usable, .open = open_device, .close = close_device, .map = map, .unmap = unmap, .move = move,            \
-    .stream_open = stream_open, .stream_close = stream_close, .submit = submit, .copy = copy
+    .resident = resident, .stream_open = stream_open, .stream_close = stream_close, .submit = submit, .copy = copy
 
 const struct el_device_ops el_device_cpu = {.name = "cpu",
                                             .summary =

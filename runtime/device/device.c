@@ -34,6 +34,7 @@ enum el_status el_device_open(const struct el_device_spec *spec, struct el_devic
     if (!device->spec.kernels) device->spec.kernels = el_kernels_cpu();
     snprintf(device->name, sizeof device->name, "%s:%d", spec->backend, spec->index);
     enum el_status status = ops->open(&device->spec, &device->state);
+    if (status == EL_OK && (status = el_inject_open(device)) != EL_OK) ops->close(device->state);
     if (status != EL_OK) {
         free(device);
         return status;
@@ -76,6 +77,18 @@ bool el_device_computes(const struct el_device *device)
 const struct el_kernel_table *el_device_kernels(const struct el_device *device)
 {
     return device->spec.kernels;
+}
+
+const struct el_inject *el_device_inject(const struct el_device *device)
+{
+    return &device->spec.inject;
+}
+
+enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p)
+{
+    if (device->ops->resident) return device->ops->resident(device->state, bytes_p);
+    return el_fail(EL_ERR_ABSENT, "%s: %s", device->name,
+                   device->ops->simulated ? "simulated" : "this backend cannot say what is resident");
 }
 
 const struct el_ledger *el_device_ledger(const struct el_device *device)

@@ -25,6 +25,17 @@ enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MA
 /* Stream 0 computes, stream 1 communicates; more can be opened. */
 enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
 
+/* Disturbances planted on a device: known answers for what measures. All 0: none. On simulated devices: no effect. */
+struct el_inject {
+    double delay_ms; /* its part of every step begins so much later; no core is used meanwhile */
+    double stretch;  /* its kernels take so many times their time, computing */
+    char op[48];     /* kernels whose label begins so take `op_stretch` times their time */
+    double op_stretch;
+    double wire_ms_per_mib; /* its collectives take so much longer for each MiB of payload; no core is used meanwhile */
+    int64_t leak_bytes;     /* of device memory, taken in every step and never given back; no ledger knows of it */
+    int64_t oversize_bytes; /* likewise, once, when the device is opened */
+};
+
 struct el_device_spec {
     const char *backend; /* "cpu", "null", "sim" */
     int index;           /* within the backend: cpu:0, cpu:1 */
@@ -33,6 +44,7 @@ struct el_device_spec {
     int cores[EL_DEVICE_CORES_MAX];
     size_t memory_limit_bytes;             /* 0: no limit but the machine's */
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
+    struct el_inject inject;
 };
 
 struct el_device;
@@ -84,6 +96,10 @@ bool el_device_is_simulated(const struct el_device *device);
 /* false: kernels do not compute (null, sim), so losses mean nothing. */
 bool el_device_computes(const struct el_device *device);
 const struct el_kernel_table *el_device_kernels(const struct el_device *device);
+const struct el_inject *el_device_inject(const struct el_device *device);
+/* What the system says that the device's memory takes just now: resident pages on CPU devices. It cannot tell of what;
+ * the ledger can. Errors: EL_ERR_ABSENT with the reason (simulated; a system that does not say). */
+enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p);
 
 /* Allocates memory that lives across steps. Contents are undefined.
  * Errors: EL_ERR_OOM beyond the device's limit, naming the tag; EL_ERR_HOST_MEMORY. */

@@ -28,6 +28,8 @@ struct el_device_ops {
     /* Required unless simulated. Device memory, 64-byte aligned, never 0. EL_ERR_HOST_MEMORY or EL_ERR_OOM. */
     enum el_status (*map)(void *state, size_t bytes, uintptr_t *address_p);
     void (*unmap)(void *state, uintptr_t address, size_t bytes);
+    /* Optional: default is that nobody knows. Bytes that the system says this device's memory takes just now. */
+    enum el_status (*resident)(void *state, int64_t *bytes_p);
     /* Required unless simulated. Blocking copies; streams are idle. `host_to_device`: which address is which. */
     enum el_status (*move)(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
 

@@ -45,6 +45,7 @@ struct el_task {
     struct el_buffer *workspace;            /* kernels with scratch */
     uint64_t group;
     double call_bytes;
+    double stretch; /* planted: a kernel takes so many times its time; 0: as it is */
     union {
         struct {
             const struct el_kernel *kernel;
@@ -101,6 +102,7 @@ struct el_program {
     void *failure_context;
     int n_marks;
     struct el_span *spans;
+    int64_t *cpu_ns; /* of the thread, in each collective and copy; 0 for other ops */
     struct el_span whole;
     /* A run's state. */
     uint64_t step;
@@ -125,6 +127,13 @@ enum el_status el_program_plan(struct el_program *program);
 /* execute.c */
 enum el_status el_program_prepare(struct el_program *program);
 enum el_status el_program_execute(struct el_program *program);
+
+/* inject.c: what is planted on a device; nothing where nothing is. */
+enum el_status el_inject_open(struct el_device *device);
+enum el_status el_inject_begin_step(struct el_device *device);
+double el_inject_stretch(const struct el_device *device, const char *label);
+/* Uses the core until `ratio` times what has gone since `begin_ns` is over. */
+void el_inject_spin(int64_t begin_ns, double ratio);
 
 /* device.c */
 enum el_status el_device_stream(struct el_device *device, int index, void **stream_p);

@@ -64,6 +64,7 @@ void el_program_destroy(struct el_program *program)
     free(program->labels);
     free(program->waits);
     free(program->spans);
+    free(program->cpu_ns);
     free((void *)program->done);
     free(program);
 }
@@ -211,6 +212,7 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
     task->args = op->args;
     task->args.plan = NULL;
     task->workspace = scratch;
+    task->stretch = el_inject_stretch(device, info->label);
     memcpy(task->views, op->views, sizeof task->views);
     struct el_op_cost cost = el_op_cost(op->op, op->dtype, &op->args);
     info->op_class = EL_CLASS_COMPUTE;
@@ -338,7 +340,8 @@ static enum el_status finish(struct el_program *program)
     resolve_tasks(program);
     program->spans = calloc((size_t)program->n_tasks + 1, sizeof *program->spans);
     program->done = calloc((size_t)program->n_tasks + 1, sizeof *program->done);
-    if (!program->spans || !program->done) return el_fail_errno("a program's spans");
+    program->cpu_ns = calloc((size_t)program->n_tasks + 1, sizeof *program->cpu_ns);
+    if (!program->spans || !program->done || !program->cpu_ns) return el_fail_errno("a program's spans");
     return el_program_prepare(program);
 }
 

@@ -14,6 +14,10 @@ static enum el_status check_numbers(const struct el_train_config *config)
     if (config->steps < 1) return el_fail(EL_ERR_INVALID, "--steps %lld: must be at least 1", (long long)config->steps);
     if (config->warmup < 0)
         return el_fail(EL_ERR_INVALID, "--warmup %lld: must not be negative", (long long)config->warmup);
+    if (config->control_pairs < 0 || config->control_pairs > EL_CONTROL_PAIRS_MAX) {
+        return el_fail(EL_ERR_INVALID, "--control-pairs %d: must be between 1 and %d", config->control_pairs,
+                       EL_CONTROL_PAIRS_MAX);
+    }
     if (config->epochs < 0)
         return el_fail(EL_ERR_INVALID, "--epochs %lld: must not be negative", (long long)config->epochs);
     return EL_OK;

@@ -221,6 +221,13 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return EL_OK;
 }
 
+/* The copies of inputs and outputs go on: without them there would be nothing to compute. */
+static void mute(struct el_worker *worker, bool muted)
+{
+    struct el_dp *dp = worker->state;
+    for (int m = 0; m < dp->n; m++) el_comm_mute(dp->comms[m], muted);
+}
+
 static void teardown(struct el_worker *worker)
 {
     struct el_dp *dp = worker->state;
@@ -233,4 +240,5 @@ const struct el_mode_ops el_mode_dp = {
     .rounds = 1,
     .setup = setup,
     .issue = issue,
+    .mute = mute,
     .teardown = teardown};

@@ -57,7 +57,7 @@ static enum el_status step(struct el_run *run, uint64_t number)
     return read_loss(run, &run->loss[number]);
 }
 
-static enum el_status reserve(struct el_run *run, int64_t n)
+enum el_status el_run_reserve(struct el_run *run, int64_t n)
 {
     int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
     if (step_ns) run->step_ns = step_ns;
@@ -90,7 +90,7 @@ static enum el_status plan_steps(struct el_run *run)
         if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &wanted, 1));
     }
     run->n_steps = (int64_t)wanted;
-    return reserve(run, run->n_warmup + run->n_steps);
+    return el_run_reserve(run, run->n_warmup + run->n_steps);
 }
 
 static enum el_status end_warmup(struct el_run *run)
@@ -102,6 +102,16 @@ static enum el_status end_warmup(struct el_run *run)
         if (hooks->measure_begin) hooks->measure_begin(hooks->context, run->first + m);
     }
     return EL_OK;
+}
+
+static enum el_status end_measuring(struct el_run *run)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    for (int m = 0; m < run->worker.n_members; m++) {
+        run->ledgers[m] = *el_device_ledger(run->members[m].device);
+        if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
+    }
+    return el_run_control(run);
 }
 
 static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last, int64_t begin_ns, void **best_p)
@@ -135,6 +145,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
 {
     int64_t epoch_begin = el_clock_ns();
     for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
+        if (i == run->n_warmup) EL_TRY(el_run_settle(run));
         if (i == run->n_warmup) EL_TRY(end_warmup(run));
         EL_TRY(step(run, (uint64_t)i));
         run->n_done = i + 1;
@@ -168,11 +179,11 @@ enum el_status el_run_loop(struct el_run *run)
     run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
     run->epochs = calloc((size_t)config->epochs + 1, sizeof *run->epochs);
     if (!run->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
-    EL_TRY(reserve(run, run->n_warmup + run->n_steps));
+    EL_TRY(el_run_reserve(run, run->n_warmup + run->n_steps));
     if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
     void *best = NULL;
     enum el_status status = train(run, epoch_steps, &best);
-    for (int m = 0; m < run->worker.n_members; m++) run->ledgers[m] = *el_device_ledger(run->members[m].device);
+    if (status == EL_OK) status = end_measuring(run);
     if (status == EL_OK && config->epochs) status = final_test(run, best);
     free(best);
     EL_TRY(status);

@@ -32,6 +32,8 @@ struct el_mode_ops {
     enum el_status (*issue)(struct el_worker *worker, struct el_program *program, int round);
     /* Optional: default is member 0's loss. Between steps. */
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
+    /* Optional: default is member 0's communicator, where it has one. Between steps: el_comm_mute. */
+    void (*mute)(struct el_worker *worker, bool muted);
     /* Optional: default is nothing. Frees `state`. */
     void (*teardown)(struct el_worker *worker);
 };

@@ -25,6 +25,9 @@ struct el_run {
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
     double *loss;
+    bool settled;
+    int n_control_pairs, control_steps;
+    double control_ns[2][EL_CONTROL_PAIRS_MAX]; /* by EL_SEGMENT_ON, EL_SEGMENT_OFF: a block's mean step */
     double model_flops;
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of its members, when the last step had ended */
     int n_epochs;
@@ -37,6 +40,15 @@ struct el_run {
 
 /* loop.c: all steps, epochs and evaluations of one host thread; members are open. */
 enum el_status el_run_loop(struct el_run *run);
+
+/* warmup.c: adds steps to the warm-up until steps have settled; call when all steps asked for so far are done. Whether
+ * there is more to do is seen by n_warmup > n_done. */
+enum el_status el_run_settle(struct el_run *run);
+/* control.c: the blocks after the measured steps, where they are asked for. */
+enum el_status el_run_control(struct el_run *run);
+
+/* Room for `n` steps' times and losses. */
+enum el_status el_run_reserve(struct el_run *run, int64_t n);
 
 /* evaluate.c: correct answers of the current weights over a split, over all ranks, as a share; negative: nothing to
  * evaluate. SPMD members all call it. */

@@ -137,6 +137,9 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     const struct el_device *device = session->place->devices[0];
     *result = (struct el_train_result){.n_steps = run->n_steps,
                                        .n_warmup = run->n_warmup,
+                                       .settled = run->settled,
+                                       .n_control_pairs = run->n_control_pairs,
+                                       .control_steps = run->control_steps,
                                        .warmup_step_ns = run->step_ns,
                                        .step_ns = run->step_ns + run->n_warmup,
                                        .loss = run->loss,
@@ -150,6 +153,8 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
                                                       el_dtype_bytes(session->config->dtype),
                                        .simulated = el_device_is_simulated(device)};
     el_train_shares(session->config, result->batch_per_device);
+    memcpy(result->control_on_ns, run->control_ns[0], sizeof result->control_on_ns);
+    memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
     memcpy(result->ledgers, run->ledgers, (size_t)run->worker.n_members * sizeof *run->ledgers);
     run->step_ns = NULL;
     run->loss = NULL;
@@ -244,6 +249,7 @@ enum el_status el_train_gradients(const struct el_train_config *config, const st
     still.keep_grads = true;
     still.warmup = still.epochs = 0;
     still.min_time_s = 0;
+    still.control = EL_CONTROL_NONE;
     still.steps = EL_GATE_STEPS;
     if (mode->info.controller && still.steps < mode->rounds)
         return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");

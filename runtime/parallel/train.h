@@ -28,6 +28,24 @@ struct el_mode_info {
 const struct el_mode_info *el_mode_list(void);
 const struct el_mode_info *el_mode_find(const char *name);
 
+/* Blocks of further steps after the measured ones: in half of them something is switched off, so that its cost is the
+ * difference, found in one process and in turns. Not with epochs: without communication weights mean nothing. */
+enum el_control {
+    EL_CONTROL_NONE,
+    EL_CONTROL_COMM,  /* communication: collectives move nothing and wait for nobody */
+    EL_CONTROL_RECORD /* the recorder: no clock is read inside a step, no event is sent */
+};
+enum { EL_CONTROL_PAIRS_MAX = 64 };
+
+/* What a step belongs to: told by the hook `segment`. */
+enum el_segment {
+    EL_SEGMENT_NONE, /* warm-up; the first steps of a block */
+    EL_SEGMENT_MEASURED,
+    EL_SEGMENT_ON,  /* a control block as usual ... */
+    EL_SEGMENT_OFF, /* ... and one with something switched off */
+    EL_SEGMENT_COUNT
+};
+
 struct el_train_config {
     char mode[16];
     struct el_model_config model; /* resolved */
@@ -41,7 +59,9 @@ struct el_train_config {
     int64_t global_batch;
     int n_devices; /* members of the job */
     int64_t warmup, steps;
-    double min_time_s; /* measure at least so long: steps are added */
+    double min_time_s; /* measure at least so long: steps are added; 0: no step more than asked for, no control */
+    enum el_control control;
+    int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     size_t bucket_first_bytes, bucket_cap_bytes; /* 1 MiB, 25 MiB */
 };
@@ -59,7 +79,10 @@ struct el_train_place {
 struct el_train_hooks {
     struct el_probe *probes; /* one a device of this process, or NULL */
     void *context;
-    void (*measure_begin)(void *context, int member);           /* warm-up is over; peaks have just been reset */
+    void (*measure_begin)(void *context, int member); /* warm-up is over; peaks have just been reset */
+    void (*measure_end)(void *context, int member);   /* the last measured step is over */
+    /* The following steps of `member` belong to `segment`: after measure_end, where there are control blocks. */
+    void (*segment)(void *context, int member, enum el_segment segment);
     void (*progress)(void *context, double done, double total); /* first member of rank 0 only; steps */
 };
 
@@ -71,6 +94,9 @@ struct el_epoch_result {
 struct el_train_result {
     int64_t n_steps, n_warmup;
     int64_t *step_ns, *warmup_step_ns; /* of this process's first member */
+    bool settled; /* warm-up ended because steps had settled; false: at its limit, or nothing was looked at */
+    int n_control_pairs, control_steps; /* pairs of blocks, steps in a block */
+    double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
     double *loss; /* n_warmup + n_steps: each step's loss, as the mode's semantics define; mean over ranks for SPMD */
     bool loss_valid; /* false where kernels do not compute */
     int n_epochs;

@@ -1,0 +1,42 @@
+/* Planted disturbances: what a device does besides its work, so that what measures can be held against known answers.
+ * Who asked for them, and on which device, is not this file's business. */
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/internal.h"
+
+/* Device memory that no ledger knows, written to so that it is resident. The device's close gives it back. */
+static enum el_status take(struct el_device *device, int64_t bytes)
+{
+    uintptr_t address;
+    if (bytes <= 0 || device->ops->simulated) return EL_OK;
+    EL_TRY(device->ops->map(device->state, (size_t)bytes, &address));
+    memset((void *)address, 1, (size_t)bytes);
+    return EL_OK;
+}
+
+enum el_status el_inject_open(struct el_device *device)
+{
+    return take(device, device->spec.inject.oversize_bytes);
+}
+
+enum el_status el_inject_begin_step(struct el_device *device)
+{
+    const struct el_inject *inject = &device->spec.inject;
+    if (inject->delay_ms > 0) el_clock_sleep_until(el_clock_ns() + (int64_t)(inject->delay_ms * 1e6));
+    return take(device, inject->leak_bytes);
+}
+
+double el_inject_stretch(const struct el_device *device, const char *label)
+{
+    const struct el_inject *inject = &device->spec.inject;
+    double stretch = inject->stretch > 0 ? inject->stretch : 1;
+    if (inject->op_stretch > 0 && strncmp(label, inject->op, strlen(inject->op)) == 0) stretch *= inject->op_stretch;
+    return stretch > 1 ? stretch : 0;
+}
+
+void el_inject_spin(int64_t begin_ns, double ratio)
+{
+    int64_t until_ns = begin_ns + (int64_t)((double)(el_clock_ns() - begin_ns) * ratio);
+    while (el_clock_ns() < until_ns) continue;
+}

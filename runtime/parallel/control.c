@@ -1,0 +1,89 @@
+/* Control blocks: after the measured steps, blocks of further steps in turns, as usual and with something switched off
+ * (communication, or the recorder). The cost of that thing is the difference of neighbours: the machine's drift and the
+ * process's own luck with memory and cores are the same for both. The first step of a block is left out, as ranks that
+ * went without communication have to find each other again. */
+#include <math.h>
+
+#include "runtime/parallel/session.h"
+
+enum { BLOCK_STEPS_MIN = 3, BLOCK_STEPS_MAX = 200 };
+
+static bool communicates(const struct el_run *run)
+{
+    return run->worker.n_members > 1 || run->worker.members[0].size > 1;
+}
+
+static bool is_wanted(const struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    if (config->control == EL_CONTROL_NONE || config->control_pairs < 1 || config->epochs || config->min_time_s <= 0)
+        return false;
+    if (el_device_is_simulated(run->worker.members[0].device)) return false;
+    return config->control == EL_CONTROL_RECORD || communicates(run);
+}
+
+static void tell(const struct el_run *run, enum el_segment segment)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    for (int m = 0; m < run->worker.n_members && hooks->segment; m++)
+        hooks->segment(hooks->context, run->first + m, segment);
+}
+
+static void mute(struct el_run *run, bool muted)
+{
+    if (run->session->mode->mute)
+        run->session->mode->mute(&run->worker, muted);
+    else if (run->worker.members[0].comm)
+        el_comm_mute(run->worker.members[0].comm, muted);
+}
+
+/* One block; `*number_p` is the next step's number. */
+static enum el_status run_block(struct el_run *run, enum el_segment segment, uint64_t *number_p, double *mean_ns_p)
+{
+    const struct el_probe *probes = run->session->hooks->probes, *probe = probes ? &probes[run->first] : NULL;
+    bool off = segment == EL_SEGMENT_OFF;
+    double sum_ns = 0;
+    if (run->session->config->control == EL_CONTROL_COMM) mute(run, off);
+    if (run->session->config->control == EL_CONTROL_RECORD && off) probe = NULL;
+    for (int i = -1; i < run->control_steps; i++) {
+        if (i == 0) tell(run, segment);
+        EL_TRY(el_program_run(run->program, (*number_p)++, probe));
+        if (i >= 0) sum_ns += (double)el_program_elapsed_ns(run->program);
+    }
+    tell(run, EL_SEGMENT_NONE);
+    *mean_ns_p = sum_ns / run->control_steps;
+    return EL_OK;
+}
+
+/* So many steps that all blocks together take about the time that was measured. Rank 0's answer holds for all. */
+static enum el_status plan_blocks(struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    double sum_ns = 0, steps = BLOCK_STEPS_MIN;
+    for (int64_t i = run->n_warmup; i < run->n_done; i++) sum_ns += (double)run->step_ns[i];
+    double mean_ns = sum_ns / (double)(run->n_done - run->n_warmup);
+    if (mean_ns > 0) steps = round(config->min_time_s * 1e9 / mean_ns / (2 * config->control_pairs)) - 1;
+    if (!(steps >= BLOCK_STEPS_MIN)) steps = BLOCK_STEPS_MIN;
+    if (steps > BLOCK_STEPS_MAX) steps = BLOCK_STEPS_MAX;
+    if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &steps, 1));
+    run->control_steps = (int)steps;
+    return EL_OK;
+}
+
+enum el_status el_run_control(struct el_run *run)
+{
+    int pairs = run->session->config->control_pairs;
+    uint64_t number = (uint64_t)run->n_done;
+    if (!is_wanted(run)) return EL_OK;
+    EL_TRY(plan_blocks(run));
+    for (int p = 0; p < pairs; p++) {
+        for (int half = 0; half < 2; half++) {
+            /* on off off on on off ...: a drift does not become the difference */
+            int off = half ^ (p & 1);
+            EL_TRY(run_block(run, off ? EL_SEGMENT_OFF : EL_SEGMENT_ON, &number, &run->control_ns[off][p]));
+        }
+        run->n_control_pairs++;
+    }
+    mute(run, false);
+    return EL_OK;
+}
