@@ -40,6 +40,30 @@ struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const doubl
 /* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
 struct el_interval el_stats_difference(const double *x, size_t n);
 
+/* Do steps get slower (or faster) within a repeat? drift.c says what the bounds are for. */
+struct el_drift {
+    double ratio;     /* geometric mean over repeats of second half over first; above 1: it got slower */
+    double low, high; /* its 99 % interval, on logarithms; NAN for fewer than 5 repeats */
+    bool found;
+};
+/* Of each repeat the median of the first half and of the second half of its measured steps (with an odd number the
+ * middle one belongs to neither). Found: the interval excludes 1 and the ratio is more than 0.05 away from it. With
+ * fewer than 5 repeats: all of them on the same side, and the ratio more than 0.20/sqrt(n) away from 1.
+ * Without drift found in at most 1 % of trials whose independent steps scatter by up to 10 %, 10 or more a repeat;
+ * steps that wander slowly count as drift. */
+struct el_drift el_stats_drift(const double *first_half_ms, const double *second_half_ms, size_t n_repeats);
+
+/* Does a trial get faster or slower over its sitting? */
+struct el_trend {
+    double ratio; /* last over first by the Theil-Sen slope of the logarithms: no single repeat bends it */
+    double tau;   /* Kendall's, -1 to 1; pairs that are alike count as neither rising nor falling */
+    double p;     /* of tau, two-sided: exact to 10 repeats, by the normal distribution above. Too large with ties. */
+    bool found;
+};
+/* One positive figure a repeat, in order of execution. Found: p < 0.01 and the ratio more than 0.10 away from 1.
+ * Fewer than 6 repeats can never be found, as the smallest p that 5 can have is 2/5! = 0.017. */
+struct el_trend el_stats_trend(const double *x, size_t n);
+
 /* How unevenly x is shared. The five say the same in the words of different trades; docs/metrics.md has them. */
 struct el_imbalance {
     double max_over_mean_minus_1; /* 0: even */
