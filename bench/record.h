@@ -14,7 +14,7 @@
  *   "members": [ one a device in position order: {
  *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
  *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null,
- *                   "unattributed_bytes": null},
+ *                   "unattributed_bytes": null, "timeline": {..}|null},
  *        "utilization": {"busy_pct", "system_pct": null, "source"}, "busy_ms": {phase: ms}, "idle_ms", "step_ms",
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"}, "sent_bytes", "received_bytes" } ],
  *                                                              (all a step, on average; el_record_member makes one)
@@ -32,6 +32,7 @@
 #include <stdio.h>
 
 #include "bench/config.h"
+#include "profiles/memory_timeline.h"
 #include "profiles/recorder.h"
 
 enum { EL_SCHEMA = 1 };
@@ -44,10 +45,13 @@ struct el_member_account {
     long pid;
     const struct el_ledger *ledger;
     const struct el_device_summary *summary; /* NULL: --no-record, what spans would have told is null */
+    const struct el_memory_timeline *timeline; /* NULL with --no-record too */
     bool simulated;
 };
 /* One entry of a repeat's members. New reference, NULL when out of host memory; so are all that follow. */
 json_t *el_record_member(const struct el_member_account *account);
+/* The timeline of a member's memory; null for NULL. */
+json_t *el_record_timeline(const struct el_memory_timeline *timeline);
 /* One entry of a repeat's processes: this process's peak bytes on each of the job's devices (0 where it has none) and
  * its resident peak in the host's memory (negative: unknown, null). */
 json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);

@@ -16,7 +16,7 @@ static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
     return tags;
 }
 
-static json_t *memory(const struct el_ledger *ledger)
+static json_t *memory(const struct el_ledger *ledger, const struct el_memory_timeline *timeline)
 {
     json_t *memory = json_object();
     json_object_set_new(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
@@ -24,6 +24,7 @@ static json_t *memory(const struct el_ledger *ledger)
     json_object_set_new(memory, "peak_by_tag", by_tag(ledger->peak_by_tag));
     json_object_set_new(memory, "driver_bytes", json_null());
     json_object_set_new(memory, "unattributed_bytes", json_null());
+    json_object_set_new(memory, "timeline", el_record_timeline(timeline));
     return memory;
 }
 
@@ -77,7 +78,7 @@ json_t *el_record_member(const struct el_member_account *account)
     json_object_set_new(member, "pid", json_integer(account->pid));
     json_object_set_new(member, "uuid", json_null());
     json_object_set_new(member, "simulated", json_boolean(account->simulated));
-    json_object_set_new(member, "memory", memory(account->ledger));
+    json_object_set_new(member, "memory", memory(account->ledger, account->timeline));
     json_object_set_new(member, "utilization", utilization(s));
     json_object_set_new(member, "busy_ms", busy(s));
     json_object_set_new(member, "idle_ms", el_json_real(ms(s, s == NULL ? 0 : s->idle_s)));

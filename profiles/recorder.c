@@ -13,7 +13,9 @@
 
 struct op_list {
     int n_ops;
-    struct el_op_info *ops; /* labels are not kept: they may end with their program */
+    struct el_op_info *ops; /* labels are copies: they may end with their program */
+    int n_marks;
+    struct el_mark *marks;
 };
 
 struct step {
@@ -47,10 +49,17 @@ enum el_status el_recorder_create(int first_position, int n_positions, struct el
     return EL_OK;
 }
 
+static void free_list(struct op_list *list)
+{
+    for (int i = 0; i < list->n_ops; i++) free((char *)(uintptr_t)list->ops[i].label);
+    free(list->ops);
+    free(list->marks);
+}
+
 void el_recorder_destroy(struct el_recorder *recorder)
 {
     if (recorder == NULL) return;
-    for (int i = 0; i < recorder->n_lists; i++) free(recorder->lists[i].ops);
+    for (int i = 0; i < recorder->n_lists; i++) free_list(&recorder->lists[i]);
     free(recorder->lists);
     free(recorder->steps);
     free(recorder->spans);
@@ -76,12 +85,41 @@ static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
            kept->received_bytes == op->received_bytes && kept->peer == op->peer;
 }
 
+static bool same_mark(const struct el_mark *kept, const struct el_mark *mark)
+{
+    return kept->op == mark->op && kept->device == mark->device && kept->tag == mark->tag && kept->bytes == mark->bytes;
+}
+
 static bool same_list(const struct op_list *list, const struct el_step_event *event)
 {
-    if (list->n_ops != event->n_ops) return false;
+    if (list->n_ops != event->n_ops || list->n_marks != event->n_marks) return false;
     for (int i = 0; i < list->n_ops; i++) {
         if (!same_op(&list->ops[i], &event->ops[i])) return false;
     }
+    for (int i = 0; i < list->n_marks; i++) {
+        if (!same_mark(&list->marks[i], &event->marks[i])) return false;
+    }
+    return true;
+}
+
+static bool copy_list(const struct el_step_event *event, struct op_list *list_p)
+{
+    size_t n_ops = (size_t)event->n_ops, n_marks = (size_t)event->n_marks;
+    struct op_list list = {.ops = calloc(n_ops + 1, sizeof *list.ops), .marks = calloc(n_marks + 1, sizeof *list.marks)};
+    bool enough = list.ops != NULL && list.marks != NULL;
+    for (; enough && list.n_ops < event->n_ops; list.n_ops++) {
+        const char *label = event->ops[list.n_ops].label;
+        list.ops[list.n_ops] = event->ops[list.n_ops];
+        list.ops[list.n_ops].label = strdup(label != NULL ? label : "");
+        enough = list.ops[list.n_ops].label != NULL;
+    }
+    if (!enough) {
+        free_list(&list);
+        return false;
+    }
+    if (n_marks > 0) memcpy(list.marks, event->marks, n_marks * sizeof *list.marks);
+    list.n_marks = event->n_marks;
+    *list_p = list;
     return true;
 }
 
@@ -92,17 +130,11 @@ static int find_list(struct el_recorder *recorder, const struct el_step_event *e
         if (same_list(&recorder->lists[i], event)) return i;
     }
     size_t capacity = (size_t)recorder->lists_capacity;
-    size_t bytes = (size_t)event->n_ops * sizeof(struct el_op_info);
-    struct el_op_info *ops = malloc(bytes + 1);
-    if (ops == NULL ||
-        !reserve((void **)&recorder->lists, &capacity, (size_t)recorder->n_lists + 1, sizeof recorder->lists[0])) {
-        free(ops);
+    if (!reserve((void **)&recorder->lists, &capacity, (size_t)recorder->n_lists + 1, sizeof recorder->lists[0])) {
         return -1;
     }
     recorder->lists_capacity = (int)capacity;
-    if (bytes > 0) memcpy(ops, event->ops, bytes);
-    for (int i = 0; i < event->n_ops; i++) ops[i].label = NULL;
-    recorder->lists[recorder->n_lists] = (struct op_list){.n_ops = event->n_ops, .ops = ops};
+    if (!copy_list(event, &recorder->lists[recorder->n_lists])) return -1;
     return recorder->n_lists++;
 }
 
@@ -140,6 +172,25 @@ void el_recorder_begin(struct el_recorder *recorder)
     recorder->n_spans = 0;
     recorder->n_dropped = 0;
     recorder->failed = false;
+}
+
+size_t el_recorder_step_count(const struct el_recorder *recorder)
+{
+    return recorder->n_steps;
+}
+
+struct el_step_event el_recorder_step(const struct el_recorder *recorder, size_t index)
+{
+    const struct step *step = &recorder->steps[index];
+    const struct op_list *list = &recorder->lists[step->list];
+    return (struct el_step_event){.step = index,
+                                  .simulated = recorder->simulated,
+                                  .whole = step->whole,
+                                  .n_ops = list->n_ops,
+                                  .ops = list->ops,
+                                  .spans = recorder->spans + step->first_span,
+                                  .n_marks = list->n_marks,
+                                  .marks = list->marks};
 }
 
 /* The interval sets of one device in one step. */

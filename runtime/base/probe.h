@@ -82,6 +82,16 @@ struct el_span {
     int64_t begin_ns, end_ns;
 };
 
+/* Where memory of a step is born or dies, in issue order. What a buffer holds beyond what was asked for is a mark of its
+ * own, of tag padding, as in the ledger: live bytes at the step's begin and the marks one by one give the ledger's peak.
+ */
+struct el_mark {
+    int op;     /* the mark lies before the op with this index; n_ops: after all of them */
+    int device; /* as el_op_info.device */
+    enum el_tag tag;
+    int64_t bytes; /* negative: freed. What is never freed lives to the step's end */
+};
+
 /* One finished step of one program. `spans` and `ops` have `n_ops` entries; the arrays are the program's: copy what is
  * to be kept. */
 struct el_step_event {
@@ -93,6 +103,8 @@ struct el_step_event {
     const struct el_op_info *ops;
     const struct el_span *spans; /* NULL when spans are off */
     const int64_t *cpu_ns; /* CPU time of the thread in each collective and copy, 0 for other ops; NULL: not measured */
+    int n_marks;
+    const struct el_mark *marks; /* the same for every step that shares `ops` */
 };
 
 struct el_probe {

@@ -191,7 +191,9 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
                                   .n_ops = program->n_tasks,
                                   .ops = program->infos,
                                   .spans = program->timed || simulated(program) ? program->spans : NULL,
-                                  .cpu_ns = program->timed && !simulated(program) ? program->cpu_ns : NULL};
+                                  .cpu_ns = program->timed && !simulated(program) ? program->cpu_ns : NULL,
+                                  .n_marks = program->n_marks,
+                                  .marks = program->marks};
     probe->step(probe->context, &event);
     return EL_OK;
 }

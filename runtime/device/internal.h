@@ -100,7 +100,9 @@ struct el_program {
     struct el_step_buffer **buffers; /* in order of birth */
     void (*on_failure)(void *context);
     void *failure_context;
-    int n_marks;
+    int mark_clock; /* counts births and deaths: their order */
+    int n_marks, mark_capacity;
+    struct el_mark *marks; /* the same as an observer sees them */
     struct el_span *spans;
     int64_t *cpu_ns; /* of the thread, in each collective and copy; 0 for other ops */
     struct el_span whole;

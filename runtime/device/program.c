@@ -63,6 +63,7 @@ void el_program_destroy(struct el_program *program)
     free(program->infos);
     free(program->labels);
     free(program->waits);
+    free(program->marks);
     free(program->spans);
     free(program->cpu_ns);
     free((void *)program->done);
@@ -110,6 +111,29 @@ static enum el_status memory_of(struct el_program *program, struct el_device *de
     return EL_OK;
 }
 
+/* Writes down what the ledger is told, for observers. */
+static enum el_status note(struct el_program *program, const struct el_device *device, enum el_tag tag, int64_t bytes)
+{
+    EL_TRY(grow(&program->marks, program->n_marks, &program->mark_capacity, sizeof *program->marks));
+    program->marks[program->n_marks++] =
+        (struct el_mark){.op = program->n_tasks, .device = device->spec.position, .tag = tag, .bytes = bytes};
+    return EL_OK;
+}
+
+static enum el_status add_bytes(struct el_program *program, struct el_step_memory *memory, enum el_tag tag,
+                                size_t bytes)
+{
+    el_ledger_add(&memory->ledger, tag, bytes);
+    return note(program, memory->device, tag, (int64_t)bytes);
+}
+
+static enum el_status remove_bytes(struct el_program *program, struct el_step_memory *memory, enum el_tag tag,
+                                   size_t bytes)
+{
+    el_ledger_remove(&memory->ledger, tag, bytes);
+    return note(program, memory->device, tag, -(int64_t)bytes);
+}
+
 /* One mark of birth; `padding` of its bytes are booked apart. */
 static enum el_status bear(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
                            size_t padding, const char *name, struct el_buffer **buffer_p)
@@ -122,12 +146,12 @@ static enum el_status bear(struct el_program *program, struct el_device *device,
     if (!made) return el_fail_errno("%s: '%s'", device->name, name);
     made->buffer = (struct el_buffer){.device = device, .tag = tag, .bytes = bytes, .name = name};
     made->padding_bytes = padding;
-    made->born = program->n_marks++;
+    made->born = program->mark_clock++;
     made->died = -1;
     program->buffers[program->n_buffers++] = made;
     size_t peak = memory->ledger.peak_bytes;
-    el_ledger_add(&memory->ledger, tag, bytes - padding);
-    if (padding) el_ledger_add(&memory->ledger, EL_TAG_PADDING, padding);
+    EL_TRY(add_bytes(program, memory, tag, bytes - padding));
+    if (padding) EL_TRY(add_bytes(program, memory, EL_TAG_PADDING, padding));
     if (memory->ledger.peak_bytes > peak) memory->peak_task = program->n_tasks;
     *buffer_p = &made->buffer;
     return EL_OK;
@@ -146,9 +170,9 @@ void el_program_free(struct el_program *program, struct el_buffer *buffer)
     struct el_step_memory *memory = NULL;
     if (!buffer || memory_of(program, buffer->device, &memory) != EL_OK) return;
     struct el_step_buffer *gone = (struct el_step_buffer *)buffer;
-    gone->died = program->n_marks++;
-    el_ledger_remove(&memory->ledger, buffer->tag, buffer->bytes - gone->padding_bytes);
-    if (gone->padding_bytes) el_ledger_remove(&memory->ledger, EL_TAG_PADDING, gone->padding_bytes);
+    gone->died = program->mark_clock++;
+    keep(program, remove_bytes(program, memory, buffer->tag, buffer->bytes - gone->padding_bytes));
+    if (gone->padding_bytes) keep(program, remove_bytes(program, memory, EL_TAG_PADDING, gone->padding_bytes));
 }
 
 /* Adds a task to its queue, with the waits that were given for it. */

@@ -1,0 +1,200 @@
+/* The memory timeline: marks between ops become points on the mean step's clock.
+ *
+ * It is made in two passes: every mark becomes a point, then points at one time are merged. Simple, and there are only
+ * some hundreds of them. */
+#include "profiles/memory_timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { IDLE = EL_PHASE_COUNT, COMPUTE_STREAM = 0, GAP_PARTS = 100 };
+
+/* The mean step of the list that peaks highest on a device. */
+struct mean_step {
+    struct el_step_event list; /* a step that ran it: its ops and marks */
+    int64_t n_steps, whole_ns;
+    struct el_span *spans; /* n_ops; relative to the step's begin */
+};
+
+struct maker {
+    const struct mean_step *mean;
+    int position;
+    int mark; /* the next one to look at */
+    struct el_memory_point now;
+    struct el_memory_timeline *timeline;
+    bool failed;
+};
+
+/* The largest sum of a step's own bytes on the device. */
+static int64_t marks_peak(const struct el_step_event *list, int position)
+{
+    int64_t live = 0, peak = 0;
+    for (int i = 0; i < list->n_marks; i++) {
+        if (list->marks[i].device != position) continue;
+        live += list->marks[i].bytes;
+        if (live > peak) peak = live;
+    }
+    return peak;
+}
+
+static int64_t steps_of(const struct el_recorder *recorder, const struct el_op_info *ops)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) n += el_recorder_step(recorder, i).ops == ops;
+    return n;
+}
+
+/* The list with the highest peak; of several, the one that most steps ran. */
+static void choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
+{
+    int64_t highest = -1;
+    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) {
+        struct el_step_event step = el_recorder_step(recorder, i);
+        if (step.ops == mean->list.ops) continue; /* most steps are as the one before */
+        int64_t peak = marks_peak(&step, position);
+        if (peak < highest) continue;
+        int64_t n = steps_of(recorder, step.ops);
+        if (peak == highest && n <= mean->n_steps) continue;
+        highest = peak;
+        mean->n_steps = n;
+        mean->list = step;
+    }
+}
+
+static enum el_status make_mean(const struct el_recorder *recorder, int position, struct mean_step *mean)
+{
+    choose_list(recorder, position, mean);
+    if (mean->n_steps == 0) return el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
+    mean->spans = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->spans);
+    if (mean->spans == NULL) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);
+    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) {
+        struct el_step_event step = el_recorder_step(recorder, i);
+        if (step.ops != mean->list.ops) continue;
+        mean->whole_ns += step.whole.end_ns - step.whole.begin_ns;
+        for (int op = 0; op < step.n_ops; op++) {
+            mean->spans[op].begin_ns += step.spans[op].begin_ns - step.whole.begin_ns;
+            mean->spans[op].end_ns += step.spans[op].end_ns - step.whole.begin_ns;
+        }
+    }
+    mean->whole_ns /= mean->n_steps;
+    for (int op = 0; op < mean->list.n_ops; op++) {
+        mean->spans[op].begin_ns /= mean->n_steps;
+        mean->spans[op].end_ns /= mean->n_steps;
+    }
+    return EL_OK;
+}
+
+/* Adds a point as things are now. */
+static void add_point(struct maker *maker, int64_t at_ns, int phase, const char *label)
+{
+    struct el_memory_timeline *timeline = maker->timeline;
+    if (timeline->n == timeline->capacity) {
+        int capacity = 2 * timeline->capacity + 64;
+        struct el_memory_point *points = realloc(timeline->points, (size_t)capacity * sizeof *points);
+        maker->failed |= points == NULL;
+        if (points == NULL) return;
+        timeline->points = points;
+        timeline->capacity = capacity;
+    }
+    maker->now.at_ns = at_ns;
+    maker->now.phase = phase;
+    maker->now.label = label;
+    timeline->points[timeline->n++] = maker->now;
+}
+
+/* The device's marks that lie before op `end` of the list, each a point. */
+static void add_marks(struct maker *maker, int end, int64_t at_ns, int phase, const char *label)
+{
+    const struct el_step_event *list = &maker->mean->list;
+    for (; maker->mark < list->n_marks && list->marks[maker->mark].op <= end; maker->mark++) {
+        const struct el_mark *mark = &list->marks[maker->mark];
+        if (mark->device != maker->position) continue;
+        maker->now.bytes[mark->tag] += mark->bytes;
+        maker->now.total_bytes += mark->bytes;
+        add_point(maker, at_ns, phase, label);
+    }
+}
+
+static void add_all(struct maker *maker)
+{
+    const struct mean_step *mean = maker->mean;
+    int64_t free_ns = 0, gap_ns = mean->whole_ns / GAP_PARTS;
+    int phase = IDLE;
+    add_point(maker, 0, IDLE, "");
+    for (int i = 0; i < mean->list.n_ops; i++) {
+        const struct el_op_info *op = &mean->list.ops[i];
+        if (op->device != maker->position || op->stream != COMPUTE_STREAM) continue;
+        phase = (int)op->phase;
+        if (mean->spans[i].begin_ns - free_ns > gap_ns) add_point(maker, free_ns, IDLE, "");
+        if (maker->timeline->n == 1) maker->timeline->points[0].phase = phase;
+        add_marks(maker, i, mean->spans[i].begin_ns, phase, op->label);
+        add_point(maker, mean->spans[i].begin_ns, phase, op->label);
+        free_ns = mean->spans[i].end_ns;
+    }
+    if (mean->whole_ns - free_ns > gap_ns) {
+        phase = IDLE;
+        add_point(maker, free_ns, phase, "");
+    }
+    add_marks(maker, mean->list.n_ops, mean->whole_ns, phase, "");
+    add_point(maker, mean->whole_ns, phase, "");
+}
+
+static bool same_bytes(const struct el_memory_point *a, const struct el_memory_point *b)
+{
+    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+static bool says_nothing_new(const struct el_memory_point *last, const struct el_memory_point *point)
+{
+    return last->phase == point->phase && same_bytes(last, point);
+}
+
+/* Merges points at one time, drops those that say nothing new, and finds the peak. */
+static void merge(struct el_memory_timeline *timeline)
+{
+    struct el_memory_point *points = timeline->points;
+    int kept = 0;
+    for (int i = 0, end; i < timeline->n; i = end) {
+        int top = i;
+        for (end = i + 1; end < timeline->n && points[end].at_ns == points[i].at_ns; end++) {
+            if (points[end].total_bytes > points[top].total_bytes) top = end;
+        }
+        struct el_memory_point highest = points[top], last = points[end - 1];
+        bool higher = kept == 0 || highest.total_bytes > points[kept - 1].total_bytes;
+        if (higher && !same_bytes(&highest, &last)) points[kept++] = highest;
+        if (kept == 0 || end == timeline->n || !says_nothing_new(&points[kept - 1], &last)) points[kept++] = last;
+    }
+    timeline->n = kept;
+    timeline->peak = 0;
+    for (int i = 1; i < kept; i++) {
+        if (points[i].total_bytes > points[timeline->peak].total_bytes) timeline->peak = i;
+    }
+}
+
+enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int position,
+                                       const size_t base[EL_TAG_COUNT], struct el_memory_timeline *timeline_p)
+{
+    struct mean_step mean = {0};
+    struct el_memory_timeline timeline = {0};
+    struct maker maker = {.mean = &mean, .position = position, .timeline = &timeline};
+    EL_TRY(make_mean(recorder, position, &mean));
+    for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
+        maker.now.bytes[tag] = (int64_t)base[tag];
+        maker.now.total_bytes += (int64_t)base[tag];
+    }
+    add_all(&maker);
+    free(mean.spans);
+    if (maker.failed) {
+        el_memory_timeline_free(&timeline);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a memory timeline");
+    }
+    merge(&timeline);
+    *timeline_p = timeline;
+    return EL_OK;
+}
+
+void el_memory_timeline_free(struct el_memory_timeline *timeline)
+{
+    free(timeline->points);
+    *timeline = (struct el_memory_timeline){0};
+}

@@ -1,0 +1,41 @@
+/* A device's memory over a step: live bytes by tag at each moment where they change, on the mean step's clock.
+ *
+ *     el_memory_timeline_make(recorder, position, ledger.live_by_tag, &timeline);     offline, after training
+ *     timeline.points[timeline.peak] ...                                              the ledger's peak, found again
+ *     el_memory_timeline_free(&timeline);
+ *
+ * Marks of birth and death lie between ops of the schedule. A mark's time is the begin of the first op at or after it on
+ * the device's compute stream, a mean over the recorded steps; the step's end where there is none. Marks that fall on
+ * one time make one point, the last; where the sum was larger among them than before them, that moment is a point of its
+ * own at the same time, so the peak is never lost. A point also stands where the phase of the compute stream changes,
+ * and where nothing runs on it for more than a hundredth of the step.
+ *
+ * Where steps differ (an epoch's last batch is smaller), those that ran the list with the highest peak are the mean
+ * step's. Units: nanoseconds and bytes.
+ */
+#ifndef EL_PROFILES_MEMORY_TIMELINE_H
+#define EL_PROFILES_MEMORY_TIMELINE_H
+
+#include "profiles/recorder.h"
+
+struct el_memory_point {
+    int64_t at_ns;       /* after the step's begin */
+    int phase;           /* enum el_phase of the compute stream from here on; EL_PHASE_COUNT: nothing runs on it */
+    const char *label;   /* of the op that begins here; "" where none does; the recorder's */
+    int64_t total_bytes; /* sum of what follows */
+    int64_t bytes[EL_TAG_COUNT];
+};
+
+struct el_memory_timeline {
+    struct el_memory_point *points; /* the first at 0, the last at the step's end */
+    int n, capacity;
+    int peak; /* index of the first point with the largest sum */
+};
+
+/* `base` is what lives across steps. Ownership: free the timeline before the recorder.
+ * Errors: EL_ERR_INVALID (no step was recorded), EL_ERR_HOST_MEMORY. */
+enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int position,
+                                       const size_t base[EL_TAG_COUNT], struct el_memory_timeline *timeline_p);
+void el_memory_timeline_free(struct el_memory_timeline *timeline);
+
+#endif
