@@ -44,7 +44,7 @@ struct el_member_account {
     int rank;
     long pid;
     const struct el_ledger *ledger;
-    const struct el_device_summary *summary; /* NULL: --no-record, what spans would have told is null */
+    const struct el_device_summary *summary;   /* NULL: --no-record, what spans would have told is null */
     const struct el_memory_timeline *timeline; /* NULL with --no-record too */
     bool simulated;
 };

@@ -105,7 +105,8 @@ static bool same_list(const struct op_list *list, const struct el_step_event *ev
 static bool copy_list(const struct el_step_event *event, struct op_list *list_p)
 {
     size_t n_ops = (size_t)event->n_ops, n_marks = (size_t)event->n_marks;
-    struct op_list list = {.ops = calloc(n_ops + 1, sizeof *list.ops), .marks = calloc(n_marks + 1, sizeof *list.marks)};
+    struct op_list list = {.ops = calloc(n_ops + 1, sizeof *list.ops),
+                           .marks = calloc(n_marks + 1, sizeof *list.marks)};
     bool enough = list.ops != NULL && list.marks != NULL;
     for (; enough && list.n_ops < event->n_ops; list.n_ops++) {
         const char *label = event->ops[list.n_ops].label;

@@ -86,6 +86,23 @@ load common
     [[ $(json r/results.json 'len(d["trials"][0]["epochs"]), 0 <= d["trials"][0]["accuracy"] <= 1') == "(3, True)" ]]
 }
 
+# tops RECORD: of every device, whether the timeline's largest sum is the ledger's peak, at peak_ms and in peak_phase.
+tops() {
+    json "$1" '{(max(sums), sums.index(max(sums))) == (m["peak_bytes"], next(i for i, at in enumerate(t["ms"])
+        if (at, t["phase"][i], sums[i]) == (t["peak_ms"], t["peak_phase"], m["peak_bytes"])))
+        for trial in d["trials"] for m in [device["memory"] for device in trial["per_device"]] for t in [m["timeline"]]
+        for sums in [[sum(column) for column in zip(*t["bytes"].values())]]}'
+}
+
+@test "the memory timeline holds the peak, and where it lies" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
+    [[ $(tops c/results.json) == "{True}" ]]
+    "$EVENLOAD" compare "${QUICK[@]}" --devices sim:3 --repeats 1 --out s --quiet >/dev/null
+    [[ $(tops s/results.json) == "{True}" ]]
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --no-record --out n --quiet >/dev/null
+    [[ $(json n/results.json '{x["memory"]["timeline"] for x in d["trials"][0]["per_device"]}') == "{None}" ]]
+}
+
 @test "compare measures every trial and prints table, sentences and paths" {
     run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --batch 8,12 --repeats 2 --out c
     [[ $status -eq 0 && $output == *dp* && $output == *c/results.json* && $output == *Next:* ]] || show

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "profiles/memory_timeline.h"
 #include "tests/equivalence/cases.h"
 
 enum { DEVICES = 3, CHUNK_BYTES = 10 << 20 };
@@ -39,8 +40,9 @@ static void configure(struct el_train_config *config, const char *mode, const ch
     assert_int_equal(el_train_check(config), EL_OK);
 }
 
-/* Trains on `null` devices: kernels are skipped, the ledger is the same. */
-static void measure(const struct el_train_config *config, const char *backend, struct el_ledger *ledgers)
+/* Trains on `backend`'s devices; on `null` ones kernels are skipped and the ledger is the same. `hooks` may be NULL. */
+static void measure_with(const struct el_train_config *config, const char *backend, const struct el_train_hooks *hooks,
+                         struct el_ledger *ledgers)
 {
     struct el_device *devices[DEVICES];
     struct el_bootstrap *self;
@@ -60,12 +62,17 @@ static void measure(const struct el_train_config *config, const char *backend, s
     struct el_train_place place = {
         .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
     struct el_train_result result;
-    if (el_train(config, &place, NULL, &result) != EL_OK) fail_msg("%s", el_error_message());
+    if (el_train(config, &place, hooks, &result) != EL_OK) fail_msg("%s", el_error_message());
     memcpy(ledgers, result.ledgers, (size_t)config->n_devices * sizeof *ledgers);
     el_train_result_free(&result);
     for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
     el_bootstrap_close(self);
     el_dataset_close(dataset);
+}
+
+static void measure(const struct el_train_config *config, const char *backend, struct el_ledger *ledgers)
+{
+    measure_with(config, backend, NULL, ledgers);
 }
 
 /* P, and the largest sum over the chunks of results so far plus the flat copy of a chunk of several tensors. */
@@ -204,6 +211,83 @@ static void an_evaluation_does_not_count(void **state)
     }
 }
 
+static void forget_warm_up(void *context, int member)
+{
+    struct el_recorder **recorders = context;
+    if (recorders[member]) el_recorder_begin(recorders[member]);
+}
+
+/* What lives across steps and the marks one by one, over all measured steps: a ledger kept by an observer. */
+static struct el_ledger replayed(const struct el_recorder *recorder, int position, const size_t *base)
+{
+    struct el_ledger seen = {0};
+    assert_true(el_recorder_step_count(recorder) > 0);
+    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) {
+        struct el_step_event step = el_recorder_step(recorder, i);
+        size_t live[EL_TAG_COUNT], sum = 0;
+        memcpy(live, base, sizeof live);
+        for (int tag = 0; tag < EL_TAG_COUNT; tag++) sum += live[tag];
+        for (int m = 0; m < step.n_marks; m++) {
+            const struct el_mark *mark = &step.marks[m];
+            assert_true(mark->op >= 0 && mark->op <= step.n_ops);
+            if (mark->device != position) continue;
+            live[mark->tag] += (size_t)mark->bytes;
+            sum += (size_t)mark->bytes;
+            if (live[mark->tag] > seen.peak_by_tag[mark->tag]) seen.peak_by_tag[mark->tag] = live[mark->tag];
+            if (sum <= seen.peak_bytes) continue;
+            seen.peak_bytes = sum;
+            memcpy(seen.at_peak_by_tag, live, sizeof live);
+        }
+    }
+    return seen;
+}
+
+static void check_timeline(const struct el_recorder *recorder, int position, const struct el_ledger *ledger)
+{
+    struct el_ledger seen = replayed(recorder, position, ledger->live_by_tag);
+    assert_int_equal(seen.peak_bytes, ledger->peak_bytes);
+    assert_memory_equal(seen.at_peak_by_tag, ledger->at_peak_by_tag, sizeof seen.at_peak_by_tag);
+    for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
+        size_t peak = seen.peak_by_tag[tag], base = ledger->live_by_tag[tag];
+        assert_int_equal(peak > base ? peak : base, ledger->peak_by_tag[tag]);
+    }
+    struct el_memory_timeline timeline;
+    assert_int_equal(el_memory_timeline_make(recorder, position, ledger->live_by_tag, &timeline), EL_OK);
+    const struct el_memory_point *top = &timeline.points[timeline.peak];
+    assert_int_equal(top->total_bytes, ledger->peak_bytes);
+    for (int tag = 0; tag < EL_TAG_COUNT; tag++) assert_int_equal(top->bytes[tag], ledger->at_peak_by_tag[tag]);
+    for (int i = 1; i < timeline.n; i++) assert_true(timeline.points[i - 1].at_ns <= timeline.points[i].at_ns);
+    el_memory_timeline_free(&timeline);
+}
+
+/* In every mode an observer finds the ledger's peak again, by its marks alone: captured or issued anew, measured or in
+ * virtual time, in steps of one batch and in epochs whose last batch is smaller. */
+static void an_observer_finds_the_ledgers_peak(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"single", "dp", "ddp"}, *const models[] = {"textcnn", "mlp", "toy", "linear"};
+    for (int i = 0; i < 3 * 4 * 2; i++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[DEVICES];
+        struct el_recorder *recorders[DEVICES] = {NULL};
+        struct el_probe probes[DEVICES] = {{0}};
+        const char *mode = modes[i / 8];
+        bool anew = i & 1, dp = strcmp(mode, "dp") == 0;
+        int n = i / 8 ? DEVICES : 1;
+        configure(&config, mode, models[i / 2 % 4], EL_OPT_MOMENTUM, false, n, anew ? 3000 : 20);
+        config.capture = !anew;
+        config.epochs = anew;
+        for (int d = 0; d < n; d++) {
+            if (!dp || d == 0) assert_int_equal(el_recorder_create(d, dp ? n : 1, &recorders[d]), EL_OK);
+            probes[d] = el_recorder_probe(recorders[dp ? 0 : d]);
+        }
+        struct el_train_hooks hooks = {.probes = probes, .context = recorders, .measure_begin = forget_warm_up};
+        measure_with(&config, anew ? "null" : "sim", &hooks, ledgers);
+        for (int d = 0; d < n; d++) check_timeline(recorders[dp ? 0 : d], d, &ledgers[d]);
+        for (int d = 0; d < n; d++) el_recorder_destroy(recorders[d]);
+    }
+}
+
 /* Beyond a device's size: refused, with the device and the tag. */
 static void too_small_a_device_names_the_tag(void **state)
 {
@@ -232,9 +316,10 @@ static void too_small_a_device_names_the_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dp_has_the_closed_forms_peak),      cmocka_unit_test(large_outputs_pile_up_on_the_master),
-        cmocka_unit_test(ddp_is_balanced_and_holds_buckets), cmocka_unit_test(forecast_equals_the_ledger),
-        cmocka_unit_test(an_evaluation_does_not_count),      cmocka_unit_test(too_small_a_device_names_the_tag),
+        cmocka_unit_test(dp_has_the_closed_forms_peak),       cmocka_unit_test(large_outputs_pile_up_on_the_master),
+        cmocka_unit_test(ddp_is_balanced_and_holds_buckets),  cmocka_unit_test(forecast_equals_the_ledger),
+        cmocka_unit_test(an_evaluation_does_not_count),       cmocka_unit_test(too_small_a_device_names_the_tag),
+        cmocka_unit_test(an_observer_finds_the_ledgers_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,171 @@
+/* The memory timeline of hand-made steps: times, phases and bytes are known; and the form they have in a record. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/jvalue.h"
+#include "bench/record.h"
+#include "profiles/memory_timeline.h"
+
+/* A step of 100 us on device 0, with one op of device 1 and one on another stream between. */
+static const struct el_op_info ops[] = {
+    {.label = "load", .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .device = 0, .peer = -1},
+    {.label = "forward fc1", .phase = EL_PHASE_FORWARD, .device = 0, .peer = -1},
+    {.label = "elsewhere", .phase = EL_PHASE_FORWARD, .device = 1, .peer = -1},
+    {.label = "sum", .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .device = 0, .stream = 1, .peer = -1},
+    {.label = "backward fc1", .phase = EL_PHASE_BACKWARD, .device = 0, .peer = -1},
+    {.label = "backward fc0", .phase = EL_PHASE_BACKWARD, .device = 0, .peer = -1},
+};
+enum { N_OPS = sizeof ops / sizeof ops[0] };
+static const int64_t begins_us[N_OPS] = {0, 10, 12, 45, 40, 60}, ends_us[N_OPS] = {10, 30, 25, 70, 60, 90};
+
+static const struct el_mark marks[] = {
+    {.op = 1, .device = 0, .tag = EL_TAG_ACTIVATION, .bytes = 100},
+    {.op = 1, .device = 0, .tag = EL_TAG_PADDING, .bytes = 7},
+    {.op = 2, .device = 1, .tag = EL_TAG_ACTIVATION, .bytes = 9999},
+    {.op = 3, .device = 0, .tag = EL_TAG_BUCKET, .bytes = 50}, /* before the other stream's op: seen at backward fc1 */
+    {.op = 3, .device = 0, .tag = EL_TAG_ACTIVATION, .bytes = -100}, /* the peak is between these two */
+    {.op = 4, .device = 0, .tag = EL_TAG_PADDING, .bytes = -7},
+    {.op = 6, .device = 0, .tag = EL_TAG_BUCKET, .bytes = -50},
+};
+enum { N_MARKS = sizeof marks / sizeof marks[0] };
+static const size_t base[EL_TAG_COUNT] = {[EL_TAG_PARAM] = 1000};
+
+/* `stretch`: the step takes so many times as long. `n_marks`: only the first marks, as another list would have. */
+static void tell(struct el_recorder *recorder, int64_t stretch, int n_marks)
+{
+    struct el_span spans[N_OPS];
+    int64_t at_ns = 5000000;
+    for (int i = 0; i < N_OPS; i++) {
+        spans[i] = (struct el_span){at_ns + begins_us[i] * 1000 * stretch, at_ns + ends_us[i] * 1000 * stretch};
+    }
+    struct el_step_event event = {.whole = {at_ns, at_ns + 100000 * stretch},
+                                  .n_ops = N_OPS,
+                                  .ops = ops,
+                                  .spans = spans,
+                                  .n_marks = n_marks,
+                                  .marks = marks};
+    struct el_probe probe = el_recorder_probe(recorder);
+    probe.step(probe.context, &event);
+}
+
+struct wanted {
+    int64_t at_us;
+    int phase;
+    int64_t activation, bucket, padding;
+};
+static const struct wanted wanted[] = {
+    {0, EL_PHASE_DATA, 0, 0, 0},         {10, EL_PHASE_FORWARD, 100, 0, 7}, {30, EL_PHASE_COUNT, 100, 0, 7},
+    {40, EL_PHASE_BACKWARD, 100, 50, 7}, /* the peak, a point of its own */
+    {40, EL_PHASE_BACKWARD, 0, 50, 0},   {90, EL_PHASE_COUNT, 0, 50, 0},    {100, EL_PHASE_COUNT, 0, 0, 0},
+};
+enum { N_WANTED = sizeof wanted / sizeof wanted[0], PEAK = 3 };
+
+static void check(const struct el_memory_timeline *timeline, int64_t by)
+{
+    assert_int_equal(timeline->n, N_WANTED);
+    for (int i = 0; i < N_WANTED; i++) {
+        const struct el_memory_point *point = &timeline->points[i];
+        assert_int_equal(point->at_ns, wanted[i].at_us * 1000 * by);
+        assert_int_equal(point->phase, wanted[i].phase);
+        assert_int_equal(point->bytes[EL_TAG_PARAM], 1000);
+        assert_int_equal(point->bytes[EL_TAG_ACTIVATION], wanted[i].activation);
+        assert_int_equal(point->bytes[EL_TAG_BUCKET], wanted[i].bucket);
+        assert_int_equal(point->bytes[EL_TAG_PADDING], wanted[i].padding);
+        assert_int_equal(point->total_bytes, 1000 + wanted[i].activation + wanted[i].bucket + wanted[i].padding);
+    }
+    assert_int_equal(timeline->peak, PEAK);
+    assert_string_equal(timeline->points[PEAK].label, "backward fc1");
+}
+
+static struct el_recorder *recorder_of_two(void)
+{
+    struct el_recorder *recorder;
+    assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
+    return recorder;
+}
+
+static void points_are_on_the_mean_steps_clock(void **state)
+{
+    (void)state;
+    struct el_recorder *recorder = recorder_of_two();
+    struct el_memory_timeline timeline;
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_ERR_INVALID);
+    tell(recorder, 1, N_MARKS);
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    check(&timeline, 1);
+    el_memory_timeline_free(&timeline);
+    tell(recorder, 5, N_MARKS);
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    check(&timeline, 3);
+    el_memory_timeline_free(&timeline);
+    el_recorder_destroy(recorder);
+}
+
+static void another_device_has_its_own(void **state)
+{
+    (void)state;
+    struct el_recorder *recorder = recorder_of_two();
+    struct el_memory_timeline timeline;
+    tell(recorder, 1, N_MARKS);
+    assert_int_equal(el_memory_timeline_make(recorder, 1, base, &timeline), EL_OK);
+    assert_int_equal(timeline.points[timeline.peak].total_bytes, 1000 + 9999);
+    assert_int_equal(timeline.points[timeline.peak].at_ns, 12000);
+    assert_string_equal(timeline.points[timeline.peak].label, "elsewhere");
+    el_memory_timeline_free(&timeline);
+    el_recorder_destroy(recorder);
+}
+
+/* Steps of other lists do not blur the one that peaks, however many they are. */
+static void the_list_that_peaks_is_shown(void **state)
+{
+    (void)state;
+    struct el_recorder *recorder = recorder_of_two();
+    struct el_memory_timeline timeline;
+    for (int i = 0; i < 5; i++) tell(recorder, 7, 2);
+    tell(recorder, 2, N_MARKS);
+    for (int i = 0; i < 5; i++) tell(recorder, 7, 2);
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    check(&timeline, 2);
+    el_memory_timeline_free(&timeline);
+    el_recorder_destroy(recorder);
+}
+
+static void a_record_has_columns(void **state)
+{
+    (void)state;
+    struct el_recorder *recorder = recorder_of_two();
+    struct el_memory_timeline timeline;
+    tell(recorder, 1, N_MARKS);
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    json_t *record = el_record_timeline(&timeline);
+    el_memory_timeline_free(&timeline);
+    el_recorder_destroy(recorder); /* the record keeps no label of it */
+    assert_int_equal(json_array_size(json_object_get(record, "ms")), N_WANTED);
+    assert_int_equal(json_array_size(json_object_get(record, "phase")), N_WANTED);
+    assert_int_equal(json_object_size(json_object_get(record, "bytes")), 4); /* only tags that occur */
+    assert_true(el_json_number(record, "ms.4") == 0.04 && el_json_number(record, "peak_ms") == 0.04);
+    assert_true(el_json_number(record, "bytes.param.6") == 1000 && el_json_number(record, "bytes.padding.3") == 7);
+    assert_string_equal(el_json_text(record, "phase.2", ""), "idle");
+    assert_string_equal(el_json_text(record, "peak_phase", ""), "backward");
+    assert_string_equal(el_json_text(record, "peak_label", ""), "backward fc1");
+    json_decref(record);
+    record = el_record_timeline(NULL);
+    assert_true(json_is_null(record));
+    json_decref(record);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(points_are_on_the_mean_steps_clock),
+        cmocka_unit_test(another_device_has_its_own),
+        cmocka_unit_test(the_list_that_peaks_is_shown),
+        cmocka_unit_test(a_record_has_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
