@@ -1,8 +1,9 @@
 /* Intervals over repeats, of one configuration and of the ratio of two: Student's t on logarithms; of a difference,
  * which has no logarithm: Student's t.
  *
- * Not here: bootstraps over steps. Steps within a repeat are correlated, so their number promises a precision that is
- * not there; and at five repeats a bootstrap over repeats is known to cover too little. */
+ * Not here: intervals over steps, or bootstraps. Steps within a repeat are correlated, so their number promises a
+ * precision that is not there; and of five repeats a bootstrap holds the truth too rarely. docs/metrics.md has the
+ * figures, tests/unit/test_coverage.c is where they come from. */
 #include <math.h>
 
 #include "bench/stats.h"
