@@ -84,9 +84,9 @@ static const struct family {
     {"independent normal steps", independent, {94, 94, 94, 94}},
     {"steps correlated, AR(1) with 0.9", correlated, {94, 94, 94, 94}},
     {"skewed: log-normal steps (0.5) and repeats (0.2)", skewed, {94, 94, 94, 94}},
-    {"the same steps, exponential repeats (0.2 above the best)", exponential, {94, 94, 94, 94}},
+    {"skewed: the same steps, exponential repeats (0.2 above the best)", exponential, {94, 94, 94, 94}},
     {"drifting: each repeat by a slope of its own", drifting, {94, 94, 94, 94}},
-    {"the same repeats, little scatter of steps (0.1)", exponential_alone, {89, 90, 91, 92}},
+    {"exponential repeats (0.2), steps that hardly scatter (0.1)", exponential_alone, {89, 90, 91, 92}},
     {"two modes: a quarter of the repeats 15 % slower", two_moded, {81, 85, 91, 93}},
 };
 enum { FAMILIES_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
