@@ -42,6 +42,7 @@ struct el_options {
     bool help, version;
     enum el_launching launch;
     char comm[8];            /* between processes: "auto", "mpi", "shm" */
+    char inject[EL_PATH_BYTES]; /* planted disturbances (bench/inject.h); "": none */
     char dir[EL_PATH_BYTES]; /* the argument that is no option: a run's folder */
 };
 
@@ -60,6 +61,7 @@ struct el_trial {
     char cache[EL_PATH_BYTES]; /* where the synthetic set lies; not part of the id */
     bool record;
     char comm[8];
+    char inject[EL_PATH_BYTES];
 };
 
 #endif

@@ -2,6 +2,7 @@
  * device's own. */
 #include <string.h>
 
+#include "bench/inject.h"
 #include "bench/worker.h"
 
 static enum el_status open_device(const struct el_job *job, const struct el_cores *cores, int position,
@@ -9,6 +10,7 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
 {
     const struct el_trial *trial = job->trial;
     const struct el_device_name *name = &trial->devices[position];
+    struct el_inject injects[EL_MEMBERS_MAX];
     struct el_device_spec spec = {.backend = name->backend,
                                   .index = name->index,
                                   .position = position,
@@ -17,6 +19,8 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
         spec.n_cores = 1;
         spec.cores[0] = cores->cpus[name->index % cores->n];
     }
+    EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
+    spec.inject = injects[position];
     return el_device_open(&spec, device_p);
 }
 

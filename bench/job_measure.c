@@ -78,7 +78,7 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
     struct el_recorder *recorder = recorder_of(m, i);
     struct el_memory_timeline timeline = {0};
     if (recorder) {
-        EL_TRY(el_recorder_summarize(recorder, m->open.first + i, &summary));
+        EL_TRY(el_recorder_summarize(recorder, m->open.first + i, EL_RECORDER_MEASURED, &summary));
         EL_TRY(el_memory_timeline_make(recorder, m->open.first + i, m->result.ledgers[i].live_by_tag, &timeline));
     }
     struct el_member_account account = {.device = el_device_name(device),
@@ -87,10 +87,8 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
                                         .pid = getpid(),
                                         .ledger = &m->result.ledgers[i],
                                         .summary = recorder ? &summary : NULL,
-                                        .timeline = &timeline,
                                         .simulated = el_device_is_simulated(device)};
     json_array_append_new(members, el_record_member(&account));
-    el_memory_timeline_free(&timeline);
     return EL_OK;
 }
 

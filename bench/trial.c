@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/inject.h"
 #include "bench/options.h"
 
 /* Whether the model takes any number of classes; else it has its own. */
@@ -95,6 +96,18 @@ static enum el_status resolve_batch(const struct el_options *options, int64_t ba
                    batch, n, n);
 }
 
+/* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
+static enum el_status check_inject(unsigned command, struct el_trial *trial)
+{
+    struct el_inject injects[EL_MEMBERS_MAX];
+    int n = trial->n_devices;
+    if (command != EL_CMD_RUN && n == 1 && el_inject_parse(trial->inject, EL_MEMBERS_MAX, injects) == EL_OK &&
+        el_inject_parse(trial->inject, n, injects) != EL_OK) {
+        trial->inject[0] = 0;
+    }
+    return el_inject_parse(trial->inject, n, injects);
+}
+
 static enum el_status resolve_one(unsigned command, const struct el_options *options, const char *mode_name,
                                   int64_t batch, struct el_trial *trial)
 {
@@ -110,6 +123,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     EL_TRY(resolve_procs(command, options, mode, trial));
     EL_TRY(resolve_batch(options, batch, trial));
     EL_TRY(el_train_check(&trial->train));
+    EL_TRY(check_inject(command, trial));
     el_trial_identify(trial);
     return EL_OK;
 }
@@ -125,6 +139,7 @@ static void common_part(const struct el_options *options, const char *cache, str
     memcpy(trial->data, options->data, sizeof trial->data);
     memcpy(trial->test, options->test, sizeof trial->test);
     memcpy(trial->comm, options->comm, sizeof trial->comm);
+    memcpy(trial->inject, options->inject, sizeof trial->inject);
     snprintf(trial->cache, sizeof trial->cache, "%s", cache);
 }
 
@@ -187,6 +202,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     memcpy(o->data, trial->data, sizeof o->data);
     memcpy(o->test, trial->test, sizeof o->test);
     memcpy(o->comm, trial->comm, sizeof o->comm);
+    memcpy(o->inject, trial->inject, sizeof o->inject);
 }
 
 enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes)

@@ -3,38 +3,47 @@
  *     el_recorder_create(position, &recorder);         one a device of this process
  *     probe = el_recorder_probe(recorder);             handed to the runtime
  *     el_recorder_begin(recorder);                     warm-up is over: forget what came before
- *     el_recorder_summarize(recorder, &summary);       offline arithmetic over the kept spans
+ *     el_recorder_segment(recorder, segment);          what follows is something else: control blocks
+ *     el_recorder_summarize(recorder, 0, 0, &summary); offline arithmetic over the kept spans of a segment
  *
  * Run, statistics and writing are apart: while steps run it only copies spans into arrays made beforehand (they grow
  * between steps). It keeps at most EL_RECORDER_SPANS_MAX spans; steps beyond are counted in `n_dropped`. Steps whose
  * spans are off are not kept. A simulated step's times are virtual and are treated alike.
  *
- * A collective's span includes waiting for its peers: communication of a member that is never late is its wait for the
- * late one. Threads: the probe is called by the thread that runs the program; summarize after it has ended.
+ * A collective's span includes waiting for its peers. When all members' arrivals are known (el_recorder_set_arrivals),
+ * the wait for the last one and the transfer after it are told apart. Threads: the probe is called by the thread that
+ * runs the program; summarize after it has ended.
  */
 #ifndef EL_RECORDER_H
 #define EL_RECORDER_H
 
+#include "profiles/collectives.h"
 #include "runtime/base/probe.h"
-#include "runtime/base/status.h"
 
 struct el_recorder;
 
 enum { EL_RECORDER_SPANS_MAX = 1 << 23 }; /* 128 MiB */
+enum { EL_RECORDER_MEASURED = 0, EL_RECORDER_SEGMENTS = 4 };
 
-/* What one device did, a step on average over the measured steps. Units: milliseconds only in JSON; here seconds and
- * bytes. Phases are unions of their intervals on all streams of the device; definitions: docs/metrics.md. */
+/* What one device did, a step on average over the steps of a segment. Units: milliseconds only in JSON; here seconds
+ * and bytes. Phases are unions of their intervals on all streams of the device, of collectives without the wait for
+ * late members where that is known; definitions: docs/metrics.md. */
 struct el_device_summary {
     int64_t n_steps, n_dropped;
     bool simulated;
     double step_s;                     /* mean whole step */
     double phase_s[EL_PHASE_COUNT];    /* union a phase */
     double busy_s;                     /* union of compute and copy ops on the compute stream */
+    double other_s;                    /* union of everything, minus |C or K|: loading, copies from the host */
     double idle_s;                     /* step minus union of everything */
     double compute_s;                  /* |C| */
     double comm_total_s;               /* |K|: collectives and dp's copies between devices */
     double comm_overlapped_s;          /* |K and C| */
     double comm_exposed_s;             /* |K| - |K and C| */
+    bool arrivals_known;               /* else the two waits are 0 and mean nothing */
+    double wait_s;                     /* |W|, W within K: before the last member had arrived */
+    double wait_exposed_s;             /* |W| - |W and C| */
+    double comm_cpu_s;                 /* CPU time of the threads in collectives and copies between devices */
     double sent_bytes, received_bytes; /* a step */
     double comm_bytes;                 /* sent by comm, replicate, scatter, gather, reduce ops */
     double flops;
@@ -46,17 +55,38 @@ enum el_status el_recorder_create(int first_position, int n_positions, struct el
 void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */
 struct el_probe el_recorder_probe(struct el_recorder *recorder);
 /* Forgets all steps so far; keeps the memory. */
+void el_recorder_begin(struct el_recorder *recorder);
 /* Steps since then that were not kept, because there were too many spans. */
 int64_t el_recorder_dropped(const struct el_recorder *recorder);
-void el_recorder_begin(struct el_recorder *recorder);
+/* Steps from now on belong to `segment` (below EL_RECORDER_SEGMENTS), or are not kept (negative). A new recorder, and
+ * one that has begun, is in EL_RECORDER_MEASURED. */
+void el_recorder_segment(struct el_recorder *recorder, int segment);
 /* Errors: EL_ERR_INVALID (a position that is not this recorder's, or no step), EL_ERR_HOST_MEMORY (spans were lost). */
-enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position,
+enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
                                      struct el_device_summary *summary_p);
 
-/* For other arithmetic over the kept steps: how many there are, and each as it was told, but without
- * `program` and `cpu_ns`.
- * Steps with the same `ops` pointer ran the same list. Ownership: the recorder's, until the next step or begin. */
+/* For other arithmetic over the measured steps: how many there are, and each as it was told, but without `program` and
+ * `cpu_ns`. Steps with the same `ops` pointer ran the same list. Ownership: the recorder's, until the next step or
+ * begin. */
 size_t el_recorder_step_count(const struct el_recorder *recorder);
 struct el_step_event el_recorder_step(const struct el_recorder *recorder, size_t index);
+
+/* The device's collectives in the measured steps. `n` is 0 where there are none, or where steps differ in them.
+ * Ownership: the caller's, el_collectives_free. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_recorder_collectives(const struct el_recorder *recorder, int position,
+                                       struct el_collectives *collectives_p);
+
+/* Ops of one name and phase, a step on average over the measured steps. */
+struct el_op_figures {
+    const char *label; /* the recorder's */
+    enum el_phase phase;
+    double mean_s, count; /* a step */
+};
+/* In the order of issue. `*figures_p`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,
+                               size_t *n_p);
+/* When the last member arrived at each of them, on this process's clock: [n_steps][n], copied. Errors:
+ * EL_ERR_HOST_MEMORY. */
+enum el_status el_recorder_set_arrivals(struct el_recorder *recorder, int position, const int64_t *latest_ns, size_t n);
 
 #endif

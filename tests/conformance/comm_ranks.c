@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/clock_relation.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 #include "tests/conformance/comm_checks.h"
@@ -37,6 +38,24 @@ static enum el_status check_bootstrap(struct el_bootstrap *bootstrap)
     enum el_status status = el_bootstrap_agree(bootstrap, rank == size - 1 ? el_fail(EL_ERR_OOM, "last") : EL_OK);
     if (status != (rank == size - 1 ? EL_ERR_OOM : EL_ERR_PEER)) return el_fail(EL_ERR_INTERNAL, "agree: %d", status);
     return el_bootstrap_agree(bootstrap, EL_OK);
+}
+
+/* On one host the truth is known: the offset is 0, so an exchange must find it within its own bound; and a drift of the
+ * offset is followed in between. */
+static enum el_status check_clocks(struct el_bootstrap *bootstrap)
+{
+    struct el_clock_anchor shared, found;
+    EL_TRY(el_clock_relate(bootstrap, &shared));
+    EL_TRY(el_clock_exchange(bootstrap, &found));
+    if (!shared.shared || shared.offset_ns != 0 || shared.error_ns < 1 || shared.error_ns > 1000000)
+        return el_fail(EL_ERR_INTERNAL, "clocks: one host is not told to have one clock");
+    if (llabs(found.offset_ns) > found.error_ns || found.error_ns > 100000000)
+        return el_fail(EL_ERR_INTERNAL, "clocks: offset %lld, error %lld", (long long)found.offset_ns,
+                       (long long)found.error_ns);
+    struct el_clock_anchor begin = {.at_ns = 1000, .offset_ns = 100}, end = {.at_ns = 2000, .offset_ns = 300};
+    if (el_clock_common(&begin, &end, 1500) != 1300 || el_clock_common(&begin, &begin, 1500) != 1400)
+        return el_fail(EL_ERR_INTERNAL, "clocks: a drift is not followed");
+    return EL_OK;
 }
 
 /* The last rank gives up while the others are in an all-reduce; after that the ranks can still agree. */
@@ -118,6 +137,7 @@ static enum el_status act(struct el_bootstrap *bootstrap, struct el_device *devi
     if (el_bootstrap_size(bootstrap) != atoi(argv[3]))
         return el_fail(EL_ERR_INTERNAL, "%d ranks, not %s", el_bootstrap_size(bootstrap), argv[3]);
     EL_TRY(el_bootstrap_agree(bootstrap, check_bootstrap(bootstrap)));
+    EL_TRY(el_bootstrap_agree(bootstrap, check_clocks(bootstrap)));
     printf("ok bootstrap %s\n", el_bootstrap_library(bootstrap));
     if (strcmp(el_comm_choose(bootstrap), "shm") != 0) return el_fail(EL_ERR_INTERNAL, "chose mpi on one host");
     EL_TRY(check_kind(bootstrap, device, "shm"));

@@ -168,12 +168,12 @@ static void test_recorder_step(void **state)
     struct el_device_summary s;
     assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
     tell(recorder, 1000, 1, true);
-    assert_int_equal(el_recorder_summarize(recorder, 0, &s), EL_OK);
+    assert_int_equal(el_recorder_summarize(recorder, 0, 0, &s), EL_OK);
     assert_int_equal(s.n_steps, 1);
     check_first(&s, 1);
     /* 1500 by collectives, 4096 by the copy that runs on device 1 */
     assert_true(s.sent_bytes == 5596 && s.received_bytes == 1564 && s.comm_bytes == 5596 && s.flops == 300);
-    assert_int_equal(el_recorder_summarize(recorder, 1, &s), EL_OK);
+    assert_int_equal(el_recorder_summarize(recorder, 1, 0, &s), EL_OK);
     assert_true(s.sent_bytes == 0 && s.received_bytes == 4096);
     near(s.comm_total_s, 20); /* dp's copies between devices are communication */
     near(s.compute_s, 40);    /* on any stream */
@@ -192,14 +192,14 @@ static void test_recorder_mean_and_begin(void **state)
     assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
     tell(recorder, 0, 9, true); /* warm-up */
     el_recorder_begin(recorder);
-    assert_int_equal(el_recorder_summarize(recorder, 0, &s), EL_ERR_INVALID);
+    assert_int_equal(el_recorder_summarize(recorder, 0, 0, &s), EL_ERR_INVALID);
     for (int i = 0; i < 400; i++) tell(recorder, 2000 + 300 * i, i % 2 == 0 ? 1 : 2, true);
     tell(recorder, 0, 9, false); /* spans off: not kept */
-    assert_int_equal(el_recorder_summarize(recorder, 0, &s), EL_OK);
+    assert_int_equal(el_recorder_summarize(recorder, 0, 0, &s), EL_OK);
     assert_int_equal(s.n_steps, 400);
     check_first(&s, 1.5);
     assert_true(s.sent_bytes == 5596);
-    assert_int_equal(el_recorder_summarize(recorder, 2, &s), EL_ERR_INVALID);
+    assert_int_equal(el_recorder_summarize(recorder, 2, 0, &s), EL_ERR_INVALID);
     el_recorder_destroy(recorder);
     el_recorder_destroy(NULL);
 }

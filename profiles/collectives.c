@@ -1,0 +1,93 @@
+/* Arrival, wait and transfer of collectives. It knows no recorder, device or clock: spans are on one clock already. */
+#include "profiles/collectives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void el_collectives_free(struct el_collectives *collectives)
+{
+    free(collectives->spans);
+    free(collectives->phases);
+    free(collectives->bytes);
+    *collectives = (struct el_collectives){0};
+}
+
+static struct el_span span_of(const struct el_collectives *member, size_t step, size_t k)
+{
+    return member->spans[step * member->n + k];
+}
+
+static int64_t latest_of(const struct el_collectives *members, int n_members, size_t step, size_t k)
+{
+    int64_t latest = span_of(&members[0], step, k).begin_ns;
+    for (int m = 1; m < n_members; m++) {
+        int64_t begin = span_of(&members[m], step, k).begin_ns;
+        if (begin > latest) latest = begin;
+    }
+    return latest;
+}
+
+void el_collectives_latest(const struct el_collectives *members, int n_members, int64_t *latest_ns)
+{
+    for (size_t step = 0; step < members->n_steps; step++) {
+        for (size_t k = 0; k < members->n; k++)
+            latest_ns[step * members->n + k] = latest_of(members, n_members, step, k);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Member m's arrival after the mean of the others', in nanoseconds. */
+static double late_ns(const struct el_collectives *members, int n_members, int m, size_t step, size_t k)
+{
+    int64_t own = span_of(&members[m], step, k).begin_ns;
+    double sum = 0;
+    for (int q = 0; q < n_members; q++)
+        if (q != m) sum += (double)(own - span_of(&members[q], step, k).begin_ns);
+    return n_members > 1 ? sum / (n_members - 1) : 0;
+}
+
+static void add_step(const struct el_collectives *members, int n_members, size_t step, size_t k, double *skew_ns,
+                     double *transfer_ns)
+{
+    int64_t latest = latest_of(members, n_members, step, k), first = latest, last = latest;
+    for (int m = 0; m < n_members; m++) {
+        struct el_span span = span_of(&members[m], step, k);
+        if (span.begin_ns < first) first = span.begin_ns;
+        if (span.end_ns > last) last = span.end_ns;
+    }
+    *skew_ns += (double)(latest - first);
+    *transfer_ns += (double)(last - latest);
+}
+
+enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, size_t k,
+                                      struct el_collective_figures *figures_p)
+{
+    size_t n_steps = members->n_steps;
+    struct el_collective_figures figures = {0};
+    double skew_ns = 0, transfer_ns = 0;
+    double *late = malloc((n_steps + 1) * sizeof *late);
+    if (!late) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu steps of a collective", n_steps);
+    for (size_t step = 0; step < n_steps; step++) add_step(members, n_members, step, k, &skew_ns, &transfer_ns);
+    for (int m = 0; m < n_members && n_steps; m++) {
+        for (size_t step = 0; step < n_steps; step++) late[step] = late_ns(members, n_members, m, step, k);
+        figures.late_s[m] = median(late, n_steps) * 1e-9;
+    }
+    free(late);
+    if (n_steps) {
+        figures.skew_s = skew_ns * 1e-9 / (double)n_steps;
+        figures.transfer_s = transfer_ns * 1e-9 / (double)n_steps;
+    }
+    *figures_p = figures;
+    return EL_OK;
+}

@@ -1,0 +1,176 @@
+/* From kept spans to what a device did: unions and intersections of intervals, a step at a time, then means. What they
+ * mean: docs/metrics.md. */
+#include "profiles/recorder_internal.h"
+#include "profiles/timeline.h"
+
+/* The interval sets of one device in one step. */
+struct step_sets {
+    struct el_timeline phase[EL_PHASE_COUNT];
+    struct el_timeline all;     /* every op */
+    struct el_timeline compute; /* C: kernels, on any stream */
+    struct el_timeline comm;    /* K: collectives, and copies between devices */
+    struct el_timeline wait;    /* W: the part of collectives before the last member had arrived */
+    struct el_timeline busy;    /* kernels and copies on the compute stream */
+};
+
+/* Collectives, and copies that come from another device. */
+static bool op_is_comm(const struct el_op_info *op)
+{
+    return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
+}
+
+/* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. */
+static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
+{
+    bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
+    int64_t arrived_ns = latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
+    el_timeline_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
+    el_timeline_add(&sets->wait, (struct el_span){span.begin_ns, arrived_ns});
+    el_timeline_add(&sets->all, span);
+    if (compute) el_timeline_add(&sets->compute, span);
+    if (op_is_comm(op)) el_timeline_add(&sets->comm, span);
+    if ((compute || copy) && op->stream == 0) el_timeline_add(&sets->busy, span);
+}
+
+/* Calls `act` on every set of the step. */
+static bool each_set(struct step_sets *sets, void (*act)(struct el_timeline *))
+{
+    struct el_timeline *rest[] = {&sets->all, &sets->compute, &sets->comm, &sets->wait, &sets->busy};
+    bool failed = false;
+    for (int p = 0; p < EL_PHASE_COUNT; p++) {
+        act(&sets->phase[p]);
+        failed |= sets->phase[p].failed;
+    }
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        act(rest[i]);
+        failed |= rest[i]->failed;
+    }
+    return !failed;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static void add_times(struct el_device_summary *sum, struct step_sets *sets, struct el_span whole)
+{
+    int64_t total = el_timeline_measure(&sets->comm), hidden = el_timeline_common(&sets->comm, &sets->compute);
+    int64_t step = whole.end_ns - whole.begin_ns, active = el_timeline_measure(&sets->all);
+    int64_t compute = el_timeline_measure(&sets->compute), wait = el_timeline_measure(&sets->wait);
+    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_timeline_measure(&sets->phase[p]));
+    sum->step_s += seconds(step);
+    sum->busy_s += seconds(el_timeline_measure(&sets->busy));
+    sum->idle_s += seconds(step > active ? step - active : 0);
+    sum->other_s += seconds(active - compute - total + hidden);
+    sum->compute_s += seconds(compute);
+    sum->wait_s += seconds(wait);
+    sum->wait_exposed_s += seconds(wait - el_timeline_common(&sets->wait, &sets->compute));
+    sum->comm_total_s += seconds(total);
+    sum->comm_overlapped_s += seconds(hidden);
+    sum->comm_exposed_s += seconds(total - hidden);
+}
+
+/* A copy between devices runs on the one that receives: the other one sends as much. */
+static void add_counts(struct el_device_summary *sum, const struct el_op_info *op, int position)
+{
+    double sent = op->device == position ? (double)op->sent_bytes : 0;
+    if (op->op_class == EL_CLASS_COPY && op->peer == position) sent += (double)op->received_bytes;
+    sum->sent_bytes += sent;
+    sum->comm_bytes += sent;
+    if (op->device != position) return;
+    sum->received_bytes += (double)op->received_bytes;
+    sum->flops += op->flops;
+}
+
+/* Arrivals of the step's collectives on the device: [n], or NULL. */
+static const int64_t *latest_of(const struct el_recorder *recorder, int position, size_t measured, size_t n)
+{
+    int i = position - recorder->first_position;
+    return recorder->latest_ns[i] == NULL || (measured + 1) * n > recorder->n_latest[i]
+               ? NULL
+               : recorder->latest_ns[i] + measured * n;
+}
+
+static size_t count_collectives(const struct op_list *list, int position)
+{
+    size_t n = 0;
+    for (int i = 0; i < list->n_ops; i++)
+        n += list->ops[i].device == position && list->ops[i].op_class == EL_CLASS_COMM;
+    return n;
+}
+
+/* `measured`: its place among the steps of its segment. */
+static bool add_step(struct el_device_summary *sum, struct step_sets *sets, const struct el_recorder *recorder,
+                     const struct step *step, int position, size_t measured)
+{
+    const struct op_list *list = &recorder->lists[step->list];
+    const struct el_span *spans = el_recorder_spans(recorder, step);
+    const int64_t *latest = NULL;
+    if (list->segment == EL_RECORDER_MEASURED)
+        latest = latest_of(recorder, position, measured, count_collectives(list, position));
+    each_set(sets, el_timeline_clear);
+    for (int i = 0; i < list->n_ops; i++) {
+        const struct el_op_info *op = &list->ops[i];
+        add_counts(sum, op, position);
+        if (op->device != position) continue;
+        bool known = latest != NULL && op->op_class == EL_CLASS_COMM;
+        add_op(sets, op, spans[i], known ? *latest++ : spans[i].begin_ns);
+    }
+    if (!each_set(sets, el_timeline_unite)) return false;
+    add_times(sum, sets, step->whole);
+    return true;
+}
+
+/* CPU time is kept as sums over a list's steps. */
+static void add_cpu(struct el_device_summary *sum, const struct el_recorder *recorder, int position, int segment)
+{
+    for (int l = 0; l < recorder->n_lists; l++) {
+        const struct op_list *list = &recorder->lists[l];
+        for (int i = 0; i < list->n_ops && list->segment == segment; i++)
+            if (list->ops[i].device == position && op_is_comm(&list->ops[i]))
+                sum->comm_cpu_s += seconds(list->cpu_ns[i]);
+    }
+}
+
+static void divide(struct el_device_summary *sum, double n)
+{
+    double *const values[] = {
+        &sum->step_s,         &sum->busy_s,         &sum->other_s, &sum->idle_s,         &sum->compute_s,
+        &sum->comm_total_s,   &sum->sent_bytes,     &sum->wait_s,  &sum->wait_exposed_s, &sum->comm_overlapped_s,
+        &sum->comm_exposed_s, &sum->received_bytes, &sum->flops,   &sum->comm_bytes,     &sum->comm_cpu_s};
+    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] /= n;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
+}
+
+enum el_status el_recorder_check(const struct el_recorder *recorder, int position)
+{
+    if (position < recorder->first_position || position >= recorder->first_position + recorder->n_positions)
+        return el_fail(EL_ERR_INVALID, "recorder: no device at position %d", position);
+    if (recorder->failed) return el_fail(EL_ERR_HOST_MEMORY, "recorder: out of memory, spans were lost");
+    return EL_OK;
+}
+
+enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
+                                     struct el_device_summary *summary_p)
+{
+    EL_TRY(el_recorder_check(recorder, position));
+    struct el_device_summary sum = {.n_dropped = recorder->n_dropped,
+                                    .simulated = recorder->simulated,
+                                    .arrivals_known = segment == EL_RECORDER_MEASURED &&
+                                                      recorder->latest_ns[position - recorder->first_position] != NULL};
+    struct step_sets sets = {0};
+    bool enough = true;
+    for (size_t i = 0; i < recorder->n_steps && enough; i++) {
+        const struct step *step = &recorder->steps[i];
+        if (recorder->lists[step->list].segment != segment) continue;
+        enough = add_step(&sum, &sets, recorder, step, position, (size_t)sum.n_steps++);
+    }
+    each_set(&sets, el_timeline_free);
+    if (!enough) return el_fail(EL_ERR_HOST_MEMORY, "recorder: out of memory in the summary");
+    if (sum.n_steps == 0) return el_fail(EL_ERR_INVALID, "recorder: no step was recorded");
+    add_cpu(&sum, recorder, position, segment);
+    divide(&sum, (double)sum.n_steps);
+    *summary_p = sum;
+    return EL_OK;
+}
