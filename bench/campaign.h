@@ -1,7 +1,8 @@
 /* A campaign: the trials of one command, their repeats as they come in, and the run's document made of them. `run` has
  * one trial, `compare` many; both write the same files.
  *
- *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats
+ *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats; a study's trials are
+ *                                                               compare's: EL_CMD_COMPARE | EL_CMD_STUDY
  *     el_campaign_take(&c, trial, repeat, document);            keeps it and writes results anew
  *     el_campaign_end(&c);
  */

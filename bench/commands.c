@@ -43,6 +43,14 @@ static const struct el_command_row commands[] = {
      .summary = "Draw a run's plots again, from its files alone.",
      .examples = "  evenload plot results/mlp --term\n",
      .run = el_cmd_plot},
+    {.name = "study",
+     .bit = EL_CMD_STUDY,
+     .usage = "[NAME] [--dry-run] [options]",
+     .summary = "Take a published table apart and hold it against this runtime; without a name, list the studies.",
+     .examples = "  evenload study                        what there is\n"
+                 "  evenload study two-cards --dry-run    by forecast: no step is run, no memory taken\n"
+                 "  evenload study two-cards              the same, measured: about a minute, and 4.7 GiB\n",
+     .run = el_cmd_study},
     {.name = NULL},
 };
 
@@ -85,7 +93,7 @@ static int print_version(void)
 
 static const struct el_command_row *find_command(const char *name)
 {
-    const char *names[8] = {NULL};
+    const char *names[16] = {NULL};
     int n = 0;
     for (const struct el_command_row *row = commands; row->name; row++) {
         if (!strcmp(row->name, name)) return row;

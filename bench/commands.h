@@ -1,7 +1,7 @@
 /* The subcommands, and what they share: how a failure is said, and what exit status it has.
  *
- * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why); 2 bad use, or something this
- * machine lacks; 130 interrupted. */
+ * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why), or a study's judgement fails; 2
+ * bad use, or something this machine lacks; 130 interrupted. */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
 
@@ -14,6 +14,7 @@ int el_cmd_compare(const struct el_options *options, int argc, char **argv);
 int el_cmd_run(const struct el_options *options, int argc, char **argv);
 int el_cmd_devices(const struct el_options *options, int argc, char **argv);
 int el_cmd_plot(const struct el_options *options, int argc, char **argv);
+int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
 /* `run` of a process that a user's mpirun started (cmd_run_rank.c). */
 int el_cmd_run_rank(const struct el_options *options);

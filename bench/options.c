@@ -74,13 +74,15 @@ static enum el_status fail_option(unsigned command, const char *argument, const 
 
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
 {
-    bool folder = command == EL_CMD_PLOT || (command == EL_CMD_COMPARE && options->resume);
+    bool study = command == EL_CMD_STUDY;
+    bool taken = study || command == EL_CMD_PLOT || (command == EL_CMD_COMPARE && options->resume);
+    const char *what = study ? "study" : "folder";
     for (int i = optind; i < argc; i++) {
-        if (!folder || options->dir[0])
+        if (!taken || options->dir[0])
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
                            argv[i], command_of(command));
-        if (strlen(argv[i]) >= sizeof options->dir) return el_fail(EL_ERR_INVALID, "the folder's name is too long");
-        if (!*argv[i]) return el_fail(EL_ERR_INVALID, "the folder's name is empty");
+        if (strlen(argv[i]) >= sizeof options->dir) return el_fail(EL_ERR_INVALID, "the %s's name is too long", what);
+        if (!*argv[i]) return el_fail(EL_ERR_INVALID, "the %s's name is empty", what);
         snprintf(options->dir, sizeof options->dir, "%s", argv[i]);
     }
     return EL_OK;

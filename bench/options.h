@@ -21,8 +21,9 @@ enum el_command_bit {
     EL_CMD_RUN = 2,
     EL_CMD_DEVICES = 4,
     EL_CMD_PLOT = 8,
+    EL_CMD_STUDY = 16,
     EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
-    EL_CMD_ALL = 15
+    EL_CMD_ALL = 31
 };
 
 enum el_option_kind {
@@ -67,7 +68,8 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
 
 void el_options_defaults(unsigned command, struct el_options *options);
-/* Reads over what is there already. One argument that is no option is taken into `dir` by plot and by --resume. */
+/* Reads over what is there already. One argument that is no option is taken into `dir`: a folder by plot and by
+ * --resume, a study's name by study. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 void el_options_help(FILE *file, unsigned command);
 /* {option: text} of all rows of the command. New reference. */

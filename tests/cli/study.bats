@@ -1,0 +1,47 @@
+# `study`: the list, the published table by forecast, and its refusals. Not the measured run, which takes a minute and
+# 4.7 GiB; that a forecast is what a run then holds is tests/equivalence/test_memory's.
+load common
+
+@test "study lists the studies" {
+    run --separate-stderr "$EVENLOAD" study
+    [[ $status -eq 0 && $output == *two-cards* && $output == *Next:* && -z $stderr ]] || show
+    "$EVENLOAD" study --json >list.json
+    [[ $(json list.json '[s["name"] for s in d]') == "['two-cards']" ]]
+}
+
+@test "an unknown study is refused, with a suggestion" {
+    refuses "unknown study 'two-card': did you mean 'two-cards'?" "$EVENLOAD" study two-card
+    refuses "unexpected argument 'more'" "$EVENLOAD" study two-cards more
+    refuses "is an option of 'evenload compare', not of 'study'" "$EVENLOAD" study two-cards --repeats 3
+}
+
+@test "two-cards --dry-run prints candidates, comparison and verdict, and writes nothing" {
+    run --separate-stderr "$EVENLOAD" study two-cards --dry-run
+    [[ $status -eq 1 && -z $stderr && ! -e results ]] || show
+    for words in "adam      NCCL         kept         6    459.0" "impossible: C not above 0" "the figures alone do not" foretold \
+        unattrib. "activation by -92" "FAIL: main minus second within 3 % at 1 of 3 batches"; do
+        [[ $output == *"$words"* ]] || { echo "no '$words'" && show; }
+    done
+    [[ ${lines[-1]} == "Next: "* ]] || show
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+}
+
+# The judgement as it is: the second card's peak holds activations, the main card's does not (docs/study-two-cards.md).
+@test "two-cards --dry-run --json holds what is printed" {
+    run --separate-stderr "$EVENLOAD" study two-cards --dry-run --json
+    [[ $status -eq 1 && -z $stderr ]] || show
+    printf '%s' "$output" >s.json
+    [[ $(json s.json 'd["measured"], d["dir"], d["holds"], d["moving_tag"]') == "(False, None, False, 'activation')" ]]
+    [[ $(json s.json 'd["peak"]["difference_holds"], d["peak"]["growth_holds"]') == "([True, False, False], True)" ]]
+    [[ $(json s.json 'len(d["candidates"]), sum(c["possible"] for c in d["candidates"])') == "(12, 8)" ]]
+    [[ $(json s.json '[[sum(c["at_peak_by_tag"].values()) - c["peak_bytes"] for c in r] for r in d["memory"]]') \
+        == "[[0, 0], [0, 0], [0, 0]]" ]]
+    [[ $(json s.json 'all(abs(r["card_mib"][k] - c[k]["peak_bytes"] / 2**20 - c[k]["unattributed_mib"]) < 1e-6
+        for r, c in zip(d["published"]["rows"], d["memory"]) for k in (0, 1))') == True ]]
+}
+
+@test "two-cards refuses where memory is short, before it makes a folder" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer reserves more addresses than the limit"
+    run --separate-stderr bash -c 'ulimit -v 3000000; "$EVENLOAD" study two-cards --out r --quiet'
+    [[ $status -eq 2 && $stderr == *"GiB of memory"* && $stderr == *--dry-run* && ! -e r ]] || show
+}

@@ -1,0 +1,214 @@
+/* A study's arithmetic on tables made up so that the answer is known, what the published table comes to, and how much
+ * memory the host has. What is printed is in tests/cli/study.bats. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/study.h"
+
+static void assert_near(double value, double wanted, double within)
+{
+    if (!(fabs(value - wanted) <= within)) fail_msg("%.9g is not %.9g within %g", value, wanted, within);
+}
+
+static void a_line_is_found_again(void **state)
+{
+    (void)state;
+    const double x[] = {32, 64, 128}, y[] = {7 + 0.5 * 32, 7 + 0.5 * 64, 7 + 0.5 * 128}, bent[] = {0, 3, 0};
+    struct el_study_line line = el_study_line(x, y, 3);
+    assert_near(line.at_zero, 7, 1e-9);
+    assert_near(line.slope, 0.5, 1e-12);
+    assert_near(line.residual, 0, 1e-9);
+    /* Of 0, 3, 0 over 1, 2, 3 the best line is flat at 1: two points lie 1 below it, one 2 above. */
+    line = el_study_line((const double[]){1, 2, 3}, bent, 3);
+    assert_near(line.slope, 0, 1e-12);
+    assert_near(line.at_zero, 1, 1e-12);
+    assert_near(line.residual, 2, 1e-12);
+}
+
+static void copies_by_the_rule(void **state)
+{
+    (void)state;
+    assert_int_equal(el_study_copies(EL_OPT_SGD, false, false), 3);
+    assert_int_equal(el_study_copies(EL_OPT_SGD, false, true), 4);
+    assert_int_equal(el_study_copies(EL_OPT_MOMENTUM, false, true), 5);
+    assert_int_equal(el_study_copies(EL_OPT_MOMENTUM, true, false), 5);
+    assert_int_equal(el_study_copies(EL_OPT_ADAM, false, false), 5);
+    assert_int_equal(el_study_copies(EL_OPT_ADAM, false, true), 6);
+    assert_int_equal(el_study_copies(EL_OPT_ADAM, true, true), 7);
+}
+
+/* A table as P, C, k and the bytes of a sample make it. */
+static void make_table(double params_mib, double context_mib, int k, double sample_mib, struct el_study_row *rows)
+{
+    for (int i = 0; i < EL_STUDY_ROWS; i++) {
+        rows[i].global_batch = 64 << i;
+        rows[i].card_mib[EL_STUDY_SECOND] = context_mib + 2 * params_mib + sample_mib * (double)(32 << i);
+        rows[i].card_mib[EL_STUDY_MAIN] = rows[i].card_mib[EL_STUDY_SECOND] + (k - 2) * params_mib;
+    }
+}
+
+/* Whatever made the table is among the candidates, with its own P and C; the others differ by their k alone. */
+static void each_candidate_is_found_again(void **state)
+{
+    (void)state;
+    struct el_study_row rows[EL_STUDY_ROWS];
+    struct el_study_line lines[EL_STUDY_CARDS];
+    struct el_study_candidate candidates[EL_STUDY_CANDIDATES];
+    for (int k = 3; k <= 7; k++) {
+        int n = 0;
+        make_table(120, 300, k, 1.75, rows);
+        el_study_lines(rows, EL_STUDY_ROWS, lines);
+        el_study_candidates(lines, 20, 0.01, candidates);
+        assert_near(lines[EL_STUDY_SECOND].slope, 1.75, 1e-9);
+        for (int i = 0; i < EL_STUDY_CANDIDATES; i++) {
+            const struct el_study_candidate *c = &candidates[i];
+            assert_int_equal(c->copies, el_study_copies(c->optimizer, c->peer_copies, c->kept));
+            assert_near(c->params_mib * (c->copies - 2), 120.0 * (k - 2), 1e-6);
+            if (c->copies != k) continue;
+            n++;
+            assert_near(c->params_mib, 120, 1e-6);
+            assert_near(c->context_mib, 300, 1e-6);
+            assert_near(c->words, 10000, 1e-3);
+            assert_true(el_study_possible(c));
+        }
+        assert_true(n > 0);
+    }
+}
+
+static void no_context_is_impossible(void **state)
+{
+    (void)state;
+    struct el_study_candidate c = {.context_mib = -1e-6};
+    assert_false(el_study_possible(&c));
+    assert_non_null(strstr(el_study_credible(&c), "impossible"));
+    c.context_mib = 0;
+    assert_false(el_study_possible(&c));
+    c.context_mib = 1;
+    assert_true(el_study_possible(&c));
+    assert_non_null(strstr(el_study_credible(&c), "below any"));
+    c.context_mib = 871;
+    assert_string_equal(el_study_credible(&c), "possible, C as reported");
+    c.context_mib = 2000;
+    assert_non_null(strstr(el_study_credible(&c), "above any"));
+}
+
+/* Ours are the table less a constant a card, which differences do not see, and `stretch` of the growth. */
+static void make_ours(const struct el_study_row *rows, double main_off_mib, double stretch, struct el_study_account *a)
+{
+    memset(a, 0, sizeof *a);
+    for (int i = 0; i < EL_STUDY_ROWS; i++) {
+        double grown_mib = 1.75 * (stretch - 1) * (double)rows[i].global_batch / 2;
+        a->card_bytes[i][EL_STUDY_MAIN] = (rows[i].card_mib[EL_STUDY_MAIN] - 300 + main_off_mib + grown_mib) * 1048576;
+        a->card_bytes[i][EL_STUDY_SECOND] = (rows[i].card_mib[EL_STUDY_SECOND] - 300 + grown_mib) * 1048576;
+    }
+}
+
+static void differences_are_judged(void **state)
+{
+    (void)state;
+    struct el_study_row rows[EL_STUDY_ROWS];
+    struct el_study_line lines[EL_STUDY_CARDS];
+    struct el_study_account ours;
+    make_table(250, 300, 6, 1.75, rows); /* main minus second: 1000 */
+    el_study_lines(rows, EL_STUDY_ROWS, lines);
+    make_ours(rows, 0, 1, &ours);
+    el_study_compare(rows, lines, &ours);
+    assert_true(ours.holds);
+    assert_near(ours.difference_error_pct[1], 0, 1e-9);
+    make_ours(rows, -29, 1.09, &ours);
+    el_study_compare(rows, lines, &ours);
+    assert_true(ours.holds);
+    assert_near(ours.difference_error_pct[2], -2.9, 1e-6);
+    assert_near(ours.growth_error_pct[EL_STUDY_SECOND], 9, 1e-6);
+    make_ours(rows, 31, 1, &ours);
+    el_study_compare(rows, lines, &ours);
+    assert_false(ours.difference_holds[0] || ours.holds);
+    assert_true(ours.growth_holds);
+    make_ours(rows, 0, 0.89, &ours);
+    el_study_compare(rows, lines, &ours);
+    assert_true(ours.difference_holds[0]);
+    assert_false(ours.growth_holds || ours.holds);
+}
+
+/* Ours has the closed form's 6 P and 2 P; the second's growth is met by the length, and activation moves the rest. */
+static void the_published_table(void **state)
+{
+    (void)state;
+    struct el_study study;
+    assert_int_equal(el_study_begin(&study), EL_OK);
+    assert_near(study.lines[EL_STUDY_SECOND].slope, 0.960, 5e-4);
+    assert_near(study.lines[EL_STUDY_MAIN].slope, 1.455, 5e-4);
+    for (int i = 0; i < EL_STUDY_CANDIDATES; i++) {
+        assert_int_equal(el_study_possible(&study.candidates[i]), study.candidates[i].copies > 4);
+        if (study.candidates[i].copies == 6) assert_near(study.candidates[i].words, 400000, 500);
+    }
+    assert_int_equal(el_study_fit(&study), EL_OK);
+    el_study_judge(&study);
+    const struct el_memory_forecast *last = study.memory[EL_STUDY_ROWS - 1];
+    double params = (double)study.param_bytes;
+    assert_near((double)last[EL_STUDY_MAIN].ledger.peak_bytes / params, 6, 0.02);
+    double alive = (double)last[EL_STUDY_SECOND].ledger.at_peak_by_tag[EL_TAG_ACTIVATION];
+    assert_near(((double)last[EL_STUDY_SECOND].ledger.peak_bytes - alive) / params, 2, 0.02);
+    assert_near(study.peak.growth_error_pct[EL_STUDY_SECOND], 0, 0.2);
+    assert_near(study.kept.growth_error_pct[EL_STUDY_SECOND], 0, 0.5);
+    assert_int_equal(el_study_moving_tag(&study), EL_TAG_ACTIVATION);
+    assert_near(study.unattributed_mib[0][EL_STUDY_SECOND], 1833 - study.peak.card_bytes[0][EL_STUDY_SECOND] / 1048576,
+                1e-9);
+    assert_true(el_study_need_bytes(&study) > 8 * params);
+}
+
+static void put_file(const char *root, const char *path, const char *text)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *at = name + strlen(root) + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = 0;
+        mkdir(name, 0777);
+        *at = '/';
+    }
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void memory_that_is_free(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/el-study-XXXXXX", command[64];
+    assert_non_null(mkdtemp(root));
+    assert_true(isnan(el_host_free_bytes(root)));
+    put_file(root, "/proc/meminfo", "MemTotal:  100 kB\nMemFree:   10 kB\nMemAvailable:   50 kB\n");
+    assert_near(el_host_free_bytes(root), 50 * 1024, 0);
+    put_file(root, "/sys/fs/cgroup/memory.max", "max\n");
+    put_file(root, "/sys/fs/cgroup/memory.current", "30000\n");
+    assert_near(el_host_free_bytes(root), 50 * 1024, 0);
+    put_file(root, "/sys/fs/cgroup/memory.max", "40000\n");
+    put_file(root, "/sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 5000\nactive_file 7\n");
+    assert_near(el_host_free_bytes(root), 15000, 0);
+    put_file(root, "/sys/fs/cgroup/memory.max", "90000000\n");
+    assert_near(el_host_free_bytes(root), 50 * 1024, 0);
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of the test's own */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_found_again),         cmocka_unit_test(copies_by_the_rule),
+        cmocka_unit_test(each_candidate_is_found_again), cmocka_unit_test(no_context_is_impossible),
+        cmocka_unit_test(differences_are_judged),        cmocka_unit_test(the_published_table),
+        cmocka_unit_test(memory_that_is_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
