@@ -109,20 +109,29 @@ static json_t *program_path(const char *name)
     return json_null();
 }
 
-static void put_machine(json_t *e)
+json_t *el_machine(void)
 {
     char line[512];
     struct utsname names;
     bool named = uname(&names) == 0;
+    json_t *e = json_object();
     json_object_set_new(e, "hostname", el_json_string(named ? names.nodename : NULL));
     json_object_set_new(e, "kernel", named ? json_sprintf("%s %s", names.sysname, names.release) : json_null());
     json_object_set_new(e, "machine", el_json_string(named ? names.machine : NULL));
     json_object_set_new(e, "cpu_model", el_json_string(value_of("/proc/cpuinfo", "model name", line, sizeof line)));
     json_object_set_new(e, "cores_online", el_json_count(sysconf(_SC_NPROCESSORS_ONLN)));
-    json_object_set_new(e, "affinity", affinity());
-    json_object_set_new(e, "cgroup_cores", cgroup_cores());
     json_object_set_new(e, "memory_bytes",
                         el_json_count((int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)));
+    json_object_set_new(e, "boot_id",
+                        el_json_string(first_line("/proc/sys/kernel/random/boot_id", line, sizeof line)));
+    return e;
+}
+
+static void put_state(json_t *e)
+{
+    char line[512];
+    json_object_set_new(e, "affinity", affinity());
+    json_object_set_new(e, "cgroup_cores", cgroup_cores());
     json_object_set_new(
         e, "governor",
         el_json_string(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line)));
@@ -149,9 +158,11 @@ static void put_build(json_t *e)
 
 json_t *el_environment(void)
 {
-    json_t *e = json_object();
+    json_t *e = json_object(), *machine = el_machine();
     json_object_set_new(e, "time_utc", utc_now());
-    put_machine(e);
+    json_object_update(e, machine);
+    json_decref(machine);
+    put_state(e);
     put_build(e);
     json_object_set_new(e, "mpirun", program_path("mpirun"));
     json_object_set_new(e, "gnuplot", program_path("gnuplot"));

@@ -32,7 +32,6 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     bool alone = el_bootstrap_size(job->bootstrap) == 1;
     el_cores_find("", &cores);
     open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
-    open.shared = strcmp(trial->devices[0].backend, "sim") && el_cores_shared(&cores, trial->devices, trial->n_devices);
     for (int wanted = alone ? trial->n_devices : 1; open.n < wanted; open.n++) {
         enum el_status status = open_device(job, &cores, open.first + open.n, &open.devices[open.n]);
         if (status == EL_OK) continue;

@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include "bench/job_gather.h"
+#include "bench/job_system.h"
 #include "bench/jvalue.h"
 #include "bench/record.h"
+#include "bench/record_system.h"
 #include "runtime/comm/comm.h"
 
 struct measurement {
     const struct el_job *job;
     struct el_job_devices open;
+    struct el_job_system *window;
     struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a member; one for all of a controller */
     int n_recorders;
     struct el_probe probes[EL_MEMBERS_MAX];
@@ -39,6 +42,14 @@ static void measure_begin(void *context, int member)
     struct measurement *m = context;
     struct el_recorder *recorder = recorder_of(m, member);
     if (recorder) el_recorder_begin(recorder);
+    el_job_system_begin(m->window);
+}
+
+static void measure_end(void *context, int member)
+{
+    struct measurement *m = context;
+    (void)member;
+    el_job_system_end(m->window);
 }
 
 static enum el_status train(struct measurement *m)
@@ -52,8 +63,10 @@ static enum el_status train(struct measurement *m)
                                    .bootstrap = job->bootstrap,
                                    .comm_kind = kind,
                                    .dataset = job->dataset};
-    struct el_train_hooks hooks = {
-        .probes = m->n_recorders ? m->probes : NULL, .context = m, .measure_begin = measure_begin};
+    struct el_train_hooks hooks = {.probes = m->n_recorders ? m->probes : NULL,
+                                   .context = m,
+                                   .measure_begin = measure_begin,
+                                   .measure_end = measure_end};
     EL_TRY(el_train(&job->trial->train, &place, &hooks, &m->result));
     m->trained = true;
     return EL_OK;
@@ -71,7 +84,8 @@ static int64_t resident_peak_bytes(void)
     return kib < 0 ? -1 : (int64_t)kib * 1024;
 }
 
-static enum el_status add_member(const struct measurement *m, int i, const char *host, json_t *members)
+static enum el_status add_member(const struct measurement *m, int i, const char *host,
+                                 const struct el_system_figures *system, json_t *members)
 {
     const struct el_device *device = m->open.devices[i];
     struct el_device_summary summary;
@@ -87,20 +101,24 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
                                         .pid = getpid(),
                                         .ledger = &m->result.ledgers[i],
                                         .summary = recorder ? &summary : NULL,
-                                        .simulated = el_device_is_simulated(device)};
+                                        .simulated = el_device_is_simulated(device),
+                                        .memory_limit_bytes = (int64_t)el_device_memory_limit(device),
+                                        .system = system};
+    account.n_cores = el_device_cores(device, &account.cores);
     json_array_append_new(members, el_record_member(&account));
     return EL_OK;
 }
 
-/* {"members": [...], "process": {...}} of this rank. */
+/* {"members": [...], "process": {...}, "system": {...}} of this rank. */
 static enum el_status make_account(const struct measurement *m, json_t **account_p)
 {
     char host[256] = "";
     int64_t bytes[EL_MEMBERS_MAX] = {0};
     json_t *members = json_array();
+    const struct el_system_figures *system = el_job_system_compare(m->window);
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < m->open.n; i++) {
-        enum el_status status = add_member(m, i, host, members);
+        enum el_status status = add_member(m, i, host, system, members);
         if (status != EL_OK) {
             json_decref(members);
             return status;
@@ -109,7 +127,8 @@ static enum el_status make_account(const struct measurement *m, json_t **account
     }
     json_t *process = el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices,
                                         resident_peak_bytes());
-    *account_p = json_pack("{s:o, s:o}", "members", members, "process", process);
+    *account_p = json_pack("{s:o, s:o, s:o}", "members", members, "process", process, "system",
+                           el_job_system_account(m->window));
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
 }
 
@@ -153,21 +172,22 @@ static void put_result(json_t *repeat, const struct measurement *m)
 
 static void put_accounts(json_t *repeat, const json_t *accounts)
 {
-    json_t *members = json_array(), *processes = json_array();
+    json_t *members = json_array(), *processes = json_array(), *systems = json_array();
     for (size_t r = 0; r < json_array_size(accounts); r++) {
         const json_t *account = json_array_get(accounts, r);
         json_array_extend(members, json_object_get(account, "members"));
         json_array_append(processes, json_object_get(account, "process"));
+        json_array_append(systems, json_object_get(account, "system"));
     }
     json_object_set_new(repeat, "members", members);
     json_object_set_new(repeat, "processes", processes);
+    json_object_set_new(repeat, "system", el_record_system_of_job(systems));
 }
 
 static json_t *make_repeat(const struct measurement *m, const json_t *accounts)
 {
     const struct el_job *job = m->job;
     json_t *warnings = json_array();
-    if (m->open.shared) json_array_append_new(warnings, json_string("devices share a core"));
     int64_t dropped = m->n_recorders ? el_recorder_dropped(m->recorders[0]) : 0;
     if (dropped) {
         json_array_append_new(warnings, json_sprintf("recorder full: the last %lld of %lld steps have no spans",
@@ -202,12 +222,14 @@ static void close_measurement(struct measurement *m)
 {
     for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
     el_job_close_devices(&m->open);
+    el_job_system_close(m->window);
     if (m->trained) el_train_result_free(&m->result);
 }
 
 static enum el_status open_measurement(struct measurement *m)
 {
     EL_TRY(el_job_open_devices(m->job, &m->open));
+    EL_TRY(el_job_system_open(&m->open, &m->window));
     return open_recorders(m);
 }
 

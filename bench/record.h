@@ -15,10 +15,12 @@
  *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
  *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null,
  *                   "unattributed_bytes": null, "timeline": {..}|null},
- *        "utilization": {"busy_pct", "system_pct": null, "source"}, "busy_ms": {phase: ms}, "idle_ms", "step_ms",
+ *        "utilization": {"busy_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms}, "idle_ms",
+ *        "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"}, "sent_bytes", "received_bytes" } ],
  *                                                              (all a step, on average; el_record_member makes one)
  *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
+ *   "system": {...},                                           (record_system.h)
  *   "environment": {...}
  * }
  * With --no-record what spans would have told is null. A failed repeat has status and reason; all else may be missing.
@@ -34,6 +36,7 @@
 #include "bench/config.h"
 #include "profiles/memory_timeline.h"
 #include "profiles/recorder.h"
+#include "profiles/system.h"
 
 enum { EL_SCHEMA = 1 };
 
@@ -47,6 +50,10 @@ struct el_member_account {
     const struct el_device_summary *summary;   /* NULL: --no-record, what spans would have told is null */
     const struct el_memory_timeline *timeline; /* NULL with --no-record too */
     bool simulated;
+    const int *cores; /* that it computes on */
+    int n_cores;
+    int64_t memory_limit_bytes;             /* 0: none */
+    const struct el_system_figures *system; /* over the measured steps; NULL: not known */
 };
 /* One entry of a repeat's members. New reference, NULL when out of host memory; so are all that follow. */
 json_t *el_record_member(const struct el_member_account *account);
@@ -85,5 +92,7 @@ enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
 /* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New
  * reference. */
 json_t *el_environment(void);
+/* What of it belongs to the machine, and the boot it runs since. New reference. */
+json_t *el_machine(void);
 
 #endif

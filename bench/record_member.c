@@ -1,11 +1,12 @@
 /* What a worker writes of one member: its ledger and what the recorder made of its spans, as JSON.
  *
- * Here seconds become milliseconds. What is not measured yet is null: the driver's view of memory (driver_bytes), the
- * system's of utilization (system_pct), and with --no-record all that spans would have told. */
+ * Here seconds become milliseconds. What is not measured yet is null: the driver's view of memory (driver_bytes); and
+ * with --no-record all that spans would have told. */
 #include <math.h>
 
 #include "bench/jvalue.h"
 #include "bench/record.h"
+#include "bench/record_system.h"
 
 static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
 {
@@ -33,12 +34,22 @@ static double ms(const struct el_device_summary *summary, double seconds)
     return summary == NULL ? NAN : seconds * 1e3;
 }
 
-static json_t *utilization(const struct el_device_summary *s)
+static const char *system_reason(const struct el_member_account *account)
 {
+    if (account->system == NULL) return "not measured";
+    if (*account->system->reason) return account->system->reason;
+    return account->n_cores == 0 ? "the device is not bound to cores" : "not known of all its cores";
+}
+
+static json_t *utilization(const struct el_member_account *account)
+{
+    const struct el_device_summary *s = account->summary;
+    double system = account->system ? el_system_busy_pct(account->system, account->cores, account->n_cores) : NAN;
     json_t *utilization = json_object();
     double busy = s == NULL || !(s->step_s > 0) ? NAN : 100 * s->busy_s / s->step_s;
     json_object_set_new(utilization, "busy_pct", el_json_real(busy));
-    json_object_set_new(utilization, "system_pct", json_null());
+    json_object_set_new(utilization, "system_pct", el_json_real(system));
+    json_object_set_new(utilization, "system_reason", el_json_string(isnan(system) ? system_reason(account) : NULL));
     json_object_set_new(utilization, "source", el_json_string(s == NULL ? NULL : "spans of the compute stream"));
     return utilization;
 }
@@ -79,13 +90,16 @@ json_t *el_record_member(const struct el_member_account *account)
     json_object_set_new(member, "uuid", json_null());
     json_object_set_new(member, "simulated", json_boolean(account->simulated));
     json_object_set_new(member, "memory", memory(account->ledger, account->timeline));
-    json_object_set_new(member, "utilization", utilization(s));
+    json_object_set_new(member, "utilization", utilization(account));
     json_object_set_new(member, "busy_ms", busy(s));
     json_object_set_new(member, "idle_ms", el_json_real(ms(s, s == NULL ? 0 : s->idle_s)));
     json_object_set_new(member, "step_ms", el_json_real(ms(s, s == NULL ? 0 : s->step_s)));
     json_object_set_new(member, "comm", comm(s));
     json_object_set_new(member, "sent_bytes", whole_bytes(s, s == NULL ? 0 : s->sent_bytes));
     json_object_set_new(member, "received_bytes", whole_bytes(s, s == NULL ? 0 : s->received_bytes));
+    json_object_set_new(member, "cores", el_record_cores("", account->cores, account->n_cores));
+    json_object_set_new(member, "memory_limit_bytes",
+                        el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1));
     return member;
 }
 

@@ -21,7 +21,6 @@ struct el_job {
 struct el_job_devices {
     struct el_device *devices[EL_MEMBERS_MAX];
     int n, first; /* position of devices[0] in the job */
-    bool shared;  /* a core computes for two devices */
 };
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
 void el_job_close_devices(struct el_job_devices *devices);

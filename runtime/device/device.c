@@ -74,6 +74,17 @@ bool el_device_computes(const struct el_device *device)
     return device->ops->computes;
 }
 
+int el_device_cores(const struct el_device *device, const int **cores_p)
+{
+    *cores_p = device->spec.cores;
+    return device->spec.n_cores;
+}
+
+size_t el_device_memory_limit(const struct el_device *device)
+{
+    return device->spec.memory_limit_bytes;
+}
+
 const struct el_kernel_table *el_device_kernels(const struct el_device *device)
 {
     return device->spec.kernels;

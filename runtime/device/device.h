@@ -95,6 +95,10 @@ int el_device_position(const struct el_device *device);
 bool el_device_is_simulated(const struct el_device *device);
 /* false: kernels do not compute (null, sim), so losses mean nothing. */
 bool el_device_computes(const struct el_device *device);
+/* The cores it computes on, in *cores_p (borrowed); returns how many, 0: not bound. */
+int el_device_cores(const struct el_device *device, const int **cores_p);
+/* 0: no limit but the machine's. */
+size_t el_device_memory_limit(const struct el_device *device);
 const struct el_kernel_table *el_device_kernels(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
 /* What the system says that the device's memory takes just now: resident pages on CPU devices. It cannot tell of what;
