@@ -7,6 +7,7 @@
 #include "bench/commands.h"
 #include "bench/jvalue.h"
 #include "bench/record.h"
+#include "bench/verdict.h"
 
 enum { COMMAND_BYTES = 8192 };
 
@@ -102,6 +103,15 @@ enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int rep
     return el_campaign_write(campaign);
 }
 
+/* One line on standard error says why. */
+static int strict_status(const struct el_campaign *campaign, int otherwise)
+{
+    char line[512];
+    if (!campaign->options->strict || el_verdict_suspects(campaign->run, line, sizeof line) == 0) return otherwise;
+    fprintf(stderr, "evenload: --strict: %s\n", line);
+    return otherwise ? otherwise : EL_EXIT_TRIAL;
+}
+
 int el_campaign_exit_status(const struct el_campaign *campaign)
 {
     const json_t *trials = json_object_get(campaign->run, "trials");
@@ -113,5 +123,5 @@ int el_campaign_exit_status(const struct el_campaign *campaign)
         else if (strcmp(status, "ok") && worst == 0)
             worst = EL_EXIT_TRIAL;
     }
-    return worst;
+    return strict_status(campaign, worst);
 }

@@ -32,7 +32,8 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
 enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
 /* Makes the document of all repeats so far and writes results.json and results.csv. */
 enum el_status el_campaign_write(struct el_campaign *campaign);
-/* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. */
+/* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial
+ * is EL_EXIT_TRIAL too, and a line on standard error says so. */
 int el_campaign_exit_status(const struct el_campaign *campaign);
 
 #endif

@@ -74,6 +74,7 @@ static int work(const struct el_options *options, struct el_bootstrap *bootstrap
         if (written != EL_OK) exit_status = el_exit_failed(written);
     }
     if (first && campaign.run) print_result(&campaign);
+    if (first && campaign.run && exit_status == 0) exit_status = el_campaign_exit_status(&campaign);
     if (first) exit_status = el_exit_flush(exit_status);
     if (first)
         el_campaign_end(&campaign);

@@ -81,8 +81,8 @@ static void print_overview(FILE *file)
     for (const struct el_command_row *row = commands; row->name; row++)
         fprintf(file, "  %-9s %s\n", row->name, row->summary);
     fprintf(file, "\n'evenload COMMAND --help' (or 'evenload help COMMAND') lists its options; begin with 'evenload "
-                  "compare'.\nExit status: 0 well, 1 a trial failed, 2 bad use or something is missing, 130 "
-                  "interrupted.\n");
+                  "compare'.\nExit status: 0 well, 1 a trial failed (--strict: or is suspect), 2 bad use or "
+                  "something is missing, 130 interrupted.\n");
 }
 
 static int print_version(void)

@@ -1,7 +1,7 @@
 /* The subcommands, and what they share: how a failure is said, and what exit status it has.
  *
- * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why), or a study's judgement fails; 2
- * bad use, or something this machine lacks; 130 interrupted. */
+ * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why) or is suspect under --strict, or a
+ * study's judgement fails; 2 bad use, or something this machine lacks; 130 interrupted. */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
 

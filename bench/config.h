@@ -38,7 +38,7 @@ struct el_options {
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
-    bool record, json, quiet, term, resume, dry_run;
+    bool record, json, quiet, term, resume, dry_run, strict;
     bool help, version;
     enum el_launching launch;
     char comm[8];            /* between processes: "auto", "mpi", "shm" */

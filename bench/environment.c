@@ -122,8 +122,7 @@ json_t *el_machine(void)
     json_object_set_new(e, "cores_online", el_json_count(sysconf(_SC_NPROCESSORS_ONLN)));
     json_object_set_new(e, "memory_bytes",
                         el_json_count((int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)));
-    json_object_set_new(e, "boot_id",
-                        el_json_string(first_line("/proc/sys/kernel/random/boot_id", line, sizeof line)));
+    json_object_set_new(e, "boot_id", el_json_string(first_line("/proc/sys/kernel/random/boot_id", line, sizeof line)));
     return e;
 }
 

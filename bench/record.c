@@ -6,6 +6,7 @@
 
 #include "bench/jvalue.h"
 #include "bench/record_stats.h"
+#include "bench/verdict.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
@@ -140,9 +141,9 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
 {
     const json_t *bad = worst(repeats);
     const char *status = el_json_text(bad, "status", "failed");
-    json_t *warnings = json_array();
-    el_trial_warn(warnings, repeats, ok);
-    bool valid = strcmp(status, "ok") == 0 && json_array_size(warnings) == 0;
+    json_t *warnings = json_array(), *rules = json_array();
+    bool suspect = el_verdict_judge(repeats, ok, warnings, rules);
+    bool valid = strcmp(status, "ok") == 0 && !suspect;
     json_t *order = json_object_get(json_array_get(repeats, 0), "order");
     json_object_set_new(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
     put_text(record, "command", command);
@@ -150,7 +151,17 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     put_text(record, "reason", el_json_text(bad, "reason", NULL));
     put_text(record, "verdict", valid ? "valid" : "suspect");
     json_object_set_new(record, "warnings", warnings);
+    json_object_set_new(record, "warning_rules", rules);
     json_object_set_new(record, "simulated", from_first(ok, "simulated", json_false()));
+}
+
+/* What each process read stays in the repeat's own file. */
+static json_t *system_row(const json_t *repeat)
+{
+    json_t *system = json_deep_copy(json_object_get(repeat, "system"));
+    if (system == NULL) return json_null();
+    json_object_del(system, "processes");
+    return system;
 }
 
 static json_t *repeat_row(const json_t *repeat, double global_batch)
@@ -167,6 +178,7 @@ static json_t *repeat_row(const json_t *repeat, double global_batch)
         json_t *value = json_object_get(repeat, samples[i]);
         json_object_set_new(row, samples[i], json_is_array(value) ? json_deep_copy(value) : json_array());
     }
+    json_object_set_new(row, "system", system_row(repeat));
     return row;
 }
 

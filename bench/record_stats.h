@@ -20,9 +20,4 @@ json_t *el_trial_comm(const json_t *per_device, int slowest);
 /* null for one device. */
 json_t *el_trial_imbalance(const json_t *per_device);
 
-/* Appends to `warnings` what the repeats, taken together, cast doubt on. */
-void el_trial_warn(json_t *warnings, const json_t *repeats, const json_t *ok);
-/* Appends unless the same text is there. */
-void el_warn(json_t *warnings, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 #endif

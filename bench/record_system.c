@@ -49,9 +49,9 @@ json_t *el_record_cores(const char *root, const int *cpus, int n_cpus)
     for (int i = 0; i < n_cpus; i++) {
         struct el_system_core core;
         el_system_core(root, cpus[i], &core);
-        json_array_append_new(cores, json_pack("{s:i, s:o, s:o}", "cpu", cpus[i], "capacity",
-                                               el_json_count(core.capacity), "max_mhz",
-                                               el_json_real(core.max_hz / 1e6)));
+        json_array_append_new(cores,
+                              json_pack("{s:i, s:o, s:o}", "cpu", cpus[i], "capacity", el_json_count(core.capacity),
+                                        "max_mhz", el_json_real(core.max_hz / 1e6)));
     }
     return cores;
 }
@@ -163,7 +163,7 @@ static json_t *throttled(const json_t *parts)
 static json_t *unlike_machines(const json_t *parts)
 {
     static const char *const texts[] = {"cpu_model", "machine", "kernel"}, *const counts[] = {"cores_online",
-                                                                                            "memory_bytes"};
+                                                                                              "memory_bytes"};
     static const double within[] = {0, 0.05}; /* machines with the same memory have a little less or more of it */
     json_t *unlike = json_array();
     const json_t *first = json_object_get(json_array_get(parts, 0), "machine");

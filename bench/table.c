@@ -157,23 +157,36 @@ static void put_device(const json_t *device, FILE *out, bool colour)
     put_line(out, DIM, colour, line);
 }
 
-static bool has_warning(const json_t *trial, const char *text)
+static const char *text_at(const json_t *trial, const char *list, size_t k)
 {
-    const json_t *warnings = json_object_get(trial, "warnings");
-    for (size_t i = 0; i < json_array_size(warnings); i++) {
-        const char *own = json_string_value(json_array_get(warnings, i));
-        if (own != NULL && strcmp(own, text) == 0) return true;
-    }
-    return false;
+    return json_string_value(json_array_get(json_object_get(trial, list), k));
 }
 
-/* How many trials from `first` on carry the warning; 0 if an earlier one does, for then it has been said. */
-static size_t count_warned(const json_t *trials, size_t first, const char *text)
+/* Two warnings are one where a rule says both, though with other figures; what repeats say themselves goes by its text.
+ */
+static bool same_warning(const json_t *a, size_t i, const json_t *b, size_t k)
 {
+    const char *rule_a = text_at(a, "warning_rules", i), *rule_b = text_at(b, "warning_rules", k);
+    const char *text_a = text_at(a, "warnings", i), *text_b = text_at(b, "warnings", k);
+    if (rule_a && rule_b && strcmp(rule_a, "own") != 0) return strcmp(rule_a, rule_b) == 0;
+    return text_a && text_b && strcmp(text_a, text_b) == 0;
+}
+
+/* How many trials carry warning k of trial `first`, and whether with its very words; 0 if an earlier one does, for then
+ * it has been said. */
+static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *alike_p)
+{
+    const json_t *from = json_array_get(trials, first);
     size_t count = 0;
+    *alike_p = true;
     for (size_t i = 0; i < json_array_size(trials); i++) {
-        if (!has_warning(json_array_get(trials, i), text)) continue;
-        if (i < first) return 0;
+        const json_t *trial = json_array_get(trials, i);
+        size_t n = json_array_size(json_object_get(trial, "warnings")), w = 0;
+        while (w < n && !same_warning(from, k, trial, w)) w++;
+        if (w == n) continue;
+        if (i < first || (i == first && w < k)) return 0;
+        *alike_p = *alike_p && json_equal(json_array_get(json_object_get(trial, "warnings"), w),
+                                          json_array_get(json_object_get(from, "warnings"), k));
         count++;
     }
     return count;
@@ -187,10 +200,13 @@ static void put_warnings(const json_t *trials, FILE *out, bool colour)
         const json_t *warnings = json_object_get(json_array_get(trials, i), "warnings");
         for (size_t k = 0; k < json_array_size(warnings); k++) {
             const char *text = json_string_value(json_array_get(warnings, k));
-            size_t count = text == NULL ? 0 : count_warned(trials, i, text);
+            bool alike;
+            size_t count = text == NULL ? 0 : count_warned(trials, i, k, &alike);
             if (count == 0) continue;
             char line[LINE_BYTES];
-            snprintf(line, sizeof line, "%s (%zu of %zu trials)", text, count, n);
+            snprintf(line, sizeof line,
+                     alike ? "%s (%zu of %zu trials)" : "%s (%zu of %zu trials, with figures of their own)", text,
+                     count, n);
             fputs(colour ? YELLOW : "", out);
             el_text_wrap(line, "! ", "  ", EL_REPORT_COLUMNS, out);
             fputs(colour ? PLAIN : "", out);

@@ -43,8 +43,8 @@ struct el_system_figures {
     struct {
         double min_hz, max_hz;
     } frequency_begin, frequency_end;
-    int64_t throttled;  /* how often more; -1: not readable */
-    char reason[96];    /* why busy and steal are NAN on all CPUs; "": they are not */
+    int64_t throttled; /* how often more; -1: not readable */
+    char reason[96];   /* why busy and steal are NAN on all CPUs; "": they are not */
 };
 void el_system_compare(const struct el_system_reading *begin, const struct el_system_reading *end,
                        struct el_system_figures *figures_p);

@@ -55,6 +55,55 @@ load common
     [[ $(json r/results.json 'd["trials"][0]["warnings"]') == *"devices share a core"* ]]
 }
 
+@test "--strict makes a suspect trial's exit status 1, and nothing else of it" {
+    local shared=(run "${QUICK[@]}" --mode dp --devices cpu:0,cpu:0 --quiet)
+    "$EVENLOAD" "${shared[@]}" --out a >/dev/null
+    run --separate-stderr "$EVENLOAD" "${shared[@]}" --strict --out b
+    [[ $status -eq 1 && $output == *b/results.json* && ${#stderr_lines[@]} -eq 1 ]] || show
+    [[ $stderr == "evenload: --strict: 1 of 1 trials is suspect; "*"repeats"* ]] || show
+    [[ $(json a/results.json 'd["trials"][0]["id"], d["trials"][0]["warning_rules"]') == "$(json b/results.json \
+        'd["trials"][0]["id"], d["trials"][0]["warning_rules"]')" ]]
+    "$EVENLOAD" run "${QUICK[@]}" --devices sim:1 --strict --quiet --out s >/dev/null # virtual time raises no doubt
+}
+
+@test "--strict of compare counts the suspect trials" {
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --strict --quiet --out c
+    [[ $status -eq 1 && $stderr == *"3 of 3 trials are suspect; the reason: fewer than 5 repeats"* ]] || show
+}
+
+# mlp on one of two cores: long enough for the system's ticks.
+WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warmup 1 --min-time 0.7 --quiet)
+
+@test "the system's figures of the measured window" {
+    "$EVENLOAD" "${WINDOW[@]}" --mode ddp --procs 1 --devices 2 --out r >/dev/null
+    [[ $(json r/results.json '[0 < m["utilization"]["system_pct"] <= 100 for m in d["trials"][0]["per_device"]]') == "[True, True]" ]]
+    [[ $(json r/results.json '0 <= d["trials"][0]["repeats"][0]["system"]["others_pct"] <= 100') == True ]]
+    [[ $(json r/repeats/*-0.json '[(p["window_s"] > 0.6, p["own_cpu_s"] > 0.1) for p in d["system"]["processes"]]') == "[(True, True)]" ]]
+    [[ $(head -1 r/results.csv) == *device_system_pct* ]]
+}
+
+@test "too short a window, and a simulated one, say why they are null" {
+    "$EVENLOAD" run "${QUICK[@]}" --out q --quiet >/dev/null
+    [[ $(json q/results.json '[d["trials"][0]["per_device"][0]["utilization"][k] for k in ("system_pct", "system_reason")]') == \
+        "[None, \"window of "*"ticks say too little\"]" ]]
+    "$EVENLOAD" run "${QUICK[@]}" --devices sim:1 --out s --quiet >/dev/null
+    [[ $(json s/results.json '[d["trials"][0]["per_device"][0]["utilization"][k] for k in ("system_pct", "system_reason")]') == \
+        "[None, 'simulated']" ]]
+}
+
+@test "processes that compute beside a trial are found" {
+    local spinners=() cpus
+    cpus=$(nproc)
+    for ((i = 0; i < (cpus < 2 ? 2 : cpus); i++)); do
+        timeout 20 bash -c 'while :; do :; done' 3>&- &
+        spinners+=($!)
+    done
+    "$EVENLOAD" "${WINDOW[@]}" --out r >/dev/null
+    kill "${spinners[@]}"
+    [[ $(json r/results.json '"others" in d["trials"][0]["warning_rules"], d["trials"][0]["repeats"][0]["system"]["others_pct"] > 5') == "(True, True)" ]] ||
+        { json r/results.json 'd["trials"][0]["repeats"][0]["system"], d["trials"][0]["warnings"]' && show; }
+}
+
 @test "--dry-run prints memory by tag, launches nothing and writes no run" {
     run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 3 --dry-run
     [[ $status -eq 0 && $output == *param* && $output == *cpu:2* && ! -e results/data && -z $(find . -name results.json) ]] || show

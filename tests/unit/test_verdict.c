@@ -1,0 +1,304 @@
+/* The verdict: a clean trial is valid, and each rule speaks on a trial with its defect planted, alone; the page's
+ * table; the line of --strict. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/jvalue.h"
+#include "bench/verdict.h"
+
+enum { REPEATS = 5, STEPS = 30 };
+
+static json_t *member_of(int cpu)
+{
+    return json_pack("{s:o, s:s, s:{s:i}, s:[{s:i, s:i, s:f}], s:i}", "device", json_sprintf("cpu:%d", cpu), "host",
+                     "h", "memory", "peak_bytes", 100, "cores", "cpu", cpu, "capacity", 1024, "max_mhz", 3000.0,
+                     "memory_limit_bytes", 1 << 20);
+}
+
+static json_t *repeat_of(int k)
+{
+    json_t *steps = json_array();
+    for (int i = 0; i < STEPS; i++) json_array_append_new(steps, json_real(10 + (i + k) % 3));
+    json_t *repeat = json_pack("{s:i, s:i, s:s, s:n, s:b, s:o, s:[f, f], s:[], s:[o, o]}", "repeat", k, "order", k,
+                               "status", "ok", "reason", "simulated", 0, "step_ms", steps, "loss", 0.7, 0.6, "warnings",
+                               "members", member_of(0), member_of(1));
+    json_object_set_new(repeat, "system",
+                        json_pack("{s:f, s:f, s:f, s:f, s:i, s:[]}", "others_pct", 4.0, "others_on_devices_pct", 4.5,
+                                  "steal_pct", 1.5, "frequency_change_pct", -8.0, "throttled", 0, "unlike_machines"));
+    return repeat;
+}
+
+static json_t *clean(void)
+{
+    json_t *repeats = json_array();
+    for (int k = 0; k < REPEATS; k++) json_array_append_new(repeats, repeat_of(k));
+    return repeats;
+}
+
+/* A trial's record, as far as the verdict goes. Steals `repeats`. */
+static json_t *judge(json_t *repeats)
+{
+    json_t *ok = json_array(), *warnings = json_array(), *rules = json_array();
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
+        json_t *repeat = json_array_get(repeats, i);
+        if (strcmp(el_json_text(repeat, "status", ""), "ok") == 0) json_array_append(ok, repeat);
+    }
+    bool suspect = el_verdict_judge(repeats, ok, warnings, rules);
+    json_decref(ok);
+    json_decref(repeats);
+    return json_pack("{s:s, s:o, s:o}", "verdict", suspect ? "suspect" : "valid", "warnings", warnings, "warning_rules",
+                     rules);
+}
+
+static void set(json_t *repeats, size_t k, const char *object, const char *key, json_t *value)
+{
+    assert_int_equal(json_object_set_new(el_json_at(json_array_get(repeats, k), object), key, value), 0);
+}
+
+static void plant_own(json_t *r)
+{
+    json_array_append_new(el_json_at(r, "3.warnings"), json_string("recorder full"));
+}
+
+static void plant_unfinished(json_t *r)
+{
+    json_array_append_new(r, json_pack("{s:s, s:s}", "status", "oom", "reason", "no room"));
+}
+
+static void plant_few_repeats(json_t *r)
+{
+    json_array_remove(r, 4);
+}
+
+static void plant_few_steps(json_t *r)
+{
+    json_t *steps = el_json_at(r, "2.step_ms");
+    json_array_clear(steps);
+    for (int i = 0; i < 9; i++) json_array_append_new(steps, json_real(100));
+}
+
+static void plant_short(json_t *r)
+{
+    json_t *steps = el_json_at(r, "1.step_ms");
+    for (size_t i = 0; i < json_array_size(steps); i++) json_array_set_new(steps, i, json_real(5));
+}
+
+static void plant_shared_core(json_t *r)
+{
+    set(r, 0, "members.1.cores.0", "cpu", json_integer(0));
+}
+
+static void plant_others(json_t *r)
+{
+    set(r, 3, "system", "others_pct", json_real(23.4));
+}
+
+static void plant_others_on_devices(json_t *r)
+{
+    set(r, 3, "system", "others_on_devices_pct", json_real(31));
+}
+
+static void plant_steal(json_t *r)
+{
+    set(r, 2, "system", "steal_pct", json_real(2.6));
+}
+
+static void plant_slower(json_t *r)
+{
+    set(r, 2, "system", "frequency_change_pct", json_real(-12));
+}
+
+static void plant_throttling(json_t *r)
+{
+    set(r, 4, "system", "throttled", json_integer(3));
+}
+
+static void plant_small_core(json_t *r)
+{
+    set(r, 0, "members.1.cores.0", "capacity", json_integer(512));
+}
+
+static void plant_slow_core(json_t *r)
+{
+    set(r, 0, "members.0.cores.0", "max_mhz", json_real(2000));
+}
+
+static void plant_small_memory(json_t *r)
+{
+    set(r, 0, "members.1", "memory_limit_bytes", json_integer(1 << 19));
+}
+
+static void plant_machine(json_t *r)
+{
+    json_array_append_new(el_json_at(r, "2.system.unlike_machines"), json_string("cpu_model: A and B"));
+}
+
+static void plant_loss(json_t *r)
+{
+    json_array_set_new(el_json_at(r, "2.loss"), 1, json_real(nextafter(0.6, 1)));
+}
+
+static void plant_memory(json_t *r)
+{
+    set(r, 3, "members.1.memory", "peak_bytes", json_integer(101));
+}
+
+static const struct {
+    const char *rule, *words;
+    void (*plant)(json_t *repeats);
+} planted[] = {
+    {"own", "recorder full", plant_own},
+    {"finished", "1 of 6 repeats did not finish", plant_unfinished},
+    {"repeats", "fewer than 5 repeats", plant_few_repeats},
+    {"steps", "9 measured steps", plant_few_steps},
+    {"time", "0.15 s measured", plant_short},
+    {"shared_core", "devices share a core (cpu:0 and cpu:1)", plant_shared_core},
+    {"others", "other processes took up to 23 % of the cores", plant_others},
+    {"others", "31 % of the devices' cores", plant_others_on_devices},
+    {"stolen", "3 % of the cores' time", plant_steal},
+    {"frequency", "fell by 12 %", plant_slower},
+    {"throttled", "throttled 3 times", plant_throttling},
+    {"unlike_cores", "capacity 512 and 1024", plant_small_core},
+    {"unlike_cores", "highest MHz 2000 and 3000", plant_slow_core},
+    {"unlike_memory", "unlike size", plant_small_memory},
+    {"unlike_machines", "cpu_model: A and B", plant_machine},
+    {"loss", "not deterministic", plant_loss},
+    {"memory", "memory differs", plant_memory},
+};
+enum { N_PLANTED = sizeof planted / sizeof planted[0] };
+
+static void a_clean_trial_is_valid(void **state)
+{
+    (void)state;
+    json_t *trial = judge(clean());
+    assert_string_equal(el_json_text(trial, "verdict", ""), "valid");
+    assert_int_equal(json_array_size(json_object_get(trial, "warnings")), 0);
+    json_decref(trial);
+}
+
+static void each_defect_is_found_alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_PLANTED; i++) {
+        json_t *repeats = clean();
+        planted[i].plant(repeats);
+        json_t *trial = judge(repeats);
+        const char *text = el_json_text(trial, "warnings.0", "(nothing)");
+        assert_string_equal(el_json_text(trial, "verdict", ""), "suspect");
+        assert_string_equal(el_json_text(trial, "warning_rules.0", "(none)"), planted[i].rule);
+        assert_int_equal(json_array_size(json_object_get(trial, "warnings")), 1);
+        if (strstr(text, planted[i].words) == NULL)
+            fail_msg("%s: '%s' lacks '%s'", planted[i].rule, text, planted[i].words);
+        json_decref(trial);
+    }
+}
+
+static bool is_planted(const char *rule)
+{
+    for (size_t i = 0; i < N_PLANTED; i++)
+        if (strcmp(planted[i].rule, rule) == 0) return true;
+    return false;
+}
+
+static void every_rule_has_its_defect(void **state)
+{
+    (void)state;
+    for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++)
+        if (!rule->note && !is_planted(rule->name)) fail_msg("no defect is planted for the rule %s", rule->name);
+}
+
+/* An older repeat, and what a machine does not tell. */
+static void what_is_not_known_raises_no_doubt(void **state)
+{
+    (void)state;
+    json_t *repeats = clean();
+    for (size_t k = 0; k < REPEATS; k++) {
+        json_object_del(json_array_get(repeats, k), "system");
+        for (size_t m = 0; m < 2; m++) {
+            json_t *member = json_array_get(el_json_at(json_array_get(repeats, k), "members"), m);
+            json_object_del(member, "cores");
+            json_object_set_new(member, "memory_limit_bytes", json_null());
+        }
+    }
+    json_t *trial = judge(repeats);
+    assert_string_equal(el_json_text(trial, "verdict", ""), "valid");
+    json_decref(trial);
+}
+
+static void simulated_is_said_and_not_suspect(void **state)
+{
+    (void)state;
+    json_t *repeats = clean();
+    for (size_t k = REPEATS - 1; k > 0; k--) json_array_remove(repeats, k);
+    json_array_clear(el_json_at(repeats, "0.step_ms"));
+    set(repeats, 0, "", "simulated", json_true());
+    json_t *trial = judge(repeats);
+    assert_string_equal(el_json_text(trial, "verdict", ""), "valid");
+    assert_string_equal(el_json_text(trial, "warning_rules.0", ""), "simulated");
+    assert_int_equal(json_array_size(json_object_get(trial, "warnings")), 1);
+    json_decref(trial);
+}
+
+static void the_line_names_number_and_commonest_reason(void **state)
+{
+    (void)state;
+    char line[512];
+    static const size_t shown[] = {6, 9, 6}; /* others, frequency, others */
+    json_t *trials = json_array(), *run = json_pack("{s:o}", "trials", trials);
+    json_array_append_new(trials, judge(clean()));
+    assert_int_equal(el_verdict_suspects(run, line, sizeof line), 0);
+    assert_string_equal(line, "");
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+        json_t *repeats = clean();
+        planted[shown[i]].plant(repeats);
+        json_array_append_new(trials, judge(repeats));
+    }
+    assert_int_equal(el_verdict_suspects(run, line, sizeof line), 3);
+    assert_string_equal(line, "3 of 4 trials are suspect; the commonest reason: other processes took up to 23 % of the "
+                              "cores: stop them or measure again");
+    json_decref(run);
+}
+
+static char *slurp(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 20);
+    assert_true(file != NULL && text != NULL);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void the_page_has_the_rules(void **state)
+{
+    (void)state;
+    char *page = slurp("docs/metrics.md"), row[512], limit[32];
+    for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++) {
+        snprintf(row, sizeof row, "\n| `%s` | %s | %s |\n", rule->name, el_verdict_limit(rule, limit), rule->words);
+        if (strstr(page, row) == NULL) fail_msg("docs/metrics.md lacks this row as it is in verdict.c:%s", row);
+    }
+    free(page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clean_trial_is_valid),
+        cmocka_unit_test(each_defect_is_found_alone),
+        cmocka_unit_test(every_rule_has_its_defect),
+        cmocka_unit_test(what_is_not_known_raises_no_doubt),
+        cmocka_unit_test(simulated_is_said_and_not_suspect),
+        cmocka_unit_test(the_line_names_number_and_commonest_reason),
+        cmocka_unit_test(the_page_has_the_rules),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
