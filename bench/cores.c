@@ -130,11 +130,3 @@ void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes)
     used += (size_t)snprintf(text + used, bytes - used, ") of %d logical CPUs allowed", cores->n_allowed);
     if (cores->quota > 0 && used < bytes) snprintf(text + used, bytes - used, ", cgroup quota %.2g", cores->quota);
 }
-
-bool el_cores_shared(const struct el_cores *cores, const struct el_device_name *devices, int n_devices)
-{
-    for (int i = 0; i < n_devices; i++)
-        for (int j = 0; j < i; j++)
-            if (devices[i].index % cores->n == devices[j].index % cores->n) return true;
-    return false;
-}

@@ -21,7 +21,5 @@ struct el_cores {
 void el_cores_find(const char *root, struct el_cores *cores_p);
 /* "2 cores (0-1)" with what limits them. */
 void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes);
-/* Whether two of the trial's devices compute on one core. */
-bool el_cores_shared(const struct el_cores *cores, const struct el_device_name *devices, int n_devices);
 
 #endif

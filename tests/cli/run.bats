@@ -56,7 +56,7 @@ load common
 }
 
 @test "--strict makes a suspect trial's exit status 1, and nothing else of it" {
-    local shared=(run "${QUICK[@]}" --mode dp --devices cpu:0,cpu:0 --quiet)
+    local shared=(run "${QUICK[@]}" --mode dp --devices "cpu:0,cpu:0" --quiet)
     "$EVENLOAD" "${shared[@]}" --out a >/dev/null
     run --separate-stderr "$EVENLOAD" "${shared[@]}" --strict --out b
     [[ $status -eq 1 && $output == *b/results.json* && ${#stderr_lines[@]} -eq 1 ]] || show

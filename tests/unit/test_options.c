@@ -236,20 +236,6 @@ static void the_id_is_of_what_is_measured(void **state)
     el_trials_free(&plain);
 }
 
-static void cores_are_shared_by_index(void **state)
-{
-    (void)state;
-    const struct el_cores two = {.n = 2, .cpus = {4, 6}};
-    struct el_device_name devices[3];
-    int n;
-    assert_int_equal(el_devices_parse("2", devices, &n), EL_OK);
-    assert_false(el_cores_shared(&two, devices, n));
-    assert_int_equal(el_devices_parse("3", devices, &n), EL_OK);
-    assert_true(el_cores_shared(&two, devices, n));
-    assert_int_equal(el_devices_parse("cpu:1,cpu:1", devices, &n), EL_OK);
-    assert_true(el_cores_shared(&two, devices, n));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,7 +251,6 @@ int main(void)
         cmocka_unit_test(processes_follow_the_mode),
         cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
         cmocka_unit_test(the_id_is_of_what_is_measured),
-        cmocka_unit_test(cores_are_shared_by_index),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
