@@ -41,9 +41,9 @@ struct el_options {
     bool record, json, quiet, term, resume, dry_run, strict;
     bool help, version;
     enum el_launching launch;
-    char comm[8];            /* between processes: "auto", "mpi", "shm" */
+    char comm[8];               /* between processes: "auto", "mpi", "shm" */
     char inject[EL_PATH_BYTES]; /* planted disturbances (bench/inject.h); "": none */
-    char dir[EL_PATH_BYTES]; /* the argument that is no option: a run's folder */
+    char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
 };
 
 /* One configuration to be measured. */
