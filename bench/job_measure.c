@@ -101,11 +101,13 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
                                         .pid = getpid(),
                                         .ledger = &m->result.ledgers[i],
                                         .summary = recorder ? &summary : NULL,
+                                        .timeline = &timeline,
                                         .simulated = el_device_is_simulated(device),
                                         .memory_limit_bytes = (int64_t)el_device_memory_limit(device),
                                         .system = system};
     account.n_cores = el_device_cores(device, &account.cores);
     json_array_append_new(members, el_record_member(&account));
+    el_memory_timeline_free(&timeline);
     return EL_OK;
 }
 
