@@ -83,8 +83,8 @@ static enum el_status show(const struct el_options *options, const struct el_stu
         printf("\n%s/results.json\n%s/results.csv\n\nNext: %s plot %s --term\n", study->dir, study->dir,
                program_invocation_name, study->dir);
     else
-        printf("\nNext: %s study two-cards    (the same, measured: about a minute, %.1f GiB)\n", program_invocation_name,
-               el_study_need_bytes(study) / (1 << 30));
+        printf("\nNext: %s study two-cards    (the same, measured: about a minute, %.1f GiB)\n",
+               program_invocation_name, el_study_need_bytes(study) / (1 << 30));
     return EL_OK;
 }
 
