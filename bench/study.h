@@ -94,6 +94,8 @@ enum el_status el_study_fit(struct el_study *study);
 void el_study_judge(struct el_study *study);
 /* Bytes of the host that a run needs, both devices and what surrounds them. */
 double el_study_need_bytes(const struct el_study *study);
+/* The options of `compare` that run the candidate, with `asked`'s folder and quiet. */
+void el_study_options(const struct el_study *study, const struct el_options *asked, struct el_options *options_p);
 /* Puts what was measured in the forecast's place; writes a run's folder. Interrupted (el_runner_interrupted) the
  * forecast stands. Errors: those of trials and launches; EL_ERR_INTERNAL where a trial did not end well. */
 enum el_status el_study_run(struct el_study *study, const struct el_options *options);

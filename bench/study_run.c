@@ -28,20 +28,20 @@ double el_study_need_bytes(const struct el_study *study)
     return NEED_RATIO * most_bytes + NEED_REST_BYTES;
 }
 
-/* The command line that a user would give `compare`. */
-static void options_of(const struct el_study *study, const struct el_options *asked, struct el_options *options)
+void el_study_options(const struct el_study *study, const struct el_options *asked, struct el_options *options_p)
 {
-    el_options_defaults(EL_CMD_COMPARE, options);
-    memcpy(options->modes[0], study->config.mode, sizeof options->modes[0]);
-    options->n_modes = 1;
-    options->train = study->config;
-    options->n_batches = EL_STUDY_ROWS;
-    for (int i = 0; i < EL_STUDY_ROWS; i++) options->batches[i] = study->rows[i].global_batch;
-    options->repeats = 1;
-    options->timeout_s = TIMEOUT_S;
-    options->quiet = asked->quiet;
-    snprintf(options->data, sizeof options->data, "dummy");
-    memcpy(options->out, asked->out, sizeof options->out);
+    struct el_options *o = options_p;
+    el_options_defaults(EL_CMD_COMPARE, o);
+    memcpy(o->modes[0], study->config.mode, sizeof o->modes[0]);
+    o->n_modes = 1;
+    o->train = study->config;
+    o->n_batches = EL_STUDY_ROWS;
+    for (int i = 0; i < EL_STUDY_ROWS; i++) o->batches[i] = study->rows[i].global_batch;
+    o->repeats = 1;
+    o->timeout_s = TIMEOUT_S;
+    o->quiet = asked->quiet;
+    snprintf(o->data, sizeof o->data, "dummy");
+    memcpy(o->out, asked->out, sizeof o->out);
 }
 
 static enum el_status measure(struct el_campaign *c)
@@ -104,7 +104,7 @@ enum el_status el_study_run(struct el_study *study, const struct el_options *ask
     struct el_campaign campaign;
     struct el_options *options = calloc(1, sizeof *options);
     if (!options) return el_fail_errno("options");
-    options_of(study, asked, options);
+    el_study_options(study, asked, options);
     enum el_status status = el_campaign_begin(&campaign, EL_CMD_COMPARE | EL_CMD_STUDY, options);
     if (status == EL_OK) {
         memcpy(study->dir, campaign.store.dir, sizeof study->dir);

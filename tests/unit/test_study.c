@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/options.h"
 #include "bench/study.h"
 
 static void assert_near(double value, double wanted, double within)
@@ -166,6 +167,32 @@ static void the_published_table(void **state)
     assert_true(el_study_need_bytes(&study) > 8 * params);
 }
 
+/* A worker is started by a command line: each option of the run must be one that the parser takes, and come back. */
+static void the_run_is_a_command_line(void **state)
+{
+    (void)state;
+    static struct el_options asked, options, again;
+    struct el_study study;
+    assert_int_equal(el_study_begin(&study), EL_OK);
+    snprintf(asked.out, sizeof asked.out, "somewhere");
+    el_study_options(&study, &asked, &options);
+    el_options_defaults(EL_CMD_COMPARE, &again);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char text[256], read[256];
+        if (!(row->commands & EL_CMD_COMPARE) || !row->argument) continue;
+        el_option_show(row, &options, text, sizeof text);
+        if (!*text) continue;
+        if (el_option_set(row, text, &again) != EL_OK) fail_msg("%s", el_error_message());
+        el_option_show(row, &again, read, sizeof read);
+        assert_string_equal(read, text);
+    }
+    assert_int_equal(again.n_modes, 1);
+    assert_string_equal(again.modes[0], "dp");
+    assert_int_equal(again.n_batches, EL_STUDY_ROWS);
+    assert_true(again.train.keep_grads && again.train.optimizer == EL_OPT_ADAM && again.train.capture);
+    assert_string_equal(again.out, "somewhere");
+}
+
 static void put_file(const char *root, const char *path, const char *text)
 {
     char name[512];
@@ -208,7 +235,7 @@ int main(void)
         cmocka_unit_test(a_line_is_found_again),         cmocka_unit_test(copies_by_the_rule),
         cmocka_unit_test(each_candidate_is_found_again), cmocka_unit_test(no_context_is_impossible),
         cmocka_unit_test(differences_are_judged),        cmocka_unit_test(the_published_table),
-        cmocka_unit_test(memory_that_is_free),
+        cmocka_unit_test(the_run_is_a_command_line),     cmocka_unit_test(memory_that_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
