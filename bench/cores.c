@@ -130,3 +130,14 @@ void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes)
     used += (size_t)snprintf(text + used, bytes - used, ") of %d logical CPUs allowed", cores->n_allowed);
     if (cores->quota > 0 && used < bytes) snprintf(text + used, bytes - used, ", cgroup quota %.2g", cores->quota);
 }
+
+bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus)
+{
+    int found = 0;
+    for (int c = 0; c < cores->n && found < n_devices; c++) {
+        bool used = false;
+        for (int i = 0; i < n_devices; i++) used = used || devices[i].index % cores->n == c;
+        if (!used) cpus[found++] = cores->cpus[c];
+    }
+    return found == n_devices;
+}

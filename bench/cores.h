@@ -21,5 +21,7 @@ struct el_cores {
 void el_cores_find(const char *root, struct el_cores *cores_p);
 /* "2 cores (0-1)" with what limits them. */
 void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes);
+/* Whether there is a core for each device's communication beside those that compute; writes [n_devices] if so. */
+bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus);
 
 #endif

@@ -11,6 +11,7 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
     const struct el_trial *trial = job->trial;
     const struct el_device_name *name = &trial->devices[position];
     struct el_inject injects[EL_MEMBERS_MAX];
+    int spare[EL_MEMBERS_MAX];
     struct el_device_spec spec = {.backend = name->backend,
                                   .index = name->index,
                                   .position = position,
@@ -18,6 +19,7 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
     if (strcmp(name->backend, "sim")) {
         spec.n_cores = 1;
         spec.cores[0] = cores->cpus[name->index % cores->n];
+        if (el_cores_spare(cores, trial->devices, trial->n_devices, spare)) spec.comm_core = spare[position] + 1;
     }
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
     spec.inject = injects[position];
@@ -32,6 +34,9 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     bool alone = el_bootstrap_size(job->bootstrap) == 1;
     el_cores_find("", &cores);
     open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
+    int spare[EL_MEMBERS_MAX];
+    open.time_sliced = strcmp(trial->devices[0].backend, "sim") && trial->n_devices > 1 &&
+                       !el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
     for (int wanted = alone ? trial->n_devices : 1; open.n < wanted; open.n++) {
         enum el_status status = open_device(job, &cores, open.first + open.n, &open.devices[open.n]);
         if (status == EL_OK) continue;

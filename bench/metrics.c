@@ -15,6 +15,9 @@
 #define SPANS  "spans of the ops"
 #define LEDGER "ledger of allocations"
 #define CLOCK  "host clock round each step"
+#define ARRIVALS "spans of all members on one clock"
+#define CONTROL "control blocks, on and off in turns"
+#define SYSTEM "the system, at the end of the measured steps"
 #define BYTES  "bytes counted at each copy and collective"
 
 /* clang-format off */
@@ -64,10 +67,15 @@ static const struct el_metric metrics[] = {
               "|K and C|: the part of it during which a kernel ran on the same device")
     TRIAL_ROW("comm_exposed_ms", "ms", "exposed", LOWER, "comm.exposed_ms", SPANS, "|K| - |K and C|")
     TRIAL_ROW("comm_overlap_pct", "%", "overlap", HIGHER, "comm.overlap_pct", SPANS, "100 * |K and C| / |K|")
-    TRIAL_ROW("comm_exposed_step_ms", "ms", "exposed in the step", LOWER, "comm.exposed_step_ms", "not yet measured",
+    TRIAL_ROW("comm_wait_ms", "ms", "wait", LOWER, "comm.wait_ms", ARRIVALS,
+              "|W|: the part of collectives before the last member had arrived, slowest member")
+    TRIAL_ROW("comm_transfer_ms", "ms", "transfer", LOWER, "comm.transfer_ms", ARRIVALS, "|K| - |W|")
+    TRIAL_ROW("comm_exposed_step_ms", "ms", "exposed in the step", LOWER, "breakdown.exposed_step_ms", CONTROL,
               "step minus the same step with communication switched off")
-    TRIAL_ROW("comm_contention_ms", "ms", "contention", LOWER, "comm.contention_ms", "not yet measured",
+    TRIAL_ROW("comm_contention_ms", "ms", "contention", LOWER, "breakdown.contention_ms", CONTROL,
               "compute with communication minus compute alone")
+    TRIAL_ROW("compute_alone_ms", "ms", "compute alone", LOWER, "breakdown.compute_alone_ms", CONTROL,
+              "|C| with communication switched off")
     IMBALANCE_OF("memory", LEDGER)
     IMBALANCE_OF("busy", SPANS)
     IMBALANCE_OF("bytes", BYTES)
@@ -82,10 +90,14 @@ static const struct el_metric metrics[] = {
                "highest sum of live bytes, warm-up left out")
     EL_TAG_LIST(TAG_AT_PEAK)
     EL_TAG_LIST(TAG_PEAK)
-    DEVICE_ROW("device_driver_bytes", "B", "driver", LOWER, "memory.driver_bytes", "not yet measured",
-               "what the driver (on CPU: the kernel) says the device holds")
-    DEVICE_ROW("device_unattributed_bytes", "B", "unattributed", LOWER, "memory.unattributed_bytes",
-               "not yet measured", "driver's bytes minus the ledger's peak")
+    DEVICE_ROW("device_reserved_bytes", "B", "reserved", LOWER, "memory.reserved_bytes", LEDGER,
+               "mapped for allocations and for the step's arena; above the peak by the planner's gaps")
+    DEVICE_ROW("device_driver_bytes", "B", "driver", LOWER, "memory.driver_bytes", SYSTEM,
+               "what the driver (on CPU: the kernel, resident pages) says the device holds")
+    DEVICE_ROW("device_unattributed_bytes", "B", "unattributed", LOWER, "memory.unattributed_bytes", SYSTEM,
+               "driver's bytes minus the ledger's peak")
+    DEVICE_ROW("device_grown_bytes", "B", "grown", LOWER, "memory.grown_bytes", SYSTEM,
+               "driver's bytes at the end of the measured steps minus those at their begin")
     DEVICE_ROW("device_busy_pct", "%", "utilization", HIGHER, "utilization.busy_pct", SPANS,
                "100 * union of kernels and copies on the compute stream / step")
     DEVICE_ROW("device_system_pct", "%", "utilization by the system", HIGHER, "utilization.system_pct",
@@ -95,6 +107,12 @@ static const struct el_metric metrics[] = {
     DEVICE_ROW("device_idle_ms", "ms", "idle", LOWER, "idle_ms", SPANS, "step minus the union of the device's ops")
     DEVICE_ROW("device_comm_total_ms", "ms", "communication", LOWER, "comm.total_ms", SPANS, "|K| of the device")
     DEVICE_ROW("device_comm_exposed_ms", "ms", "exposed", LOWER, "comm.exposed_ms", SPANS, "|K| - |K and C| of the device")
+    DEVICE_ROW("device_comm_wait_ms", "ms", "wait", LOWER, "comm.wait_ms", ARRIVALS,
+               "|W|: the part of the device's collectives before the last member had arrived")
+    DEVICE_ROW("device_comm_transfer_ms", "ms", "transfer", LOWER, "comm.transfer_ms", ARRIVALS,
+               "|K| - |W| of the device")
+    DEVICE_ROW("device_comm_cpu_ms", "ms", "CPU of communication", LOWER, "comm.cpu_ms", "CPU clocks of the threads",
+               "CPU time of the device's collectives and copies from other devices, a step")
     DEVICE_ROW("device_sent_bytes", "B", "sent", LOWER, "sent_bytes", BYTES,
                "bytes that left the device for another one, a step")
     DEVICE_ROW("device_received_bytes", "B", "received", LOWER, "received_bytes", BYTES,

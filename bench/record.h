@@ -13,12 +13,18 @@
  *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
  *   "members": [ one a device in position order: {
  *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
- *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "driver_bytes": null,
- *                   "unattributed_bytes": null, "timeline": {..}|null},
+ *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
+ *                   "driver_bytes"|null, "driver_reason"|null, "unattributed_bytes"|null, "grown_bytes"|null,
+ *                   "timeline": {..}|null},
  *        "utilization": {"busy_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms}, "idle_ms",
  *        "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
- *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms"}, "sent_bytes", "received_bytes" } ],
+ *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
+ *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
+ *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
+ *        "ops": [{"op", "phase", "count", "ms"}] } ],
  *                                                              (all a step, on average; el_record_member makes one)
+ *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null, "settled": bool,
+ *   "clock": {"shared": bool, "error_ns"}, "collectives": [..],                  (job_collectives.h)
  *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
  *   "system": {...},                                           (record_system.h)
  *   "environment": {...}
@@ -49,6 +55,13 @@ struct el_member_account {
     const struct el_ledger *ledger;
     const struct el_device_summary *summary;   /* NULL: --no-record, what spans would have told is null */
     const struct el_memory_timeline *timeline; /* NULL with --no-record too */
+    const struct el_op_figures *ops;           /* likewise; [n_ops] */
+    size_t n_ops;
+    int64_t reserved_bytes;            /* mapped for what the ledger counts */
+    int64_t driver_bytes, grown_bytes; /* at the end of the measured steps, and since their begin; negative: unknown */
+    const char *driver_reason;         /* why unknown */
+    bool time_sliced;                  /* the communication stream shares the compute stream's core */
+    const struct el_device_summary *control_on, *control_off; /* NULL: there were no such blocks */
     bool simulated;
     const int *cores; /* that it computes on */
     int n_cores;
@@ -59,8 +72,9 @@ struct el_member_account {
 json_t *el_record_member(const struct el_member_account *account);
 /* The timeline of a member's memory; null for NULL. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline);
-/* One entry of a repeat's processes: this process's peak bytes on each of the job's devices (0 where it has none) and
- * its resident peak in the host's memory (negative: unknown, null). */
+/* One entry of a repeat's processes, as the system says at the end of the measured steps: what this process holds of
+ * each of the job's devices (0 where it has none), and what it holds that is no device's: code, libraries, buffers of
+ * MPI. Negative: unknown, null. */
 json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);
 /* Milliseconds from nanoseconds, an array. */
 json_t *el_record_ms(const int64_t *ns, size_t n);

@@ -35,6 +35,7 @@ struct state {
 
 struct stream {
     struct state *state;
+    int index;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -152,19 +153,22 @@ static enum el_status move(void *state, void *host, uintptr_t address, size_t by
     return EL_OK;
 }
 
-static void bind_to_cores(const struct el_device_spec *spec)
+static void bind_to_cores(const struct el_device_spec *spec, int stream)
 {
     if (spec->n_cores == 0) return;
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (int i = 0; i < spec->n_cores; i++) CPU_SET((size_t)spec->cores[i], &set);
+    if (stream == EL_STREAM_COMM && spec->comm_core > 0)
+        CPU_SET((size_t)spec->comm_core - 1, &set);
+    else
+        for (int i = 0; i < spec->n_cores; i++) CPU_SET((size_t)spec->cores[i], &set);
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 static void *serve(void *argument)
 {
     struct stream *stream = argument;
-    bind_to_cores(&stream->state->spec);
+    bind_to_cores(&stream->state->spec, stream->index);
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         while (!stream->run && !stream->closing) pthread_cond_wait(&stream->changed, &stream->lock);
@@ -185,6 +189,7 @@ static enum el_status stream_open(void *state, int index, void **stream_p)
     struct stream *stream = calloc(1, sizeof *stream);
     if (!stream) return el_fail_errno("a stream");
     stream->state = state;
+    stream->index = index;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     int error = pthread_create(&stream->thread, NULL, serve, stream);

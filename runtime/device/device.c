@@ -95,6 +95,11 @@ const struct el_inject *el_device_inject(const struct el_device *device)
     return &device->spec.inject;
 }
 
+int64_t el_device_reserved(const struct el_device *device)
+{
+    return device->reserved_bytes;
+}
+
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p)
 {
     if (device->ops->resident) return device->ops->resident(device->state, bytes_p);
@@ -153,6 +158,7 @@ enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t
     made->link = &device->allocations;
     if (made->next) made->next->link = &made->next;
     device->allocations = made;
+    device->reserved_bytes += (int64_t)bytes;
     el_ledger_add(&device->ledger, tag, bytes);
     *buffer_p = &made->buffer;
     return EL_OK;
@@ -164,6 +170,7 @@ void el_device_free(struct el_buffer *buffer)
     struct el_persistent *gone = (struct el_persistent *)buffer;
     struct el_device *device = buffer->device;
     if (!device->ops->simulated) device->ops->unmap(device->state, buffer->address, buffer->bytes);
+    device->reserved_bytes -= (int64_t)buffer->bytes;
     el_ledger_remove(&device->ledger, buffer->tag, buffer->bytes);
     *gone->link = gone->next;
     if (gone->next) gone->next->link = gone->link;

@@ -42,7 +42,8 @@ struct el_device_spec {
     int position;        /* within the job: 0 is the first device of the list; names it in spans */
     int n_cores;         /* cores this device computes on; 0: not bound */
     int cores[EL_DEVICE_CORES_MAX];
-    size_t memory_limit_bytes;             /* 0: no limit but the machine's */
+    int comm_core;             /* the communication stream's own core + 1; 0: it shares the compute stream's */
+    size_t memory_limit_bytes; /* 0: no limit but the machine's */
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
     struct el_inject inject;
 };
@@ -101,6 +102,9 @@ int el_device_cores(const struct el_device *device, const int **cores_p);
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_kernel_table *el_device_kernels(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
+/* What is mapped for all that the ledger counts: allocations, and the arenas of programs. A gap to the ledger's peak is
+ * the planner's. */
+int64_t el_device_reserved(const struct el_device *device);
 /* What the system says that the device's memory takes just now: resident pages on CPU devices. It cannot tell of what;
  * the ledger can. Errors: EL_ERR_ABSENT with the reason (simulated; a system that does not say). */
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p);

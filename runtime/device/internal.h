@@ -16,6 +16,7 @@ struct el_device {
     void *streams[EL_DEVICE_STREAMS_MAX]; /* opened at first use */
     struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
     struct el_persistent *allocations;    /* list: freed at close */
+    int64_t reserved_bytes;               /* mapped for allocations and arenas */
 };
 
 /* Memory that lives across steps. */

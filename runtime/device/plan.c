@@ -1,6 +1,6 @@
-/* The planner: fixed addresses for a step's buffers, from their births and deaths. First fit over the buffers alive, in
- * order of birth: simple, deterministic, and within a few per cent of the peak on our models. It allocates nothing and
- * knows no streams: what makes reuse safe is program.h's rule that the compute stream has joined all users of a buffer
+/* The planner: fixed addresses for a step's buffers, from their births and deaths. The largest first, each in the lowest
+ * gap beside those that live while it does: simple, deterministic, and nearly always the peak itself (first fit in order
+ * of birth left gaps of a tenth). It allocates nothing and knows no streams: what makes reuse safe is program.h's rule that the compute stream has joined all users of a buffer
  * before it is freed. */
 #include <stdlib.h>
 #include <string.h>
@@ -32,30 +32,43 @@ static size_t first_fit(struct el_step_buffer *const *alive, int n, size_t bytes
     return at;
 }
 
-static void plan_device(struct el_program *program, struct el_step_memory *memory, struct el_step_buffer **alive)
+static int larger_first(const void *a, const void *b)
 {
-    int n_alive = 0;
-    for (int i = 0; i < program->n_buffers; i++) {
-        struct el_step_buffer *born = program->buffers[i];
-        if (born->buffer.device != memory->device) continue;
-        int kept = 0;
-        for (int k = 0; k < n_alive; k++) {
-            if (alive[k]->died < 0 || alive[k]->died > born->born) alive[kept++] = alive[k];
-        }
-        n_alive = kept;
-        born->offset = first_fit(alive, n_alive, round_up(born->buffer.bytes));
-        alive[n_alive++] = born;
+    const struct el_step_buffer *const *x = a, *const *y = b;
+    size_t m = (*x)->buffer.bytes, n = (*y)->buffer.bytes;
+    return m != n ? (m < n) - (m > n) : ((*x)->born > (*y)->born) - ((*x)->born < (*y)->born);
+}
+
+static bool lives_with(const struct el_step_buffer *a, const struct el_step_buffer *b)
+{
+    return (a->died < 0 || a->died > b->born) && (b->died < 0 || b->died > a->born);
+}
+
+/* `order` and `alive` have room for all buffers. */
+static void plan_device(struct el_program *program, struct el_step_memory *memory, struct el_step_buffer **order,
+                        struct el_step_buffer **alive)
+{
+    int n = 0;
+    for (int i = 0; i < program->n_buffers; i++)
+        if (program->buffers[i]->buffer.device == memory->device) order[n++] = program->buffers[i];
+    qsort(order, (size_t)n, sizeof *order, larger_first);
+    for (int i = 0; i < n; i++) {
+        int n_alive = 0;
+        for (int k = 0; k < i; k++)
+            if (lives_with(order[k], order[i])) alive[n_alive++] = order[k];
         qsort(alive, (size_t)n_alive, sizeof *alive, by_offset);
-        size_t end = born->offset + round_up(born->buffer.bytes);
+        order[i]->offset = first_fit(alive, n_alive, round_up(order[i]->buffer.bytes));
+        size_t end = order[i]->offset + round_up(order[i]->buffer.bytes);
         if (end > memory->arena_bytes) memory->arena_bytes = end;
     }
 }
 
 enum el_status el_program_plan(struct el_program *program)
 {
-    struct el_step_buffer **alive = calloc((size_t)program->n_buffers + 1, sizeof(struct el_step_buffer *));
-    if (!alive) return el_fail_errno("planning %d buffers", program->n_buffers);
-    for (int d = 0; d < program->n_devices; d++) plan_device(program, &program->memory[d], alive);
-    free(alive);
+    size_t n = (size_t)program->n_buffers + 1;
+    struct el_step_buffer **order = calloc(2 * n, sizeof(struct el_step_buffer *));
+    if (!order) return el_fail_errno("planning %d buffers", program->n_buffers);
+    for (int d = 0; d < program->n_devices; d++) plan_device(program, &program->memory[d], order, order + n);
+    free(order);
     return EL_OK;
 }

@@ -40,7 +40,9 @@ static void release_memory(struct el_program *program)
 {
     for (int d = 0; d < program->n_devices; d++) {
         struct el_step_memory *memory = &program->memory[d];
-        if (memory->arena) memory->device->ops->unmap(memory->device->state, memory->arena, memory->arena_bytes);
+        if (!memory->arena) continue;
+        memory->device->ops->unmap(memory->device->state, memory->arena, memory->arena_bytes);
+        memory->device->reserved_bytes -= (int64_t)memory->arena_bytes;
     }
     for (int i = 0; i < program->n_buffers; i++) free(program->buffers[i]);
     free(program->buffers);
@@ -343,6 +345,7 @@ static enum el_status map_memory(struct el_program *program)
         struct el_device *device = memory->device;
         if (device->ops->simulated || memory->arena_bytes == 0) continue;
         EL_TRY(device->ops->map(device->state, memory->arena_bytes, &memory->arena));
+        device->reserved_bytes += (int64_t)memory->arena_bytes;
         for (int i = 0; i < program->n_buffers; i++) {
             struct el_step_buffer *buffer = program->buffers[i];
             if (buffer->buffer.device == device) buffer->buffer.address = memory->arena + buffer->offset;

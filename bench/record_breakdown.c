@@ -1,0 +1,99 @@
+/* Where a step goes, and what communication costs it: from the control blocks, in which it was on and off in turns. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench/jvalue.h"
+#include "bench/record_stats.h"
+#include "bench/stats.h"
+
+/* What a repeat's member spent, in ms a step. */
+struct blocks {
+    const json_t *on, *off;
+};
+
+static double compute_alone(struct blocks b)
+{
+    return el_json_number(b.off, "compute_ms");
+}
+
+static double contention(struct blocks b)
+{
+    return el_json_number(b.on, "compute_ms") - el_json_number(b.off, "compute_ms");
+}
+
+static double exposed(struct blocks b)
+{
+    return el_json_number(b.on, "exposed_ms");
+}
+
+static double other(struct blocks b)
+{
+    return el_json_number(b.on, "other_ms");
+}
+
+static double idle(struct blocks b)
+{
+    return el_json_number(b.on, "idle_ms");
+}
+
+static double step(struct blocks b)
+{
+    return el_json_number(b.on, "step_ms");
+}
+
+static double exposed_step(struct blocks b)
+{
+    return el_json_number(b.on, "step_ms") - el_json_number(b.off, "step_ms");
+}
+
+/* What is neither compute nor communication; a muted collective's microsecond is no communication. */
+static double idle_change(struct blocks b)
+{
+    return other(b) + idle(b) - el_json_number(b.off, "step_ms") + el_json_number(b.off, "compute_ms");
+}
+
+static const struct {
+    const char *name, *interval;
+    double (*value)(struct blocks b);
+} parts[] = {
+    {"step_ms", NULL, step},
+    {"compute_alone_ms", NULL, compute_alone},
+    {"contention_ms", "contention_ci95", contention},
+    {"exposed_ms", NULL, exposed},
+    {"other_ms", NULL, other},
+    {"idle_ms", NULL, idle},
+    {"exposed_step_ms", "exposed_step_ci95", exposed_step},
+    {"idle_change_ms", NULL, idle_change},
+};
+
+static void put(json_t *breakdown, size_t part, const double *values, size_t n)
+{
+    struct el_interval interval = el_stats_difference(values, n);
+    json_object_set_new(breakdown, parts[part].name, el_json_real(el_stats_mean(values, n)));
+    if (parts[part].interval == NULL) return;
+    json_object_set_new(breakdown, parts[part].interval,
+                        interval.valid ? json_pack("[o, o]", el_json_real(interval.low), el_json_real(interval.high))
+                                       : json_null());
+    if (!interval.valid) json_object_set_new(breakdown, "ci_reason", el_json_string(interval.reason));
+}
+
+json_t *el_trial_breakdown(const json_t *ok, int slowest)
+{
+    size_t n_repeats = json_array_size(ok), n = 0;
+    struct blocks *blocks = calloc(n_repeats + 1, sizeof *blocks);
+    double *values = calloc(n_repeats + 1, sizeof *values);
+    for (size_t i = 0; blocks && slowest >= 0 && i < n_repeats; i++) {
+        const json_t *members = json_object_get(json_array_get(ok, i), "members");
+        const json_t *control = json_object_get(json_array_get(members, (size_t)slowest), "control");
+        blocks[n] = (struct blocks){.on = json_object_get(control, "on"), .off = json_object_get(control, "off")};
+        n += blocks[n].on != NULL && blocks[n].off != NULL;
+    }
+    json_t *breakdown = n == 0 || !values ? json_null() : json_object();
+    for (size_t p = 0; json_is_object(breakdown) && p < sizeof parts / sizeof parts[0]; p++) {
+        for (size_t i = 0; i < n; i++) values[i] = parts[p].value(blocks[i]);
+        put(breakdown, p, values, n);
+    }
+    free(blocks);
+    free(values);
+    return breakdown;
+}
