@@ -70,9 +70,9 @@ static const struct el_metric metrics[] = {
     TRIAL_ROW("comm_wait_ms", "ms", "wait", LOWER, "comm.wait_ms", ARRIVALS,
               "|W|: the part of collectives before the last member had arrived, slowest member")
     TRIAL_ROW("comm_transfer_ms", "ms", "transfer", LOWER, "comm.transfer_ms", ARRIVALS, "|K| - |W|")
-    TRIAL_ROW("comm_exposed_step_ms", "ms", "exposed in the step", LOWER, "breakdown.exposed_step_ms", CONTROL,
+    TRIAL_ROW("comm_exposed_step_ms", "ms", "exposed in the step", LOWER, "comm.exposed_step_ms", CONTROL,
               "step minus the same step with communication switched off")
-    TRIAL_ROW("comm_contention_ms", "ms", "contention", LOWER, "breakdown.contention_ms", CONTROL,
+    TRIAL_ROW("comm_contention_ms", "ms", "contention", LOWER, "comm.contention_ms", CONTROL,
               "compute with communication minus compute alone")
     TRIAL_ROW("compute_alone_ms", "ms", "compute alone", LOWER, "breakdown.compute_alone_ms", CONTROL,
               "|C| with communication switched off")

@@ -207,8 +207,9 @@ static void put_devices(json_t *record, const json_t *ok)
     json_object_set_new(record, "slowest_member", slowest < 0 ? json_null() : json_integer(slowest));
     json_object_set_new(record, "phases_ms", phases == NULL ? null_phases() : json_deep_copy(phases));
     json_object_set_new(record, "idle_ms", el_json_real(el_json_number(of, "idle_ms")));
-    json_object_set_new(record, "comm", el_trial_comm(per_device, slowest));
-    json_object_set_new(record, "breakdown", el_trial_breakdown(ok, slowest));
+    json_t *breakdown = el_trial_breakdown(ok, slowest);
+    json_object_set_new(record, "comm", el_trial_comm(per_device, slowest, breakdown));
+    json_object_set_new(record, "breakdown", breakdown);
     json_object_set_new(record, "collectives", from_first(ok, "collectives", json_array()));
     json_object_set_new(record, "clock", from_first(ok, "clock", json_null()));
     json_object_set_new(record, "imbalance", el_trial_imbalance(per_device));

@@ -101,9 +101,9 @@ int el_trial_slowest(const json_t *per_device)
 }
 
 /* Bytes are those of all devices together, times those of the slowest member. */
-json_t *el_trial_comm(const json_t *per_device, int slowest)
+json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown)
 {
-    static const char *const times[] = {"total_ms", "overlapped_ms", "exposed_ms",
+    static const char *const times[] = {"total_ms", "overlapped_ms",   "exposed_ms",
                                         "wait_ms",  "wait_exposed_ms", "transfer_ms"};
     const json_t *from = slowest < 0 ? NULL : el_json_at(json_array_get(per_device, (size_t)slowest), "comm");
     json_t *comm = json_object();
@@ -117,6 +117,8 @@ json_t *el_trial_comm(const json_t *per_device, int slowest)
     }
     double total = el_json_number(from, "total_ms"), overlapped = el_json_number(from, "overlapped_ms");
     json_object_set_new(comm, "overlap_pct", el_json_real(total > 0 ? 100 * overlapped / total : NAN));
+    json_object_set_new(comm, "exposed_step_ms", el_json_real(el_json_number(breakdown, "exposed_step_ms")));
+    json_object_set_new(comm, "contention_ms", el_json_real(el_json_number(breakdown, "contention_ms")));
     return comm;
 }
 

@@ -16,7 +16,7 @@ double el_repeat_samples_per_s(const json_t *repeat, double global_batch);
 json_t *el_trial_per_device(const json_t *ok);
 /* The position of the member that worked longest in a step, waiting in collectives left aside; -1: not known. */
 int el_trial_slowest(const json_t *per_device);
-json_t *el_trial_comm(const json_t *per_device, int slowest);
+json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown);
 /* Where the step goes, from the control blocks of the slowest member, means over the repeats (docs/metrics.md):
  * step = compute_alone + contention + exposed + other + idle; exposed_step = contention + exposed + idle_change.
  * null where there were none. */

@@ -48,11 +48,23 @@ static json_t *member_of(int position, double stretch)
     s.comm_exposed_s = 0.0015;
     s.idle_s = 0.001;
     s.sent_bytes = position == 0 ? 3000 : 1000;
+    s.arrivals_known = position == 0;
+    s.wait_s = 0.0008;
+    struct el_device_summary on = {.step_s = 0.012 * stretch, .compute_s = 0.007, .comm_exposed_s = 0.002};
+    on.other_s = 0.001;
+    on.idle_s = on.step_s - 0.010;
+    struct el_device_summary off = {.step_s = 0.008, .compute_s = 0.006, .other_s = 0.0005, .idle_s = 0.0015};
+    bool known = position == 0;
     return el_record_member(&(struct el_member_account){.device = position == 0 ? "cpu:0" : "cpu:1",
                                                         .host = "h",
                                                         .rank = position,
                                                         .pid = 7,
                                                         .ledger = &ledger,
+                                                        .driver_bytes = known ? 340 : -1,
+                                                        .grown_bytes = 8,
+                                                        .driver_reason = "not told",
+                                                        .control_on = known ? &on : NULL,
+                                                        .control_off = known ? &off : NULL,
                                                         .summary = &s});
 }
 
@@ -116,11 +128,18 @@ static void test_trial(void **state)
     near(t, "comm.bytes", 2000);
     near(t, "comm.exposed_ms", 1.5);
     near(t, "comm.overlap_pct", 25);
-    assert_true(is_null(t, "comm.exposed_step_ms") && is_null(t, "comm.contention_ms") && is_null(t, "mfu"));
+    assert_true(is_null(t, "mfu"));
+    near(t, "comm.wait_ms", 0.8);
+    near(t, "comm.transfer_ms", 1.2);
+    assert_true(is_null(t, "per_device.1.comm.wait_ms"));
     near(t, "per_device.1.memory.peak_bytes", 100);
     near(t, "per_device.1.busy_ms.forward", 7.2);
     near(t, "per_device.0.utilization.busy_pct", 80);
-    assert_true(is_null(t, "per_device.0.memory.driver_bytes") && is_null(t, "per_device.0.uuid"));
+    near(t, "per_device.0.memory.unattributed_bytes", 40);
+    near(t, "per_device.0.memory.grown_bytes", 8);
+    assert_true(is_null(t, "per_device.1.memory.driver_bytes") && is_null(t, "per_device.1.memory.unattributed_bytes"));
+    assert_string_equal(el_json_text(t, "per_device.1.memory.driver_reason", ""), "not told");
+    assert_true(is_null(t, "per_device.0.uuid"));
     near(t, "imbalance.memory.first_over_rest", 3);
     near(t, "imbalance.memory.max_over_mean_minus_1", 0.5);
     near(t, "imbalance.bytes.imbalance_pct", 200.0 / 3);
@@ -128,6 +147,38 @@ static void test_trial(void **state)
     near(t, "repeats.4.order", 14);
     near(t, "repeats.4.step_ms.0", 8.5);
     near(t, "loss.2", 0.5);
+    json_decref(t);
+    json_decref(repeats);
+}
+
+/* On: steps of 12, 13.2, 14.4, 15.6, 16.8 ms (a mean of 14.4) with 7 of compute, 2 exposed, 1 other, the rest idle. Off:
+ * 8 ms with 6 of compute. So 6.4 ms by which communication lengthens the step: 1 + 2 + 3.4. */
+static void test_breakdown(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("ddp", 2);
+    json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "", repeats);
+    near(t, "breakdown.step_ms", 14.4);
+    near(t, "breakdown.compute_alone_ms", 6);
+    near(t, "breakdown.contention_ms", 1);
+    near(t, "breakdown.exposed_ms", 2);
+    near(t, "breakdown.other_ms", 1);
+    near(t, "breakdown.idle_ms", 4.4);
+    near(t, "breakdown.exposed_step_ms", 6.4);
+    near(t, "breakdown.idle_change_ms", 3.4);
+    near(t, "comm.exposed_step_ms", 6.4);
+    near(t, "comm.contention_ms", 1);
+    near(t, "breakdown.contention_ci95.0", 1);
+    /* 6.4 -+ t(0.975, 4) * 1.2 * sqrt(2.5) / sqrt(5) */
+    double half = 2.7764451051977987 * 1.2 / sqrt(2);
+    near(t, "breakdown.exposed_step_ci95.0", 6.4 - half);
+    near(t, "breakdown.exposed_step_ci95.1", 6.4 + half);
+    json_decref(t);
+    json_decref(repeats);
+    repeats = repeats_of(3, 2);
+    t = el_record_trial(&trial, "", repeats);
+    assert_true(is_null(t, "breakdown.exposed_step_ci95"));
+    assert_string_equal(el_json_text(t, "breakdown.ci_reason", ""), "fewer than 5 repeats");
     json_decref(t);
     json_decref(repeats);
 }
@@ -439,7 +490,8 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trial),         cmocka_unit_test(test_one_device_few_repeats),
+        cmocka_unit_test(test_trial),         cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_one_device_few_repeats),
         cmocka_unit_test(test_warnings),      cmocka_unit_test(test_failed),
         cmocka_unit_test(test_without_spans), cmocka_unit_test(test_v1_names),
         cmocka_unit_test(test_v1_readers),    cmocka_unit_test(test_report_of_little),
