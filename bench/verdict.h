@@ -53,6 +53,8 @@ void el_verdict_finished(struct el_verdict_case *c);
 void el_verdict_repeats(struct el_verdict_case *c);
 void el_verdict_steps(struct el_verdict_case *c);
 void el_verdict_time(struct el_verdict_case *c);
+void el_verdict_drift(struct el_verdict_case *c);
+void el_verdict_trend(struct el_verdict_case *c);
 void el_verdict_loss(struct el_verdict_case *c);
 void el_verdict_memory(struct el_verdict_case *c);
 void el_verdict_simulated(struct el_verdict_case *c);

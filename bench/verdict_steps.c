@@ -1,6 +1,7 @@
 /* Doubts that a trial's own samples raise: too few, too short, or not alike where they must be. */
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/jvalue.h"
@@ -58,6 +59,57 @@ void el_verdict_time(struct el_verdict_case *c)
     if (least < c->rule->limit)
         el_verdict_say(c, "too short: %.2g s measured in a repeat, at least %g s wanted; raise --min-time", least,
                        c->rule->limit);
+}
+
+static double change_pct(double ratio)
+{
+    return 100 * fabs(ratio - 1);
+}
+
+/* With an odd number of steps the middle one belongs to neither half. */
+static bool halves_of(const json_t *repeat, double *first_ms, double *second_ms)
+{
+    double *steps;
+    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
+    *first_ms = el_stats_median(steps, n / 2);
+    *second_ms = el_stats_median(steps == NULL ? NULL : steps + (n - n / 2), n / 2);
+    free(steps);
+    return *first_ms > 0 && *second_ms > 0;
+}
+
+void el_verdict_drift(struct el_verdict_case *c)
+{
+    size_t n = json_array_size(c->ok), kept = 0;
+    double *first = malloc((n + 1) * sizeof *first), *second = malloc((n + 1) * sizeof *second);
+    for (size_t i = 0; i < n && first && second; i++)
+        kept += halves_of(json_array_get(c->ok, i), &first[kept], &second[kept]);
+    if (kept > 0) {
+        struct el_drift drift = el_stats_drift(first, second, kept);
+        if (drift.found)
+            el_verdict_say(c, "steps got %.0f %% %s within the repeats: warm up longer (--warmup)",
+                           change_pct(drift.ratio), drift.ratio > 1 ? "slower" : "faster");
+    }
+    free(first);
+    free(second);
+}
+
+void el_verdict_trend(struct el_verdict_case *c)
+{
+    size_t n = json_array_size(c->ok), kept = 0;
+    double *mean_ms = malloc((n + 1) * sizeof *mean_ms);
+    for (size_t i = 0; i < n && mean_ms; i++) {
+        const json_t *repeat = json_array_get(c->ok, i);
+        size_t steps = json_array_size(json_object_get(repeat, "step_ms"));
+        if (steps > 0) mean_ms[kept++] = 1e3 * measured_s(repeat) / (double)steps;
+    }
+    if (kept > 0) {
+        struct el_trend trend = el_stats_trend(mean_ms, kept);
+        if (trend.found)
+            el_verdict_say(
+                c, "steps got %.0f %% %s from the first repeat to the last: let the machine settle, measure again",
+                change_pct(trend.ratio), trend.ratio > 1 ? "slower" : "faster");
+    }
+    free(mean_ms);
 }
 
 /* The losses of the steps that both took; --min-time may give one of them more. */

@@ -82,7 +82,7 @@ static json_t *repeat_of(int k, int n_devices, double step_ms, int n_steps)
 static json_t *repeats_of(int n, int n_devices)
 {
     json_t *repeats = json_array();
-    for (int k = 0; k < n; k++) json_array_append_new(repeats, repeat_of(k, n_devices, 8.0, 30));
+    for (int k = 0; k < n; k++) json_array_append_new(repeats, repeat_of(k, n_devices, 8.0, 32));
     return repeats;
 }
 

@@ -141,6 +141,25 @@ static void plant_machine(json_t *r)
     json_array_append_new(el_json_at(r, "2.system.unlike_machines"), json_string("cpu_model: A and B"));
 }
 
+static void scale_steps(json_t *repeat, size_t first, size_t last, double factor)
+{
+    json_t *steps = json_object_get(repeat, "step_ms");
+    for (size_t i = first; i < last; i++)
+        json_array_set_new(steps, i, json_real(factor * json_number_value(json_array_get(steps, i))));
+}
+
+static void plant_drift(json_t *r)
+{
+    for (size_t k = 0; k < REPEATS; k++) scale_steps(json_array_get(r, k), STEPS / 2, STEPS, 1.2);
+}
+
+/* Six repeats, each 5 % slower than the one before: five are too few to tell. */
+static void plant_trend(json_t *r)
+{
+    json_array_append_new(r, repeat_of(REPEATS));
+    for (size_t k = 0; k <= REPEATS; k++) scale_steps(json_array_get(r, k), 0, STEPS, 1 + 0.05 * (double)k);
+}
+
 static void plant_loss(json_t *r)
 {
     json_array_set_new(el_json_at(r, "2.loss"), 1, json_real(nextafter(0.6, 1)));
@@ -170,6 +189,8 @@ static const struct {
     {"unlike_cores", "highest MHz 2000 and 3000", plant_slow_core},
     {"unlike_memory", "unlike size", plant_small_memory},
     {"unlike_machines", "cpu_model: A and B", plant_machine},
+    {"drift", "20 % slower within", plant_drift},
+    {"trend", "% slower from the first repeat", plant_trend},
     {"loss", "not deterministic", plant_loss},
     {"memory", "memory differs", plant_memory},
 };
