@@ -25,7 +25,7 @@ static const struct el_verdict_rule rules[] = {
         "a repeat did not finish", .note = false),
     ROW("repeats", EL_REPEATS_MIN, "", el_verdict_repeats,
         "fewer repeats: no interval can be given", .of_clock = true),
-    ROW("steps", 10, "", el_verdict_steps,
+    ROW("steps", EL_VERDICT_STEPS_MIN, "", el_verdict_steps,
         "fewer measured steps in a repeat", .of_clock = true),
     ROW("time", 0.2, " s", el_verdict_time,
         "less time measured in a repeat", .of_clock = true),

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* In a repeat. */
+enum { EL_VERDICT_STEPS_MIN = 10 };
+
 struct el_verdict_rule;
 
 /* What a rule looks at, and where it says what it found. */

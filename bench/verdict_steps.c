@@ -66,7 +66,7 @@ static double change_pct(double ratio)
     return 100 * fabs(ratio - 1);
 }
 
-/* With an odd number of steps the middle one belongs to neither half. */
+/* With an odd number of steps the middle one belongs to neither half. Halves of too few steps say nothing of drift. */
 static bool halves_of(const json_t *repeat, double *first_ms, double *second_ms)
 {
     double *steps;
@@ -74,7 +74,7 @@ static bool halves_of(const json_t *repeat, double *first_ms, double *second_ms)
     *first_ms = el_stats_median(steps, n / 2);
     *second_ms = el_stats_median(steps == NULL ? NULL : steps + (n - n / 2), n / 2);
     free(steps);
-    return *first_ms > 0 && *second_ms > 0;
+    return n >= EL_VERDICT_STEPS_MIN && *first_ms > 0 && *second_ms > 0;
 }
 
 void el_verdict_drift(struct el_verdict_case *c)

@@ -61,8 +61,7 @@ load common
     run --separate-stderr "$EVENLOAD" "${shared[@]}" --strict --out b
     [[ $status -eq 1 && $output == *b/results.json* && ${#stderr_lines[@]} -eq 1 ]] || show
     [[ $stderr == "evenload: --strict: 1 of 1 trials is suspect; "*"repeats"* ]] || show
-    [[ $(json a/results.json 'd["trials"][0]["id"], d["trials"][0]["warning_rules"]') == "$(json b/results.json \
-        'd["trials"][0]["id"], d["trials"][0]["warning_rules"]')" ]]
+    [[ $(json a/results.json 'd["trials"][0]["id"]') == "$(json b/results.json 'd["trials"][0]["id"]')" ]]
     "$EVENLOAD" run "${QUICK[@]}" --devices sim:1 --strict --quiet --out s >/dev/null # virtual time raises no doubt
 }
 

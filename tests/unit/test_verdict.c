@@ -78,11 +78,14 @@ static void plant_few_repeats(json_t *r)
     json_array_remove(r, 4);
 }
 
+/* Each step slower than the one before: drift, were they enough. */
 static void plant_few_steps(json_t *r)
 {
-    json_t *steps = el_json_at(r, "2.step_ms");
-    json_array_clear(steps);
-    for (int i = 0; i < 9; i++) json_array_append_new(steps, json_real(100));
+    for (size_t k = 0; k < REPEATS; k++) {
+        json_t *steps = json_object_get(json_array_get(r, k), "step_ms");
+        json_array_clear(steps);
+        for (int i = 0; i < 9; i++) json_array_append_new(steps, json_real(100 + 20 * i));
+    }
 }
 
 static void plant_short(json_t *r)
