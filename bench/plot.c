@@ -24,7 +24,7 @@ extern char **environ;
 
 enum { TEXT_BYTES = 2 * EL_PATH_BYTES };
 
-static const char *const figures[] = {"memory", "throughput", "step", "utilization"};
+static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 static const struct {
     const char *name, *terminal;
 } formats[] = {{"svg", "svg"}, {"png", "pngcairo"}, {"pdf", "pdfcairo"}};
@@ -145,7 +145,9 @@ static void draw_all(const struct drawing *d, bool term)
     }
     for (int i = 0; i < N_FIGURES; i++) {
         if (!has_data(d, figures[i])) {
-            fprintf(d->messages, "no figure '%s': the run has no figures for it (it failed, or ran with --no-record)\n",
+            fprintf(d->messages,
+                    "no figure '%s': the run has no data for it (it failed, ran with --no-record, or was recorded by "
+                    "an evenload that did not measure it)\n",
                     figures[i]);
             continue;
         }

@@ -21,5 +21,7 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages);
 
 /* Only the data files. `n_files_p` may be NULL. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
+/* The one of the memory timeline, a part of el_plot_data: none, and *n_files_p stays, where no trial has a timeline. */
+enum el_status el_plot_timeline(const json_t *trials, const char *plots_dir, int *n_files_p);
 
 #endif

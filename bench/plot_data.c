@@ -14,7 +14,7 @@
 #include "bench/record.h"
 #include "runtime/base/probe.h"
 
-enum { NAMES_BYTES = 512, TITLE_BYTES = 256 };
+enum { NAMES_BYTES = 512 };
 static const double THIN_RATIO = 0.01; /* of the largest part */
 
 /* A stacked or grouped part of a bar: value of the slot, NAN for none. */
@@ -168,21 +168,6 @@ static void write_part(const struct figure *figure, const struct el_layout *layo
     el_layout_end(file);
 }
 
-/* "textcnn, f32, sgd, 2 devices"; a simulated run says so. */
-static void title_of(const json_t *trials, char *title)
-{
-    double devices = 0;
-    bool simulated = false;
-    const json_t *first = json_array_get(trials, 0);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        devices = fmax(devices, el_json_number(json_array_get(trials, i), "devices"));
-        simulated |= json_is_true(json_object_get(json_array_get(trials, i), "simulated"));
-    }
-    snprintf(title, TITLE_BYTES, "%s, %s, %s, %.0f device%s%s", el_json_text(first, "model", "?"),
-             el_json_text(first, "dtype", "?"), el_json_text(first, "optimizer", "?"), devices, devices == 1 ? "" : "s",
-             simulated ? " (simulated)" : "");
-}
-
 /* The parts that are drawn, and of a stack those that are too thin to be seen. */
 struct names {
     char present[NAMES_BYTES], thin[NAMES_BYTES];
@@ -212,10 +197,10 @@ static void name_parts(const struct figure *figure, const struct el_layout *layo
 static enum el_status write_file(const struct figure *figure, const struct el_layout *layout, const json_t *trials,
                                  const struct part *parts, const struct names *names, const char *path)
 {
-    char temporary[EL_PATH_BYTES + 64], title[TITLE_BYTES];
+    char temporary[EL_PATH_BYTES + 64], title[EL_TITLE_BYTES];
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
-    title_of(trials, title);
+    el_layout_title(trials, title);
     el_layout_write(layout, title, names->present, names->thin, file);
     for (const struct part *part = parts; part->name != NULL; part++) {
         if (!isnan(part_max(layout, part, figure->stacked))) write_part(figure, layout, parts, part, file);
@@ -257,6 +242,7 @@ enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_fil
     for (int i = 0; i < N_FIGURES; i++) {
         EL_TRY(write_figure(&figures[i], json_object_get(run, "trials"), plots_dir, &n));
     }
+    EL_TRY(el_plot_timeline(json_object_get(run, "trials"), plots_dir, &n));
     if (n_files_p != NULL) *n_files_p = n;
     return EL_OK;
 }

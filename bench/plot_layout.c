@@ -1,6 +1,7 @@
 /* Positions and labels of bars, and the blocks that carry them. */
 #include "bench/plot_layout.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,20 @@ void el_layout_free(struct el_layout *layout)
 {
     free(layout->slots);
     *layout = (struct el_layout){0};
+}
+
+void el_layout_title(const json_t *trials, char title[EL_TITLE_BYTES])
+{
+    double devices = 0;
+    bool simulated = false;
+    const json_t *first = json_array_get(trials, 0);
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        devices = fmax(devices, el_json_number(json_array_get(trials, i), "devices"));
+        simulated |= json_is_true(json_object_get(json_array_get(trials, i), "simulated"));
+    }
+    snprintf(title, EL_TITLE_BYTES, "%s, %s, %s, %.0f device%s%s", el_json_text(first, "model", "?"),
+             el_json_text(first, "dtype", "?"), el_json_text(first, "optimizer", "?"), devices, devices == 1 ? "" : "s",
+             simulated ? " (simulated)" : "");
 }
 
 void el_layout_begin(FILE *file, const char *name, const char *columns)

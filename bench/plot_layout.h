@@ -1,5 +1,6 @@
-/* Where the bars of a figure stand: batches from left to right, in each its modes, in each of those its devices. Used
- * by plot_data.c alone. The scripts get finished positions and labels, so that they compute nothing. */
+/* Where the bars of a figure stand: batches from left to right, in each its modes, in each of those its devices; and
+ * what the data files of all figures share. Used by plot_data.c and plot_timeline.c. The scripts get finished positions
+ * and labels, so that they compute nothing. */
 #ifndef EL_BENCH_PLOT_LAYOUT_H
 #define EL_BENCH_PLOT_LAYOUT_H
 
@@ -25,6 +26,10 @@ struct el_layout {
 /* `per_device`: a bar a device, else one a trial. `mode_gap` is free space between modes, in bars. */
 void el_layout_build(const json_t *trials, bool per_device, double mode_gap, struct el_layout *layout_p);
 void el_layout_free(struct el_layout *layout);
+
+/* "textcnn, f32, sgd, 2 devices"; a simulated run says so. */
+enum { EL_TITLE_BYTES = 256 };
+void el_layout_title(const json_t *trials, char title[EL_TITLE_BYTES]);
 
 /* A figure's file has named blocks ("# name", rows, two empty lines). Texts in it have no tabs. */
 void el_layout_begin(FILE *file, const char *name, const char *columns);

@@ -132,6 +132,17 @@ static void say_of_what(const json_t *trial, double whole, FILE *out)
     }
 }
 
+/* Where in the step the peak lies, for records that tell. */
+static void say_moment(const json_t *device, FILE *out)
+{
+    const json_t *timeline = el_json_at(device, "memory.timeline");
+    size_t n = json_array_size(json_object_get(timeline, "ms"));
+    double step_ms = n > 0 ? json_number_value(json_array_get(json_object_get(timeline, "ms"), n - 1)) : 0;
+    double at_ms = el_json_number(timeline, "peak_ms");
+    if (isnan(at_ms) || !(step_ms > 0)) return;
+    fprintf(out, " (in %s, at %.0f %% of the step)", el_json_text(timeline, "peak_phase", "?"), 100 * at_ms / step_ms);
+}
+
 static void say_memory(const json_t *trials, FILE *out)
 {
     const json_t *dp = largest(trials, "dp", 2);
@@ -146,8 +157,10 @@ static void say_memory(const json_t *trials, FILE *out)
     const json_t *devices = json_object_get(dp, "per_device");
     const json_t *master = json_array_get(devices, 0);
     double peak = el_json_number(master, "memory.peak_bytes");
-    fprintf(out, "In dp the first device (%s) peaks at %s MiB, %s times the %s (batch %.0f): ",
-            el_json_text(master, "device", "?"), el_text_mib(peak, first),
+    fprintf(out, "In dp the first device (%s) peaks at %s MiB", el_json_text(master, "device", "?"),
+            el_text_mib(peak, first));
+    say_moment(master, out);
+    fprintf(out, ", %s times the %s (batch %.0f): ",
             el_text_figure(el_json_number(dp, "imbalance.memory.first_over_rest"), ratio),
             json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(dp, "global_batch"));
     if (whole > peak / 100) {

@@ -18,7 +18,7 @@ stats data index "about" using (title = strcol(1), present = strcol(2), thin = s
 # Wider with more bars: a bar never gets thinner than a label.
 width = 560 + 24 * bars
 width = width > 1800 ? 1800 : width
-height = 400
+if (!exists("height")) height = 400 # a script may have set it
 text = format eq "text"
 
 if (format eq "svg") set terminal svg size width,height font "Sans,12" noenhanced background "white" dynamic
@@ -57,6 +57,10 @@ color_ddp        = "#5b84c4"; pattern_ddp        = 3
 color_other      = "#5fa8a0"; pattern_other      = 4
 color(name) = exists("color_".name) ? value("color_".name) : color_other
 pattern(name) = exists("pattern_".name) ? value("pattern_".name) : pattern_other
+# As words of a plot command, for viewers show a solid pattern in a PDF with seams, and a solid fill without.
+fill_of(name) = sprintf(pattern(name) == 3 ? "solid 1" : "pattern %d", pattern(name))
+fill(name) = fill_of(name)." noborder linecolor rgb '".color(name)."'"
+framed(name) = fill_of(name)." border rgb '#202020' linecolor rgb '".color(name)."'"
 label(name) = name eq "comm" ? "comm (exposed)" : name
 
 set style fill solid 1.0 border rgb "#202020"

@@ -149,7 +149,7 @@ static bool says_nothing_new(const struct el_memory_point *last, const struct el
     return last->phase == point->phase && same_bytes(last, point);
 }
 
-/* Merges points at one time, drops those that say nothing new, and finds the peak. */
+/* Merges points at one time and drops those that say nothing new. */
 static void merge(struct el_memory_timeline *timeline)
 {
     struct el_memory_point *points = timeline->points;
@@ -165,10 +165,15 @@ static void merge(struct el_memory_timeline *timeline)
         if (kept == 0 || end == timeline->n || !says_nothing_new(&points[kept - 1], &last)) points[kept++] = last;
     }
     timeline->n = kept;
-    timeline->peak = 0;
-    for (int i = 1; i < kept; i++) {
-        if (points[i].total_bytes > points[timeline->peak].total_bytes) timeline->peak = i;
+}
+
+static int find_peak(const struct el_memory_timeline *timeline)
+{
+    int peak = 0;
+    for (int i = 1; i < timeline->n; i++) {
+        if (timeline->points[i].total_bytes > timeline->points[peak].total_bytes) peak = i;
     }
+    return peak;
 }
 
 enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int position,
@@ -189,6 +194,7 @@ enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int p
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for a memory timeline");
     }
     merge(&timeline);
+    timeline.peak = find_peak(&timeline);
     *timeline_p = timeline;
     return EL_OK;
 }

@@ -187,3 +187,17 @@ tops() {
     run --separate-stderr "$EVENLOAD" plot c
     [[ $status -eq 0 && -d c/plots && -n $(ls c/plots) ]] || show
 }
+
+@test "plot draws every figure, and of an older record what it holds" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
+    run --separate-stderr "$EVENLOAD" plot --term c
+    [[ $status -eq 0 && $output == *"dp, batch 8 (2 x 4)"*"time in the step (ms)"* && $output != *"could not"* ]] || show
+    for figure in memory throughput step utilization timeline; do
+        [[ $output == *plots/$figure.svg* && -s c/plots/$figure.svg && ! -e c/plots/gnuplot.log ]] || show
+    done
+    mkdir old
+    cp "$BATS_TEST_DIRNAME/../unit/data/record-v1.json" old/results.json
+    run --separate-stderr "$EVENLOAD" plot old
+    [[ $status -eq 0 && $output == *"no figure 'timeline'"* && -s old/plots/memory.svg && ! -e old/plots/timeline.svg ]] || show
+}

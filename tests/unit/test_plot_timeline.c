@@ -1,0 +1,143 @@
+/* The memory timeline's data file and sentence, from a hand-made run: which panels are drawn, and every row of one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/plot.h"
+#include "bench/report.h"
+
+enum { MIB = 1 << 20 };
+
+/* A step of 8 ms: params throughout, `peak_mib` of activations more from 3 to 6 ms; the last 2 ms nothing runs. */
+static json_t *device_of(const char *name, int peak_mib)
+{
+    json_t *timeline = json_pack("{s:[f,f,f,f,f], s:[s,s,s,s,s], s:{s:[i,i,i,i,i], s:[i,i,i,i,i]}, s:f, s:s, s:s}",
+                                 "ms", 0.0, 1.0, 3.0, 6.0, 8.0, "phase", "data", "forward", "backward", "idle", "idle",
+                                 "bytes", "param", MIB, MIB, MIB, MIB, MIB, "activation", 0, 0, peak_mib * MIB, 0, 0,
+                                 "peak_ms", 3.0, "peak_phase", "backward", "peak_label", "gemm");
+    return json_pack("{s:s, s:{s:i, s:o}}", "device", name, "memory", "peak_bytes", (peak_mib + 1) * MIB, "timeline",
+                     timeline);
+}
+
+static json_t *trial_of(const char *mode, const char *status, int batch, int n_devices, int peak_mib)
+{
+    json_t *devices = json_array();
+    json_array_append_new(devices, device_of("cpu:0", peak_mib));
+    if (n_devices == 2) json_array_append_new(devices, device_of("cpu:1", peak_mib - 1));
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:[i,i], s:{s:f}, s:o}", "mode", mode, "status", status, "model", "toy",
+                     "global_batch", batch, "devices", n_devices, "batch_per_device", batch / n_devices,
+                     batch / n_devices, "throughput", "samples_per_s", 1.0, "per_device", devices);
+}
+
+static json_t *run_of(void)
+{
+    return json_pack("{s:[o,o,o,o,o]}", "trials", trial_of("single", "ok", 64, 1, 3),
+                     trial_of("single", "oom", 256, 1, 9), trial_of("dp", "ok", 64, 2, 4),
+                     trial_of("dp", "ok", 128, 2, 4), trial_of("ddp", "ok", 128, 2, 2));
+}
+
+/* The file's text, or NULL; to be freed. */
+static char *data_of(const json_t *run, int *n_files_p)
+{
+    char dir[] = "/tmp/el-timeline-XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(el_plot_timeline(json_object_get(run, "trials"), dir, n_files_p), EL_OK);
+    snprintf(path, sizeof path, "%s/timeline.dat", dir);
+    FILE *file = fopen(path, "r");
+    char *text = file != NULL ? calloc(1, 1 << 16) : NULL;
+    if (file != NULL) {
+        assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+        fclose(file);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(dir), 0); /* nothing temporary is left */
+    return text;
+}
+
+static void holds(const char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL) fail_msg("'%s' is not in:\n%s", wanted, text);
+}
+
+static void the_largest_batch_that_finished_is_drawn(void **state)
+{
+    (void)state;
+    int n_files = 0;
+    json_t *run = run_of();
+    char *text = data_of(run, &n_files);
+    assert_non_null(text);
+    assert_int_equal(n_files, 1);
+    holds(text, "\tparam activation\t \t1\t10\t4\tdata forward backward idle\t \t6\t2\n"); /* four panels, of 6 MiB */
+    holds(text, "\nsingle, batch 64: cpu:0\t8\n");
+    holds(text, "\ndp, batch 128 (2 x 64): cpu:0\t8\n");
+    holds(text, "\ndp, batch 128 (2 x 64): cpu:1\t8\n");
+    holds(text, "\nddp, batch 128 (2 x 64): cpu:0\t8\n");
+    free(text);
+    json_decref(run);
+}
+
+static void a_panel_has_steps_a_strip_and_a_peak(void **state)
+{
+    (void)state;
+    int n_files = 0;
+    json_t *run = run_of();
+    char *text = data_of(run, &n_files);
+    assert_non_null(text);
+    holds(text, "# 1 activation\n# columns: ms, MiB of the outline\n"
+                "0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n8\t1\n0\t1\n\n");
+    holds(text, "# 1 total\n# columns: ms, MiB\n0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n\n");
+    holds(text, "# 1 note right\n# columns: ms, MiB, label\n3\t5.52\tpeak 5.0 MiB, in backward\n\n");
+    holds(text, "# 1 note left\n# columns: ms, MiB, label\n3\t5.52\t \n\n");
+    holds(text, "# 1 phase backward\n# columns: from ms, to ms\n3\t6\n");
+    holds(text, "# 1 phase idle\n# columns: from ms, to ms\n6\t8\n");
+    holds(text, "# 1 names\n# columns: ms, phase\n0\t \n0.5\tdata\n2\tforward\n4.5\tbackward\n\n");
+    free(text);
+    json_decref(run);
+}
+
+static void without_timelines_there_is_no_file(void **state)
+{
+    (void)state;
+    int n_files = 0;
+    size_t i;
+    json_t *run = run_of(), *trial;
+    json_array_foreach(json_object_get(run, "trials"), i, trial)
+    {
+        json_t *memory = json_object_get(json_array_get(json_object_get(trial, "per_device"), 0), "memory");
+        json_object_set_new(memory, "timeline", json_null());
+    }
+    assert_null(data_of(run, &n_files));
+    assert_int_equal(n_files, 0);
+    json_decref(run);
+}
+
+static void the_sentence_says_where_the_peak_lies(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    json_t *run = run_of();
+    FILE *out = open_memstream(&text, &bytes);
+    el_report_sentences(run, out);
+    fclose(out);
+    holds(text, "(cpu:0) peaks at 5.0 MiB (in backward, at 38 % of the step), ");
+    free(text);
+    json_decref(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_largest_batch_that_finished_is_drawn),
+        cmocka_unit_test(a_panel_has_steps_a_strip_and_a_peak),
+        cmocka_unit_test(without_timelines_there_is_no_file),
+        cmocka_unit_test(the_sentence_says_where_the_peak_lies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
