@@ -116,6 +116,8 @@ static enum el_status show(const struct el_campaign *c, bool colour)
         return el_plot_run(c->store.dir, false, NULL);
     }
     el_report_table(c->run, stdout, colour);
+    el_report_steps(c->run, stdout, colour);
+    el_report_processes(c->run, stdout, colour);
     printf("\n");
     el_report_sentences(c->run, stdout);
     printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);

@@ -17,7 +17,10 @@ static void print_result(const struct el_campaign *c)
         el_print_json(trial, stdout);
         return;
     }
-    el_report_table(c->run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+    bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
+    el_report_table(c->run, stdout, colour);
+    el_report_steps(c->run, stdout, colour);
+    el_report_processes(c->run, stdout, colour);
     printf("\n%s/results.json\n%s/results.csv\n%s/logs/%s/\n", c->store.dir, c->store.dir, c->store.dir,
            c->set.trials->id);
 }

@@ -13,6 +13,12 @@
 /* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
 
+/* Where a step goes: a row a trial on several devices, then a line a device. Nothing where there is none. */
+void el_report_steps(const json_t *run, FILE *out, bool colour);
+
+/* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */
+void el_report_processes(const json_t *run, FILE *out, bool colour);
+
 /* What the first device holds more, and of what; dp against ddp with its interval; what a GPU would add. Where modes
  * are missing or failed the sentence says so. */
 void el_report_sentences(const json_t *run, FILE *out);

@@ -6,12 +6,11 @@
 
 #include "bench/jvalue.h"
 #include "bench/report.h"
+#include "bench/table_parts.h"
 #include "bench/text.h"
 #include "runtime/base/probe.h"
 
-enum { LINE_BYTES = 512, TAGS_SHOWN = 3 };
-
-static const char BOLD[] = "\033[1m", DIM[] = "\033[2m", RED[] = "\033[31m", YELLOW[] = "\033[33m", PLAIN[] = "\033[0m";
+enum { LINE_BYTES = EL_TABLE_LINE_BYTES, TAGS_SHOWN = 3 };
 
 bool el_report_colour(FILE *out, bool no_colour)
 {
@@ -19,37 +18,14 @@ bool el_report_colour(FILE *out, bool no_colour)
     return !no_colour && isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-static void put_line(FILE *out, const char *style, bool colour, const char *line)
-{
-    size_t n = strlen(line);
-    while (n > 0 && line[n - 1] == ' ') n--;
-    fprintf(out, "%s%.*s%s\n", colour ? style : "", (int)n, line, colour ? PLAIN : "");
-}
-
 static void put_heads(FILE *out, bool colour)
 {
     char line[LINE_BYTES];
     snprintf(line, sizeof line, "%-9s%-14s%11s%18s%9s%8s%9s%11s  %s", "mode", "global batch", "samples/s",
              "95 % interval", "/single", "step ms", "p95 ms", "exposed ms", "verdict");
-    put_line(out, BOLD, colour, line);
+    el_table_line(out, EL_TABLE_BOLD, colour, line);
     snprintf(line, sizeof line, "  %-10s%10s   %-53s%9s%10s", "device", "peak MiB", "of which", "busy %", "sent MiB");
-    put_line(out, DIM, colour, line);
-}
-
-/* "256 (2 x 128)"; uneven shares "65 (33+32)". */
-static void batch_text(const json_t *trial, char *text, size_t bytes)
-{
-    const json_t *shares = json_object_get(trial, "batch_per_device");
-    size_t n = json_array_size(shares);
-    double first = json_number_value(json_array_get(shares, 0)),
-           last = json_number_value(json_array_get(shares, n - 1));
-    int used = snprintf(text, bytes, "%.0f", el_json_number(trial, "global_batch"));
-    if (n < 2) return;
-    if (first == last) {
-        snprintf(text + used, bytes - (size_t)used, " (%zu x %.0f)", n, first);
-    } else {
-        snprintf(text + used, bytes - (size_t)used, " (%.0f..%.0f)", first, last);
-    }
+    el_table_line(out, EL_TABLE_DIM, colour, line);
 }
 
 /* Throughput of `single` with the same global batch; NAN if there is none. */
@@ -87,7 +63,7 @@ static void put_finished(const json_t *trials, const json_t *trial, FILE *out, b
     char step[EL_FIGURE_BYTES], p95[EL_FIGURE_BYTES], exposed[EL_FIGURE_BYTES];
     double samples_per_s = el_json_number(trial, "throughput.samples_per_s");
     bool suspect = strcmp(el_json_text(trial, "verdict", ""), "valid") != 0;
-    batch_text(trial, batch, sizeof batch);
+    el_table_batch(trial, batch, sizeof batch);
     interval_text(trial, interval, sizeof interval);
     snprintf(line, sizeof line, "%-9s%-14s%11s%18s%9s%8s%9s%11s  %s", el_json_text(trial, "mode", "?"), batch,
              el_text_figure(samples_per_s, rate), interval,
@@ -95,19 +71,19 @@ static void put_finished(const json_t *trials, const json_t *trial, FILE *out, b
              el_text_figure(el_json_number(trial, "step_ms.median"), step),
              el_text_figure(el_json_number(trial, "step_ms.p95"), p95),
              el_text_figure(el_json_number(trial, "comm.exposed_ms"), exposed), verdict(trial));
-    put_line(out, suspect ? YELLOW : BOLD, colour, line);
+    el_table_line(out, suspect ? EL_TABLE_YELLOW : EL_TABLE_BOLD, colour, line);
 }
 
 static void put_failed(const json_t *trial, FILE *out, bool colour)
 {
     char head[128], text[LINE_BYTES], batch[64];
-    batch_text(trial, batch, sizeof batch);
+    el_table_batch(trial, batch, sizeof batch);
     snprintf(head, sizeof head, "%-9s%-14s", el_json_text(trial, "mode", "?"), batch);
     snprintf(text, sizeof text, "%s: %s", el_json_text(trial, "status", "failed"),
              el_json_text(trial, "reason", "no reason was given"));
-    fputs(colour ? RED : "", out);
+    el_table_begin(out, EL_TABLE_RED, colour);
     el_text_wrap(text, head, "                       ", EL_REPORT_COLUMNS, out);
-    fputs(colour ? PLAIN : "", out);
+    el_table_end(out, colour);
 }
 
 struct share {
@@ -154,7 +130,7 @@ static void put_device(const json_t *device, FILE *out, bool colour)
              el_text_mib(el_json_number(device, "memory.peak_bytes"), peak), tags,
              el_text_figure(el_json_number(device, "utilization.busy_pct"), busy),
              el_text_mib(el_json_number(device, "sent_bytes"), sent));
-    put_line(out, DIM, colour, line);
+    el_table_line(out, EL_TABLE_DIM, colour, line);
 }
 
 static const char *text_at(const json_t *trial, const char *list, size_t k)
@@ -207,9 +183,9 @@ static void put_warnings(const json_t *trials, FILE *out, bool colour)
             snprintf(line, sizeof line,
                      alike ? "%s (%zu of %zu trials)" : "%s (%zu of %zu trials, with figures of their own)", text,
                      count, n);
-            fputs(colour ? YELLOW : "", out);
+            el_table_begin(out, EL_TABLE_YELLOW, colour);
             el_text_wrap(line, "! ", "  ", EL_REPORT_COLUMNS, out);
-            fputs(colour ? PLAIN : "", out);
+            el_table_end(out, colour);
         }
     }
 }
