@@ -252,7 +252,9 @@ static void put_result(json_t *repeat, const struct measurement *m)
     json_object_set_new(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
     json_object_set_new(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
     json_object_set_new(repeat, "loss", loss);
-    json_object_set_new(repeat, "settled", json_boolean(result->settled));
+    bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
+    json_object_set_new(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
+    json_object_set_new(repeat, "planted", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
     json_object_set_new(repeat, "control", control_of(m));
     json_object_set_new(repeat, "clock", clock_of(m));
     json_object_set(repeat, "collectives", m->collectives);

@@ -50,7 +50,7 @@ size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes);
 /* For rules: says it, unless the same has been said. */
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The rules' functions, by what they look at: verdict_steps.c, verdict_machine.c. */
+/* The rules' functions, by what they look at: verdict_steps.c, verdict_machine.c, verdict_memory.c. */
 void el_verdict_own(struct el_verdict_case *c);
 void el_verdict_finished(struct el_verdict_case *c);
 void el_verdict_repeats(struct el_verdict_case *c);
@@ -60,6 +60,11 @@ void el_verdict_drift(struct el_verdict_case *c);
 void el_verdict_trend(struct el_verdict_case *c);
 void el_verdict_loss(struct el_verdict_case *c);
 void el_verdict_memory(struct el_verdict_case *c);
+void el_verdict_grown(struct el_verdict_case *c);
+void el_verdict_unattributed(struct el_verdict_case *c);
+void el_verdict_planted(struct el_verdict_case *c);
+void el_verdict_unsettled(struct el_verdict_case *c);
+void el_verdict_time_sliced(struct el_verdict_case *c);
 void el_verdict_simulated(struct el_verdict_case *c);
 void el_verdict_shared_core(struct el_verdict_case *c);
 void el_verdict_others(struct el_verdict_case *c);

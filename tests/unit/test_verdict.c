@@ -173,6 +173,28 @@ static void plant_memory(json_t *r)
     set(r, 3, "members.1.memory", "peak_bytes", json_integer(101));
 }
 
+static void plant_leak(json_t *r)
+{
+    set(r, 4, "members.1.memory", "grown_bytes", json_integer(12 << 20));
+}
+
+static void plant_untagged(json_t *r)
+{
+    set(r, 1, "members.0.memory", "peak_bytes", json_integer(40 << 20));
+    set(r, 1, "members.0.memory", "unattributed_bytes", json_integer(8 << 20));
+    for (size_t k = 0; k < REPEATS; k++) set(r, k, "members.0.memory", "peak_bytes", json_integer(40 << 20));
+}
+
+static void plant_disturbance(json_t *r)
+{
+    json_object_set_new(json_array_get(r, 0), "planted", json_string("delay=1:20"));
+}
+
+static void plant_restless(json_t *r)
+{
+    for (size_t k = 1; k < 4; k++) json_object_set_new(json_array_get(r, k), "settled", json_false());
+}
+
 static const struct {
     const char *rule, *words;
     void (*plant)(json_t *repeats);
@@ -196,6 +218,10 @@ static const struct {
     {"trend", "% slower from the first repeat", plant_trend},
     {"loss", "not deterministic", plant_loss},
     {"memory", "memory differs", plant_memory},
+    {"grown", "of cpu:1 grew by 12.0 MiB", plant_leak},
+    {"unattributed", "cpu:0 holds 8.0 MiB that no tag accounts for, 20 %", plant_untagged},
+    {"planted", "--inject delay=1:20", plant_disturbance},
+    {"unsettled", "in 3 of 5 repeats", plant_restless},
 };
 enum { N_PLANTED = sizeof planted / sizeof planted[0] };
 
