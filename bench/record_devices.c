@@ -61,6 +61,10 @@ static json_t *device_over_repeats(const json_t *ok, size_t position)
         json_t *value = json_object_get(first, kept[i]);
         if (value != NULL) json_object_set_new(device, kept[i], json_deep_copy(value));
     }
+    /* The first repeat's reason for null is none where another repeat had the figure. */
+    json_t *utilization = json_object_get(device, "utilization");
+    if (json_is_number(json_object_get(utilization, "system_pct")))
+        json_object_set_new(utilization, "system_reason", json_null());
     return device;
 }
 

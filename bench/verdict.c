@@ -145,7 +145,7 @@ size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes)
     }
     if (bytes > 0) *line = '\0';
     if (suspects > 0)
-        snprintf(line, bytes, "%zu of %zu trials %s suspect; %s: %s", suspects, n, suspects == 1 ? "is" : "are",
-                 most == suspects ? "the reason" : "the commonest reason", reason);
+        snprintf(line, bytes, "%zu of %zu trials %s suspect; the commonest reason: %s", suspects, n,
+                 suspects == 1 ? "is" : "are", reason);
     return suspects;
 }

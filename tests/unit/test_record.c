@@ -151,8 +151,8 @@ static void test_trial(void **state)
     json_decref(repeats);
 }
 
-/* On: steps of 12, 13.2, 14.4, 15.6, 16.8 ms (a mean of 14.4) with 7 of compute, 2 exposed, 1 other, the rest idle. Off:
- * 8 ms with 6 of compute. So 6.4 ms by which communication lengthens the step: 1 + 2 + 3.4. */
+/* On: steps of 12, 13.2, 14.4, 15.6, 16.8 ms (a mean of 14.4) with 7 of compute, 2 exposed, 1 other, the rest idle.
+ * Off: 8 ms with 6 of compute. So 6.4 ms by which communication lengthens the step: 1 + 2 + 3.4. */
 static void test_breakdown(void **state)
 {
     (void)state;
@@ -236,6 +236,26 @@ static void test_failed(void **state)
     json_decref(t);
     json_decref(worse);
     json_decref(nothing);
+    json_decref(repeats);
+}
+
+/* The first repeat's window was too short for the system's figure, the others' were not. */
+static void test_system_reason(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("dp", 2);
+    json_t *repeats = repeats_of(3, 2);
+    for (size_t k = 0; k < 3; k++) {
+        json_t *utilization = el_json_at(json_array_get(repeats, k), "members.0.utilization");
+        json_object_set_new(utilization, "system_pct", k == 0 ? json_null() : json_real(60 + 10 * (double)k));
+        json_object_set_new(utilization, "system_reason", k == 0 ? json_string("too short") : json_null());
+    }
+    json_t *t = el_record_trial(&trial, "", repeats);
+    near(t, "per_device.0.utilization.system_pct", 75);
+    assert_true(is_null(t, "per_device.0.utilization.system_reason"));
+    assert_true(is_null(t, "per_device.1.utilization.system_pct"));
+    assert_string_equal(el_json_text(t, "per_device.1.utilization.system_reason", ""), "not measured");
+    json_decref(t);
     json_decref(repeats);
 }
 
@@ -490,12 +510,18 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trial),         cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_trial),
+        cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_one_device_few_repeats),
-        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_without_spans), cmocka_unit_test(test_v1_names),
-        cmocka_unit_test(test_v1_readers),    cmocka_unit_test(test_report_of_little),
-        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_metrics_page),
+        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_system_reason),
+        cmocka_unit_test(test_without_spans),
+        cmocka_unit_test(test_v1_names),
+        cmocka_unit_test(test_v1_readers),
+        cmocka_unit_test(test_report_of_little),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
