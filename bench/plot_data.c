@@ -38,14 +38,30 @@ static double tag_mib(const struct el_slot *slot, const char *tag)
     return el_json_number(el_json_at(slot->device, "memory.at_peak_by_tag"), tag) / 1048576;
 }
 
-/* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked. */
+/* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked; and where waits
+ * for late members are known they are a part of their own. */
 static double phase_ms(const struct el_slot *slot, const char *phase)
 {
     if (strcmp(phase, "idle") == 0) return el_json_number(slot->trial, "idle_ms");
     double ms = el_json_number(el_json_at(slot->trial, "phases_ms"), phase);
     if (strcmp(phase, el_phase_name(EL_PHASE_COMM)) != 0 || !(ms > 0)) return ms;
     double hidden = el_json_number(slot->trial, "comm.overlapped_ms");
+    double wait = el_json_number(slot->trial, "comm.wait_ms");
+    if (!isnan(wait)) hidden -= wait - el_json_number(slot->trial, "comm.wait_exposed_ms");
     return hidden > 0 ? fmax(0, ms - hidden) : ms;
+}
+
+static double wait_ms(const struct el_slot *slot, const char *name)
+{
+    (void)name;
+    return el_json_number(slot->trial, "comm.wait_exposed_ms");
+}
+
+/* What the system says that the device holds beyond the ledger's peak. */
+static double unattributed_mib(const struct el_slot *slot, const char *name)
+{
+    (void)name;
+    return el_json_number(slot->device, "memory.unattributed_bytes") / 1048576;
 }
 
 static double throughput(const struct el_slot *slot, const char *mode)
@@ -86,8 +102,8 @@ static void put_value(const struct el_slot *slot, double low, double high, FILE 
 
 #define TAG_PART(id, text)   {text, tag_mib},
 #define PHASE_PART(id, text) {text, phase_ms},
-static const struct part tags[] = {EL_TAG_LIST(TAG_PART){0}};
-static const struct part phases[] = {EL_PHASE_LIST(PHASE_PART){"idle", phase_ms}, {0}};
+static const struct part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", unattributed_mib}, {0}};
+static const struct part phases[] = {EL_PHASE_LIST(PHASE_PART){"wait", wait_ms}, {"idle", phase_ms}, {0}};
 
 static const struct figure figures[] = {
     {.name = "memory",

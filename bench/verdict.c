@@ -56,7 +56,7 @@ static const struct el_verdict_rule rules[] = {
     ROW("grown", 1, " MiB", el_verdict_grown,
         "a device's memory grew by more while it was measured (`grown_bytes`)", .note = false),
     ROW("unattributed", 5, " %", el_verdict_unattributed,
-        "a device holds more of its peak, and over a MiB, without a tag (`unattributed_bytes`)", .note = false),
+        "a device holds more of its peak, and over a MiB, without a tag (`unattributed_bytes`, less the planner's gaps)", .note = false),
     ROW("planted", ANY, "", el_verdict_planted,
         "disturbances were planted (`--inject`)", .note = false),
     ROW("unsettled", ANY, "", el_verdict_unsettled,

@@ -39,10 +39,18 @@ void el_verdict_grown(struct el_verdict_case *c)
                        el_json_text(member, "device", "?"), mib);
 }
 
+/* Beyond the ledger's peak and the gaps that the planner is known to leave. */
+static double untagged_bytes(const json_t *member)
+{
+    double gaps = el_json_number(member, "memory.reserved_bytes") - el_json_number(member, "memory.peak_bytes");
+    double bytes = el_json_number(member, "memory.unattributed_bytes");
+    return gaps > 0 ? bytes - gaps : bytes;
+}
+
 /* In per cent of the ledger's peak; less than a MiB is pages and tables. */
 static double unattributed_pct(const json_t *member)
 {
-    double bytes = el_json_number(member, "memory.unattributed_bytes");
+    double bytes = untagged_bytes(member);
     return bytes > MIB ? 100 * bytes / el_json_number(member, "memory.peak_bytes") : NAN;
 }
 

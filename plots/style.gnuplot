@@ -38,6 +38,7 @@ color_replica    = "#0072b2"; pattern_replica    = 4
 color_bucket     = "#c07f00"; pattern_bucket     = 5
 color_workspace  = "#9a9a9a"; pattern_workspace  = 3
 color_padding    = "#9a9a9a"; pattern_padding    = 4
+color_unattributed = "#d40000"; pattern_unattributed = 5
 # Time, by phase: the colour of what the phase makes or moves.
 color_data       = "#9a9a9a"; pattern_data       = 3
 color_h2d        = "#9a9a9a"; pattern_h2d        = 4
@@ -49,6 +50,7 @@ color_loss       = "#303030"; pattern_loss       = 3
 color_backward   = "#e69f00"; pattern_backward   = 3
 color_reduce     = "#c07f00"; pattern_reduce     = 5
 color_comm       = "#d55e00"; pattern_comm       = 4
+color_wait       = "#c9c9c9"; pattern_wait       = 5
 color_idle       = "#ffffff"; pattern_idle       = 3
 # Modes. One that is not here gets the last row.
 color_single     = "#c8c8c8"; pattern_single     = 3
@@ -61,7 +63,7 @@ pattern(name) = exists("pattern_".name) ? value("pattern_".name) : pattern_other
 fill_of(name) = sprintf(pattern(name) == 3 ? "solid 1" : "pattern %d", pattern(name))
 fill(name) = fill_of(name)." noborder linecolor rgb '".color(name)."'"
 framed(name) = fill_of(name)." border rgb '#202020' linecolor rgb '".color(name)."'"
-label(name) = name eq "comm" ? "comm (exposed)" : name
+label(name) = name eq "comm" ? "comm (exposed)" : name eq "wait" ? "wait for others" : name
 
 set style fill solid 1.0 border rgb "#202020"
 set boxwidth 0.84

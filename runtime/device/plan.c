@@ -1,7 +1,8 @@
-/* The planner: fixed addresses for a step's buffers, from their births and deaths. The largest first, each in the lowest
- * gap beside those that live while it does: simple, deterministic, and nearly always the peak itself (first fit in order
- * of birth left gaps of a tenth). It allocates nothing and knows no streams: what makes reuse safe is program.h's rule that the compute stream has joined all users of a buffer
- * before it is freed. */
+/* The planner: fixed addresses for a step's buffers, from their births and deaths. Each buffer gets the lowest gap
+ * beside those that live while it does; the largest first, the earliest first and the longest-lived first are tried,
+ * and the tightest is taken: simple, deterministic, and nearly always the peak itself. It allocates nothing and knows
+ * no streams: what makes reuse safe is program.h's rule that the compute stream has joined all users of a buffer before
+ * it is freed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,11 +33,30 @@ static size_t first_fit(struct el_step_buffer *const *alive, int n, size_t bytes
     return at;
 }
 
+static int earlier_first(const void *a, const void *b)
+{
+    const struct el_step_buffer *const *x = a, *const *y = b;
+    return ((*x)->born > (*y)->born) - ((*x)->born < (*y)->born);
+}
+
 static int larger_first(const void *a, const void *b)
 {
     const struct el_step_buffer *const *x = a, *const *y = b;
     size_t m = (*x)->buffer.bytes, n = (*y)->buffer.bytes;
-    return m != n ? (m < n) - (m > n) : ((*x)->born > (*y)->born) - ((*x)->born < (*y)->born);
+    return m != n ? (m < n) - (m > n) : earlier_first(a, b);
+}
+
+/* A buffer that lives to the step's end has no death. */
+static unsigned lifetime(const struct el_step_buffer *buffer)
+{
+    return (unsigned)buffer->died - (unsigned)buffer->born;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    const struct el_step_buffer *const *x = a, *const *y = b;
+    unsigned m = lifetime(*x), n = lifetime(*y);
+    return m != n ? (m < n) - (m > n) : larger_first(a, b);
 }
 
 static bool lives_with(const struct el_step_buffer *a, const struct el_step_buffer *b)
@@ -44,14 +64,10 @@ static bool lives_with(const struct el_step_buffer *a, const struct el_step_buff
     return (a->died < 0 || a->died > b->born) && (b->died < 0 || b->died > a->born);
 }
 
-/* `order` and `alive` have room for all buffers. */
-static void plan_device(struct el_program *program, struct el_step_memory *memory, struct el_step_buffer **order,
-                        struct el_step_buffer **alive)
+/* Gives each of `n` buffers its offset, one after another; returns the bytes that they take. */
+static size_t place(struct el_step_buffer *const *order, int n, struct el_step_buffer **alive)
 {
-    int n = 0;
-    for (int i = 0; i < program->n_buffers; i++)
-        if (program->buffers[i]->buffer.device == memory->device) order[n++] = program->buffers[i];
-    qsort(order, (size_t)n, sizeof *order, larger_first);
+    size_t bytes = 0;
     for (int i = 0; i < n; i++) {
         int n_alive = 0;
         for (int k = 0; k < i; k++)
@@ -59,8 +75,27 @@ static void plan_device(struct el_program *program, struct el_step_memory *memor
         qsort(alive, (size_t)n_alive, sizeof *alive, by_offset);
         order[i]->offset = first_fit(alive, n_alive, round_up(order[i]->buffer.bytes));
         size_t end = order[i]->offset + round_up(order[i]->buffer.bytes);
-        if (end > memory->arena_bytes) memory->arena_bytes = end;
+        if (end > bytes) bytes = end;
     }
+    return bytes;
+}
+
+/* `order` and `alive` have room for all buffers. */
+static void plan_device(struct el_program *program, struct el_step_memory *memory, struct el_step_buffer **order,
+                        struct el_step_buffer **alive)
+{
+    static int (*const orders[])(const void *, const void *) = {larger_first, earlier_first, longer_first};
+    size_t best = SIZE_MAX;
+    int n = 0, chosen = 0, n_orders = sizeof orders / sizeof orders[0];
+    for (int i = 0; i < program->n_buffers; i++)
+        if (program->buffers[i]->buffer.device == memory->device) order[n++] = program->buffers[i];
+    for (int o = 0; o < n_orders; o++) {
+        qsort(order, (size_t)n, sizeof *order, orders[o]);
+        size_t bytes = place(order, n, alive);
+        if (bytes < best) best = bytes, chosen = o;
+    }
+    qsort(order, (size_t)n, sizeof *order, orders[chosen]);
+    memory->arena_bytes = place(order, n, alive);
 }
 
 enum el_status el_program_plan(struct el_program *program)
