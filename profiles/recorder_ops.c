@@ -101,6 +101,44 @@ static size_t add_ops(struct el_op_figures *figures, size_t n, const struct op_l
     return n;
 }
 
+/* Seconds of one step by figure, into `totals` [n][n_steps], at column `at`. */
+static void add_totals(struct el_op_figures *figures, size_t n, const struct op_list *list, const struct el_span *spans,
+                       int position, double *totals, size_t n_steps, size_t at)
+{
+    for (int i = 0; i < list->n_ops; i++) {
+        if (list->ops[i].device != position) continue;
+        size_t row = (size_t)(find(figures, n, &list->ops[i]) - figures);
+        totals[row * n_steps + at] += (double)(spans[i].end_ns - spans[i].begin_ns) * 1e-9;
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static enum el_status put_medians(const struct el_recorder *recorder, int position, struct el_op_figures *figures,
+                                  size_t n, size_t n_steps)
+{
+    double *totals = calloc(n * n_steps + 1, sizeof *totals);
+    size_t at = 0;
+    if (totals == NULL) return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for ops");
+    for (size_t s = 0; s < recorder->n_steps; s++) {
+        const struct step *step = &recorder->steps[s];
+        if (list_of(recorder, step)->segment != EL_RECORDER_MEASURED) continue;
+        add_totals(figures, n, list_of(recorder, step), el_recorder_spans(recorder, step), position, totals, n_steps,
+                   at++);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double *row = &totals[i * n_steps];
+        qsort(row, n_steps, sizeof *row, ascending);
+        figures[i].median_s = (row[(n_steps - 1) / 2] + row[n_steps / 2]) / 2;
+    }
+    free(totals);
+    return EL_OK;
+}
+
 enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,
                                size_t *n_p)
 {
@@ -118,6 +156,11 @@ enum el_status el_recorder_ops(const struct el_recorder *recorder, int position,
     for (size_t i = 0; i < n; i++) {
         figures[i].mean_s /= (double)n_steps;
         figures[i].count /= (double)n_steps;
+    }
+    enum el_status status = put_medians(recorder, position, figures, n, n_steps);
+    if (status != EL_OK) {
+        free(figures);
+        return status;
     }
     *figures_p = figures;
     *n_p = n;
