@@ -51,6 +51,12 @@ static const struct el_command_row commands[] = {
                  "  evenload study two-cards --dry-run    by forecast: no step is run, no memory taken\n"
                  "  evenload study two-cards              the same, measured: about a minute, and 4.7 GiB\n",
      .run = el_cmd_study},
+    {.name = "selfcheck",
+     .bit = EL_CMD_SELFCHECK,
+     .usage = "[--json] [--out DIR]",
+     .summary = "Plant a delay, a slow op, a leak and a straggler on this machine, and say what was found of each.",
+     .examples = "  evenload selfcheck                    a quarter of a minute\n",
+     .run = el_cmd_selfcheck},
     {.name = NULL},
 };
 

@@ -22,8 +22,9 @@ enum el_command_bit {
     EL_CMD_DEVICES = 4,
     EL_CMD_PLOT = 8,
     EL_CMD_STUDY = 16,
+    EL_CMD_SELFCHECK = 32,
     EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
-    EL_CMD_ALL = 31
+    EL_CMD_ALL = 63
 };
 
 enum el_option_kind {
