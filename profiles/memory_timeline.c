@@ -39,24 +39,26 @@ static int64_t marks_peak(const struct el_step_event *list, int position)
 
 static int64_t steps_of(const struct el_recorder *recorder, const struct el_op_info *ops)
 {
-    int64_t n = 0;
-    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) n += el_recorder_step(recorder, i).ops == ops;
-    return n;
+    int64_t count = 0;
+    for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
+        count += el_recorder_step(recorder, i).ops == ops;
+    }
+    return count;
 }
 
 /* The list with the highest peak; of several, the one that most steps ran. */
 static void choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
     int64_t highest = -1;
-    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) {
+    for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
         struct el_step_event step = el_recorder_step(recorder, i);
         if (step.ops == mean->list.ops) continue; /* most steps are as the one before */
         int64_t peak = marks_peak(&step, position);
         if (peak < highest) continue;
-        int64_t n = steps_of(recorder, step.ops);
-        if (peak == highest && n <= mean->n_steps) continue;
+        int64_t count = steps_of(recorder, step.ops);
+        if (peak == highest && count <= mean->n_steps) continue;
         highest = peak;
-        mean->n_steps = n;
+        mean->n_steps = count;
         mean->list = step;
     }
 }
@@ -67,7 +69,7 @@ static enum el_status make_mean(const struct el_recorder *recorder, int position
     if (mean->n_steps == 0) return el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
     mean->spans = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->spans);
     if (mean->spans == NULL) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);
-    for (size_t i = 0; i < el_recorder_step_count(recorder); i++) {
+    for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
         struct el_step_event step = el_recorder_step(recorder, i);
         if (step.ops != mean->list.ops) continue;
         mean->whole_ns += step.whole.end_ns - step.whole.begin_ns;
