@@ -6,10 +6,7 @@ load here."style.gnuplot"
 set ylabel "peak memory (MiB)"
 set key invert
 eval below(3, "device, mode, global batch")
-plot for [name in present] data index name using 1:4:2:3:4:5 with boxxyerror \
-         fillstyle pattern pattern(name) linecolor rgb color(name) title label(name), \
-     for [name in thin] data index name using 1:4:2:3:4:5 with boxxyerror \
-         fillstyle pattern pattern(name) linecolor rgb color(name) notitle, \
+plot @stacked \
      data index "devices" using 1:(0):2 with labels offset 0,label_row(0) font ",10" notitle, \
      data index "modes" using 1:(0):2 with labels offset 0,label_row(1) notitle, \
      data index "batches" using 1:(0):2 with labels offset 0,label_row(2) notitle, \

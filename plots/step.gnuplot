@@ -7,10 +7,7 @@ load here."style.gnuplot"
 set ylabel "step of the slowest device (ms)"
 set key invert
 eval below(2, "mode, global batch")
-plot for [name in present] data index name using 1:4:2:3:4:5 with boxxyerror \
-         fillstyle pattern pattern(name) linecolor rgb color(name) title label(name), \
-     for [name in thin] data index name using 1:4:2:3:4:5 with boxxyerror \
-         fillstyle pattern pattern(name) linecolor rgb color(name) notitle, \
+plot @stacked \
      data index "modes" using 1:(0):2 with labels offset 0,label_row(0) notitle, \
      data index "batches" using 1:(0):2 with labels offset 0,label_row(1) notitle, \
      data index "notes" using 1:(0):2 with labels offset 0,0.8 textcolor rgb "#b00000" notitle

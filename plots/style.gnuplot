@@ -64,6 +64,16 @@ fill_of(name) = sprintf(pattern(name) == 3 ? "solid 1" : "pattern %d", pattern(n
 fill(name) = fill_of(name)." noborder linecolor rgb '".color(name)."'"
 framed(name) = fill_of(name)." border rgb '#202020' linecolor rgb '".color(name)."'"
 label(name) = name eq "comm" ? "comm (exposed)" : name eq "wait" ? "wait for others" : name
+# What most figures draw: the blocks of `present` with their names in the legend, and stacks those of `thin` without.
+stacked = ""; columns = ""
+do for [name in present] {
+    stacked = stacked.sprintf("data index '%s' using 1:4:2:3:4:5 with boxxyerror fillstyle %s title '%s', ", \
+                              name, framed(name), label(name))
+    columns = columns.sprintf("data index '%s' using 1:2 with boxes fillstyle %s title '%s', ", name, framed(name), label(name))
+}
+do for [name in thin] {
+    stacked = stacked.sprintf("data index '%s' using 1:4:2:3:4:5 with boxxyerror fillstyle %s notitle, ", name, framed(name))
+}
 
 set style fill solid 1.0 border rgb "#202020"
 set boxwidth 0.84

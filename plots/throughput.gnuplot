@@ -7,8 +7,7 @@ set ylabel "throughput (samples/s)"
 set format y "%.0f"
 eval below(1, text ? "global batch" : "global batch (whiskers, where known: 95 % interval over repeats)")
 whiskers = text ? "" : present # a terminal of letters has no room for them
-plot for [name in present] data index name using 1:2 with boxes \
-         fillstyle pattern pattern(name) linecolor rgb color(name) title label(name), \
+plot @columns \
      for [name in whiskers] data index name using 1:3:(0):($4 - $3) with vectors \
          heads size graph 0.009,90 fixed linecolor rgb "#000000" linewidth 1.2 notitle, \
      data index "batches" using 1:(0):2 with labels offset 0,label_row(0) notitle, \

@@ -7,8 +7,7 @@ load here."style.gnuplot"
 set ylabel "busy (% of the step)"
 set yrange [0:100]
 eval below(3, "device, mode, global batch")
-plot for [name in present] data index name using 1:2 with boxes \
-         fillstyle pattern pattern(name) linecolor rgb color(name) title label(name), \
+plot @columns \
      data index "devices" using 1:(0):2 with labels offset 0,label_row(0) font ",10" notitle, \
      data index "modes" using 1:(0):2 with labels offset 0,label_row(1) notitle, \
      data index "batches" using 1:(0):2 with labels offset 0,label_row(2) notitle, \
