@@ -60,8 +60,7 @@ void el_verdict_unattributed(struct el_verdict_case *c)
     const json_t *member = worst_member(c, unattributed_pct, &pct);
     if (member && pct > c->rule->limit)
         el_verdict_say(c, "%s holds %.1f MiB that no tag accounts for, %.0f %% of the ledger's peak",
-                       el_json_text(member, "device", "?"), el_json_number(member, "memory.unattributed_bytes") / MIB,
-                       pct);
+                       el_json_text(member, "device", "?"), untagged_bytes(member) / MIB, pct);
 }
 
 void el_verdict_planted(struct el_verdict_case *c)
