@@ -12,13 +12,13 @@
 #define DEVICE_ROW(name_, unit_, label_, better_, path_, measured_, formula_)                                          \
     {name_, unit_, label_, EL_BETTER_##better_, EL_METRIC_OF_DEVICE, path_, measured_, formula_},
 
-#define SPANS  "spans of the ops"
-#define LEDGER "ledger of allocations"
-#define CLOCK  "host clock round each step"
+#define SPANS    "spans of the ops"
+#define LEDGER   "ledger of allocations"
+#define CLOCK    "host clock round each step"
 #define ARRIVALS "spans of all members on one clock"
-#define CONTROL "control blocks, on and off in turns"
-#define SYSTEM "the system, at the end of the measured steps"
-#define BYTES  "bytes counted at each copy and collective"
+#define CONTROL  "control blocks, on and off in turns"
+#define SYSTEM   "the system, at the end of the measured steps"
+#define BYTES    "bytes counted at each copy and collective"
 
 /* clang-format off */
 #define PHASE_OF_TRIAL(id, text)                                                                                       \
