@@ -108,9 +108,22 @@ struct el_step_event {
     const struct el_mark *marks; /* the same for every step that shares `ops` */
 };
 
+/* Told of steps and ops while they are issued, by the thread that does it: on asynchronous devices the one that
+ * enqueues, elsewhere the stream's own. For marks in another profiler's record; nothing may wait in it. */
+struct el_watch {
+    void *context;
+    /* Required, each. By the thread that runs the program. */
+    void (*step_begin)(void *context, uint64_t step);
+    void (*step_end)(void *context, uint64_t step);
+    /* Required, each. `previous` and `next`: the thread's ops of this step before and after this one, or NULL. */
+    void (*op_begin)(void *context, const struct el_op_info *op, const struct el_op_info *previous);
+    void (*op_end)(void *context, const struct el_op_info *op, const struct el_op_info *next);
+};
+
 struct el_probe {
     void *context;
-    bool spans; /* false: the runtime reads no clock inside a step */
+    bool spans;                   /* false: the runtime reads no clock inside a step */
+    const struct el_watch *watch; /* NULL: nobody */
     /* Optional: default is to tell nobody. */
     void (*step)(void *context, const struct el_step_event *event);
 };

@@ -90,6 +90,21 @@ static enum el_status run_timed(struct el_program *program, struct el_device *de
     return status;
 }
 
+/* One op of a queue, after all that it waits for; its ends are told to whoever watches. */
+static void run_op(struct el_program *program, const struct el_queue *queue, int i)
+{
+    const struct el_watch *watch = program->watch;
+    int id = queue->tasks[i];
+    const struct el_op_info *info = &program->infos[id];
+    if (watch) watch->op_begin(watch->context, info, i ? &program->infos[queue->tasks[i - 1]] : NULL);
+    if (!atomic_load_explicit(&program->failed, memory_order_acquire)) {
+        enum el_status status = run_timed(program, queue->device, id);
+        if (status != EL_OK) keep_failure(program, status);
+    }
+    bool last = i + 1 == queue->n_tasks;
+    if (watch) watch->op_end(watch->context, info, last ? NULL : &program->infos[queue->tasks[i + 1]]);
+}
+
 /* What a stream's thread does in a step. A failed step's remaining ops are skipped, but announced, so that nobody waits
  * for ever. */
 static void run_queue(void *argument)
@@ -105,10 +120,7 @@ static void run_queue(void *argument)
         struct el_task *task = &program->tasks[id];
         for (int w = 0; w < task->n_waits; w++) wait_for(&program->done[program->waits[task->first_wait + w]], run);
         if (task->n_waits && program->timed) now = el_clock_ns();
-        if (!atomic_load_explicit(&program->failed, memory_order_acquire)) {
-            enum el_status status = run_timed(program, queue->device, id);
-            if (status != EL_OK) keep_failure(program, status);
-        }
+        run_op(program, queue, i);
         if (program->timed) {
             program->spans[id].begin_ns = now;
             program->spans[id].end_ns = now = el_clock_ns();
@@ -178,8 +190,12 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
     if (program->failure != EL_OK) return el_error_give(&program->error);
     program->step = step;
     program->timed = probe && probe->spans;
+    program->watch = probe ? probe->watch : NULL;
     atomic_fetch_add(&program->run, 1);
-    EL_TRY(run_once(program));
+    if (program->watch) program->watch->step_begin(program->watch->context, step);
+    enum el_status status = run_once(program);
+    if (program->watch) program->watch->step_end(program->watch->context, step);
+    EL_TRY(status);
     for (int d = 0; d < program->n_devices; d++) {
         el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);
     }

@@ -110,11 +110,12 @@ struct el_program {
     /* A run's state. */
     uint64_t step;
     bool timed;
-    _Atomic uint32_t run;     /* counts runs: an op is done when its `done` says the same */
-    _Atomic uint32_t *done;   /* one a task */
-    _Atomic uint32_t pending; /* queues that have not finished */
-    _Atomic uint32_t failed;  /* 1: a task failed; the rest is skipped */
-    _Atomic uint32_t claimed; /* who stores run_error */
+    const struct el_watch *watch; /* NULL: nobody */
+    _Atomic uint32_t run;         /* counts runs: an op is done when its `done` says the same */
+    _Atomic uint32_t *done;       /* one a task */
+    _Atomic uint32_t pending;     /* queues that have not finished */
+    _Atomic uint32_t failed;      /* 1: a task failed; the rest is skipped */
+    _Atomic uint32_t claimed;     /* who stores run_error */
     struct el_error run_error;
 };
 
@@ -126,6 +127,13 @@ void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step);
 
 /* plan.c: gives each step buffer an offset in its device's arena; writes arena_bytes. */
 enum el_status el_program_plan(struct el_program *program);
+
+/* order.c: the ops' ids in an order in which one thread can issue them all (n_tasks of them): as they were issued,
+ * except that the calls of one group stand together, and behind them what depends on any of them. Of a group, an
+ * asynchronous device's streams are told first all the waits, then all the calls, then all the events that mark their
+ * ends: the last call may be the one that enqueues for all (ncclGroupEnd).
+ * Errors: EL_ERR_INTERNAL where a group's calls wait for one another. */
+enum el_status el_program_order(const struct el_program *program, int *order);
 
 /* execute.c */
 enum el_status el_program_prepare(struct el_program *program);
