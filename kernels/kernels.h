@@ -103,8 +103,9 @@ struct el_kernel_args {
     double s[EL_ARGS_SCALARS];
     uint64_t k[EL_ARGS_KEYS];
     uint64_t step;
-    void *workspace; /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
-    void *plan;      /* what prepare() made */
+    void *workspace;    /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
+    void *plan;         /* what prepare() made */
+    const void *native; /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
 };
 
 /* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up. */

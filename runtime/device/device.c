@@ -23,6 +23,12 @@ enum el_status el_device_open(const struct el_device_spec *spec, struct el_devic
     if (!ops)
         return el_fail(EL_ERR_ABSENT, "%s:%d: no such backend; 'evenload devices' lists them", spec->backend,
                        spec->index);
+    return el_device_open_with(ops, spec, device_p);
+}
+
+enum el_status el_device_open_with(const struct el_device_ops *ops, const struct el_device_spec *spec,
+                                   struct el_device **device_p)
+{
     if (ops->usable) {
         int n_devices;
         EL_TRY(ops->usable(&n_devices));
@@ -31,7 +37,6 @@ enum el_status el_device_open(const struct el_device_spec *spec, struct el_devic
     if (!device) return el_fail_errno("%s:%d", spec->backend, spec->index);
     device->ops = ops;
     device->spec = *spec;
-    if (!device->spec.kernels) device->spec.kernels = el_kernels_cpu();
     snprintf(device->name, sizeof device->name, "%s:%d", spec->backend, spec->index);
     enum el_status status = ops->open(&device->spec, &device->state);
     if (status == EL_OK && (status = el_inject_open(device)) != EL_OK) ops->close(device->state);
@@ -39,6 +44,7 @@ enum el_status el_device_open(const struct el_device_spec *spec, struct el_devic
         free(device);
         return status;
     }
+    if (!device->spec.kernels) device->spec.kernels = ops->kernels ? ops->kernels() : el_kernels_cpu();
     *device_p = device;
     return EL_OK;
 }
@@ -97,7 +103,63 @@ const struct el_inject *el_device_inject(const struct el_device *device)
 
 int64_t el_device_reserved(const struct el_device *device)
 {
-    return device->reserved_bytes;
+    return device->ops->reserved ? device->ops->reserved(device->state) : device->reserved_bytes;
+}
+
+void el_device_identify(const struct el_device *device, struct el_device_identity *identity_p)
+{
+    *identity_p = (struct el_device_identity){.uuid = ""};
+    if (device->ops->identify) device->ops->identify(device->state, identity_p);
+}
+
+int el_device_library_memory(const struct el_device *device, struct el_library_memory *list)
+{
+    return device->ops->library_memory ? device->ops->library_memory(device->state, list, EL_LIBRARIES_MAX) : 0;
+}
+
+bool el_device_is_host_memory(const struct el_device *device)
+{
+    return !device->ops->simulated && !device->ops->async;
+}
+
+bool el_device_is_asynchronous(const struct el_device *device)
+{
+    return device->ops->async != NULL;
+}
+
+enum el_status el_device_native_stream(struct el_device *device, int stream, void **native_p)
+{
+    void *opened;
+    if (!device->ops->async)
+        return el_fail(EL_ERR_ABSENT, "%s: its streams are threads; no library knows them", device->name);
+    EL_TRY(el_device_stream(device, stream, &opened));
+    *native_p = device->ops->async->stream_handle(opened);
+    return EL_OK;
+}
+
+enum el_status el_device_stream_synchronize(struct el_device *device, int stream)
+{
+    const struct el_async_ops *async = device->ops->async;
+    if (!async || !device->streams[stream]) return EL_OK;
+    EL_TRY(async->activate(device->state));
+    return async->stream_synchronize(device->streams[stream]);
+}
+
+enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,
+                                      struct el_device *destination_device, const void *source,
+                                      struct el_device *source_device, size_t bytes)
+{
+    const struct el_async_ops *async = device->ops->async;
+    struct el_copy copy = {.destination = destination,
+                           .to = destination_device ? destination_device->state : NULL,
+                           .source = source,
+                           .from = source_device ? source_device->state : NULL,
+                           .bytes = bytes};
+    void *opened;
+    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
+    EL_TRY(el_device_stream(device, stream, &opened));
+    EL_TRY(async->activate(device->state));
+    return async->copy(opened, &copy);
 }
 
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p)

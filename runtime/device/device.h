@@ -50,6 +50,19 @@ struct el_device_spec {
 
 struct el_device;
 
+/* What tells a piece of hardware from all others, and what it is called. Empty where a backend has nothing to tell. */
+struct el_device_identity {
+    char uuid[48];  /* "GPU-6b8f...": the same in every process and for every tool */
+    char model[96]; /* "NVIDIA H200" */
+};
+
+/* Device memory that a library takes for itself when it starts. */
+struct el_library_memory {
+    const char *name; /* "context", "cuBLAS", "cuDNN" */
+    int64_t bytes;
+};
+enum { EL_LIBRARIES_MAX = 8 };
+
 /* Live and peak bytes a tag. `peak_bytes` is the highest sum; `at_peak_by_tag` is how it was made up, and sums to it.
  */
 struct el_ledger {
@@ -103,8 +116,25 @@ size_t el_device_memory_limit(const struct el_device *device);
 const struct el_kernel_table *el_device_kernels(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
 /* What is mapped for all that the ledger counts: allocations, and the arenas of programs. A gap to the ledger's peak is
- * the planner's. */
+ * the planner's, and a caching allocator's. */
 int64_t el_device_reserved(const struct el_device *device);
+void el_device_identify(const struct el_device *device, struct el_device_identity *identity_p);
+/* What libraries hold of its memory besides; returns how many of list[0..EL_LIBRARIES_MAX) it filled. */
+int el_device_library_memory(const struct el_device *device, struct el_library_memory *list);
+/* Whether the host may read and write its memory through addresses: not on GPUs. */
+bool el_device_is_host_memory(const struct el_device *device);
+/* Whether its streams are the device's own queues: then calls get their native stream (program.h). */
+bool el_device_is_asynchronous(const struct el_device *device);
+/* A stream as its library knows it (cudaStream_t), opened if need be. Errors: EL_ERR_ABSENT where there is none. */
+enum el_status el_device_native_stream(struct el_device *device, int stream, void **native_p);
+/* Waits until all that was queued on a stream is done; nothing to do on synchronous backends. Only in calls and between
+ * steps. Errors: what failed on the device since. */
+enum el_status el_device_stream_synchronize(struct el_device *device, int stream);
+/* Queues a copy within a call of an asynchronous device, on one of the caller's streams; views are of any device of the
+ * backend. Errors: EL_ERR_INTERNAL. */
+enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,
+                                      struct el_device *destination_device, const void *source,
+                                      struct el_device *source_device, size_t bytes);
 /* What the system says that the device's memory takes just now: resident pages on CPU devices. It cannot tell of what;
  * the ledger can. Errors: EL_ERR_ABSENT with the reason (simulated; a system that does not say). */
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p);

@@ -1,8 +1,12 @@
 /* What a backend gives: the contract for authors. Users read device.h; a new backend starts from skeleton.c.
  *
- * Only device.c and program*.c call these hooks, after checking arguments; the ledger and the probe's events are
- * theirs, so a backend knows nothing of tags, phases or recorders. Life: usable, open, map..., stream_open...,
+ * Only device.c, program.c and execute*.c call these hooks, after checking arguments; the ledger and the probe's events
+ * are theirs, so a backend knows nothing of tags, phases or recorders. Life: usable, open, map..., stream_open...,
  * submit..., stream_close, unmap, close.
+ *
+ * There are two kinds. A stream of a synchronous backend is a thread that runs functions in order (`submit`, `copy`).
+ * A stream of an asynchronous one is the device's own queue: the thread that runs a program feeds all queues in order
+ * of issue, and events order them among each other (struct el_async_ops).
  *
  * A registry row is one backend; see el_backends in device.c.
  */
@@ -10,6 +14,42 @@
 #define EL_DEVICE_OPS_H
 
 #include "runtime/device/program.h"
+
+/* One copy. `to` and `from` are the states of the devices whose memory it is; NULL: host memory. */
+struct el_copy {
+    void *destination, *to;
+    const void *source;
+    void *from;
+    size_t bytes;
+};
+
+/* An asynchronous backend's hooks. None of them waits unless it says so. Threads: any, one at a time a device.
+ * Errors: a device that fails later says so in one of the calls that follow, at the latest in stream_synchronize. */
+struct el_async_ops {
+    /* Required. The calling thread's calls go to this device from now on. Called before all hooks below, kernels and
+     * calls, whenever the device may have changed. */
+    enum el_status (*activate)(void *state);
+    /* Required. Queues a copy. A source in host memory may be overwritten when this returns (a staging buffer is the
+     * backend's); a destination in host memory is filled when it returns, so that this waits. */
+    enum el_status (*copy)(void *stream, const struct el_copy *copy);
+    /* Required. An event is a place in a stream; `timed`: elapsed() will be asked. Made beforehand, used many times. */
+    enum el_status (*event_open)(void *state, bool timed, void **event_p);
+    void (*event_close)(void *event);
+    enum el_status (*event_record)(void *event, void *stream);
+    /* Required. Both events are timed, of one device, and reached. Units: nanoseconds. */
+    enum el_status (*event_elapsed)(void *from, void *to, int64_t *ns_p);
+    /* Required. What is queued on `stream` from now on starts after the event's latest record; it may be of another
+     * device of the same backend. */
+    enum el_status (*stream_wait)(void *stream, void *event);
+    /* Required. Waits until the stream is empty. */
+    enum el_status (*stream_synchronize)(void *stream);
+    /* Required. Whether it is empty just now. */
+    enum el_status (*stream_query)(void *stream, bool *idle_p);
+    /* Required. What kernels get as el_kernel_args.native, and the library's own stream for foreign code; both the
+     * stream's. */
+    const void *(*stream_native)(void *stream);
+    void *(*stream_handle)(void *stream);
+};
 
 struct el_device_ops {
     const char *name;    /* Required: the word before the colon in a device's name */
@@ -30,17 +70,30 @@ struct el_device_ops {
     void (*unmap)(void *state, uintptr_t address, size_t bytes);
     /* Optional: default is that nobody knows. Bytes that the system says this device's memory takes just now. */
     enum el_status (*resident)(void *state, int64_t *bytes_p);
+    /* Optional: default is what is mapped. Bytes that the backend holds for what was mapped: a caching allocator's. */
+    int64_t (*reserved)(void *state);
+    /* Optional: default is that there is none. Fills in what tells this piece of hardware from all others. */
+    void (*identify)(void *state, struct el_device_identity *identity_p);
+    /* Optional: default is none. What libraries take of the device's memory for themselves; returns how many of
+     * list[0..capacity) it filled. */
+    int (*library_memory)(void *state, struct el_library_memory *list, int capacity);
+    /* Optional: default is el_kernels_cpu(). The backend's own kernels; after open. */
+    const struct el_kernel_table *(*kernels)(void);
     /* Required unless simulated. Blocking copies; streams are idle. `host_to_device`: which address is which. */
     enum el_status (*move)(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
 
-    /* Required unless simulated. A stream is an ordered queue of functions with a thread of its own. */
+    /* Required unless simulated. A stream is an ordered queue: of functions, with a thread of its own, or the device's.
+     */
     enum el_status (*stream_open)(void *state, int index, void **stream_p);
     void (*stream_close)(void *stream);
-    /* Required unless simulated. Queues run(argument) on the stream's thread and returns at once. At most one is
-     * pending. */
+    /* Required unless simulated or asynchronous. Queues run(argument) on the stream's thread and returns at once. At
+     * most one is pending. */
     void (*submit)(void *stream, void (*run)(void *argument), void *argument);
-    /* Required unless simulated. One copy, within submit's thread. */
+    /* Required unless simulated or asynchronous. One copy, within submit's thread. */
     enum el_status (*copy)(void *destination, const void *source, size_t bytes);
+
+    /* Optional: what makes a backend an asynchronous one. */
+    const struct el_async_ops *async;
 
     /* Optional, simulated backends only: fills spans[] of every op in virtual time from 0. */
     void (*resolve)(const struct el_program *program, struct el_span *spans);

@@ -42,7 +42,7 @@ static void announce(_Atomic uint32_t *word, uint32_t value)
     futex_wake(word);
 }
 
-static void keep_failure(struct el_program *program, enum el_status status)
+void el_program_keep_failure(struct el_program *program, enum el_status status)
 {
     if (atomic_exchange(&program->claimed, 1) == 0) {
         el_error_take(status, &program->run_error);
@@ -70,7 +70,7 @@ static enum el_status run_task(struct el_program *program, struct el_device *dev
                                  task->copy_bytes);
     }
     case EL_TASK_CALL: {
-        struct el_call_args args = {.context = task->context, .p = task->p, .step = program->step};
+        struct el_call_args args = {.context = task->context, .p = task->p, .step = program->step, .n_members = 1};
         return task->run(&args);
     }
     }
@@ -99,7 +99,7 @@ static void run_op(struct el_program *program, const struct el_queue *queue, int
     if (watch) watch->op_begin(watch->context, info, i ? &program->infos[queue->tasks[i - 1]] : NULL);
     if (!atomic_load_explicit(&program->failed, memory_order_acquire)) {
         enum el_status status = run_timed(program, queue->device, id);
-        if (status != EL_OK) keep_failure(program, status);
+        if (status != EL_OK) el_program_keep_failure(program, status);
     }
     bool last = i + 1 == queue->n_tasks;
     if (watch) watch->op_end(watch->context, info, last ? NULL : &program->infos[queue->tasks[i + 1]]);
@@ -113,7 +113,7 @@ static void run_queue(void *argument)
     struct el_program *program = queue->program;
     uint32_t run = atomic_load_explicit(&program->run, memory_order_acquire);
     if (queue->stream == EL_STREAM_COMPUTE && el_inject_begin_step(queue->device) != EL_OK)
-        keep_failure(program, EL_ERR_HOST_MEMORY);
+        el_program_keep_failure(program, EL_ERR_HOST_MEMORY);
     int64_t now = program->timed ? el_clock_ns() : 0;
     for (int i = 0; i < queue->n_tasks; i++) {
         int id = queue->tasks[i];
@@ -138,7 +138,7 @@ static void prepare_queue(void *argument)
         struct el_task *task = &program->tasks[queue->tasks[i]];
         if (task->kind != EL_TASK_KERNEL || !task->kernel->prepare || !queue->device->ops->computes) continue;
         enum el_status status = task->kernel->prepare(&task->args, &task->args.plan);
-        if (status != EL_OK) keep_failure(program, status);
+        if (status != EL_OK) el_program_keep_failure(program, status);
     }
     if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1) futex_wake(&program->pending);
 }
@@ -163,9 +163,15 @@ static bool simulated(const struct el_program *program)
     return program->n_queues > 0 && program->queues[0]->device->ops->simulated;
 }
 
+static bool asynchronous(const struct el_program *program)
+{
+    return program->n_queues > 0 && program->queues[0]->device->ops->async;
+}
+
 enum el_status el_program_prepare(struct el_program *program)
 {
-    return simulated(program) ? EL_OK : on_all_queues(program, prepare_queue);
+    if (simulated(program)) return EL_OK;
+    return asynchronous(program) ? el_async_prepare(program) : on_all_queues(program, prepare_queue);
 }
 
 static enum el_status run_once(struct el_program *program)
@@ -179,6 +185,7 @@ static enum el_status run_once(struct el_program *program)
         return EL_OK;
     }
     program->whole.begin_ns = el_clock_ns();
+    if (asynchronous(program)) return el_async_execute(program);
     enum el_status status = on_all_queues(program, run_queue);
     program->whole.end_ns = el_clock_ns();
     return status;
@@ -200,16 +207,18 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
         el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);
     }
     if (!probe || !probe->step) return EL_OK;
-    struct el_step_event event = {.program = program,
-                                  .step = step,
-                                  .simulated = simulated(program),
-                                  .whole = program->whole,
-                                  .n_ops = program->n_tasks,
-                                  .ops = program->infos,
-                                  .spans = program->timed || simulated(program) ? program->spans : NULL,
-                                  .cpu_ns = program->timed && !simulated(program) ? program->cpu_ns : NULL,
-                                  .n_marks = program->n_marks,
-                                  .marks = program->marks};
+    struct el_step_event event = {
+        .program = program,
+        .step = step,
+        .simulated = simulated(program),
+        .whole = program->whole,
+        .n_ops = program->n_tasks,
+        .ops = program->infos,
+        .spans = program->timed || simulated(program) ? program->spans : NULL,
+        .span_error_ns = program->timed ? program->span_error_ns : 0,
+        .cpu_ns = program->timed && !simulated(program) && !asynchronous(program) ? program->cpu_ns : NULL,
+        .n_marks = program->n_marks,
+        .marks = program->marks};
     probe->step(probe->context, &event);
     return EL_OK;
 }

@@ -5,18 +5,23 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/internal.h"
 
-/* Device memory that no ledger knows, written to so that it is resident. The device's close gives it back. */
+/* Device memory that no ledger knows; written to where the host can, so that it is resident (a GPU's is at once). The
+ * device's close gives it back. */
 static enum el_status take(struct el_device *device, int64_t bytes)
 {
     uintptr_t address;
     if (bytes <= 0 || device->ops->simulated) return EL_OK;
     EL_TRY(device->ops->map(device->state, (size_t)bytes, &address));
-    memset((void *)address, 1, (size_t)bytes);
+    if (el_device_is_host_memory(device)) memset((void *)address, 1, (size_t)bytes);
     return EL_OK;
 }
 
 enum el_status el_inject_open(struct el_device *device)
 {
+    const struct el_inject *inject = &device->spec.inject;
+    if (device->ops->async && (inject->stretch > 1 || inject->op_stretch > 1))
+        return el_fail(EL_ERR_INVALID,
+                       "%s: kernels can be stretched on CPU devices only; plant delay, leak or oversize", device->name);
     return take(device, device->spec.inject.oversize_bytes);
 }
 

@@ -83,6 +83,28 @@ struct el_step_memory {
     size_t arena_bytes;
 };
 
+struct el_async_device {
+    struct el_device *device;
+    void *stream, *anchor; /* where the anchor is recorded, and its event */
+    int64_t anchor_ns, error_ns;
+};
+
+/* What the host thread of an asynchronous program goes by: made at the program's end (execute_async.c). */
+struct el_async_run {
+    int *order;                  /* [n_tasks] in which they are issued: a group's calls side by side */
+    void **streams;              /* [n_queues] */
+    void **done;                 /* [n_tasks] events of awaited ops; NULL for others */
+    void **begin, **end;         /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
+    int n_devices;
+    struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
+    const struct el_device *active; /* whose hooks were called last */
+};
+
+struct el_wait_hook {
+    enum el_status (*hook)(void *context);
+    void *context;
+};
+
 struct el_program {
     enum el_status failure; /* first failure of building */
     struct el_error error;
@@ -117,6 +139,10 @@ struct el_program {
     _Atomic uint32_t failed;      /* 1: a task failed; the rest is skipped */
     _Atomic uint32_t claimed;     /* who stores run_error */
     struct el_error run_error;
+    struct el_async_run *async; /* NULL on synchronous devices */
+    int64_t span_error_ns;
+    int n_wait_hooks, wait_hook_capacity;
+    struct el_wait_hook *wait_hooks;
 };
 
 /* ledger.c */
@@ -137,7 +163,22 @@ enum el_status el_program_order(const struct el_program *program, int *order);
 
 /* execute.c */
 enum el_status el_program_prepare(struct el_program *program);
-enum el_status el_program_execute(struct el_program *program);
+/* The first failure of a run: kept, and the program's hook told. */
+void el_program_keep_failure(struct el_program *program, enum el_status status);
+
+/* execute_async.c: the same on asynchronous devices. */
+enum el_status el_async_prepare(struct el_program *program);
+enum el_status el_async_execute(struct el_program *program);
+/* Closes what prepare made; NULL is legal. */
+void el_async_destroy(struct el_program *program);
+/* The calling thread's calls go to `device` from now on. */
+enum el_status el_async_activate(struct el_program *program, const struct el_device *device);
+
+/* async_spans.c: events round each op, made at the first timed run; and their times on the host's clock, when the run
+ * is over. */
+enum el_status el_async_spans_open(struct el_program *program);
+enum el_status el_async_spans_read(struct el_program *program);
+void el_async_spans_close(struct el_program *program);
 
 /* inject.c: what is planted on a device; nothing where nothing is. */
 enum el_status el_inject_open(struct el_device *device);
@@ -147,6 +188,9 @@ double el_inject_stretch(const struct el_device *device, const char *label);
 void el_inject_spin(int64_t begin_ns, double ratio);
 
 /* device.c */
+/* As el_device_open with a backend that need not be registered. */
+enum el_status el_device_open_with(const struct el_device_ops *ops, const struct el_device_spec *spec,
+                                   struct el_device **device_p);
 enum el_status el_device_stream(struct el_device *device, int index, void **stream_p);
 enum el_status el_device_check_limit(const struct el_device *device, size_t step_live_bytes, size_t bytes,
                                      enum el_tag tag, const char *name);

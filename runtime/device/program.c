@@ -53,9 +53,13 @@ void el_program_destroy(struct el_program *program)
     if (!program) return;
     for (int i = 0; i < program->n_tasks; i++) {
         struct el_task *task = &program->tasks[i];
-        if (task->kind == EL_TASK_KERNEL && task->args.plan) task->kernel->release(task->args.plan);
+        if (task->kind == EL_TASK_KERNEL && task->args.plan) {
+            if (program->async) el_async_activate(program, program->queues[task->queue]->device);
+            task->kernel->release(task->args.plan);
+        }
         free(program->labels[i]);
     }
+    el_async_destroy(program);
     release_memory(program);
     for (int q = 0; q < program->n_queues; q++) {
         free(program->queues[q]->tasks);
@@ -66,6 +70,7 @@ void el_program_destroy(struct el_program *program)
     free(program->labels);
     free(program->waits);
     free(program->marks);
+    free(program->wait_hooks);
     free(program->spans);
     free(program->cpu_ns);
     free((void *)program->done);
@@ -383,6 +388,17 @@ void el_program_on_failure(struct el_program *program, void (*hook)(void *contex
 {
     program->on_failure = hook;
     program->failure_context = context;
+}
+
+enum el_status el_program_on_wait(struct el_program *program, enum el_status (*hook)(void *context), void *context)
+{
+    for (int i = 0; i < program->n_wait_hooks; i++) {
+        if (program->wait_hooks[i].hook == hook && program->wait_hooks[i].context == context) return EL_OK;
+    }
+    EL_TRY(
+        grow(&program->wait_hooks, program->n_wait_hooks, &program->wait_hook_capacity, sizeof *program->wait_hooks));
+    program->wait_hooks[program->n_wait_hooks++] = (struct el_wait_hook){.hook = hook, .context = context};
+    return EL_OK;
 }
 
 int el_program_op_count(const struct el_program *program)

@@ -43,11 +43,17 @@ struct el_kernel_op {
     struct el_kernel_args args;
 };
 
-/* What a call is told. `p` are the call's views as addresses. */
+/* What a call is told. `p` are the call's views as addresses. On synchronous devices each call has the thread of its
+ * stream. On asynchronous ones all calls are made by the one thread that runs the program, while the device is behind:
+ * a call that touches device memory queues its work on `stream`, or waits for it first (el_device_stream_synchronize).
+ * Calls of one group come one right after the other there, so that none may wait for a later one: `member` counts them,
+ * and the last one knows that all have been told. */
 struct el_call_args {
     void *context;
     void *const *p;
     uint64_t step;
+    void *stream;          /* the library's own stream (cudaStream_t); NULL on synchronous devices */
+    int member, n_members; /* of the group's calls that this thread makes; 0 of 1 where each has a thread */
 };
 
 /* A function run in stream order by the stream's thread: a collective, loading a batch, making a thread. */
@@ -94,6 +100,11 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
 
 /* Calls hook(context) once, from the failing stream's thread, as soon as an op of a run fails: to abort collectives. */
 void el_program_on_failure(struct el_program *program, void (*hook)(void *context), void *context);
+
+/* Calls hook(context) again and again while the host waits for the end of a run on asynchronous devices; what it
+ * returns other than EL_OK fails the run (and on_failure's hook is called, which must make the streams end). Any number
+ * of hooks; the same pair counts once. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_program_on_wait(struct el_program *program, enum el_status (*hook)(void *context), void *context);
 
 int el_program_op_count(const struct el_program *program);
 const struct el_op_info *el_program_ops(const struct el_program *program);

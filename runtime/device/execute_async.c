@@ -1,0 +1,279 @@
+/* Running a program on asynchronous devices: one host thread walks the ops and queues each on its stream; nothing in a
+ * step waits for the device but its end.
+ *
+ * Waits between streams are events, recorded after ops that another stream waits for. Host calls (loading) are made
+ * when their turn comes, while the device is behind: the copies that follow read host memory before they return.
+ * Collectives get the native stream and queue there, or wait for it themselves (comm.c). */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/internal.h"
+
+/* How often hooks are called while the host waits, and how long streams may take to end after a failure. */
+enum { HOOKS_EVERY_NS = 1000000 };
+static const int64_t END_AFTER_FAILURE_NS = 10000000000;
+
+static const struct el_async_ops *async_of(const struct el_program *program, int id)
+{
+    return program->queues[program->tasks[id].queue]->device->ops->async;
+}
+
+static struct el_device *device_of(const struct el_program *program, int id)
+{
+    return program->queues[program->tasks[id].queue]->device;
+}
+
+enum el_status el_async_activate(struct el_program *program, const struct el_device *device)
+{
+    if (program->async->active == device) return EL_OK;
+    EL_TRY(device->ops->async->activate(device->state));
+    program->async->active = device;
+    return EL_OK;
+}
+
+/* Streams, and the devices in the order in which they come up. */
+static enum el_status open_streams(struct el_program *program)
+{
+    struct el_async_run *run = program->async;
+    for (int q = 0; q < program->n_queues; q++) {
+        struct el_queue *queue = program->queues[q];
+        EL_TRY(el_async_activate(program, queue->device));
+        EL_TRY(el_device_stream(queue->device, queue->stream, &run->streams[q]));
+        int d = 0;
+        while (d < run->n_devices && run->devices[d].device != queue->device) d++;
+        if (d < run->n_devices) continue;
+        if (d == EL_PROGRAM_DEVICES_MAX)
+            return el_fail(EL_ERR_INTERNAL, "a program over more than %d devices", EL_PROGRAM_DEVICES_MAX);
+        run->devices[run->n_devices++] =
+            (struct el_async_device){.device = queue->device, .stream = run->streams[q]};
+    }
+    return EL_OK;
+}
+
+static enum el_status prepare_task(struct el_program *program, int id)
+{
+    struct el_task *task = &program->tasks[id];
+    struct el_async_run *run = program->async;
+    struct el_device *device = device_of(program, id);
+    EL_TRY(el_async_activate(program, device));
+    if (task->awaited) EL_TRY(device->ops->async->event_open(device->state, false, &run->done[id]));
+    if (task->kind != EL_TASK_KERNEL || !device->ops->computes) return EL_OK;
+    task->args.native = device->ops->async->stream_native(run->streams[task->queue]);
+    return task->kernel->prepare ? task->kernel->prepare(&task->args, &task->args.plan) : EL_OK;
+}
+
+enum el_status el_async_prepare(struct el_program *program)
+{
+    struct el_async_run *run = calloc(1, sizeof *run);
+    size_t n = (size_t)program->n_tasks + 1;
+    if (!run) return el_fail_errno("a program of %d ops", program->n_tasks);
+    program->async = run;
+    run->order = calloc(n, sizeof *run->order);
+    run->done = calloc(n, sizeof *run->done);
+    run->streams = calloc((size_t)program->n_queues + 1, sizeof *run->streams);
+    if (!run->order || !run->done || !run->streams) return el_fail_errno("a program of %d ops", program->n_tasks);
+    EL_TRY(el_program_order(program, run->order));
+    EL_TRY(open_streams(program));
+    for (int id = 0; id < program->n_tasks; id++) EL_TRY(prepare_task(program, id));
+    return EL_OK;
+}
+
+void el_async_destroy(struct el_program *program)
+{
+    struct el_async_run *run = program->async;
+    if (!run) return;
+    el_async_spans_close(program);
+    for (int id = 0; run->done && id < program->n_tasks; id++)
+        if (run->done[id]) async_of(program, id)->event_close(run->done[id]);
+    free(run->order);
+    free(run->done);
+    free(run->streams);
+    free(run);
+    program->async = NULL;
+}
+
+static enum el_status run_kernel(struct el_program *program, struct el_task *task)
+{
+    task->args.step = program->step;
+    return task->kernel->run(&task->args);
+}
+
+static enum el_status run_copy(struct el_program *program, const struct el_task *task)
+{
+    struct el_view to = task->views[0], from = task->views[1];
+    struct el_copy copy = {.destination = (void *)((to.buffer ? to.buffer->address : 0) + to.offset),
+                           .to = to.buffer ? to.buffer->device->state : NULL,
+                           .source = (const void *)((from.buffer ? from.buffer->address : 0) + from.offset),
+                           .from = from.buffer ? from.buffer->device->state : NULL,
+                           .bytes = task->copy_bytes};
+    if (copy.bytes == 0) return EL_OK;
+    return program->queues[task->queue]->device->ops->async->copy(program->async->streams[task->queue], &copy);
+}
+
+static enum el_status run_call(struct el_program *program, int id, int member, int n_members)
+{
+    struct el_task *task = &program->tasks[id];
+    struct el_async_run *run = program->async;
+    struct el_call_args args = {.context = task->context,
+                                .p = task->p,
+                                .step = program->step,
+                                .stream = async_of(program, id)->stream_handle(run->streams[task->queue]),
+                                .member = member,
+                                .n_members = n_members};
+    enum el_status status = task->run(&args);
+    run->active = NULL; /* a call may have turned to another device */
+    return status;
+}
+
+static enum el_status run_task(struct el_program *program, int id, int member, int n_members)
+{
+    struct el_task *task = &program->tasks[id];
+    EL_TRY(el_async_activate(program, device_of(program, id)));
+    switch (task->kind) {
+    case EL_TASK_KERNEL:
+        return device_of(program, id)->ops->computes ? run_kernel(program, task) : EL_OK;
+    case EL_TASK_COPY:
+        return run_copy(program, task);
+    case EL_TASK_CALL:
+        return run_call(program, id, member, n_members);
+    }
+    return EL_OK;
+}
+
+/* What an op's stream is told before it. Host calls are timed by the host's clock, all else by events. */
+static enum el_status begin_op(struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    const struct el_async_ops *async = async_of(program, id);
+    struct el_async_run *run = program->async;
+    struct el_queue *queue = program->queues[task->queue];
+    void *stream = run->streams[task->queue];
+    if (queue->stream == EL_STREAM_COMPUTE && queue->tasks[0] == id) EL_TRY(el_inject_begin_step(queue->device));
+    EL_TRY(el_async_activate(program, queue->device));
+    for (int w = 0; w < task->n_waits; w++)
+        EL_TRY(async->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
+    if (!program->timed) return EL_OK;
+    if (run->begin[id]) return async->event_record(run->begin[id], stream);
+    program->spans[id].begin_ns = el_clock_ns();
+    return EL_OK;
+}
+
+static enum el_status end_op(struct el_program *program, int id)
+{
+    const struct el_async_ops *async = async_of(program, id);
+    struct el_async_run *run = program->async;
+    void *stream = run->streams[program->tasks[id].queue];
+    if (program->timed && !run->begin[id]) program->spans[id].end_ns = el_clock_ns();
+    EL_TRY(el_async_activate(program, device_of(program, id)));
+    if (program->timed && run->begin[id]) EL_TRY(async->event_record(run->end[id], stream));
+    return run->done[id] ? async->event_record(run->done[id], stream) : EL_OK;
+}
+
+/* One op, or all calls of a group: first what their streams wait for, then the calls, then the events that mark their
+ * ends, as the last call may be the one that queues the work of all. */
+static enum el_status issue(struct el_program *program, const int *ids, int n)
+{
+    const struct el_watch *watch = program->watch;
+    enum el_status status = EL_OK;
+    for (int i = 0; i < n && status == EL_OK; i++) status = begin_op(program, ids[i]);
+    for (int i = 0; i < n && status == EL_OK; i++) {
+        const struct el_op_info *infos = program->infos;
+        int at = (int)(ids - program->async->order) + i;
+        const int *order = program->async->order;
+        if (watch) watch->op_begin(watch->context, &infos[ids[i]], at ? &infos[order[at - 1]] : NULL);
+        status = run_task(program, ids[i], i, n);
+        bool last = at + 1 == program->n_tasks;
+        if (watch) watch->op_end(watch->context, &infos[ids[i]], last ? NULL : &infos[order[at + 1]]);
+    }
+    for (int i = 0; i < n && status == EL_OK; i++) status = end_op(program, ids[i]);
+    return status;
+}
+
+/* How many of the ops from `at` on are calls of one group. */
+static int group_size(const struct el_program *program, int at)
+{
+    const int *order = program->async->order;
+    const struct el_task *first = &program->tasks[order[at]];
+    int n = 1;
+    if (first->kind != EL_TASK_CALL || first->group == 0) return 1;
+    for (; at + n < program->n_tasks; n++) {
+        const struct el_task *task = &program->tasks[order[at + n]];
+        if (task->kind != EL_TASK_CALL || task->group != first->group) break;
+    }
+    return n;
+}
+
+static enum el_status issue_all(struct el_program *program)
+{
+    for (int at = 0, n; at < program->n_tasks; at += n) {
+        n = group_size(program, at);
+        EL_TRY(issue(program, &program->async->order[at], n));
+    }
+    return EL_OK;
+}
+
+static void call_hooks(struct el_program *program)
+{
+    for (int h = 0; h < program->n_wait_hooks; h++) {
+        enum el_status status = program->wait_hooks[h].hook(program->wait_hooks[h].context);
+        if (status != EL_OK) el_program_keep_failure(program, status);
+    }
+}
+
+static bool all_idle(struct el_program *program)
+{
+    for (int q = 0; q < program->n_queues; q++) {
+        const struct el_async_ops *async = program->queues[q]->device->ops->async;
+        bool idle = true;
+        enum el_status status = el_async_activate(program, program->queues[q]->device);
+        if (status == EL_OK) status = async->stream_query(program->async->streams[q], &idle);
+        if (status != EL_OK) el_program_keep_failure(program, status);
+        if (status == EL_OK && !idle) return false;
+    }
+    return true;
+}
+
+/* Waits with an eye on the hooks, and after a failure not for ever: a collective whose peer is gone does not end by
+ * itself. False: streams did not end. */
+static bool watch_streams(struct el_program *program)
+{
+    int64_t hooks_ns = el_clock_ns(), failed_ns = 0;
+    while (!all_idle(program)) {
+        int64_t now_ns = el_clock_ns();
+        if (now_ns - hooks_ns >= HOOKS_EVERY_NS && !atomic_load(&program->failed)) {
+            call_hooks(program);
+            program->async->active = NULL;
+            hooks_ns = now_ns;
+        }
+        if (atomic_load(&program->failed) && !failed_ns) failed_ns = now_ns;
+        if (failed_ns && now_ns - failed_ns > END_AFTER_FAILURE_NS) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* A device that failed says so when it is waited for. */
+static void synchronize(struct el_program *program)
+{
+    for (int q = 0; q < program->n_queues; q++) {
+        const struct el_async_ops *async = program->queues[q]->device->ops->async;
+        enum el_status status = el_async_activate(program, program->queues[q]->device);
+        if (status == EL_OK) status = async->stream_synchronize(program->async->streams[q]);
+        if (status != EL_OK) el_program_keep_failure(program, status);
+    }
+}
+
+enum el_status el_async_execute(struct el_program *program)
+{
+    enum el_status status = program->timed ? el_async_spans_open(program) : EL_OK;
+    program->async->active = NULL;
+    program->whole.begin_ns = el_clock_ns();
+    if (status == EL_OK) status = issue_all(program);
+    if (status != EL_OK) el_program_keep_failure(program, status);
+    bool watched = program->n_wait_hooks > 0 || atomic_load(&program->failed);
+    if (!watched || watch_streams(program)) synchronize(program);
+    program->whole.end_ns = el_clock_ns();
+    if (atomic_load(&program->failed)) return el_error_give(&program->run_error);
+    return program->timed ? el_async_spans_read(program) : EL_OK;
+}
