@@ -45,8 +45,7 @@ static enum el_status open_streams(struct el_program *program)
         if (d < run->n_devices) continue;
         if (d == EL_PROGRAM_DEVICES_MAX)
             return el_fail(EL_ERR_INTERNAL, "a program over more than %d devices", EL_PROGRAM_DEVICES_MAX);
-        run->devices[run->n_devices++] =
-            (struct el_async_device){.device = queue->device, .stream = run->streams[q]};
+        run->devices[run->n_devices++] = (struct el_async_device){.device = queue->device, .stream = run->streams[q]};
     }
     return EL_OK;
 }

@@ -91,10 +91,10 @@ struct el_async_device {
 
 /* What the host thread of an asynchronous program goes by: made at the program's end (execute_async.c). */
 struct el_async_run {
-    int *order;                  /* [n_tasks] in which they are issued: a group's calls side by side */
-    void **streams;              /* [n_queues] */
-    void **done;                 /* [n_tasks] events of awaited ops; NULL for others */
-    void **begin, **end;         /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
+    int *order;          /* [n_tasks] in which they are issued: a group's calls side by side */
+    void **streams;      /* [n_queues] */
+    void **done;         /* [n_tasks] events of awaited ops; NULL for others */
+    void **begin, **end; /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
     int n_devices;
     struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
     const struct el_device *active; /* whose hooks were called last */
