@@ -1,0 +1,403 @@
+/* An asynchronous backend whose streams run as late and as much out of step as events allow: what is queued stands
+ * still until somebody waits, and then only what that wait needs is done, or everything else first, or in a random
+ * order (`fake_policy`). A program that lacks a wait gives wrong numbers under one of these. Single-threaded.
+ *
+ * It also holds its caller to the contract: hooks are called with the right device active, events are not asked before
+ * they are reached, nothing is left open. */
+#ifndef EL_TESTS_FAKE_ASYNC_H
+#define EL_TESTS_FAKE_ASYNC_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/internal.h"
+
+enum fake_policy { FAKE_LAZY, FAKE_OTHERS_FIRST, FAKE_RANDOM, FAKE_POLICIES };
+enum { FAKE_STREAMS_MAX = 64 };
+
+struct fake_event {
+    int recorded, reached; /* counts */
+    int64_t at_ns;
+    bool timed;
+    struct fake_device *device;
+};
+
+/* What a stream does next; the arguments are copied, so that the host may go on. */
+struct fake_item {
+    enum { FAKE_WORK, FAKE_RECORD, FAKE_WAIT } kind;
+    void (*run)(struct fake_item *item);
+    struct el_kernel_args args;
+    void *destination, *host; /* copies; `host` is the staged source */
+    const void *source;
+    size_t bytes;
+    struct fake_event *event;
+    int count; /* of the event's records */
+    struct fake_item *next;
+};
+
+struct fake_stream {
+    struct fake_device *device;
+    struct fake_item *first, **last;
+};
+
+struct fake_device {
+    int index, n_mapped, n_streams;
+};
+
+/* The one world of a test program. */
+static struct {
+    enum fake_policy policy;
+    struct fake_stream *streams[FAKE_STREAMS_MAX];
+    int n_streams, n_events, n_devices;
+    struct fake_device *active;
+    bool broken;   /* the device failed: the next wait says so */
+    bool stuck;    /* no stream moves: a collective whose peer is gone */
+    int n_wrong;   /* breaches of the contract */
+    int fail_copy; /* the n-th copy from now fails to be queued; 0: none */
+} fake;
+
+static void fake_breach(const char *what)
+{
+    fprintf(stderr, "# contract: %s\n", what);
+    fake.n_wrong++;
+}
+
+static void fake_check_active(const struct fake_device *device)
+{
+    if (fake.active != device) fake_breach("another device is active");
+}
+
+static void fake_push(struct fake_stream *stream, const struct fake_item *item)
+{
+    struct fake_item *made = malloc(sizeof *made);
+    if (!made) abort();
+    *made = *item;
+    made->next = NULL;
+    *stream->last = made;
+    stream->last = &made->next;
+}
+
+/* Does the stream's first item; false if it is empty or waits. */
+static bool fake_advance(struct fake_stream *stream)
+{
+    struct fake_item *item = stream->first;
+    if (!item || fake.stuck) return false;
+    if (item->kind == FAKE_WAIT && item->event->reached < item->count) return false;
+    if (item->kind == FAKE_RECORD) {
+        item->event->reached = item->count;
+        item->event->at_ns = el_clock_ns();
+    }
+    if (item->kind == FAKE_WORK) item->run(item);
+    stream->first = item->next;
+    if (!stream->first) stream->last = &stream->first;
+    free(item->host);
+    free(item);
+    return true;
+}
+
+/* The stream in which the record lies that this one waits for. */
+static struct fake_stream *fake_recorder_of(const struct fake_item *wait)
+{
+    for (int s = 0; s < fake.n_streams; s++) {
+        for (struct fake_item *item = fake.streams[s]->first; item; item = item->next)
+            if (item->kind == FAKE_RECORD && item->event == wait->event && item->count == wait->count)
+                return fake.streams[s];
+    }
+    return NULL;
+}
+
+/* One item, as late as can be: of this stream, or of the one that it waits for. */
+static bool fake_pull(struct fake_stream *stream)
+{
+    for (int hops = 0; stream && hops <= FAKE_STREAMS_MAX; hops++) {
+        if (fake_advance(stream)) return true;
+        if (!stream->first || stream->first->kind != FAKE_WAIT) return false;
+        stream = fake_recorder_of(stream->first);
+    }
+    return false;
+}
+
+static void fake_run_others(const struct fake_stream *but)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int s = fake.n_streams - 1; s >= 0; s--)
+            while (fake.streams[s] != but && fake_advance(fake.streams[s])) moved = true;
+    }
+}
+
+static bool fake_drain(struct fake_stream *stream)
+{
+    if (fake.policy == FAKE_OTHERS_FIRST) fake_run_others(stream);
+    while (stream->first) {
+        if (fake.policy == FAKE_RANDOM) fake_advance(fake.streams[rand() % fake.n_streams]);
+        if (fake.stuck) return false;
+        if (fake.policy != FAKE_RANDOM && !fake_pull(stream)) return false;
+    }
+    return true;
+}
+
+static enum el_status fake_open(const struct el_device_spec *spec, void **state_p)
+{
+    struct fake_device *device = calloc(1, sizeof *device);
+    if (!device) abort();
+    device->index = spec->index;
+    fake.n_devices++;
+    *state_p = device;
+    return EL_OK;
+}
+
+static void fake_close(void *state)
+{
+    struct fake_device *device = state;
+    if (device->n_mapped || device->n_streams) fake_breach("memory or a stream is left at close");
+    fake.n_devices--;
+    free(device);
+}
+
+static enum el_status fake_map(void *state, size_t bytes, uintptr_t *address_p)
+{
+    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (!memory) abort();
+    memset(memory, 0xa5, bytes);
+    ((struct fake_device *)state)->n_mapped++;
+    *address_p = (uintptr_t)memory;
+    return EL_OK;
+}
+
+static void fake_unmap(void *state, uintptr_t address, size_t bytes)
+{
+    (void)bytes;
+    ((struct fake_device *)state)->n_mapped--;
+    free((void *)address);
+}
+
+static enum el_status fake_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
+{
+    (void)state;
+    for (int s = 0; s < fake.n_streams; s++)
+        if (fake.streams[s]->first) fake_breach("a blocking copy while streams are busy");
+    memcpy(host_to_device ? (void *)address : host, host_to_device ? host : (void *)address, bytes);
+    return EL_OK;
+}
+
+static enum el_status fake_stream_open(void *state, int index, void **stream_p)
+{
+    (void)index;
+    struct fake_stream *stream = calloc(1, sizeof *stream);
+    if (!stream || fake.n_streams == FAKE_STREAMS_MAX) abort();
+    stream->device = state;
+    stream->last = &stream->first;
+    stream->device->n_streams++;
+    fake.streams[fake.n_streams++] = stream;
+    *stream_p = stream;
+    return EL_OK;
+}
+
+static void fake_stream_close(void *argument)
+{
+    struct fake_stream *stream = argument;
+    int s = 0;
+    while (fake.streams[s] != stream) s++;
+    fake.streams[s] = fake.streams[--fake.n_streams];
+    while (stream->first) {
+        struct fake_item *gone = stream->first;
+        stream->first = gone->next;
+        free(gone->host);
+        free(gone);
+    }
+    stream->device->n_streams--;
+    free(stream);
+}
+
+static enum el_status fake_activate(void *state)
+{
+    fake.active = state;
+    return EL_OK;
+}
+
+static void fake_run_copy(struct fake_item *item)
+{
+    memcpy(item->destination, item->host ? item->host : item->source, item->bytes);
+}
+
+static enum el_status fake_copy(void *argument, const struct el_copy *copy)
+{
+    struct fake_stream *stream = argument;
+    struct fake_item item = {.kind = FAKE_WORK,
+                             .run = fake_run_copy,
+                             .destination = copy->destination,
+                             .source = copy->source,
+                             .bytes = copy->bytes};
+    fake_check_active(stream->device);
+    if (fake.fail_copy > 0 && --fake.fail_copy == 0) return el_fail(EL_ERR_INTERNAL, "planted: a copy was refused");
+    if (!copy->from) {
+        item.host = malloc(copy->bytes);
+        if (!item.host) abort();
+        memcpy(item.host, copy->source, copy->bytes);
+    }
+    fake_push(stream, &item);
+    if (!copy->to) fake_drain(stream);
+    return EL_OK;
+}
+
+static enum el_status fake_event_open(void *state, bool timed, void **event_p)
+{
+    struct fake_event *event = calloc(1, sizeof *event);
+    if (!event) abort();
+    fake_check_active(state);
+    event->timed = timed;
+    event->device = state;
+    fake.n_events++;
+    *event_p = event;
+    return EL_OK;
+}
+
+static void fake_event_close(void *event)
+{
+    fake.n_events--;
+    free(event);
+}
+
+static enum el_status fake_event_record(void *argument, void *stream)
+{
+    struct fake_event *event = argument;
+    fake_check_active(((struct fake_stream *)stream)->device);
+    if (event->device != ((struct fake_stream *)stream)->device) fake_breach("an event of another device is recorded");
+    fake_push(stream, &(struct fake_item){.kind = FAKE_RECORD, .event = event, .count = ++event->recorded});
+    return EL_OK;
+}
+
+static enum el_status fake_event_elapsed(void *from, void *to, int64_t *ns_p)
+{
+    struct fake_event *a = from, *b = to;
+    if (!a->timed || !b->timed || a->device != b->device) fake_breach("these two events have no distance");
+    if (a->reached < a->recorded || b->reached < b->recorded) fake_breach("an event was not reached yet");
+    *ns_p = b->at_ns - a->at_ns;
+    return EL_OK;
+}
+
+static enum el_status fake_stream_wait(void *stream, void *argument)
+{
+    struct fake_event *event = argument;
+    fake_check_active(((struct fake_stream *)stream)->device);
+    if (event->recorded == 0) fake_breach("a wait for what was never recorded");
+    fake_push(stream, &(struct fake_item){.kind = FAKE_WAIT, .event = event, .count = event->recorded});
+    return EL_OK;
+}
+
+static enum el_status fake_stream_synchronize(void *stream)
+{
+    fake_check_active(((struct fake_stream *)stream)->device);
+    if (!fake_drain(stream)) fake_breach("a stream never ends");
+    return fake.broken ? el_fail(EL_ERR_INTERNAL, "planted: the device failed") : EL_OK;
+}
+
+static enum el_status fake_stream_query(void *argument, bool *idle_p)
+{
+    struct fake_stream *stream = argument;
+    fake_check_active(stream->device);
+    fake_pull(stream);
+    *idle_p = !stream->first;
+    return fake.broken ? el_fail(EL_ERR_INTERNAL, "planted: the device failed") : EL_OK;
+}
+
+static const void *fake_stream_native(void *stream)
+{
+    return stream;
+}
+
+static void *fake_stream_handle(void *stream)
+{
+    return stream;
+}
+
+/* The kernels: the reference's, queued. */
+static void fake_run_kernel_of(enum el_op_kind op, struct fake_item *item)
+{
+    if (el_kernels_reference()->find(op, EL_F32)->run(&item->args) != EL_OK) abort();
+}
+
+static void fake_run_scale(struct fake_item *item)
+{
+    fake_run_kernel_of(EL_OP_SCALE, item);
+}
+
+static void fake_run_add(struct fake_item *item)
+{
+    fake_run_kernel_of(EL_OP_ADD, item);
+}
+
+static enum el_status fake_queue(const struct el_kernel_args *args, void (*run)(struct fake_item *item))
+{
+    struct fake_stream *stream = (struct fake_stream *)(uintptr_t)args->native;
+    fake_check_active(stream->device);
+    fake_push(stream, &(struct fake_item){.kind = FAKE_WORK, .run = run, .args = *args});
+    return EL_OK;
+}
+
+static enum el_status fake_scale(const struct el_kernel_args *args)
+{
+    return fake_queue(args, fake_run_scale);
+}
+
+static enum el_status fake_add(const struct el_kernel_args *args)
+{
+    return fake_queue(args, fake_run_add);
+}
+
+static enum el_status fake_refuse(const struct el_kernel_args *args)
+{
+    (void)args;
+    return el_fail(EL_ERR_INTERNAL, "planted: a kernel was refused");
+}
+
+static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype)
+{
+    static const struct el_kernel scale = {.run = fake_scale}, add = {.run = fake_add}, fill = {.run = fake_refuse};
+    if (dtype != EL_F32) return NULL;
+    return op == EL_OP_SCALE ? &scale : op == EL_OP_ADD ? &add : op == EL_OP_FILL ? &fill : NULL;
+}
+
+static const struct el_kernel_table *fake_kernels(void)
+{
+    static const struct el_kernel_table table = {.name = "fake", .find = fake_find};
+    return &table;
+}
+
+static const struct el_async_ops fake_async = {.activate = fake_activate,
+                                               .copy = fake_copy,
+                                               .event_open = fake_event_open,
+                                               .event_close = fake_event_close,
+                                               .event_record = fake_event_record,
+                                               .event_elapsed = fake_event_elapsed,
+                                               .stream_wait = fake_stream_wait,
+                                               .stream_synchronize = fake_stream_synchronize,
+                                               .stream_query = fake_stream_query,
+                                               .stream_native = fake_stream_native,
+                                               .stream_handle = fake_stream_handle};
+
+static const struct el_device_ops fake_ops = {.name = "fake",
+                                              .summary = "streams as far out of step as events allow",
+                                              .computes = true,
+                                              .open = fake_open,
+                                              .close = fake_close,
+                                              .map = fake_map,
+                                              .unmap = fake_unmap,
+                                              .move = fake_move,
+                                              .kernels = fake_kernels,
+                                              .stream_open = fake_stream_open,
+                                              .stream_close = fake_stream_close,
+                                              .async = &fake_async};
+
+static struct el_device *fake_device(int index)
+{
+    struct el_device_spec spec = {.backend = "fake", .index = index, .position = index};
+    struct el_device *device = NULL;
+    if (el_device_open_with(&fake_ops, &spec, &device) != EL_OK) abort();
+    return device;
+}
+
+#endif
