@@ -43,6 +43,11 @@ HAVE_JANSSON   := $(call probe,jansson,$(CC),$(JANSSON_LIBS))
 HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg,cmocka,--modversion),yes))
 HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
 HAVE_MPI       := $(if $(filter 0,$(MPI)),,$(call probe,mpi,$(MPICC),))
+# CUDA's probe has several answers, and sets each itself. The sanitizers are for the host's code.
+CUDA_LACK      := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),left out under a sanitizer))
+CUDA_FOUND     := $(if $(CUDA_LACK),,$(shell mkdir -p $(BUILD)/probes; bash scripts/probes/cuda.sh '$(CC)' $(BUILD)/probes))
+space          := $(subst x,,x x)
+$(foreach line,$(CUDA_FOUND),$(eval $(subst |,$(space),$(line))))
 COMMIT         := $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 endif
 
@@ -51,19 +56,25 @@ override CFLAGS   := -std=c11 -pthread -fPIC $(OPT) $(CFLAGS)
 override LDFLAGS  := -pthread $(OPT) $(PREFIX_LDFLAGS) $(LDFLAGS)
 LIBS := $(JANSSON_LIBS) -ldl -lm
 
-# What there is to build. Two folders become modules, opened at run time; all else is one library under the program and every test.
+# What there is to build. Some folders become modules, opened at run time; all else is one library under the program and every test.
 DNNL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
 MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/*.c))
-MODULES := $(if $(and $(HAVE_DNNL),$(DNNL_OBJECTS)),$(BUILD)/modules/el_dnnl.so) $(if $(and $(HAVE_MPI),$(MPI_OBJECTS)),$(BUILD)/modules/el_mpi.so)
-SOURCES := $(filter-out kernels/cpu/dnnl/% runtime/comm/mpi/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c profiles/*.c bench/*.c))
+CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
+NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/*.c))
+module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
+MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
+           $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl)
+SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c profiles/*.c bench/*.c))
 LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
 WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
 
-# Every file in these folders is a test program of its own; files right in tests/ are linked to each of them.
+# Every file in these folders is a test program of its own; files right in tests/ are linked to each of them. Those in tests/gpu are
+# linked to CUDA's run time too; each says in a skip that there is no driver.
 TEST_SOURCES := $(wildcard tests/unit/*.c tests/conformance/*.c tests/equivalence/*.c)
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
-TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%)
+GPU_TESTS    := $(if $(HAVE_CUDA),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/gpu/test_*.c)))
+TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS)
 PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c))
 
 .PHONY: all check planted clean help format report probes programs flags FORCE
@@ -77,8 +88,12 @@ report:
 	@echo "  jansson  $(or $(HAVE_JANSSON),NO: install libjansson-dev; nothing can be built without it)"
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
 	@echo "  MPI      $(or $(HAVE_MPI),no: ddp runs with --procs 1 only (install libopenmpi-dev openmpi-bin))"
+	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_LACK); there are no GPU devices)"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
 	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)
+
+cudnn_words = $(if $(HAVE_CUDNN),cuDNN $(HAVE_CUDNN),no cuDNN (convolutions by cuBLAS))
+nccl_words  = $(if $(HAVE_NCCL),NCCL $(HAVE_NCCL),no NCCL (other communicators serve))
 
 check: all $(if $(HAVE_CMOCKA),$(TESTS))
 planted: $(PLANTED)
@@ -88,18 +103,18 @@ help:
 	@echo "make check      the tests' programs too (scripts/test runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir WERROR= DNNL=0 MPI=0 CC=cc MPICC=mpicc"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CC=cc MPICC=mpicc"
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
-	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "cmocka=$(HAVE_CMOCKA)"
+	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "cuda=$(HAVE_CUDA)" "cudnn=$(HAVE_CUDNN)" "nccl=$(HAVE_NCCL)" "cmocka=$(HAVE_CMOCKA)"
 programs:
 	@printf '%s\n' $(TESTS)
 flags:
-	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
+	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(CUDA_CFLAGS) $(CUDNN_CFLAGS) $(NCCL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
 
 format:
-	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $$(git ls-files '*.c' '*.h')
+	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
 
 clean:
 	$(Q)rm -rf $(BUILD)
@@ -107,7 +122,7 @@ clean:
 # Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
 stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
 $(BUILD)/flags.stamp: FORCE | report
-	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS))
+	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS) $(CUDA_FOUND))
 $(BUILD)/commit.stamp: FORCE
 	@$(call stamp,$(COMMIT))
 COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls EL_BUILD_COMMIT $(SOURCES))))
@@ -125,6 +140,8 @@ ifeq ($(SAN),address)
 $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0
 endif
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
+# Foreign headers by -isystem: our warnings are for our code.
+$(CUDA_OBJECTS) $(NCCL_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
 $(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags.stamp Makefile
@@ -134,6 +151,14 @@ $(BUILD)/%.o: %.c $(BUILD)/flags.stamp Makefile
 $(MPI_OBJECTS): $(BUILD)/%.o: %.c $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,mpicc  $<)
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(WARN) -Wno-cast-function-type -MMD -MP -c -o $@ $<
+
+# No -Wshadow: to C++ a function named as its struct hides a constructor. Machine code for the cards that training runs on, and PTX, from which a driver makes it for newer ones.
+NVCC_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+NVCC_WARN  := $(if $(WERROR),--Werror all-warnings -Xcompiler -Werror) -Xcompiler -Wall,-Wextra,-Wpointer-arith,-Wvla
+NVCC_FLAGS := -std=c++17 -O3 -lineinfo -Xcompiler -fPIC,-g,-fno-exceptions $(NVCC_ARCH)
+$(BUILD)/%.o: %.cu $(BUILD)/flags.stamp Makefile
+	@mkdir -p $(@D); $(call SHOW,nvcc   $<)
+	$(Q)$(NVCC) -I. $(NVCC_FLAGS) $(NVCC_WARN) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(LIBRARY): $(OBJECTS)
 	@$(call SHOW,ar     $@)
@@ -152,6 +177,15 @@ $(BUILD)/modules/el_mpi.so: $(MPI_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(MPICC) $(LDFLAGS) -shared -o $@ $^
 
+$(BUILD)/modules/el_cuda.so: $(CUDA_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(CUDA_LIBS) $(if $(HAVE_CUDNN),$(CUDNN_LIBS)) -lstdc++ -ldl -lm
+
+$(BUILD)/modules/el_nccl.so: $(NCCL_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(CUDART_LIBS) $(NCCL_LIBS) -ldl
+
+$(GPU_TESTS): LIBS += $(CUDART_LIBS)
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(WHOLE) $(CMOCKA_LIBS) $(LIBS)
@@ -160,4 +194,4 @@ $(PLANTED): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))

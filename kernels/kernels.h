@@ -6,7 +6,8 @@
  * argmax are int32. Operands never overlap except where "may be" says so.
  *
  * A table (struct el_kernel_table) holds a row for each op and data type. kernels/reference fills it in plain C for f32
- * and f64 (the truth others are checked against), kernels/cpu for f32 with oneDNN and vector loops. The life of a row:
+ * and f64 (the truth others are checked against), kernels/cpu for f32 with oneDNN and vector loops, kernels/cuda for
+ * GPUs, where run() only enqueues on the stream that `native` names. The life of a row:
  *     workspace()  at capture: how much scratch this op needs            (any thread)
  *     prepare()    once an op, on the thread that will compute, pointers known
  *     run()        every step, on that thread
@@ -123,6 +124,9 @@ struct el_kernel {
     /* Optional, with release: default is no plan. */
     enum el_status (*prepare)(const struct el_kernel_args *args, void **plan_p);
     void (*release)(void *plan);
+    /* Optional: what prepare() chose among a library's algorithms, in words; default is that nothing was chosen.
+     * Ownership: the plan's. */
+    const char *(*describe)(const void *plan);
 };
 
 struct el_kernel_table {

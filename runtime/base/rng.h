@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "runtime/base/host_device.h"
+
 /* What a number is drawn for: the top word of the key, so that no two uses share a sequence. */
 enum el_rng_use { EL_RNG_INIT = 1, EL_RNG_DROPOUT, EL_RNG_SHUFFLE, EL_RNG_DATA, EL_RNG_ORDER, EL_RNG_TEST };
 
@@ -22,7 +24,7 @@ struct el_rng_key {
 };
 
 /* Four 32-bit words for counter (a, b). */
-static inline void el_rng_draw4(const struct el_rng_key *key, uint64_t a, uint64_t b, uint32_t out[4])
+EL_HOST_DEVICE static inline void el_rng_draw4(const struct el_rng_key *key, uint64_t a, uint64_t b, uint32_t out[4])
 {
     uint32_t c0 = (uint32_t)a, c1 = (uint32_t)(a >> 32), c2 = (uint32_t)b, c3 = (uint32_t)(b >> 32);
     uint64_t mixed = key->seed * 0x9E3779B97F4A7C15u ^ ((uint64_t)key->use << 32 | key->id) * 0xD6E8FEB86659FD93u;
@@ -41,7 +43,7 @@ static inline void el_rng_draw4(const struct el_rng_key *key, uint64_t a, uint64
 }
 
 /* One 64-bit word for counter (a, b). */
-static inline uint64_t el_rng_u64(const struct el_rng_key *key, uint64_t a, uint64_t b)
+EL_HOST_DEVICE static inline uint64_t el_rng_u64(const struct el_rng_key *key, uint64_t a, uint64_t b)
 {
     uint32_t w[4];
     el_rng_draw4(key, a, b, w);
@@ -49,7 +51,7 @@ static inline uint64_t el_rng_u64(const struct el_rng_key *key, uint64_t a, uint
 }
 
 /* A number in [0, 1) for counter (a, b), the same in f32 and f64: 24 bits. */
-static inline double el_rng_uniform(const struct el_rng_key *key, uint64_t a, uint64_t b)
+EL_HOST_DEVICE static inline double el_rng_uniform(const struct el_rng_key *key, uint64_t a, uint64_t b)
 {
     return (double)(el_rng_u64(key, a, b) >> 40) * 0x1p-24;
 }

@@ -23,12 +23,12 @@ tests:             bench profiles runtime kernels'
 LIBRARIES='
 (oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
 mpi\.h                 runtime/comm/mpi
-(cuda|cudnn|cublas|nccl|nvml|nvtx).*  cuda'
+(cuda|cudnn|cublas|nccl|nvml|nvtx).*  (cuda|nccl|tests/gpu)'
 
 # Prints `file:line: why` for every include in the tree at $1 that breaks a rule.
 violations() (
     set +o pipefail # a folder that is not there is no finding
-    { cd "$1" && find bench kernels profiles runtime tests -name '*.[ch]' -exec grep -nHE '^ *# *include' {} + 2>/dev/null; } |
+    { cd "$1" && find bench kernels profiles runtime tests \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -exec grep -nHE '^ *# *include' {} + 2>/dev/null; } |
         ARROWS=$ARROWS LIBRARIES=$LIBRARIES awk '
         BEGIN {
             rows = split(ENVIRON["ARROWS"], row, "\n")
@@ -83,6 +83,7 @@ runtime/device/y.h   #include "device.h"
 kernels/cpu/x.c      #include <oneapi/dnnl/dnnl.h>
 kernels/cpu/y.c      #include <dnnl.h>
 runtime/comm/y.c     #include <mpi.h>
+kernels/cuda/x.cu    #include "runtime/device/device.h"
 bench/x.c            #include <cuda_runtime.h>'
 
 # Prints the planted includes that went unseen.

@@ -16,7 +16,7 @@ if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     exit 0
 fi
 
-mapfile -t files < <(git ls-files '*.c' '*.h')
+mapfile -t files < <(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
 echo 1..1
 if "$formatter" --dry-run --Werror "${files[@]}" >build/format.txt 2>&1; then
     echo "ok 1 - ${#files[@]} files are formatted"

@@ -1,0 +1,48 @@
+/* CUDA's errors in our words. */
+#include "kernels/cuda/check.h"
+
+#include <string.h>
+
+/* A call's text is its source; what stands in its brackets says little to who reads the message. */
+static int name_length(const char *call)
+{
+    return (int)strcspn(call, "(");
+}
+
+enum el_status el_cuda_check(cudaError_t error, const char *call)
+{
+    enum el_status status = EL_ERR_INTERNAL;
+    if (error == cudaSuccess) return EL_OK;
+    if (error == cudaErrorMemoryAllocation) status = EL_ERR_OOM;
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorInvalidDevice)
+        status = EL_ERR_ABSENT;
+    return el_fail(status, "%.*s: %s (%s)", name_length(call), call, cudaGetErrorString(error),
+                   cudaGetErrorName(error));
+}
+
+enum el_status el_cublas_check(cublasStatus_t error, const char *call)
+{
+    if (error == CUBLAS_STATUS_SUCCESS) return EL_OK;
+    enum el_status status = error == CUBLAS_STATUS_ALLOC_FAILED ? EL_ERR_OOM : EL_ERR_INTERNAL;
+    return el_fail(status, "%.*s: %s", name_length(call), call, cublasGetStatusString(error));
+}
+
+enum el_status el_cuda_launched(const char *op)
+{
+    cudaError_t error = cudaPeekAtLastError();
+    if (error == cudaSuccess) return EL_OK;
+    return el_fail(EL_ERR_INTERNAL, "cuda kernel %s: %s (%s)", op, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+#ifdef EL_HAVE_CUDNN
+enum el_status el_cudnn_check(cudnnStatus_t error, const char *call)
+{
+    if (error == CUDNN_STATUS_SUCCESS) return EL_OK;
+#if CUDNN_MAJOR >= 9
+    int oom = error == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+#else
+    int oom = error == CUDNN_STATUS_ALLOC_FAILED;
+#endif
+    return el_fail(oom ? EL_ERR_OOM : EL_ERR_INTERNAL, "%.*s: %s", name_length(call), call, cudnnGetErrorString(error));
+}
+#endif

@@ -1,0 +1,112 @@
+/* What the .cu files share: the loop that strides over work, launches, sums in a fixed order, and how a family's
+ * launcher becomes a row for f32 and for f64.
+ *
+ *     template <typename REAL> __global__ void scale_kernel(...) { EL_CUDA_EACH(i, n) y[i] = s * x[i]; }
+ *     template <typename REAL> static enum el_status scale(const struct el_kernel_args *args) { return launch(...); }
+ *     EL_CUDA_RUN(scale)                                    el_cuda_scale_f32, el_cuda_scale_f64
+ *
+ * Every sum of many terms is taken in double, in an order that depends on sizes alone: the same bits in every run.
+ */
+#ifndef EL_KERNELS_CUDA_COMMON_CUH
+#define EL_KERNELS_CUDA_COMMON_CUH
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/native.h"
+}
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/shape.h"
+
+#define EL_CUDA_EACH(i, n)                                                                                             \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
+
+/* For kernels whose warps each take one item after another: the item's number; the lane is threadIdx.x % 32. */
+#define EL_CUDA_EACH_WARP(i, n)                                                                                        \
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / EL_CUDA_WARP; i < (n);                         \
+         i += (int64_t)gridDim.x * blockDim.x / EL_CUDA_WARP)
+
+enum { WARPS_A_BLOCK = EL_CUDA_THREADS / EL_CUDA_WARP };
+
+static inline cudaStream_t stream_of(const struct el_kernel_args *args)
+{
+    return static_cast<cudaStream_t>(static_cast<const struct el_cuda_native *>(args->native)->stream);
+}
+
+/* Launches `blocks` blocks of EL_CUDA_THREADS on the op's stream; nothing where there are none. */
+template <typename... FORMAL, typename... ACTUAL>
+static enum el_status launch_blocks(const struct el_kernel_args *args, const char *op, unsigned blocks,
+                                    void (*kernel)(FORMAL...), ACTUAL... actual)
+{
+    if (blocks == 0) return EL_OK;
+    kernel<<<blocks, EL_CUDA_THREADS, 0, stream_of(args)>>>(actual...);
+    return el_cuda_launched(op);
+}
+
+/* A thread an item. */
+template <typename... FORMAL, typename... ACTUAL>
+static enum el_status launch(const struct el_kernel_args *args, const char *op, int64_t items,
+                             void (*kernel)(FORMAL...), ACTUAL... actual)
+{
+    return launch_blocks(args, op, el_cuda_blocks(items, EL_CUDA_THREADS), kernel, actual...);
+}
+
+/* A warp an item. */
+template <typename... FORMAL, typename... ACTUAL>
+static enum el_status launch_warps(const struct el_kernel_args *args, const char *op, int64_t items,
+                                   void (*kernel)(FORMAL...), ACTUAL... actual)
+{
+    return launch_blocks(args, op, el_cuda_blocks(items, WARPS_A_BLOCK), kernel, actual...);
+}
+
+/* The same tree in every run; every lane gets the sum. All 32 lanes must take part. */
+__device__ static inline double warp_sum(double value)
+{
+    for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+    return value;
+}
+
+/* The sum over a block of EL_CUDA_THREADS, for every thread. All threads must take part. */
+__device__ static inline double block_sum(double value)
+{
+    __shared__ double part[WARPS_A_BLOCK];
+    value = warp_sum(value);
+    if (threadIdx.x % EL_CUDA_WARP == 0) part[threadIdx.x / EL_CUDA_WARP] = value;
+    __syncthreads();
+    value = 0;
+    for (int warp = 0; warp < WARPS_A_BLOCK; warp++) value += part[warp];
+    __syncthreads(); /* so that the next sum may use `part` */
+    return value;
+}
+
+#define EL_CUDA_RUN(name)                                                                                              \
+    extern "C" enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args)                                  \
+    {                                                                                                                  \
+        return name<float>(args);                                                                                      \
+    }                                                                                                                  \
+    extern "C" enum el_status el_cuda_##name##_f64(const struct el_kernel_args *args)                                  \
+    {                                                                                                                  \
+        return name<double>(args);                                                                                     \
+    }
+
+/* For rows with a workspace: `bytes` is a template of the op's arguments. */
+#define EL_CUDA_WORKSPACE(name, bytes)                                                                                 \
+    extern "C" enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args,                        \
+                                                             struct el_workspace *workspace_p)                         \
+    {                                                                                                                  \
+        workspace_p->bytes = bytes<float>(args);                                                                       \
+        workspace_p->padding_bytes = 0;                                                                                \
+        return EL_OK;                                                                                                  \
+    }                                                                                                                  \
+    extern "C" enum el_status el_cuda_##name##_workspace_f64(const struct el_kernel_args *args,                        \
+                                                             struct el_workspace *workspace_p)                         \
+    {                                                                                                                  \
+        workspace_p->bytes = bytes<double>(args);                                                                      \
+        workspace_p->padding_bytes = 0;                                                                                \
+        return EL_OK;                                                                                                  \
+    }
+
+#endif

@@ -1,0 +1,23 @@
+/* The CUDA table: each op's row for f32 and f64. It holds no arithmetic; that is in the family files. */
+#include "kernels/cuda/cuda.h"
+
+#include "kernels/cuda/native.h"
+
+static const struct el_kernel rows[EL_OP_COUNT][2] = {
+#define EL_CUDA_ROW(op, name)                                                                                          \
+    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32}, [EL_F64] = {.run = el_cuda_##name##_f64}},
+    EL_CUDA_LIST(EL_CUDA_ROW)
+#undef EL_CUDA_ROW
+};
+
+static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
+{
+    if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
+    return rows[op][dtype].run ? &rows[op][dtype] : NULL;
+}
+
+const struct el_kernel_table *el_kernels_cuda(void)
+{
+    static const struct el_kernel_table table = {.name = "cuda", .find = find};
+    return &table;
+}

@@ -1,0 +1,74 @@
+/* Element by element: one pass over memory each, neighbouring threads at neighbouring elements.
+ *
+ * Where an output may be an input (relu_backward, scale) no pointer is __restrict__: each element depends on itself
+ * alone. */
+#include "kernels/cuda/common.cuh"
+
+template <typename REAL> __global__ void relu_backward_kernel(const REAL *dy, const REAL *y, int64_t n, REAL *dx)
+{
+    EL_CUDA_EACH(i, n) dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+template <typename REAL> static enum el_status relu_backward(const struct el_kernel_args *args)
+{
+    return launch(args, "relu_backward", args->d[0], relu_backward_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                  static_cast<const REAL *>(args->p[1]), args->d[0], static_cast<REAL *>(args->p[2]));
+}
+
+template <typename REAL>
+__global__ void copy_columns_kernel(const REAL *__restrict__ x, int64_t rows, int64_t columns, int64_t ldx, int64_t ldy,
+                                    bool acc, REAL *__restrict__ y)
+{
+    EL_CUDA_EACH(i, rows * columns)
+    {
+        int64_t row = i / columns, column = i % columns;
+        REAL value = x[row * ldx + column], *to = &y[row * ldy + column];
+        *to = acc ? *to + value : value;
+    }
+}
+
+template <typename REAL> static enum el_status copy_columns(const struct el_kernel_args *args)
+{
+    const int64_t *d = args->d;
+    return launch(args, "copy_columns", d[0] * d[1], copy_columns_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                  d[0], d[1], d[2], d[3], args->s[0] != 0, static_cast<REAL *>(args->p[1]));
+}
+
+template <typename REAL> __global__ void scale_kernel(const REAL *x, int64_t n, REAL s, REAL *y)
+{
+    EL_CUDA_EACH(i, n) y[i] = s * x[i];
+}
+
+template <typename REAL> static enum el_status scale(const struct el_kernel_args *args)
+{
+    return launch(args, "scale", args->d[0], scale_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
+                  static_cast<REAL>(args->s[0]), static_cast<REAL *>(args->p[1]));
+}
+
+template <typename REAL> __global__ void add_kernel(const REAL *__restrict__ x, int64_t n, REAL *__restrict__ y)
+{
+    EL_CUDA_EACH(i, n) y[i] += x[i];
+}
+
+template <typename REAL> static enum el_status add(const struct el_kernel_args *args)
+{
+    return launch(args, "add", args->d[0], add_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
+                  static_cast<REAL *>(args->p[1]));
+}
+
+template <typename REAL> __global__ void fill_kernel(int64_t n, REAL s, REAL *y)
+{
+    EL_CUDA_EACH(i, n) y[i] = s;
+}
+
+template <typename REAL> static enum el_status fill(const struct el_kernel_args *args)
+{
+    return launch(args, "fill", args->d[0], fill_kernel<REAL>, args->d[0], static_cast<REAL>(args->s[0]),
+                  static_cast<REAL *>(args->p[0]));
+}
+
+EL_CUDA_RUN(relu_backward)
+EL_CUDA_RUN(copy_columns)
+EL_CUDA_RUN(scale)
+EL_CUDA_RUN(add)
+EL_CUDA_RUN(fill)

@@ -1,0 +1,46 @@
+/* What a CUDA kernel needs of the stream it runs on, and the table of the CUDA kernels. Plain C without CUDA's headers:
+ * the program includes it, the module el_cuda.so defines it.
+ *
+ *     struct el_cuda_native native = {.stream = stream, .device = 0};    the device backend, once a stream
+ *     el_cuda_native_open_cublas(&native); el_cuda_native_open_cudnn(&native);
+ *     args.native = &native;  row->run(&args);                           the executor
+ *     el_cuda_native_close(&native);
+ *
+ * Timing: run() enqueues on native->stream and returns; it neither allocates nor waits. workspace() needs no device.
+ * Threads: a native belongs to one host thread at a time, whose current device is native->device; cuBLAS promises the
+ * same bits in every run only while a handle serves one stream.
+ */
+#ifndef EL_KERNELS_CUDA_NATIVE_H
+#define EL_KERNELS_CUDA_NATIVE_H
+
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+
+struct el_cuda_native {
+    void *stream; /* cudaStream_t */
+    void *cublas; /* cublasHandle_t, set to that stream */
+    void *cudnn;  /* cudnnHandle_t, set to that stream; NULL: convolutions are done by cuBLAS */
+    int device;
+    bool tf32; /* matrix work in TF32 (10 bits of mantissa, sums in f32) instead of f32; set before the handles */
+};
+
+/* The CUDA table: every op in f32 and in f64. An id or a label out of its range gives NaN in what it would have chosen,
+ * where other tables fail: a kernel cannot report. */
+const struct el_kernel_table *el_kernels_cuda(void);
+
+/* Make the library's handle on native->stream. The device must be current. cuDNN's does nothing where the module was
+ * built without it. Each takes device memory of its own. Errors: EL_ERR_OOM, EL_ERR_INTERNAL with the call's name. */
+enum el_status el_cuda_native_open_cublas(struct el_cuda_native *native);
+enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native);
+
+/* Destroys both handles, not the stream. */
+void el_cuda_native_close(struct el_cuda_native *native);
+
+/* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0": what was found at run time. */
+const char *el_cuda_libraries(void);
+
+/* Why convolutions are not done by cuDNN; NULL when they are. */
+const char *el_cuda_cudnn_lack(void);
+
+#endif

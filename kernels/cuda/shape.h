@@ -1,0 +1,38 @@
+/* How much is launched for how much work, and where things lie in a workspace: the arithmetic that the kernels depend
+ * on and that needs no GPU to be checked.
+ */
+#ifndef EL_KERNELS_CUDA_SHAPE_H
+#define EL_KERNELS_CUDA_SHAPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/host_device.h"
+
+enum { EL_CUDA_THREADS = 256, EL_CUDA_WARP = 32, EL_CUDA_ALIGN_BYTES = 64 };
+
+/* Every kernel strides over its work, so that any number of blocks from one on is right. 65,536 blocks fill the largest
+ * card many times over and stay far below what a grid may have. */
+enum { EL_CUDA_BLOCKS_MAX = 65536 };
+
+EL_HOST_DEVICE static inline int64_t el_cuda_ceil_div(int64_t n, int64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+/* Blocks for n items; 0 for none: then nothing may be launched, since CUDA refuses an empty grid. */
+EL_HOST_DEVICE static inline unsigned el_cuda_blocks(int64_t n, int64_t items_per_block)
+{
+    if (n <= 0) return 0;
+    int64_t blocks = el_cuda_ceil_div(n, items_per_block);
+    const int64_t most = EL_CUDA_BLOCKS_MAX;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* Where the next region of a workspace may begin. */
+EL_HOST_DEVICE static inline size_t el_cuda_align(size_t bytes)
+{
+    return (bytes + EL_CUDA_ALIGN_BYTES - 1) / EL_CUDA_ALIGN_BYTES * EL_CUDA_ALIGN_BYTES;
+}
+
+#endif
