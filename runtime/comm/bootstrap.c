@@ -1,5 +1,5 @@
 /* The list of bootstraps, the `self` one, and what is common to all: argument checks, and agreement built from gather
- * and broadcast. It is not a transport: mpi/ has the only one that moves anything. */
+ * and broadcast. It is not a transport: mpi/ and tcp/ are. */
 #include "runtime/comm/bootstrap_ops.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ enum el_status el_bootstrap_open(const char *kind, struct el_bootstrap **bootstr
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kind, kinds[i].kind) == 0) return kinds[i].open(bootstrap_p);
-    return el_fail(EL_ERR_ABSENT, "bootstrap %s: unknown (there are self and mpi)", kind);
+    return el_fail(EL_ERR_ABSENT, "bootstrap %s: unknown (there are self and mpi, and tcp with a place to meet)", kind);
 }
 
 void el_bootstrap_close(struct el_bootstrap *bootstrap)
@@ -67,6 +67,12 @@ const char *el_bootstrap_kind(const struct el_bootstrap *bootstrap)
 const char *el_bootstrap_library(const struct el_bootstrap *bootstrap)
 {
     return bootstrap->library;
+}
+
+void el_bootstrap_address(const struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    if (bytes) text[0] = 0;
+    if (bootstrap->ops->address) bootstrap->ops->address(bootstrap, text, bytes);
 }
 
 static void free_texts(char **texts, int size)

@@ -16,6 +16,8 @@ struct el_bootstrap_ops {
     enum el_status (*broadcast)(struct el_bootstrap *bootstrap, void *data, size_t bytes);
     /* Optional: default is a gather and a broadcast of nothing. */
     enum el_status (*barrier)(struct el_bootstrap *bootstrap);
+    /* Optional: default is "". */
+    void (*address)(const struct el_bootstrap *bootstrap, char *text, size_t bytes);
     /* Optional: default is to do nothing (the process ends by itself). Ends all ranks. */
     void (*abort)(struct el_bootstrap *bootstrap, int exit_status);
     /* Required. Frees the bootstrap too. */

@@ -13,32 +13,12 @@
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
+#include "tests/conformance/bootstrap_checks.h"
 #include "tests/conformance/comm_checks.h"
 
 enum { RANKS_MAX = 4, TAIL_BYTES = 4096 };
 
 /* ---- in a rank ---- */
-
-static enum el_status check_bootstrap(struct el_bootstrap *bootstrap)
-{
-    char mine[64], **texts = NULL;
-    int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap), word = rank == 0 ? 4711 : 0;
-    snprintf(mine, sizeof mine, "text of %d", rank);
-    EL_TRY(el_bootstrap_gather(bootstrap, mine, &texts));
-    for (int i = 0; texts && i < size; i++) {
-        snprintf(mine, sizeof mine, "text of %d", i);
-        if (strcmp(texts[i], mine) != 0) return el_fail(EL_ERR_INTERNAL, "gather: '%s' from %d", texts[i], i);
-        free(texts[i]);
-    }
-    if ((texts != NULL) != (rank == 0)) return el_fail(EL_ERR_INTERNAL, "gather: rank %d", rank);
-    free(texts);
-    EL_TRY(el_bootstrap_broadcast(bootstrap, &word, sizeof word));
-    if (word != 4711) return el_fail(EL_ERR_INTERNAL, "broadcast: got %d", word);
-    EL_TRY(el_bootstrap_barrier(bootstrap));
-    enum el_status status = el_bootstrap_agree(bootstrap, rank == size - 1 ? el_fail(EL_ERR_OOM, "last") : EL_OK);
-    if (status != (rank == size - 1 ? EL_ERR_OOM : EL_ERR_PEER)) return el_fail(EL_ERR_INTERNAL, "agree: %d", status);
-    return el_bootstrap_agree(bootstrap, EL_OK);
-}
 
 /* On one host the truth is known: the offset is 0, so an exchange must find it within its own bound; and a drift of the
  * offset is followed in between. */

@@ -1,0 +1,211 @@
+/* The bootstrap `tcp`: collectives between rank 0 and each other rank, over the data connections of the meeting. A
+ * message is its kind and its length, then its bytes; the kinds catch ranks that call different collectives. */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/bootstrap_ops.h"
+#include "runtime/comm/tcp/meeting.h"
+#include "runtime/comm/tcp/socket.h"
+#include "runtime/comm/tcp/watch.h"
+
+enum { PATIENCE_S = 60 };
+
+enum message_kind { MESSAGE_GATHER = 1, MESSAGE_BROADCAST };
+
+struct message_head {
+    uint32_t kind, zero;
+    uint64_t bytes;
+};
+
+struct world {
+    struct el_bootstrap base;
+    struct el_tcp_link *links; /* [size] on rank 0, the first one unused; elsewhere [1] */
+    struct el_tcp_watch watch;
+};
+
+/* ---- what meeting.h promises to both of its sides ---- */
+
+uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (const char *at = rendezvous->token ? rendezvous->token : ""; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    return hash;
+}
+
+double el_tcp_patience_s(const struct el_rendezvous *rendezvous)
+{
+    return rendezvous->patience_s > 0 ? rendezvous->patience_s : PATIENCE_S;
+}
+
+int64_t el_tcp_deadline_ns(const struct el_rendezvous *rendezvous)
+{
+    return el_clock_ns() + (int64_t)(el_tcp_patience_s(rendezvous) * 1e9);
+}
+
+void el_tcp_link_close(struct el_tcp_link *link)
+{
+    for (int i = 0; i < EL_TCP_CHANNELS; i++) {
+        if (link->sockets[i] >= 0) close(link->sockets[i]);
+        link->sockets[i] = -1;
+    }
+}
+
+/* ---- collectives ---- */
+
+/* `link`: the other rank on rank 0, 0 elsewhere. */
+static enum el_status send_message(struct world *world, int link, enum message_kind kind, const void *data,
+                                   size_t bytes)
+{
+    const struct message_head head = {.kind = kind, .bytes = bytes};
+    int socket = world->links[link].sockets[EL_TCP_DATA];
+    if (el_tcp_write(socket, &head, sizeof head) == 0 && el_tcp_write(socket, data, bytes) == 0) return EL_OK;
+    return el_tcp_watch_explain(&world->watch, link);
+}
+
+static enum el_status read_head(struct world *world, int link, enum message_kind kind, size_t *bytes_p)
+{
+    struct message_head head;
+    if (el_tcp_read(world->links[link].sockets[EL_TCP_DATA], &head, sizeof head, -1) != 0)
+        return el_tcp_watch_explain(&world->watch, link);
+    if (head.kind != kind)
+        return el_fail(EL_ERR_INTERNAL, "bootstrap tcp: ranks %d and %d called different collectives", world->base.rank,
+                       link);
+    *bytes_p = (size_t)head.bytes;
+    return EL_OK;
+}
+
+static enum el_status read_bytes(struct world *world, int link, void *data, size_t bytes)
+{
+    if (el_tcp_read(world->links[link].sockets[EL_TCP_DATA], data, bytes, -1) == 0) return EL_OK;
+    return el_tcp_watch_explain(&world->watch, link);
+}
+
+static enum el_status read_text(struct world *world, int link, char **text_p)
+{
+    size_t bytes;
+    EL_TRY(read_head(world, link, MESSAGE_GATHER, &bytes));
+    char *text = bytes < SIZE_MAX ? malloc(bytes + 1) : NULL;
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: %zu bytes from rank %d: no memory", bytes, link);
+    enum el_status status = read_bytes(world, link, text, bytes);
+    if (status != EL_OK) {
+        free(text);
+        return status;
+    }
+    text[bytes] = 0;
+    *text_p = text;
+    return EL_OK;
+}
+
+static enum el_status gather(struct el_bootstrap *bootstrap, const char *text, char **texts)
+{
+    struct world *world = (struct world *)bootstrap;
+    if (!texts) return send_message(world, 0, MESSAGE_GATHER, text, strlen(text));
+    texts[0] = strdup(text);
+    if (!texts[0]) return el_fail(EL_ERR_HOST_MEMORY, "gather: no memory");
+    for (int rank = 1; rank < bootstrap->size; rank++) EL_TRY(read_text(world, rank, &texts[rank]));
+    return EL_OK;
+}
+
+static enum el_status broadcast(struct el_bootstrap *bootstrap, void *data, size_t bytes)
+{
+    struct world *world = (struct world *)bootstrap;
+    size_t coming;
+    for (int rank = 1; bootstrap->rank == 0 && rank < bootstrap->size; rank++)
+        EL_TRY(send_message(world, rank, MESSAGE_BROADCAST, data, bytes));
+    if (bootstrap->rank == 0) return EL_OK;
+    EL_TRY(read_head(world, 0, MESSAGE_BROADCAST, &coming));
+    if (coming != bytes)
+        return el_fail(EL_ERR_INTERNAL, "bootstrap tcp: rank %d awaits %zu bytes, and rank 0 sends %zu",
+                       bootstrap->rank, bytes, coming);
+    return read_bytes(world, 0, data, bytes);
+}
+
+/* Rank 0 may have several; the ring's neighbour comes in by the last rank's. */
+static void address(const struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    const struct world *world = (const struct world *)bootstrap;
+    char mine[EL_TCP_ADDRESS_BYTES];
+    if (bootstrap->size == 1) return;
+    el_tcp_address(world->links[bootstrap->rank == 0 ? bootstrap->size - 1 : 0].sockets[EL_TCP_DATA], false, mine);
+    snprintf(text, bytes, "%s", mine);
+}
+
+/* ---- life ---- */
+
+static void end_job(struct el_bootstrap *bootstrap, int exit_status)
+{
+    struct world *world = (struct world *)bootstrap;
+    if (bootstrap->size == 1) _exit(exit_status);
+    el_tcp_watch_end_job(&world->watch, exit_status);
+}
+
+static void close_world(struct el_bootstrap *bootstrap)
+{
+    struct world *world = (struct world *)bootstrap;
+    if (bootstrap->size > 1) el_tcp_watch_stop(&world->watch);
+    for (int i = 0; i < bootstrap->size; i++) el_tcp_link_close(&world->links[i]);
+    free(world->links);
+    free(world);
+}
+
+static const struct el_bootstrap_ops tcp_ops = {
+    .kind = "tcp",
+    .gather = gather,
+    .broadcast = broadcast,
+    .address = address,
+    .abort = end_job,
+    .close = close_world,
+};
+
+static enum el_status meet(const struct el_rendezvous *rendezvous, struct world *world)
+{
+    bool host = rendezvous->rank == 0;
+    if (rendezvous->size == 1) return EL_OK;
+    EL_TRY(host ? el_tcp_host(rendezvous, world->links) : el_tcp_visit(rendezvous, &world->links[0]));
+    world->watch = (struct el_tcp_watch){.rank = rendezvous->rank,
+                                         .first = host ? 1 : 0,
+                                         .n_links = host ? rendezvous->size : 1,
+                                         .links = world->links,
+                                         .wake = -1};
+    return el_tcp_watch_start(&world->watch);
+}
+
+static enum el_status check(const struct el_rendezvous *r)
+{
+    if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
+        return el_fail(EL_ERR_INVALID, "bootstrap tcp: rank %d of %d ranks", r->rank, r->size);
+    if (r->size > 1 && (!r->host || !r->host[0] || r->port < 1 || r->port > 65535))
+        return el_fail(EL_ERR_INVALID, "bootstrap tcp: '%s:%d' is no place to meet at: set MASTER_ADDR and MASTER_PORT",
+                       r->host ? r->host : "", r->port);
+    return EL_OK;
+}
+
+enum el_status el_bootstrap_open_tcp(const struct el_rendezvous *rendezvous, struct el_bootstrap **bootstrap_p)
+{
+    EL_TRY(check(rendezvous));
+    struct world *world = calloc(1, sizeof *world);
+    struct el_tcp_link *links = calloc((size_t)rendezvous->size, sizeof *links);
+    if (!world || !links) {
+        free(world);
+        free(links);
+        return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no memory");
+    }
+    world->base = (struct el_bootstrap){.ops = &tcp_ops, .rank = rendezvous->rank, .size = rendezvous->size};
+    world->links = links;
+    for (int i = 0; i < rendezvous->size; i++) links[i] = (struct el_tcp_link){.sockets = {-1, -1}};
+    enum el_status status = meet(rendezvous, world);
+    if (status != EL_OK) {
+        for (int i = 0; i < rendezvous->size; i++) el_tcp_link_close(&links[i]);
+        free(links);
+        free(world);
+        return status;
+    }
+    *bootstrap_p = &world->base;
+    return EL_OK;
+}

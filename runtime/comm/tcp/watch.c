@@ -1,0 +1,169 @@
+/* The thread at the alarm connections, and what is said there: messages of one size. */
+#include "runtime/comm/tcp/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/tcp/socket.h"
+
+enum alarm_kind { FAREWELL = 1, GONE, END_JOB };
+
+struct alarm_message {
+    uint32_t kind;
+    int32_t rank; /* whom it is about */
+    int32_t exit_status;
+    uint32_t zero;
+};
+
+/* A message is sent whole or not at all, so that half of one means that its sender is gone. */
+enum { HALF_MESSAGE_NS = 1000000000, EXPLAIN_S = 1 };
+
+static int rank_of(const struct el_tcp_watch *watch, int link)
+{
+    return watch->rank == 0 ? link : 0;
+}
+
+/* Under the mutex: two threads may speak. */
+static void tell_all(struct el_tcp_watch *watch, const struct alarm_message *message, int but)
+{
+    for (int i = watch->first; i < watch->n_links; i++)
+        if (i != but && !watch->left[i]) el_tcp_write(watch->links[i].sockets[EL_TCP_ALARM], message, sizeof *message);
+}
+
+/* Under the mutex. The first failure is the cause of all later ones. */
+static void fail(struct el_tcp_watch *watch, int rank)
+{
+    if (watch->failed) return;
+    watch->failed = true;
+    snprintf(watch->reason, sizeof watch->reason, "rank %d is gone", rank);
+    for (int i = watch->first; i < watch->n_links; i++) shutdown(watch->links[i].sockets[EL_TCP_DATA], SHUT_RDWR);
+}
+
+static void end_here(const struct el_tcp_watch *watch, const struct alarm_message *message)
+{
+    fprintf(stderr, "evenload: rank %d ends: rank %d ended the job with exit status %d\n", watch->rank, message->rank,
+            message->exit_status);
+    _exit(message->exit_status);
+}
+
+/* Under the mutex. */
+static void take(struct el_tcp_watch *watch, int link, const struct alarm_message *message)
+{
+    switch (message->kind) {
+    case FAREWELL:
+        watch->left[link] = true;
+        break;
+    case END_JOB:
+        if (watch->rank == 0) tell_all(watch, message, link);
+        end_here(watch, message);
+        break;
+    default:
+        fail(watch, message->rank);
+    }
+}
+
+static void hear(struct el_tcp_watch *watch, int link)
+{
+    struct alarm_message message;
+    int number = el_tcp_read(watch->links[link].sockets[EL_TCP_ALARM], &message, sizeof message,
+                             el_clock_ns() + HALF_MESSAGE_NS);
+    pthread_mutex_lock(&watch->mutex);
+    if (number == 0) {
+        take(watch, link, &message);
+    } else {
+        const struct alarm_message gone = {.kind = GONE, .rank = rank_of(watch, link)};
+        if (watch->rank == 0) tell_all(watch, &gone, link);
+        fail(watch, gone.rank);
+        watch->left[link] = true; /* nothing more is to be heard there */
+    }
+    pthread_cond_broadcast(&watch->news);
+    pthread_mutex_unlock(&watch->mutex);
+}
+
+/* Sleeps until there is news; false: the thread is to end. */
+static bool listen_once(struct el_tcp_watch *watch)
+{
+    struct pollfd *polls = watch->polls;
+    polls[0] = (struct pollfd){.fd = watch->wake, .events = POLLIN};
+    for (int i = watch->first; i < watch->n_links; i++) /* only this thread changes `left` */
+        polls[1 + i] =
+            (struct pollfd){.fd = watch->left[i] ? -1 : watch->links[i].sockets[EL_TCP_ALARM], .events = POLLIN};
+    if (watch->first == 1) polls[1] = (struct pollfd){.fd = -1};
+    if (poll(polls, (nfds_t)watch->n_links + 1, -1) < 0) return errno == EINTR;
+    if (polls[0].revents) return false;
+    for (int i = watch->first; i < watch->n_links; i++)
+        if (polls[1 + i].revents) hear(watch, i);
+    return true;
+}
+
+static void *live(void *context)
+{
+    prctl(PR_SET_NAME, "el-watch");
+    while (listen_once(context)) continue;
+    return NULL;
+}
+
+static void release(struct el_tcp_watch *watch)
+{
+    if (watch->wake >= 0) close(watch->wake);
+    free(watch->left);
+    free(watch->polls);
+    pthread_cond_destroy(&watch->news);
+    pthread_mutex_destroy(&watch->mutex);
+}
+
+enum el_status el_tcp_watch_start(struct el_tcp_watch *watch)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch->news, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&watch->mutex, NULL);
+    watch->left = calloc((size_t)watch->n_links, sizeof *watch->left);
+    watch->polls = calloc((size_t)watch->n_links + 1, sizeof *watch->polls);
+    watch->wake = eventfd(0, EFD_CLOEXEC);
+    if (watch->left && watch->polls && watch->wake >= 0 && pthread_create(&watch->thread, NULL, live, watch) == 0)
+        return EL_OK;
+    release(watch);
+    return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no thread that watches the other ranks");
+}
+
+void el_tcp_watch_stop(struct el_tcp_watch *watch)
+{
+    const struct alarm_message farewell = {.kind = FAREWELL, .rank = watch->rank};
+    eventfd_write(watch->wake, 1);
+    pthread_join(watch->thread, NULL);
+    tell_all(watch, &farewell, -1);
+    release(watch);
+}
+
+enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link)
+{
+    int64_t until_ns = el_clock_ns() + (int64_t)EXPLAIN_S * 1000000000;
+    const struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    pthread_mutex_lock(&watch->mutex);
+    while (!watch->failed && !watch->left[link])
+        if (pthread_cond_timedwait(&watch->news, &watch->mutex, &until) != 0) break;
+    enum el_status status = watch->failed
+                                ? el_fail(EL_ERR_PEER, "bootstrap tcp: %s", watch->reason)
+                                : el_fail(EL_ERR_PEER, "bootstrap tcp: rank %d has left the job", rank_of(watch, link));
+    pthread_mutex_unlock(&watch->mutex);
+    return status;
+}
+
+void el_tcp_watch_end_job(struct el_tcp_watch *watch, int exit_status)
+{
+    const struct alarm_message message = {.kind = END_JOB, .rank = watch->rank, .exit_status = exit_status};
+    pthread_mutex_lock(&watch->mutex);
+    tell_all(watch, &message, -1);
+    _exit(exit_status);
+}

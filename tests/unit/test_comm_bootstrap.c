@@ -1,0 +1,453 @@
+/* The bootstrap `tcp` among threads and, where ranks die, among processes: how ranks meet, what keeps them from it, and
+ * how all of them learn that one is gone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/tcp/socket.h"
+#include "tests/conformance/bootstrap_checks.h"
+
+enum { RANKS_MAX = 5 };
+
+/* A port that was free a moment ago. */
+static int free_port(void)
+{
+    int listener, port;
+    assert_int_equal(el_tcp_listen("127.0.0.1", 0, false, &listener), 0);
+    port = el_tcp_port(listener);
+    close(listener);
+    return port;
+}
+
+/* ---- ranks as threads ---- */
+
+struct rank {
+    struct el_rendezvous place;
+    int64_t delay_ns;
+    pthread_t thread;
+    struct el_error outcome;
+};
+
+static void *meet(void *context)
+{
+    struct rank *rank = context;
+    struct el_bootstrap *bootstrap = NULL;
+    el_clock_sleep_until(el_clock_ns() + rank->delay_ns);
+    enum el_status status = el_bootstrap_open_tcp(&rank->place, &bootstrap);
+    if (status == EL_OK) status = check_bootstrap(bootstrap);
+    el_error_take(status, &rank->outcome);
+    el_bootstrap_close(bootstrap);
+    return NULL;
+}
+
+static void prepare(struct rank *ranks, int size, const char *host)
+{
+    int port = free_port();
+    memset(ranks, 0, sizeof *ranks * (size_t)size);
+    for (int i = 0; i < size; i++)
+        ranks[i].place = (struct el_rendezvous){
+            .rank = i, .size = size, .host = host, .port = port, .listener = -1, .token = "a job", .patience_s = 20};
+}
+
+static void start(struct rank *ranks, int n)
+{
+    for (int i = 0; i < n; i++) assert_int_equal(pthread_create(&ranks[i].thread, NULL, meet, &ranks[i]), 0);
+}
+
+static void join(struct rank *ranks, int n)
+{
+    for (int i = 0; i < n; i++) pthread_join(ranks[i].thread, NULL);
+}
+
+static void play(struct rank *ranks, int n)
+{
+    start(ranks, n);
+    join(ranks, n);
+}
+
+static void expect_all_well(const struct rank *ranks, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (ranks[i].outcome.status != EL_OK) fail_msg("rank %d of %d: %s", i, n, ranks[i].outcome.text);
+}
+
+static void expect_failure(const struct rank *rank, enum el_status status, const char *words)
+{
+    if (rank->outcome.status != status || !strstr(rank->outcome.text, words))
+        fail_msg("rank %d: status %d: %s", rank->place.rank, rank->outcome.status, rank->outcome.text);
+    assert_null(strchr(rank->outcome.text, '\n'));
+}
+
+static void test_ranks_meet(void **state)
+{
+    (void)state;
+    struct rank ranks[RANKS_MAX];
+    for (int size = 1; size <= RANKS_MAX; size++) {
+        prepare(ranks, size, "127.0.0.1");
+        play(ranks, size);
+        expect_all_well(ranks, size);
+    }
+}
+
+static void test_rank_0_may_come_late(void **state)
+{
+    (void)state;
+    struct rank ranks[3];
+    prepare(ranks, 3, "localhost");
+    ranks[0].delay_ns = 300000000;
+    play(ranks, 3);
+    expect_all_well(ranks, 3);
+}
+
+static void test_ipv6(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    int listener;
+    if (el_tcp_listen("::1", 0, false, &listener) != 0) skip();
+    close(listener);
+    prepare(ranks, 2, "::1");
+    play(ranks, 2);
+    expect_all_well(ranks, 2);
+}
+
+static void test_a_host_by_its_name(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    prepare(ranks, 2, name);
+    ranks[0].place.patience_s = ranks[1].place.patience_s = 5;
+    play(ranks, 2);
+    if (strstr(ranks[1].outcome.text, "cannot find the host")) skip(); /* a machine that does not know its own name */
+    expect_all_well(ranks, 2);
+}
+
+static void test_a_listener_taken_over(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    prepare(ranks, 2, "127.0.0.1");
+    assert_int_equal(el_tcp_listen("127.0.0.1", 0, false, &ranks[0].place.listener), 0);
+    ranks[0].place.port = ranks[1].place.port = el_tcp_port(ranks[0].place.listener);
+    play(ranks, 2);
+    expect_all_well(ranks, 2);
+}
+
+/* ---- what keeps ranks from meeting ---- */
+
+static void test_a_rank_that_does_not_come(void **state)
+{
+    (void)state;
+    struct rank ranks[4];
+    prepare(ranks, 4, "127.0.0.1");
+    for (int i = 0; i < 4; i++) ranks[i].place.patience_s = 1;
+    int64_t begin_ns = el_clock_ns();
+    play(ranks, 3);
+    assert_true(el_clock_ns() - begin_ns < INT64_C(10000000000));
+    expect_failure(&ranks[0], EL_ERR_TIMEOUT, "waited 1 s");
+    expect_failure(&ranks[0], EL_ERR_TIMEOUT, "for rank 3 of 4");
+    expect_failure(&ranks[1], EL_ERR_PEER, "for rank 3 of 4");
+    expect_failure(&ranks[2], EL_ERR_PEER, "rank 0: ");
+}
+
+static void test_rank_0_is_not_there(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    prepare(ranks, 2, "127.0.0.1");
+    ranks[1].place.patience_s = 0.5;
+    play(ranks + 1, 1);
+    expect_failure(&ranks[1], EL_ERR_TIMEOUT, "did not reach rank 0 at 127.0.0.1");
+    expect_failure(&ranks[1], EL_ERR_TIMEOUT, "Connection refused");
+}
+
+static void test_a_name_that_is_none(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    prepare(ranks, 2, "no.such.host.invalid");
+    ranks[1].place.patience_s = 1;
+    play(ranks + 1, 1);
+    assert_int_not_equal(ranks[1].outcome.status, EL_OK);
+    assert_non_null(strstr(ranks[1].outcome.text, "no.such.host.invalid"));
+}
+
+static void test_a_place_that_is_none(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    prepare(ranks, 2, "127.0.0.1");
+    ranks[0].place.port = 0;
+    ranks[1].place.rank = 2;
+    play(ranks, 2);
+    expect_failure(&ranks[0], EL_ERR_INVALID, "MASTER_PORT");
+    expect_failure(&ranks[1], EL_ERR_INVALID, "rank 2 of 2");
+}
+
+static void test_a_port_in_use(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    int other;
+    prepare(ranks, 2, "127.0.0.1");
+    assert_int_equal(el_tcp_listen("127.0.0.1", ranks[0].place.port, false, &other), 0);
+    play(ranks, 1);
+    close(other);
+    expect_failure(&ranks[0], EL_ERR_IO, "give another MASTER_PORT");
+}
+
+static void test_the_next_port_where_the_first_is_taken(void **state)
+{
+    (void)state;
+    struct rank ranks[3];
+    int other;
+    prepare(ranks, 3, "127.0.0.1");
+    for (int i = 0; i < 3; i++) ranks[i].place.n_ports = 8;
+    assert_int_equal(el_tcp_listen("127.0.0.1", ranks[0].place.port, false, &other), 0);
+    play(ranks, 3);
+    close(other);
+    expect_all_well(ranks, 3);
+}
+
+static void test_world_sizes_that_differ(void **state)
+{
+    (void)state;
+    struct rank ranks[3];
+    prepare(ranks, 3, "127.0.0.1");
+    ranks[2].place.size = 4;
+    ranks[2].delay_ns = 200000000;
+    play(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        expect_failure(&ranks[i], i == 0 ? EL_ERR_INVALID : EL_ERR_PEER, "rank 2 (127.0.0.1) was told of 4 ranks");
+}
+
+static void test_a_rank_given_twice(void **state)
+{
+    (void)state;
+    struct rank ranks[3];
+    prepare(ranks, 3, "127.0.0.1");
+    ranks[2].place.rank = 1;
+    play(ranks, 3);
+    for (int i = 0; i < 3; i++) expect_failure(&ranks[i], i == 0 ? EL_ERR_INVALID : EL_ERR_PEER, "rank 1 came twice");
+}
+
+static void *answer_nonsense(void *context)
+{
+    int listener = *(int *)context, socket;
+    char nonsense[400];
+    memset(nonsense, 'n', sizeof nonsense);
+    while (el_tcp_accept(listener, el_clock_ns() + 800000000, &socket) == 0) {
+        el_tcp_write(socket, nonsense, sizeof nonsense);
+        close(socket);
+    }
+    return NULL;
+}
+
+static void test_what_is_there_is_not_rank_0(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    int other;
+    pthread_t thread;
+    prepare(ranks, 2, "127.0.0.1");
+    ranks[1].place.patience_s = 0.5;
+    assert_int_equal(el_tcp_listen("127.0.0.1", ranks[0].place.port, false, &other), 0);
+    assert_int_equal(pthread_create(&thread, NULL, answer_nonsense, &other), 0);
+    play(ranks + 1, 1);
+    pthread_join(thread, NULL);
+    close(other);
+    expect_failure(&ranks[1], EL_ERR_TIMEOUT, "is not rank 0 of a job");
+}
+
+/* Rank 1 of another job, one who talks nonsense, one who says nothing, one who leaves: then the two who belong there.
+ */
+static void test_strays_do_not_disturb(void **state)
+{
+    (void)state;
+    struct rank ranks[2], foreign;
+    char why[EL_TCP_WHY_BYTES];
+    int strays[3];
+    bool hopeless;
+    prepare(ranks, 2, "127.0.0.1");
+    foreign = ranks[1];
+    foreign.place.token = "another job";
+    start(ranks, 1);
+    for (int i = 0; i < 3; i++)
+        while (!el_tcp_connect("127.0.0.1", ranks[0].place.port, -1, &strays[i], why, &hopeless)) usleep(1000);
+    assert_int_equal(el_tcp_write(strays[0], "GET / HTTP/1.1\r\n\r\n", 18), 0);
+    assert_int_equal(el_tcp_write(strays[2], "el-gu", 5), 0);
+    shutdown(strays[2], SHUT_WR);
+    play(&foreign, 1);
+    expect_failure(&foreign, EL_ERR_PEER, "another job");
+    play(ranks + 1, 1);
+    join(ranks, 1);
+    expect_all_well(ranks, 2);
+    for (int i = 0; i < 3; i++) close(strays[i]);
+}
+
+/* ---- ranks as processes, some of which die ---- */
+
+typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap);
+
+static void be_process(struct rank *rank, el_scene scene)
+{
+    struct el_bootstrap *bootstrap = NULL;
+    alarm(60);
+    enum el_status status = el_bootstrap_open_tcp(&rank->place, &bootstrap);
+    if (status == EL_OK) status = scene(bootstrap);
+    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", rank->place.rank, el_error_message());
+    el_bootstrap_close(bootstrap);
+    _exit(status == EL_OK ? 0 : 1);
+}
+
+/* Wait statuses of all ranks. */
+static void run_processes(int size, el_scene scene, int *wait_statuses)
+{
+    struct rank ranks[RANKS_MAX];
+    pid_t pids[RANKS_MAX];
+    prepare(ranks, size, "127.0.0.1");
+    for (int i = 0; i < size; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) be_process(&ranks[i], scene);
+    }
+    for (int i = 0; i < size; i++) waitpid(pids[i], &wait_statuses[i], 0);
+}
+
+static enum el_status expect_death(struct el_bootstrap *bootstrap, int dead)
+{
+    char expected[64];
+    int64_t begin_ns = el_clock_ns();
+    snprintf(expected, sizeof expected, "rank %d is gone", dead);
+    if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
+    if (!strstr(el_error_message(), expected)) return EL_ERR_INTERNAL;
+    if (el_clock_ns() - begin_ns > 3000000000) return el_fail(EL_ERR_INTERNAL, "the barrier failed late");
+    return EL_OK;
+}
+
+static enum el_status last_dies(struct el_bootstrap *bootstrap)
+{
+    int last = el_bootstrap_size(bootstrap) - 1;
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == last) raise(SIGKILL);
+    return expect_death(bootstrap, last);
+}
+
+static enum el_status first_dies(struct el_bootstrap *bootstrap)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == 0) raise(SIGKILL);
+    return expect_death(bootstrap, 0);
+}
+
+/* Rank 0 computes and calls nothing: the others learn of the death all the same. */
+static enum el_status last_dies_while_rank_0_works(struct el_bootstrap *bootstrap)
+{
+    int last = el_bootstrap_size(bootstrap) - 1;
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == last) raise(SIGKILL);
+    if (el_bootstrap_rank(bootstrap) == 0) usleep(4000000);
+    return expect_death(bootstrap, last);
+}
+
+static void expect_one_death(el_scene scene, bool first)
+{
+    int statuses[RANKS_MAX];
+    for (int size = 2; size <= 4; size += 2) {
+        run_processes(size, scene, statuses);
+        for (int i = 0; i < size; i++) {
+            if (i == (first ? 0 : size - 1))
+                assert_true(WIFSIGNALED(statuses[i]));
+            else
+                assert_true(WIFEXITED(statuses[i]) && WEXITSTATUS(statuses[i]) == 0);
+        }
+    }
+}
+
+static void test_a_dead_rank_is_named_by_all(void **state)
+{
+    (void)state;
+    expect_one_death(last_dies, false);
+    expect_one_death(first_dies, true);
+}
+
+static void test_a_death_reaches_ranks_that_wait_for_a_busy_one(void **state)
+{
+    (void)state;
+    expect_one_death(last_dies_while_rank_0_works, false);
+}
+
+static enum el_status one_ends_all(struct el_bootstrap *bootstrap)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == 1) el_bootstrap_abort(bootstrap, 7);
+    if (el_bootstrap_rank(bootstrap) == 2) usleep(20000000); /* in no call at all */
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static void test_abort_ends_all(void **state)
+{
+    (void)state;
+    int statuses[RANKS_MAX];
+    int64_t begin_ns = el_clock_ns();
+    run_processes(4, one_ends_all, statuses);
+    for (int i = 0; i < 4; i++) assert_true(WIFEXITED(statuses[i]) && WEXITSTATUS(statuses[i]) == 7);
+    assert_true(el_clock_ns() - begin_ns < INT64_C(10000000000));
+}
+
+static enum el_status some_leave_early(struct el_bootstrap *bootstrap)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == 1) return EL_OK; /* with a farewell: no alarm */
+    usleep(300000);
+    if (el_bootstrap_rank(bootstrap) != 0) return EL_OK;
+    if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
+    return strstr(el_error_message(), "rank 1 has left") ? EL_OK : EL_ERR_INTERNAL;
+}
+
+static void test_a_farewell_is_no_death(void **state)
+{
+    (void)state;
+    int statuses[RANKS_MAX];
+    run_processes(3, some_leave_early, statuses);
+    for (int i = 0; i < 3; i++) assert_int_equal(statuses[i], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_meet),
+        cmocka_unit_test(test_rank_0_may_come_late),
+        cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_a_host_by_its_name),
+        cmocka_unit_test(test_a_listener_taken_over),
+        cmocka_unit_test(test_a_rank_that_does_not_come),
+        cmocka_unit_test(test_rank_0_is_not_there),
+        cmocka_unit_test(test_a_name_that_is_none),
+        cmocka_unit_test(test_a_place_that_is_none),
+        cmocka_unit_test(test_a_port_in_use),
+        cmocka_unit_test(test_the_next_port_where_the_first_is_taken),
+        cmocka_unit_test(test_world_sizes_that_differ),
+        cmocka_unit_test(test_a_rank_given_twice),
+        cmocka_unit_test(test_what_is_there_is_not_rank_0),
+        cmocka_unit_test(test_strays_do_not_disturb),
+        cmocka_unit_test(test_a_dead_rank_is_named_by_all),
+        cmocka_unit_test(test_a_death_reaches_ranks_that_wait_for_a_busy_one),
+        cmocka_unit_test(test_abort_ends_all),
+        cmocka_unit_test(test_a_farewell_is_no_death),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
