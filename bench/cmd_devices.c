@@ -82,12 +82,11 @@ int el_cmd_devices(const struct el_options *options, int argc, char **argv)
 {
     (void)argc, (void)argv;
     struct el_backend_info infos[BACKENDS_MAX];
-    struct line backends[BACKENDS_MAX + 1], libraries[3] = {dnnl_line(), mpi_line(), gnuplot_line()};
+    struct line backends[BACKENDS_MAX], libraries[3] = {dnnl_line(), mpi_line(), gnuplot_line()};
     struct el_cores cores;
     char text[TEXT_BYTES];
     int n = el_device_backends(infos, BACKENDS_MAX);
     for (int i = 0; i < n; i++) backends[i] = line_of(infos[i].name, infos[i].usable, infos[i].detail);
-    backends[n++] = line_of("cuda", false, "built without CUDA");
     el_cores_find("", &cores);
     if (options->json) return print_json(&cores, backends, n, libraries, 3);
     el_cores_describe(&cores, text, sizeof text);

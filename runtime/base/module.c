@@ -26,6 +26,12 @@ static int find(const char *name, char *path, size_t bytes)
     return 0;
 }
 
+bool el_module_exists(const char *name)
+{
+    char path[PATH_MAX];
+    return find(name, path, sizeof path);
+}
+
 enum el_status el_module_open(const char *name, const char *symbol, void **symbol_p)
 {
     char path[PATH_MAX];

@@ -1,4 +1,4 @@
-/* Modules: heavy libraries (oneDNN, MPI, later CUDA) live in shared objects of ours, opened at first use, so that the
+/* Modules: heavy libraries (oneDNN, MPI, CUDA) live in shared objects of ours, opened at first use, so that the
  * program starts in milliseconds anywhere and an absent library is a reason, not a failure to start.
  *
  * A module is `el_<name>.so` in the folder `modules` beside the program (or beside the program's parent folders up to
@@ -8,7 +8,12 @@
 #ifndef EL_BASE_MODULE_H
 #define EL_BASE_MODULE_H
 
+#include <stdbool.h>
+
 #include "runtime/base/status.h"
+
+/* Whether module `name` was built. Loads nothing. */
+bool el_module_exists(const char *name);
 
 /* Opens module `name` for good and looks `symbol` up. Threads: any. Errors: EL_ERR_ABSENT with the loader's words: not
  * built, or its library is missing. */

@@ -6,7 +6,8 @@
 
 #include "runtime/device/internal.h"
 
-static const struct el_device_ops *const el_backends[] = {&el_device_cpu, &el_device_null, &el_device_sim};
+static const struct el_device_ops *const el_backends[] = {&el_device_cpu, &el_device_null, &el_device_sim,
+                                                          &el_device_cuda};
 enum { N_BACKENDS = sizeof el_backends / sizeof el_backends[0] };
 
 static const struct el_device_ops *find(const char *name)
@@ -44,7 +45,7 @@ enum el_status el_device_open_with(const struct el_device_ops *ops, const struct
         free(device);
         return status;
     }
-    if (!device->spec.kernels) device->spec.kernels = ops->kernels ? ops->kernels() : el_kernels_cpu();
+    if (!device->spec.kernels) device->spec.kernels = ops->kernels ? ops->kernels(device->state) : el_kernels_cpu();
     *device_p = device;
     return EL_OK;
 }

@@ -78,7 +78,7 @@ struct el_device_ops {
      * list[0..capacity) it filled. */
     int (*library_memory)(void *state, struct el_library_memory *list, int capacity);
     /* Optional: default is el_kernels_cpu(). The backend's own kernels; after open. */
-    const struct el_kernel_table *(*kernels)(void);
+    const struct el_kernel_table *(*kernels)(void *state);
     /* Required unless simulated. Blocking copies; streams are idle. `host_to_device`: which address is which. */
     enum el_status (*move)(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
 
@@ -99,6 +99,6 @@ struct el_device_ops {
     void (*resolve)(const struct el_program *program, struct el_span *spans);
 };
 
-extern const struct el_device_ops el_device_cpu, el_device_null, el_device_sim;
+extern const struct el_device_ops el_device_cpu, el_device_null, el_device_sim, el_device_cuda;
 
 #endif

@@ -361,8 +361,9 @@ static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype
     return op == EL_OP_SCALE ? &scale : op == EL_OP_ADD ? &add : op == EL_OP_FILL ? &fill : NULL;
 }
 
-static const struct el_kernel_table *fake_kernels(void)
+static const struct el_kernel_table *fake_kernels(void *state)
 {
+    (void)state;
     static const struct el_kernel_table table = {.name = "fake", .find = fake_find};
     return &table;
 }

@@ -1,0 +1,68 @@
+/* What the files of the backend `cuda` share. Nobody else includes it. */
+#ifndef EL_DEVICE_CUDA_H
+#define EL_DEVICE_CUDA_H
+
+#include "runtime/device/cuda_cache.h"
+#include "runtime/device/device_ops.h"
+
+enum { EL_CUDA_CARDS_MAX = 64, EL_CUDA_STAGES_MAX = 64 };
+
+/* An event, in use or in its device's pool. */
+struct el_cuda_event {
+    struct el_cuda_device *device;
+    void *event;
+    bool timed;
+    struct el_cuda_event *next; /* in the pool */
+};
+
+/* A piece of pinned memory through which host data goes to the device; `sent` is reached when it may be used again. */
+struct el_cuda_stage {
+    void *pinned, *sent;
+    size_t bytes;
+    bool in_flight;
+};
+
+/* A device's state: one card, or a share of one where several devices are opened on it. */
+struct el_cuda_device {
+    const struct el_cuda_module *module;
+    const struct el_cuda_api *api;
+    int ordinal; /* of the card, as this process sees them */
+    char name[EL_DEVICE_NAME_BYTES];
+    struct el_cuda_info info;
+    struct el_cuda_cache cache;
+    void *mover; /* the stream of blocking copies */
+    struct el_cuda_event *pool[2]; /* by `timed` */
+    int n_stages;
+    struct el_cuda_stage stages[EL_CUDA_STAGES_MAX];
+    signed char reaches[EL_CUDA_CARDS_MAX]; /* by card: 1 its memory directly, -1 through the host, 0 not looked at */
+    int64_t used_before_bytes;              /* of the card, before this device took anything; negative: unknown */
+    int n_libraries;
+    struct el_library_memory libraries[EL_LIBRARIES_MAX];
+};
+
+struct el_cuda_stream {
+    struct el_cuda_device *device;
+    struct el_cuda_native native;
+};
+
+/* cuda_stream.c */
+extern const struct el_async_ops el_cuda_async;
+enum el_status el_cuda_stream_open(void *state, int index, void **stream_p);
+void el_cuda_stream_close(void *stream);
+void el_cuda_pool_close(struct el_cuda_device *device);
+
+/* cuda_copy.c */
+enum el_status el_cuda_copy(void *stream, const struct el_copy *copy);
+/* Blocking, by the device's own stream: cudaMemcpy may return before what it wrote is there for other streams. */
+enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
+void el_cuda_stages_close(struct el_cuda_device *device);
+
+/* Adds `bytes` to what a library is known to hold. */
+void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64_t bytes);
+/* Free memory of the card, or -1. */
+int64_t el_cuda_free_bytes(const struct el_cuda_device *device);
+
+/* The backend over a module that need not be el_cuda.so: for tests. */
+enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct el_device_spec *spec, void **state_p);
+
+#endif

@@ -1,0 +1,160 @@
+/* The backend `cuda`: a GPU of NVIDIA's. Several devices may be opened on one card: memory, copies and schedules are
+ * real then, only their speed is shared. Which card has which number is the CUDA run time's to say: it keeps the order
+ * of CUDA_VISIBLE_DEVICES. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/cuda.h"
+
+static enum el_status usable(int *n_devices_p)
+{
+    const struct el_cuda_module *module;
+    return el_cuda_module_open(&module, n_devices_p);
+}
+
+int64_t el_cuda_free_bytes(const struct el_cuda_device *device)
+{
+    size_t left = 0, total = 0;
+    return device->api->MemGetInfo(&left, &total) == EL_CUDA_SUCCESS ? (int64_t)left : -1;
+}
+
+void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64_t bytes)
+{
+    int i = 0;
+    while (i < device->n_libraries && strcmp(device->libraries[i].name, name) != 0) i++;
+    if (i == EL_LIBRARIES_MAX) return;
+    if (i == device->n_libraries) device->libraries[device->n_libraries++] = (struct el_library_memory){.name = name};
+    device->libraries[i].bytes += bytes > 0 ? bytes : 0; /* another process may have given memory back meanwhile */
+}
+
+static enum el_status check_index(const struct el_cuda_module *module, const struct el_device_spec *spec)
+{
+    int n = 0;
+    EL_TRY(el_cuda_count(module, &n));
+    if (spec->index >= 0 && spec->index < n) return EL_OK;
+    return el_fail(EL_ERR_ABSENT,
+                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): let every rank see all cards of its node "
+                   "(Slurm: --gpus-per-node instead of --gpus-per-task; else look at CUDA_VISIBLE_DEVICES)",
+                   spec->index, n, n == 1 ? "" : "s", n - 1);
+}
+
+/* Makes the context, if this process has none on the card yet, and tells what it takes apart from what others use. */
+static enum el_status open_context(struct el_cuda_device *device)
+{
+    const struct el_cuda_module *module = device->module;
+    const char *uuid = device->info.identity.uuid;
+    device->used_before_bytes = module->used_bytes(uuid);
+    EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
+    EL_TRY(el_cuda_status(device->api, device->name, "Free", device->api->InitContext()));
+    int64_t after = module->used_bytes(uuid);
+    if (device->used_before_bytes >= 0 && after >= 0)
+        el_cuda_note_library(device, "context", after - device->used_before_bytes);
+    return EL_CUDART_CALL(device->api, device->name, StreamCreate, &device->mover);
+}
+
+static void close_device(void *state)
+{
+    struct el_cuda_device *device = state;
+    device->api->SetDevice(device->ordinal);
+    el_cuda_stages_close(device);
+    el_cuda_pool_close(device);
+    el_cuda_cache_close(&device->cache);
+    if (device->mover) device->api->StreamDestroy(device->mover);
+    free(device);
+}
+
+enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct el_device_spec *spec, void **state_p)
+{
+    EL_TRY(check_index(module, spec));
+    struct el_cuda_device *device = calloc(1, sizeof *device);
+    if (!device) return el_fail_errno("cuda:%d", spec->index);
+    device->module = module;
+    device->api = module->api;
+    device->ordinal = spec->index;
+    snprintf(device->name, sizeof device->name, "cuda:%d", spec->index);
+    el_cuda_cache_open(&device->cache, device->api, device->name);
+    enum el_status status =
+        EL_CUDART_CALL(device->api, device->name, GetDeviceProperties, &device->info, device->ordinal);
+    if (status == EL_OK) status = open_context(device);
+    if (status == EL_OK)
+        *state_p = device;
+    else
+        close_device(device);
+    return status;
+}
+
+static enum el_status open_device(const struct el_device_spec *spec, void **state_p)
+{
+    const struct el_cuda_module *module;
+    int n;
+    EL_TRY(el_cuda_module_open(&module, &n));
+    return el_cuda_open_on(module, spec, state_p);
+}
+
+static enum el_status map(void *state, size_t bytes, uintptr_t *address_p)
+{
+    struct el_cuda_device *device = state;
+    EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
+    return el_cuda_cache_take(&device->cache, bytes, address_p);
+}
+
+static void unmap(void *state, uintptr_t address, size_t bytes)
+{
+    (void)bytes;
+    struct el_cuda_device *device = state;
+    el_cuda_cache_give(&device->cache, address);
+}
+
+static int64_t reserved(void *state)
+{
+    return ((struct el_cuda_device *)state)->cache.reserved_bytes;
+}
+
+/* What the driver says of the whole card, less what was in use before this device was opened, where that is known. */
+static enum el_status resident(void *state, int64_t *bytes_p)
+{
+    struct el_cuda_device *device = state;
+    size_t left = 0, total = 0;
+    EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
+    EL_CUDART_TRY(device->api, device->name, MemGetInfo, &left, &total);
+    int64_t used = (int64_t)(total - left), before = device->used_before_bytes;
+    *bytes_p = before > 0 && before < used ? used - before : used;
+    return EL_OK;
+}
+
+static void identify(void *state, struct el_device_identity *identity_p)
+{
+    *identity_p = ((struct el_cuda_device *)state)->info.identity;
+}
+
+static int library_memory(void *state, struct el_library_memory *list, int capacity)
+{
+    const struct el_cuda_device *device = state;
+    int n = device->n_libraries < capacity ? device->n_libraries : capacity;
+    memcpy(list, device->libraries, (size_t)n * sizeof *list);
+    return n;
+}
+
+static const struct el_kernel_table *kernels(void *state)
+{
+    return ((struct el_cuda_device *)state)->module->kernels();
+}
+
+const struct el_device_ops el_device_cuda = {.name = "cuda",
+                                             .summary = "NVIDIA GPUs",
+                                             .computes = true,
+                                             .usable = usable,
+                                             .open = open_device,
+                                             .close = close_device,
+                                             .map = map,
+                                             .unmap = unmap,
+                                             .resident = resident,
+                                             .reserved = reserved,
+                                             .identify = identify,
+                                             .library_memory = library_memory,
+                                             .kernels = kernels,
+                                             .move = el_cuda_move,
+                                             .stream_open = el_cuda_stream_open,
+                                             .stream_close = el_cuda_stream_close,
+                                             .async = &el_cuda_async};

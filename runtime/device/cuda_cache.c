@@ -1,0 +1,161 @@
+/* The caching allocator. Lists are walked from the front: a training process holds some hundred blocks, and takes them
+ * outside of steps. */
+#include "runtime/device/cuda_cache.h"
+
+#include <stdlib.h>
+
+struct el_cuda_block {
+    uintptr_t address;
+    size_t bytes;
+    bool is_free;
+    bool first;  /* of its segment: the next `first` begins another one */
+    struct el_cuda_block *next, *previous;
+};
+
+void el_cuda_cache_open(struct el_cuda_cache *cache, const struct el_cuda_api *api, const char *who)
+{
+    *cache = (struct el_cuda_cache){.api = api, .who = who};
+}
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
+}
+
+/* Puts a block behind `before`; NULL: at the front. */
+static void insert(struct el_cuda_cache *cache, struct el_cuda_block *before, struct el_cuda_block *block)
+{
+    block->previous = before;
+    block->next = before ? before->next : cache->blocks;
+    if (block->next) block->next->previous = block;
+    *(before ? &before->next : &cache->blocks) = block;
+}
+
+static void discard(struct el_cuda_cache *cache, struct el_cuda_block *block)
+{
+    *(block->previous ? &block->previous->next : &cache->blocks) = block->next;
+    if (block->next) block->next->previous = block->previous;
+    free(block);
+}
+
+static bool ends_segment(const struct el_cuda_block *block)
+{
+    return !block->next || block->next->first;
+}
+
+static struct el_cuda_block *best_fit(const struct el_cuda_cache *cache, size_t bytes)
+{
+    struct el_cuda_block *best = NULL;
+    for (struct el_cuda_block *block = cache->blocks; block; block = block->next) {
+        if (block->is_free && block->bytes >= bytes && (!best || block->bytes < best->bytes)) best = block;
+    }
+    return best;
+}
+
+void el_cuda_cache_trim(struct el_cuda_cache *cache)
+{
+    for (struct el_cuda_block *block = cache->blocks, *next; block; block = next) {
+        next = block->next;
+        if (!block->is_free || !block->first || !ends_segment(block)) continue;
+        cache->api->Free((void *)block->address);
+        cache->reserved_bytes -= (int64_t)block->bytes;
+        cache->n_segments--;
+        discard(cache, block);
+    }
+}
+
+static enum el_status out_of_memory(const struct el_cuda_cache *cache, size_t bytes)
+{
+    const double mib = 1 << 20;
+    size_t left = 0, total = 0;
+    cache->api->GetLastError();
+    cache->api->MemGetInfo(&left, &total);
+    return el_fail(EL_ERR_OOM,
+                   "%s is out of memory: %.2f MiB do not fit; this device holds %.2f MiB, %.2f of %.2f MiB are free "
+                   "on the card; take a smaller batch or model, or end other processes on it",
+                   cache->who, (double)bytes / mib, (double)cache->reserved_bytes / mib, (double)left / mib,
+                   (double)total / mib);
+}
+
+/* A new segment, as one free block. */
+static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct el_cuda_block **block_p)
+{
+    size_t whole = round_up(bytes, EL_CUDA_GRANULE_BYTES);
+    struct el_cuda_block *made = malloc(sizeof *made);
+    void *address = NULL;
+    if (!made) return el_fail_errno("%s: %zu bytes", cache->who, bytes);
+    int code = cache->api->Malloc(&address, whole);
+    if (code == EL_CUDA_ERROR_MEMORY) {
+        cache->api->GetLastError();
+        el_cuda_cache_trim(cache);
+        code = cache->api->Malloc(&address, whole);
+    }
+    if (code != EL_CUDA_SUCCESS) {
+        free(made);
+        return code == EL_CUDA_ERROR_MEMORY ? out_of_memory(cache, bytes)
+                                            : el_cuda_status(cache->api, cache->who, "Malloc", code);
+    }
+    *made = (struct el_cuda_block){.address = (uintptr_t)address, .bytes = whole, .is_free = true, .first = true};
+    insert(cache, NULL, made);
+    cache->n_segments++;
+    cache->reserved_bytes += (int64_t)whole;
+    if (cache->reserved_bytes > cache->peak_reserved_bytes) cache->peak_reserved_bytes = cache->reserved_bytes;
+    *block_p = made;
+    return EL_OK;
+}
+
+/* Cuts what is not needed off a block's end. */
+static enum el_status split(struct el_cuda_cache *cache, struct el_cuda_block *block, size_t bytes)
+{
+    if (block->bytes == bytes) return EL_OK;
+    struct el_cuda_block *rest = malloc(sizeof *rest);
+    if (!rest) return el_fail_errno("%s: %zu bytes", cache->who, bytes);
+    *rest = (struct el_cuda_block){.address = block->address + bytes, .bytes = block->bytes - bytes, .is_free = true};
+    block->bytes = bytes;
+    insert(cache, block, rest);
+    return EL_OK;
+}
+
+enum el_status el_cuda_cache_take(struct el_cuda_cache *cache, size_t bytes, uintptr_t *address_p)
+{
+    if (bytes > SIZE_MAX / 2) return out_of_memory(cache, bytes);
+    size_t wanted = round_up(bytes, EL_CUDA_BLOCK_BYTES);
+    struct el_cuda_block *block = best_fit(cache, wanted);
+    if (!block) EL_TRY(extend(cache, wanted, &block));
+    EL_TRY(split(cache, block, wanted));
+    block->is_free = false;
+    cache->n_live++;
+    cache->live_bytes += (int64_t)block->bytes;
+    *address_p = block->address;
+    return EL_OK;
+}
+
+/* Makes a block one with the next one of its segment if both are free. */
+static void join_next(struct el_cuda_cache *cache, struct el_cuda_block *block)
+{
+    if (!block->is_free || ends_segment(block) || !block->next->is_free) return;
+    block->bytes += block->next->bytes;
+    discard(cache, block->next);
+}
+
+void el_cuda_cache_give(struct el_cuda_cache *cache, uintptr_t address)
+{
+    struct el_cuda_block *block = cache->blocks;
+    while (block && (block->address != address || block->is_free)) block = block->next;
+    if (!block) return;
+    block->is_free = true;
+    cache->n_live--;
+    cache->live_bytes -= (int64_t)block->bytes;
+    join_next(cache, block);
+    if (!block->first) join_next(cache, block->previous);
+}
+
+void el_cuda_cache_close(struct el_cuda_cache *cache)
+{
+    for (struct el_cuda_block *block = cache->blocks, *next; block; block = next) {
+        next = block->next;
+        if (block->first) cache->api->Free((void *)block->address);
+        free(block);
+    }
+    *cache = (struct el_cuda_cache){.api = cache->api, .who = cache->who};
+}

@@ -1,0 +1,148 @@
+/* Copies of the backend `cuda`. Between devices of one process they go directly where the cards reach each other's
+ * memory, and through the driver's own staging where they do not; from the host through pinned pieces of ours, so that
+ * the host may go on at once and the copy engine works by itself; to the host they are waited for. */
+#include <string.h>
+
+#include "runtime/device/cuda.h"
+
+enum { STAGE_BYTES_MIN = 64 << 10, STAGE_BYTES_MAX = 16 << 20 };
+
+static size_t stage_size(size_t bytes)
+{
+    size_t size = STAGE_BYTES_MIN;
+    while (size < bytes && size < STAGE_BYTES_MAX) size *= 2;
+    return size;
+}
+
+static bool is_idle(const struct el_cuda_device *device, struct el_cuda_stage *stage)
+{
+    if (stage->in_flight && device->api->EventQuery(stage->sent) == EL_CUDA_SUCCESS) stage->in_flight = false;
+    return !stage->in_flight;
+}
+
+/* An event without a time: an errand of the host's. */
+static enum el_status add_stage(struct el_cuda_device *device, size_t bytes, struct el_cuda_stage **stage_p)
+{
+    struct el_cuda_stage *stage = &device->stages[device->n_stages];
+    *stage = (struct el_cuda_stage){.bytes = stage_size(bytes)};
+    EL_CUDART_TRY(device->api, device->name, HostAlloc, &stage->pinned, stage->bytes);
+    enum el_status status = EL_CUDART_CALL(device->api, device->name, EventCreate, &stage->sent, false);
+    if (status != EL_OK) {
+        device->api->FreeHost(stage->pinned);
+        return status;
+    }
+    device->n_stages++;
+    *stage_p = stage;
+    return EL_OK;
+}
+
+/* An idle piece that is large enough; else a new one; else the first large enough one, when it has been sent. A step
+ * that repeats finds all its pieces from the second time on. */
+static enum el_status take_stage(struct el_cuda_device *device, size_t bytes, struct el_cuda_stage **stage_p)
+{
+    struct el_cuda_stage *busy = NULL;
+    size_t wanted = stage_size(bytes);
+    for (int i = 0; i < device->n_stages; i++) {
+        struct el_cuda_stage *stage = &device->stages[i];
+        if (stage->bytes != wanted) continue;
+        *stage_p = stage;
+        if (is_idle(device, stage)) return EL_OK;
+        if (!busy) busy = stage;
+    }
+    if (device->n_stages < EL_CUDA_STAGES_MAX / 2 || (!busy && device->n_stages < EL_CUDA_STAGES_MAX))
+        return add_stage(device, bytes, stage_p);
+    if (!busy) return el_fail(EL_ERR_INTERNAL, "%s: too many sizes of copies from the host", device->name);
+    EL_CUDART_TRY(device->api, device->name, EventSynchronize, busy->sent);
+    busy->in_flight = false;
+    *stage_p = busy;
+    return EL_OK;
+}
+
+static enum el_status send_piece(struct el_cuda_device *device, void *stream, char *destination, const char *source,
+                                 size_t bytes)
+{
+    struct el_cuda_stage *stage = NULL;
+    EL_TRY(take_stage(device, bytes, &stage));
+    memcpy(stage->pinned, source, bytes);
+    EL_CUDART_TRY(device->api, device->name, MemcpyAsync, destination, stage->pinned, bytes, stream);
+    stage->in_flight = true; /* from here on, whatever fails: the copy may be under way */
+    return EL_CUDART_CALL(device->api, device->name, EventRecord, stage->sent, stream);
+}
+
+static enum el_status send(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
+{
+    for (size_t at = 0; at < copy->bytes; at += STAGE_BYTES_MAX) {
+        size_t left = copy->bytes - at, bytes = left < STAGE_BYTES_MAX ? left : STAGE_BYTES_MAX;
+        EL_TRY(send_piece(device, stream, (char *)copy->destination + at, (const char *)copy->source + at, bytes));
+    }
+    return EL_OK;
+}
+
+static enum el_status fetch(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
+{
+    EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, stream);
+    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream);
+}
+
+/* Lets `device` reach the other card's memory, if the machine can. */
+static enum el_status enable(struct el_cuda_device *device, const struct el_cuda_device *other)
+{
+    int can = 0;
+    EL_CUDART_TRY(device->api, device->name, DeviceCanAccessPeer, &can, device->ordinal, other->ordinal);
+    device->reaches[other->ordinal] = can ? 1 : -1;
+    if (!can) return EL_OK;
+    EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
+    int code = device->api->DeviceEnablePeerAccess(other->ordinal);
+    if (code == EL_CUDA_SUCCESS) return EL_OK;
+    if (code != EL_CUDA_ERROR_PEER_ALREADY) device->reaches[other->ordinal] = -1; /* the driver's staging serves */
+    device->api->GetLastError();
+    return EL_OK;
+}
+
+/* Once a pair, both ways: which of the two drives the copy is the driver's to choose. */
+static enum el_status meet(struct el_cuda_device *to, struct el_cuda_device *from, const struct el_cuda_device *current)
+{
+    if (to->ordinal >= EL_CUDA_CARDS_MAX || from->ordinal >= EL_CUDA_CARDS_MAX) return EL_OK;
+    if (to->reaches[from->ordinal] && from->reaches[to->ordinal]) return EL_OK;
+    EL_TRY(enable(to, from));
+    EL_TRY(enable(from, to));
+    return EL_CUDART_CALL(current->api, current->name, SetDevice, current->ordinal);
+}
+
+enum el_status el_cuda_copy(void *argument, const struct el_copy *copy)
+{
+    struct el_cuda_stream *stream = argument;
+    struct el_cuda_device *device = stream->device, *to = copy->to, *from = copy->from;
+    void *queue = stream->native.stream;
+    if (copy->bytes == 0) return EL_OK;
+    if (!from && to) return send(device, queue, copy);
+    if (!to) return fetch(device, queue, copy);
+    if (to->ordinal == from->ordinal) {
+        EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, queue);
+        return EL_OK;
+    }
+    EL_TRY(meet(to, from, device));
+    EL_CUDART_TRY(device->api, device->name, MemcpyPeerAsync, copy->destination, to->ordinal, copy->source,
+                  from->ordinal, copy->bytes, queue);
+    return EL_OK;
+}
+
+enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
+{
+    struct el_cuda_device *device = state;
+    void *memory = (void *)address;
+    if (bytes == 0) return EL_OK;
+    EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
+    EL_CUDART_TRY(device->api, device->name, MemcpyAsync, host_to_device ? memory : host,
+                  host_to_device ? host : memory, bytes, device->mover);
+    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, device->mover);
+}
+
+void el_cuda_stages_close(struct el_cuda_device *device)
+{
+    for (int i = 0; i < device->n_stages; i++) {
+        device->api->EventDestroy(device->stages[i].sent);
+        device->api->FreeHost(device->stages[i].pinned);
+    }
+    device->n_stages = 0;
+}

@@ -1,0 +1,162 @@
+/* Streams and events of the backend `cuda`. */
+#include <stdlib.h>
+
+#include "runtime/device/cuda.h"
+
+static enum el_status activate(void *state)
+{
+    struct el_cuda_device *device = state;
+    return EL_CUDART_CALL(device->api, device->name, SetDevice, device->ordinal);
+}
+
+/* Opens a library on a stream and notes what it took of the card's memory for itself. What it loads at its first use
+ * comes on top and stays unattributed. */
+static enum el_status open_library(struct el_cuda_stream *stream, const char *name,
+                                   enum el_status (*open)(struct el_cuda_native *native))
+{
+    struct el_cuda_device *device = stream->device;
+    int64_t before = el_cuda_free_bytes(device);
+    EL_TRY(open(&stream->native));
+    int64_t after = el_cuda_free_bytes(device);
+    if (before >= 0 && after >= 0) el_cuda_note_library(device, name, before - after);
+    return EL_OK;
+}
+
+/* Communication streams carry copies, sums and foreign code: no library of ours is worth its memory there. */
+static enum el_status open_libraries(struct el_cuda_stream *stream, int index)
+{
+    const struct el_cuda_module *module = stream->device->module;
+    if (index == EL_STREAM_COMM) return EL_OK;
+    EL_TRY(open_library(stream, "cuBLAS", module->open_cublas));
+    return module->cudnn_lack() ? EL_OK : open_library(stream, "cuDNN", module->open_cudnn);
+}
+
+enum el_status el_cuda_stream_open(void *state, int index, void **stream_p)
+{
+    struct el_cuda_device *device = state;
+    struct el_cuda_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return el_fail_errno("%s: stream %d", device->name, index);
+    *stream = (struct el_cuda_stream){.device = device, .native = {.device = device->ordinal}};
+    enum el_status status = activate(device);
+    if (status == EL_OK)
+        status = EL_CUDART_CALL(device->api, device->name, StreamCreate, &stream->native.stream);
+    if (status == EL_OK) status = open_libraries(stream, index);
+    if (status == EL_OK)
+        *stream_p = stream;
+    else
+        el_cuda_stream_close(stream);
+    return status;
+}
+
+void el_cuda_stream_close(void *argument)
+{
+    struct el_cuda_stream *stream = argument;
+    const struct el_cuda_device *device = stream->device;
+    device->api->SetDevice(device->ordinal);
+    device->module->close_native(&stream->native);
+    if (stream->native.stream) device->api->StreamDestroy(stream->native.stream);
+    free(stream);
+}
+
+static enum el_status event_open(void *state, bool timed, void **event_p)
+{
+    struct el_cuda_device *device = state;
+    struct el_cuda_event *event = device->pool[timed];
+    if (event) {
+        device->pool[timed] = event->next;
+        *event_p = event;
+        return EL_OK;
+    }
+    event = calloc(1, sizeof *event);
+    if (!event) return el_fail_errno("%s: an event", device->name);
+    *event = (struct el_cuda_event){.device = device, .timed = timed};
+    enum el_status status = EL_CUDART_CALL(device->api, device->name, EventCreate, &event->event, timed);
+    if (status == EL_OK)
+        *event_p = event;
+    else
+        free(event);
+    return status;
+}
+
+static void event_close(void *argument)
+{
+    struct el_cuda_event *event = argument;
+    event->next = event->device->pool[event->timed];
+    event->device->pool[event->timed] = event;
+}
+
+void el_cuda_pool_close(struct el_cuda_device *device)
+{
+    for (int timed = 0; timed < 2; timed++) {
+        while (device->pool[timed]) {
+            struct el_cuda_event *gone = device->pool[timed];
+            device->pool[timed] = gone->next;
+            device->api->EventDestroy(gone->event);
+            free(gone);
+        }
+    }
+}
+
+static enum el_status event_record(void *argument, void *stream)
+{
+    struct el_cuda_event *event = argument;
+    const struct el_cuda_device *device = event->device;
+    return EL_CUDART_CALL(device->api, device->name, EventRecord, event->event,
+                        ((struct el_cuda_stream *)stream)->native.stream);
+}
+
+/* CUDA gives milliseconds as a float, in steps of about half a microsecond. */
+static enum el_status event_elapsed(void *from, void *to, int64_t *ns_p)
+{
+    const struct el_cuda_event *a = from, *b = to;
+    float ms = 0;
+    EL_CUDART_TRY(a->device->api, a->device->name, EventElapsedTime, &ms, a->event, b->event);
+    *ns_p = (int64_t)((double)ms * 1e6);
+    return EL_OK;
+}
+
+static enum el_status stream_wait(void *argument, void *event)
+{
+    const struct el_cuda_stream *stream = argument;
+    const struct el_cuda_device *device = stream->device;
+    return EL_CUDART_CALL(device->api, device->name, StreamWaitEvent, stream->native.stream,
+                        ((struct el_cuda_event *)event)->event);
+}
+
+static enum el_status stream_synchronize(void *argument)
+{
+    const struct el_cuda_stream *stream = argument;
+    const struct el_cuda_device *device = stream->device;
+    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream->native.stream);
+}
+
+static enum el_status stream_query(void *argument, bool *idle_p)
+{
+    const struct el_cuda_stream *stream = argument;
+    const struct el_cuda_device *device = stream->device;
+    int code = device->api->StreamQuery(stream->native.stream);
+    *idle_p = code != EL_CUDA_ERROR_NOT_READY;
+    return *idle_p ? el_cuda_status(device->api, device->name, "StreamQuery", code) : EL_OK;
+}
+
+static const void *stream_native(void *stream)
+{
+    return &((struct el_cuda_stream *)stream)->native;
+}
+
+static void *stream_handle(void *stream)
+{
+    return ((struct el_cuda_stream *)stream)->native.stream;
+}
+
+const struct el_async_ops el_cuda_async = {.activate = activate,
+                                           .copy = el_cuda_copy,
+                                           .event_open = event_open,
+                                           .event_close = event_close,
+                                           .event_record = event_record,
+                                           .event_elapsed = event_elapsed,
+                                           .stream_wait = stream_wait,
+                                           .stream_synchronize = stream_synchronize,
+                                           .stream_query = stream_query,
+                                           .stream_native = stream_native,
+                                           .stream_handle = stream_handle};
