@@ -17,7 +17,8 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
         if (mine == EL_OK) el_job_close_devices(&open);
         return status;
     }
-    if (el_bootstrap_size(job->bootstrap) > 1 && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap);
+    if (el_bootstrap_size(job->bootstrap) > 1 && !strcmp(kind, "auto"))
+        kind = el_comm_choose(job->bootstrap, open.devices[0]);
     struct el_train_place place = {.devices = open.devices,
                                    .n_devices = open.n,
                                    .bootstrap = job->bootstrap,

@@ -102,7 +102,7 @@ static enum el_status train(struct measurement *m)
     const struct el_job *job = m->job;
     bool several = el_bootstrap_size(job->bootstrap) > 1;
     const char *kind = job->trial->comm;
-    if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap);
+    if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap, m->open.devices[0]);
     struct el_train_place place = {.devices = m->open.devices,
                                    .n_devices = m->open.n,
                                    .bootstrap = job->bootstrap,

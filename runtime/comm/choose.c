@@ -1,14 +1,12 @@
-/* Opens the MPI module, and chooses between the ways ranks can reach each other. Apart from comm.c because it deals in
- * hosts and modules, not in operations. */
-#include <stdio.h>
+/* Opens the MPI module, and chooses between the ways in which members can reach each other. Apart from comm.c because
+ * it deals in hosts, cards and modules, not in operations. */
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/module.h"
-#include "runtime/comm/comm.h"
+#include "runtime/comm/comm_ops.h"
 #include "runtime/comm/mpi/module.h"
-
-enum { IDENTITY_BYTES = 256 };
+#include "runtime/comm/nccl_group.h"
+#include "runtime/comm/share.h"
 
 enum el_status el_mpi_module_open(const struct el_mpi_module **module_p)
 {
@@ -25,30 +23,48 @@ enum el_status el_mpi_module_open(const struct el_mpi_module **module_p)
     return EL_OK;
 }
 
-/* Name, boot and process namespace: two containers of one host share no memory and do not see each other's pids. */
-static void describe_host(char identity[IDENTITY_BYTES])
+/* Whether all ranks can be members of NCCL: cards, the library, and no card twice. What stands against it is not said:
+ * another way serves. */
+static bool nccl_serves(struct el_bootstrap *bootstrap, struct el_device *device)
 {
-    char host[64] = "", boot[64] = "", names[64] = "";
-    gethostname(host, sizeof host - 1);
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (file) {
-        if (!fgets(boot, sizeof boot, file)) boot[0] = 0;
-        fclose(file);
-    }
-    boot[strcspn(boot, "\n")] = 0;
-    ssize_t length = readlink("/proc/self/ns/pid", names, sizeof names - 1);
-    names[length < 0 ? 0 : length] = 0;
-    memset(identity, 0, IDENTITY_BYTES);
-    snprintf(identity, IDENTITY_BYTES, "%s %s %s", host, boot, names);
+    const struct el_nccl_api *api = NULL;
+    struct el_device_identity identity;
+    enum el_status status =
+        device && el_device_is_asynchronous(device) ? el_nccl_api_open(&api) : el_fail(EL_ERR_ABSENT, "not a GPU");
+    if (el_bootstrap_agree(bootstrap, status) != EL_OK) return false;
+    el_device_identify(device, &identity);
+    return el_nccl_check_cards(api, bootstrap, identity.uuid) == EL_OK;
 }
 
-const char *el_comm_choose(struct el_bootstrap *bootstrap)
+const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device)
 {
-    char mine[IDENTITY_BYTES], first[IDENTITY_BYTES];
-    describe_host(mine);
+    char mine[EL_HOST_IDENTITY_BYTES], first[EL_HOST_IDENTITY_BYTES];
+    if (nccl_serves(bootstrap, device)) return "nccl";
+    el_share_host(mine);
     memcpy(first, mine, sizeof first);
     if (el_bootstrap_broadcast(bootstrap, first, sizeof first) != EL_OK) return "mpi";
     bool same = memcmp(first, mine, sizeof first) == 0;
     enum el_status answer = same ? EL_OK : el_fail(EL_ERR_ABSENT, "another host");
     return el_bootstrap_agree(bootstrap, answer) == EL_OK ? "shm" : "mpi";
+}
+
+static bool have_cards_of_their_own(struct el_device *const *devices, int n)
+{
+    struct el_device_identity one, other;
+    for (int i = 0; i < n; i++) {
+        el_device_identify(devices[i], &one);
+        for (int k = 0; k < i; k++) {
+            el_device_identify(devices[k], &other);
+            if (*one.uuid && strcmp(one.uuid, other.uuid) == 0) return false;
+        }
+    }
+    return true;
+}
+
+const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread)
+{
+    const struct el_nccl_api *api;
+    if (n < 2 || !el_device_is_asynchronous(devices[0])) return &el_comm_local_backend;
+    if (have_cards_of_their_own(devices, n) && el_nccl_api_open(&api) == EL_OK) return &el_comm_nccl_backend;
+    return one_thread ? &el_comm_peer_backend : &el_comm_staged_local_backend;
 }

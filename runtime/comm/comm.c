@@ -12,8 +12,11 @@ struct el_comm {
     struct el_device *device;
     void *state; /* NULL: a group of one that needs no transport */
     int rank, size;
-    uint64_t group;  /* the same for all members of this process; tells groups apart */
-    uint16_t issued; /* operations: members issue the same ones in the same order */
+    uint64_t group;             /* the same for all members of this process; tells groups apart */
+    struct el_comm *first;      /* of this process's members; lives as long as operations are run */
+    struct el_comm_part *parts; /* the first member's: [n_parts], of the operation being enqueued */
+    int n_parts;                /* members in this process */
+    uint16_t issued;            /* operations: members issue the same ones in the same order */
     bool muted;
 };
 
@@ -21,17 +24,25 @@ static const struct el_comm_backend self_backend = {.name = "self"};
 /* Stands for the module's own row until a group of more than one opens the module. */
 static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 
-static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend};
+static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend,
+                                                              &el_comm_nccl_backend};
 
 /* NULL, with the message kept, where there is no memory. */
 static struct el_comm *create(const struct el_comm_backend *backend, struct el_device *device, int rank, int size)
 {
     struct el_comm *comm = calloc(1, sizeof *comm);
     if (comm)
-        *comm = (struct el_comm){.backend = backend, .device = device, .rank = rank, .size = size};
+        *comm = (struct el_comm){
+            .backend = backend, .device = device, .rank = rank, .size = size, .first = comm, .n_parts = 1};
     else
         el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
     return comm;
+}
+
+static void release(struct el_comm *comm)
+{
+    if (comm) free(comm->parts);
+    free(comm);
 }
 
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p)
@@ -43,38 +54,56 @@ enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm
 }
 
 /* Fills made[0..n), as far as it gets. */
-static enum el_status open_local(struct el_device *const *devices, int n, struct el_comm **made, void **states)
+static enum el_status open_members(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
+                                   struct el_comm **made, void **states)
 {
     for (int i = 0; i < n; i++)
-        if (!(made[i] = create(&el_comm_local_backend, devices[i], i, n))) return EL_ERR_HOST_MEMORY;
-    if (n > 1) EL_TRY(el_local_open(n, states));
+        if (!(made[i] = create(backend, devices[i], i, n))) return EL_ERR_HOST_MEMORY;
+    made[0]->parts = calloc((size_t)n, sizeof *made[0]->parts);
+    if (!made[0]->parts) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
+    if (n > 1) EL_TRY(backend->open_members(devices, n, states));
     for (int i = 0; i < n; i++) {
         made[i]->state = states[i];
         made[i]->group = (uint64_t)(uintptr_t)made[0];
+        made[i]->first = made[0];
+        made[i]->n_parts = n;
     }
     return EL_OK;
 }
 
-enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms)
+enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
+                                 struct el_comm **comms)
 {
     if (n < 1) return el_fail(EL_ERR_INVALID, "local communicator: %d members", n);
     void **states = calloc((size_t)n, sizeof *states);
     struct el_comm **made = calloc((size_t)n, sizeof(struct el_comm *));
-    enum el_status status = states && made ? open_local(devices, n, made, states)
+    enum el_status status = states && made ? open_members(backend, devices, n, made, states)
                                            : el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory");
     for (int i = 0; made && i < n; i++) {
         if (status == EL_OK)
             comms[i] = made[i];
         else
-            free(made[i]);
+            release(made[i]);
     }
     free(made);
     free(states);
     return status;
 }
 
-static enum el_status open_group(const struct el_comm_backend **backend, struct el_bootstrap *bootstrap, void **state_p)
+enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms)
 {
+    return el_comm_open_with(el_comm_choose_members(devices, n, false), devices, n, comms);
+}
+
+enum el_status el_comm_open_controller(struct el_device *const *devices, int n, struct el_comm **comms)
+{
+    return el_comm_open_with(el_comm_choose_members(devices, n, true), devices, n, comms);
+}
+
+static enum el_status open_group(const struct el_comm_backend **backend, struct el_bootstrap *bootstrap,
+                                 struct el_device *device, void **state_p)
+{
+    if ((*backend)->open_on) return (*backend)->open_on(bootstrap, device, state_p);
     if (*backend == &mpi_backend) {
         const struct el_mpi_module *module;
         if (strcmp(el_bootstrap_kind(bootstrap), "mpi") != 0)
@@ -82,7 +111,8 @@ static enum el_status open_group(const struct el_comm_backend **backend, struct 
         EL_TRY(el_mpi_module_open(&module));
         *backend = module->comm;
     }
-    return (*backend)->open_ranks(bootstrap, state_p);
+    EL_TRY((*backend)->open_ranks(bootstrap, state_p));
+    return el_device_is_asynchronous(device) ? el_staged_wrap(device, backend, state_p) : EL_OK;
 }
 
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
@@ -91,13 +121,13 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
     const struct el_comm_backend *backend = NULL;
     for (size_t i = 0; i < sizeof between_ranks / sizeof between_ranks[0]; i++)
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
-    if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm)", kind);
+    if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, nccl)", kind);
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
     struct el_comm *comm = create(backend, device, rank, size);
     if (!comm) return EL_ERR_HOST_MEMORY;
-    enum el_status status = size > 1 ? open_group(&comm->backend, bootstrap, &comm->state) : EL_OK;
+    enum el_status status = size > 1 ? open_group(&comm->backend, bootstrap, device, &comm->state) : EL_OK;
     if (status != EL_OK) {
-        free(comm);
+        release(comm);
         return status;
     }
     *comm_p = comm;
@@ -107,7 +137,7 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
 void el_comm_close(struct el_comm *comm)
 {
     if (comm && comm->state) comm->backend->ops->close(comm->state);
-    free(comm);
+    release(comm);
 }
 
 int el_comm_rank(const struct el_comm *comm)
@@ -195,7 +225,8 @@ static struct el_comm_task unpack(const struct el_call_args *args)
                                  .root = (int)(kind >> 8),
                                  .count = (size_t)(uintptr_t)args->p[SLOT_COUNT],
                                  .data = args->p[SLOT_DATA],
-                                 .result = args->p[SLOT_RESULT]};
+                                 .result = args->p[SLOT_RESULT],
+                                 .stream = args->stream};
 }
 
 /* A planted wire: the payload takes so much longer, and no core is used meanwhile. */
@@ -207,19 +238,56 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
 }
 
+/* A group of one: only a reduce has something to do. */
+static enum el_status run_alone(const struct el_comm *comm, const struct el_comm_task *task)
+{
+    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    if (task->verb != EL_COMM_REDUCE || task->result == task->data) return EL_OK;
+    if (el_device_is_asynchronous(comm->device))
+        return el_device_enqueue_copy(comm->device, EL_STREAM_COMM, task->result, comm->device, task->data,
+                                      comm->device, bytes);
+    memcpy(task->result, task->data, bytes);
+    return EL_OK;
+}
+
+/* Where one thread issues for several members, the last one's call enqueues for all of them: the calls before it leave
+ * their parts with the first member. */
+static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *args)
+{
+    struct el_comm_part own, *parts = args->n_members == 1 ? &own : comm->first->parts;
+    if (args->n_members > comm->first->n_parts || args->member >= args->n_members)
+        return el_fail(EL_ERR_INTERNAL, "communicator %s: %d calls at once for %d members", comm->backend->name,
+                       args->n_members, comm->first->n_parts);
+    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = unpack(args)};
+    if (args->member + 1 < args->n_members) return EL_OK;
+    return comm->backend->ops->enqueue(parts, args->n_members);
+}
+
+static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_task *task)
+{
+    EL_TRY(el_device_stream_synchronize(comm->device, EL_STREAM_COMM)); /* at once where the stream is this thread */
+    EL_TRY(comm->backend->ops->run[task->verb](comm->state, task));
+    wait_for_wire(comm, task);
+    return EL_OK;
+}
+
 static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
     struct el_comm_task task = unpack(args);
     if (task.count == 0 || comm->muted) return EL_OK;
-    if (!comm->state) {
-        if (task.verb == EL_COMM_REDUCE && task.result != task.data)
-            memcpy(task.result, task.data, task.count * el_dtype_bytes(task.dtype));
-        return EL_OK;
-    }
-    enum el_status status = comm->backend->ops->run[task.verb](comm->state, &task);
+    if (!comm->state) return run_alone(comm, &task);
+    enum el_status status = comm->backend->ops->asynchronous ? enqueue(comm, args) : run_on_host(comm, &task);
     if (status != EL_OK) el_comm_abort(comm);
-    wait_for_wire(comm, &task);
+    return status;
+}
+
+static enum el_status poll(void *context)
+{
+    struct el_comm *comm = context;
+    if (comm->muted) return EL_OK;
+    enum el_status status = comm->backend->ops->poll(comm->state);
+    if (status != EL_OK) el_comm_abort(comm);
     return status;
 }
 
@@ -240,6 +308,9 @@ static enum el_status issue(struct el_comm *comm, struct el_program *program, co
                             .bytes = (double)task->count * (double)el_dtype_bytes(task->dtype),
                             .group = comm->group << 16 | comm->issued++};
     if (!op.head.label) op.head.label = names[task->verb];
+    const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
+    if (ops && ops->poll) el_program_on_wait(program, poll, comm);
+    if (ops && ops->reserve) EL_TRY(ops->reserve(comm->state, task));
     el_comm_traffic(comm, task->verb, task->count, task->dtype, task->root, &op.head.sent_bytes,
                     &op.head.received_bytes);
     return el_program_call(program, comm->device, EL_STREAM_COMM, &op, op_id_p);

@@ -5,8 +5,12 @@
  * wait for the op it gets back (el_program_wait). Every member issues the same operations in the same order.
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
- * `mpi` (one member a process), `shm` (one member a process, one host).
- * Sums are taken in a fixed order: the same inputs give the same bits, on every member.
+ * `mpi` (one member a process), `shm` (one member a process, one host), `nccl` (GPUs, in one process or one a process),
+ * `peer` (GPUs for which one thread issues, by copies between them and sums on the root).
+ * Sums are taken in a fixed order: the same inputs give the same bits, on every member. NCCL's order is its own: the
+ * same bits on every member, and in every run on the same machines with the same settings, not beyond.
+ * A communicator that needs the host to read the memory stages it where the host cannot: device, host, collective,
+ * host, device, while the host waits.
  *
  * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see
  * el_comm_traffic(). Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or
@@ -24,14 +28,19 @@ enum el_comm_verb { EL_COMM_ALL_REDUCE, EL_COMM_BROADCAST, EL_COMM_REDUCE, EL_CO
 
 /* A group of one. */
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
-/* `n` members of this process, one a device; fills comms[0..n). On simulated devices nothing runs. */
+/* `n` members of this process, one a device, each with a host thread that issues for it; fills comms[0..n): `local`, or
+ * `nccl` for GPUs. On simulated devices nothing runs. */
 enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms);
-/* One member a process, over the bootstrap's ranks. `kind`: "mpi", "shm". Blocking. Collective. */
+/* The same for members that one host thread issues for, into one program: a controller's. `peer` where GPUs have no
+ * NCCL, or share a card. */
+enum el_status el_comm_open_controller(struct el_device *const *devices, int n, struct el_comm **comms);
+/* One member a process, over the bootstrap's ranks. `kind`: "mpi", "shm", "nccl". Blocking. Collective. */
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
                                   struct el_comm **comm_p);
-/* The faster way for these ranks: "shm" when all are on one host (one boot, one process namespace), else "mpi".
- * Blocking. Collective. Errors: of the bootstrap; then it is "mpi". */
-const char *el_comm_choose(struct el_bootstrap *bootstrap);
+/* The fastest way for these ranks: "nccl" where every rank has a GPU and NCCL, "shm" when all are on one host (one
+ * boot, one process namespace), else "mpi". `device`: this rank's; NULL: any but a GPU. Blocking. Collective. Errors:
+ * of the bootstrap; then it is "mpi". */
+const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device);
 /* NULL is legal. Collective among ranks only in that all must have ended their operations. */
 void el_comm_close(struct el_comm *comm);
 

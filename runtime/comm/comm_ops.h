@@ -1,8 +1,9 @@
 /* What an author of a communicator owes. Users read comm.h; only comm.c calls these hooks.
  *
  * The life of a member's state, in the order of the calls:
- *     open_ranks()                 all ranks at once (local, whose members share a process, is opened by el_local_open)
+ *     open_ranks(), open_on()      all ranks at once; open_members() for members that share a process
  *     run[verb]()  ...             by the thread of the member's communication stream, one at a time, in issue order
+ *     enqueue(), poll()  ...       instead, where asynchronous: by the thread that issues to the device's streams
  *     abort()                      from any thread, at any time between open and close
  *     close()                      by the thread that opened; no operation runs any more
  *
@@ -22,6 +23,15 @@ struct el_comm_task {
     size_t count; /* elements, > 0 */
     void *data;   /* [count] */
     void *result; /* [count], reduce on its root only; may be `data` */
+    void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
+};
+
+enum { EL_COMM_PARTS_MAX = 64 };
+
+/* One member's part of an operation that a thread enqueues for several members at once. */
+struct el_comm_part {
+    void *state;
+    struct el_comm_task task;
 };
 
 /* What decides how many bytes a member moves. */
@@ -37,8 +47,24 @@ struct el_comm_traffic {
 };
 
 struct el_comm_ops {
-    /* Required, each. Returns when `data` (and `result`) may be used and overwritten again. The same inputs give the
-     * same bits on every member, in every run. Errors: EL_ERR_PEER. */
+    /* true: works on device memory, in order on the device's streams; `enqueue` takes the place of `run`. false: `run`
+     * works on memory that the host can read, when the stream has come to a stop (comm.c and staged.c see to both). */
+    bool asynchronous;
+    /* Required where asynchronous. Enqueues the parts of one operation and returns without waiting for it: [n] parts in
+     * the order of issue, all members of a controller or the one of an SPMD member. Called for members of one group by
+     * several threads at once, never twice for one member. Errors: EL_ERR_PEER. */
+    enum el_status (*enqueue)(const struct el_comm_part *parts, int n);
+    /* Optional: default is nothing. Between steps: such an operation may come; its pointers are not known yet. Errors:
+     * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
+    enum el_status (*reserve)(void *state, const struct el_comm_task *task);
+    /* Optional, asynchronous communicators only: default is that there is nothing to look for. Called every few
+     * milliseconds while the host waits for the step's end. Errors: EL_ERR_PEER for what went wrong since the last
+     * call.
+     */
+    enum el_status (*poll)(void *state);
+
+    /* Required where not asynchronous, each. Returns when `data` (and `result`) may be used and overwritten again. The
+     * same inputs give the same bits on every member, in every run. Errors: EL_ERR_PEER. */
     enum el_status (*run[EL_COMM_VERB_COUNT])(void *state, const struct el_comm_task *task);
     /* Optional: default is el_comm_traffic_direct. What `run` moves, exactly. Sums of sent and received over all
      * members are equal. */
@@ -54,11 +80,25 @@ struct el_comm_backend {
     const struct el_comm_ops *ops;
     /* Optional: default is that it cannot be opened between processes. Called only where the size is above 1. */
     enum el_status (*open_ranks)(struct el_bootstrap *bootstrap, void **state_p);
+    /* Optional: default is open_ranks. For communicators that work on the device itself. */
+    enum el_status (*open_on)(struct el_bootstrap *bootstrap, struct el_device *device, void **state_p);
+    /* Optional: default is that it cannot be opened within a process. Fills states[0..n), n > 1. */
+    enum el_status (*open_members)(struct el_device *const *devices, int n, void **states);
 };
 
-extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend;
-/* Fills states[0..n). */
-enum el_status el_local_open(int n, void **states);
+extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, el_comm_nccl_backend,
+    el_comm_peer_backend, el_comm_staged_local_backend;
+
+/* choose.c: the best backend for members of one process; `one_thread` issues for all of them. */
+const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);
+
+/* comm.c: as el_comm_open_local and el_comm_open_controller, with a backend that need not be the best, nor known. */
+enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
+                                 struct el_comm **comms);
+
+/* staged.c: puts a communicator that works on host memory behind the memory of an asynchronous device; takes the state
+ * over, and closes it if it fails. */
+enum el_status el_staged_wrap(struct el_device *device, const struct el_comm_backend **backend, void **state_p);
 
 /* Every member sums its own chunk and gives it to all others; a root is read by, or reads, every other. */
 struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape);

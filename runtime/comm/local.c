@@ -138,10 +138,9 @@ static const struct el_comm_ops local_ops = {
     .close = close_member,
 };
 
-const struct el_comm_backend el_comm_local_backend = {.name = "local", .ops = &local_ops};
-
-enum el_status el_local_open(int n, void **states)
+static enum el_status open_members(struct el_device *const *devices, int n, void **states)
 {
+    (void)devices;
     if (n > MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "local communicator: at most %d members", MEMBERS_MAX);
     size_t bytes = sizeof(struct local_group) + (size_t)n * sizeof(struct local_member);
     struct local_group *group = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -156,3 +155,5 @@ enum el_status el_local_open(int n, void **states)
     }
     return EL_OK;
 }
+
+const struct el_comm_backend el_comm_local_backend = {.name = "local", .ops = &local_ops, .open_members = open_members};

@@ -54,6 +54,7 @@ void el_device_close(struct el_device *device)
 {
     if (!device) return;
     for (int i = 0; i < EL_DEVICE_STREAMS_MAX; i++) {
+        if (device->marks[i]) device->ops->async->event_close(device->marks[i]);
         if (device->streams[i]) device->ops->stream_close(device->streams[i]);
     }
     while (device->allocations) el_device_free(&device->allocations->buffer);
@@ -69,6 +70,11 @@ const char *el_device_name(const struct el_device *device)
 int el_device_position(const struct el_device *device)
 {
     return device->spec.position;
+}
+
+int el_device_index(const struct el_device *device)
+{
+    return device->spec.index;
 }
 
 bool el_device_is_simulated(const struct el_device *device)
@@ -144,6 +150,37 @@ enum el_status el_device_stream_synchronize(struct el_device *device, int stream
     if (!async || !device->streams[stream]) return EL_OK;
     EL_TRY(async->activate(device->state));
     return async->stream_synchronize(device->streams[stream]);
+}
+
+/* One event a stream is enough: a wait holds on to the record that was the latest when it was queued. */
+enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream)
+{
+    const struct el_async_ops *async = device->ops->async;
+    void *opened, *other_opened;
+    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
+    EL_TRY(el_device_stream(device, stream, &opened));
+    EL_TRY(el_device_stream(other, other_stream, &other_opened));
+    EL_TRY(async->activate(other->state));
+    if (!other->marks[other_stream]) EL_TRY(async->event_open(other->state, false, &other->marks[other_stream]));
+    EL_TRY(async->event_record(other->marks[other_stream], other_opened));
+    EL_TRY(async->activate(device->state));
+    return async->stream_wait(opened, other->marks[other_stream]);
+}
+
+enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
+                                        struct el_kernel_args *args)
+{
+    const struct el_async_ops *async = device->ops->async;
+    const struct el_kernel *kernel = device->spec.kernels->find(op, dtype);
+    void *opened;
+    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
+    if (!kernel || kernel->prepare || kernel->workspace)
+        return el_fail(EL_ERR_ABSENT, "%s: the %s kernels have no plain %s for %s", device->name,
+                       device->spec.kernels->name, el_op_name(op), el_dtype_name(dtype));
+    EL_TRY(el_device_stream(device, stream, &opened));
+    EL_TRY(async->activate(device->state));
+    args->native = async->stream_native(opened);
+    return device->ops->computes ? kernel->run(args) : EL_OK;
 }
 
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,

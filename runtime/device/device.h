@@ -106,6 +106,7 @@ void el_device_close(struct el_device *device);
 
 const char *el_device_name(const struct el_device *device); /* "cpu:0" */
 int el_device_position(const struct el_device *device);
+int el_device_index(const struct el_device *device); /* within its backend: 3 of "cuda:3" */
 bool el_device_is_simulated(const struct el_device *device);
 /* false: kernels do not compute (null, sim), so losses mean nothing. */
 bool el_device_computes(const struct el_device *device);
@@ -130,6 +131,12 @@ enum el_status el_device_native_stream(struct el_device *device, int stream, voi
 /* Waits until all that was queued on a stream is done; nothing to do on synchronous backends. Only in calls and between
  * steps. Errors: what failed on the device since. */
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream);
+/* What is queued on `stream` from now on starts after what has been queued on the other device's stream so far. Only on
+ * asynchronous devices of one backend. */
+enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream);
+/* Queues a kernel that needs neither workspace nor preparation. args->native is filled in. Errors: EL_ERR_ABSENT. */
+enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
+                                        struct el_kernel_args *args);
 /* Queues a copy within a call of an asynchronous device, on one of the caller's streams; views are of any device of the
  * backend. Errors: EL_ERR_INTERNAL. */
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,

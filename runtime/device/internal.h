@@ -14,6 +14,7 @@ struct el_device {
     struct el_device_spec spec;
     char name[EL_DEVICE_NAME_BYTES];
     void *streams[EL_DEVICE_STREAMS_MAX]; /* opened at first use */
+    void *marks[EL_DEVICE_STREAMS_MAX];   /* events of el_device_enqueue_wait, opened at first use */
     struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
     struct el_persistent *allocations;    /* list: freed at close */
     int64_t reserved_bytes;               /* mapped for allocations and arenas */

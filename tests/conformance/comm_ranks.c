@@ -119,7 +119,7 @@ static enum el_status act(struct el_bootstrap *bootstrap, struct el_device *devi
     EL_TRY(el_bootstrap_agree(bootstrap, check_bootstrap(bootstrap)));
     EL_TRY(el_bootstrap_agree(bootstrap, check_clocks(bootstrap)));
     printf("ok bootstrap %s\n", el_bootstrap_library(bootstrap));
-    if (strcmp(el_comm_choose(bootstrap), "shm") != 0) return el_fail(EL_ERR_INTERNAL, "chose mpi on one host");
+    if (strcmp(el_comm_choose(bootstrap, NULL), "shm") != 0) return el_fail(EL_ERR_INTERNAL, "chose mpi on one host");
     EL_TRY(check_kind(bootstrap, device, "shm"));
     return check_kind(bootstrap, device, "mpi");
 }

@@ -6,74 +6,23 @@
 
 #include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/bootstrap_ops.h"
 #include "tests/conformance/comm_checks.h"
-
-enum { RANKS_MAX = 4, TEXT_BYTES = 1024 };
-
-/* ---- a bootstrap over sockets between rank 0 and each other rank ---- */
-
-struct star {
-    struct el_bootstrap base;
-    int ends[RANKS_MAX][2]; /* [rank]: rank 0's end, the rank's end */
-};
-
-static enum el_status star_gather(struct el_bootstrap *bootstrap, const char *text, char **texts)
-{
-    struct star *star = (struct star *)bootstrap;
-    char buffer[TEXT_BYTES] = "";
-    snprintf(buffer, sizeof buffer, "%s", text);
-    if (bootstrap->rank != 0)
-        return write(star->ends[bootstrap->rank][1], buffer, sizeof buffer) == sizeof buffer
-                   ? EL_OK
-                   : el_fail_errno("gather: rank %d", bootstrap->rank);
-    texts[0] = strdup(text);
-    for (int i = 1; i < bootstrap->size; i++) {
-        if (recv(star->ends[i][0], buffer, sizeof buffer, MSG_WAITALL) != sizeof buffer)
-            return el_fail(EL_ERR_PEER, "gather: rank %d is gone", i);
-        texts[i] = strdup(buffer);
-    }
-    return EL_OK;
-}
-
-static enum el_status star_broadcast(struct el_bootstrap *bootstrap, void *data, size_t bytes)
-{
-    struct star *star = (struct star *)bootstrap;
-    for (int i = 1; bootstrap->rank == 0 && i < bootstrap->size; i++)
-        if (write(star->ends[i][0], data, bytes) != (ssize_t)bytes) return el_fail_errno("broadcast: rank %d", i);
-    if (bootstrap->rank != 0 && recv(star->ends[bootstrap->rank][1], data, bytes, MSG_WAITALL) != (ssize_t)bytes)
-        return el_fail(EL_ERR_PEER, "broadcast: rank 0 is gone");
-    return EL_OK;
-}
-
-static void star_close(struct el_bootstrap *bootstrap)
-{
-    (void)bootstrap;
-}
-
-static const struct el_bootstrap_ops star_ops = {
-    .kind = "star", .gather = star_gather, .broadcast = star_broadcast, .close = star_close};
-
-/* ---- ranks ---- */
+#include "tests/unit/star_bootstrap.h"
 
 typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap, struct el_comm *comm);
 
-static int play(struct star *star, el_scene scene)
+static int play(struct star *star, void *context)
 {
+    const el_scene *scene = context;
     struct el_device *device = NULL;
     struct el_comm *comm = NULL;
     struct el_device_spec spec = {.backend = "cpu", .index = star->base.rank, .position = star->base.rank};
     enum el_status status = el_device_open(&spec, &device);
     if (status == EL_OK) status = el_comm_open_ranks("shm", &star->base, device, &comm);
-    if (status == EL_OK) status = scene(&star->base, comm);
+    if (status == EL_OK) status = (*scene)(&star->base, comm);
     if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", star->base.rank, el_error_message());
     el_comm_close(comm);
     el_device_close(device);
@@ -83,24 +32,7 @@ static int play(struct star *star, el_scene scene)
 /* Returns how many ranks failed. */
 static int run_ranks(int size, el_scene scene)
 {
-    struct star star = {.base = {.ops = &star_ops, .size = size}};
-    pid_t pids[RANKS_MAX];
-    int n_failed = 0, wait_status;
-    for (int i = 0; i < size; i++) assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, star.ends[i]), 0);
-    for (int rank = 0; rank < size; rank++) {
-        pids[rank] = fork();
-        if (pids[rank]) continue;
-        alarm(60);
-        star.base.rank = rank;
-        _exit(play(&star, scene));
-    }
-    for (int rank = 0; rank < size; rank++) {
-        waitpid(pids[rank], &wait_status, 0);
-        if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0) n_failed++;
-        close(star.ends[rank][0]);
-        close(star.ends[rank][1]);
-    }
-    return n_failed;
+    return star_ranks(size, play, &scene);
 }
 
 static enum el_status everything(struct el_bootstrap *bootstrap, struct el_comm *comm)
@@ -167,7 +99,7 @@ static void test_different_operations_are_noticed(void **state)
 static enum el_status choose(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     (void)comm;
-    const char *kind = el_comm_choose(bootstrap);
+    const char *kind = el_comm_choose(bootstrap, NULL);
     return strcmp(kind, "shm") == 0 ? EL_OK : el_fail(EL_ERR_INTERNAL, "chose %s", kind);
 }
 

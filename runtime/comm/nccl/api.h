@@ -1,0 +1,55 @@
+/* The table of the module el_nccl.so: all that the program knows of NCCL. link.c fills it with the library's functions,
+ * tests with their own; runtime/comm/nccl_*.c use it, and are built without NCCL. Functions return NCCL's results: 0 is
+ * well. */
+#ifndef EL_NCCL_API_H
+#define EL_NCCL_API_H
+
+#include <stddef.h>
+
+#include "kernels/kernels.h"
+#include "runtime/base/status.h"
+
+/* What all members of a communicator have to know of it: made by one, told to the others. */
+struct el_nccl_id {
+    char bytes[128];
+};
+
+/* Results that mean something to us; link.c holds them against the library's own. */
+enum el_nccl_result {
+    EL_NCCL_OK = 0,
+    EL_NCCL_SYSTEM = 2,
+    EL_NCCL_BAD_ARGUMENT = 4,
+    EL_NCCL_BAD_USE = 5,
+    EL_NCCL_REMOTE = 6,
+    EL_NCCL_IN_PROGRESS = 7
+};
+
+struct el_nccl_api {
+    int (*get_version)(int *version_p); /* 22809 is 2.28.9 */
+    int (*get_unique_id)(struct el_nccl_id *id_p);
+    /* Member `rank` of `n`, on CUDA's device `device`. Within a group the communicator is there when the group ends. */
+    int (*comm_open)(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device);
+    int (*comm_abort)(void *comm);
+    int (*comm_destroy)(void *comm);
+    int (*async_error)(void *comm, int *error_p);
+    int (*group_start)(void);
+    int (*group_end)(void);
+    /* In place, all but reduce, whose result is looked at on the root alone. */
+    int (*all_reduce)(void *data, size_t count, enum el_dtype dtype, void *comm, void *stream);
+    int (*broadcast)(void *data, size_t count, enum el_dtype dtype, int root, void *comm, void *stream);
+    int (*reduce)(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
+                  void *stream);
+    const char *(*result_text)(int result);
+    const char *(*last_error)(void); /* the library's words for this process's last failure; "" */
+    const char *(*host_id)(void);    /* NCCL_HOSTID as the library takes it; "" */
+};
+
+/* Opens the module at first use. Errors: EL_ERR_ABSENT with what is missing. */
+enum el_status el_nccl_api_open(const struct el_nccl_api **api_p);
+/* "2.28.9": of the library that would be used. Errors: as above. */
+enum el_status el_nccl_version(char *text, size_t bytes);
+
+/* The module's one symbol. */
+const struct el_nccl_api *el_nccl_module(void);
+
+#endif

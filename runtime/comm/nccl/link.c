@@ -1,0 +1,122 @@
+/* The module's whole content: NCCL's functions under the names of the table. Nothing is decided here, so that all that
+ * is can be tested without a GPU. */
+#include <nccl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/nccl/api.h"
+
+_Static_assert(sizeof(struct el_nccl_id) == sizeof(ncclUniqueId), "the id has NCCL's size");
+_Static_assert((int)EL_NCCL_OK == (int)ncclSuccess && (int)EL_NCCL_SYSTEM == (int)ncclSystemError, "NCCL's results");
+_Static_assert((int)EL_NCCL_BAD_ARGUMENT == (int)ncclInvalidArgument && (int)EL_NCCL_BAD_USE == (int)ncclInvalidUsage,
+               "NCCL's results");
+_Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError && (int)EL_NCCL_IN_PROGRESS == (int)ncclInProgress,
+               "NCCL's results");
+
+static const ncclDataType_t types[EL_DTYPE_COUNT] = {
+    [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64, [EL_I32] = ncclInt32};
+
+static int get_version(int *version_p)
+{
+    return ncclGetVersion(version_p);
+}
+
+static int get_unique_id(struct el_nccl_id *id_p)
+{
+    ncclUniqueId id;
+    ncclResult_t result = ncclGetUniqueId(&id);
+    if (result == ncclSuccess) memcpy(id_p->bytes, id.internal, sizeof id_p->bytes);
+    return result;
+}
+
+/* Calls return when their work is enqueued: a communicator that never blocks starts a thread for each of them. */
+static int comm_open(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId own;
+    config.blocking = 1;
+    memcpy(own.internal, id->bytes, sizeof own.internal);
+    if (cudaSetDevice(device) != cudaSuccess) return ncclUnhandledCudaError;
+    return ncclCommInitRankConfig((ncclComm_t *)comm_p, n, own, rank, &config);
+}
+
+static int comm_abort(void *comm)
+{
+    return ncclCommAbort(comm);
+}
+
+static int comm_destroy(void *comm)
+{
+    return ncclCommDestroy(comm);
+}
+
+static int async_error(void *comm, int *error_p)
+{
+    ncclResult_t error = ncclSuccess, result = ncclCommGetAsyncError(comm, &error);
+    *error_p = error;
+    return result;
+}
+
+static int group_start(void)
+{
+    return ncclGroupStart();
+}
+
+static int group_end(void)
+{
+    return ncclGroupEnd();
+}
+
+static int all_reduce(void *data, size_t count, enum el_dtype dtype, void *comm, void *stream)
+{
+    return ncclAllReduce(data, data, count, types[dtype], ncclSum, comm, stream);
+}
+
+static int broadcast(void *data, size_t count, enum el_dtype dtype, int root, void *comm, void *stream)
+{
+    return ncclBroadcast(data, data, count, types[dtype], root, comm, stream);
+}
+
+static int reduce(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm, void *stream)
+{
+    return ncclReduce(data, result, count, types[dtype], ncclSum, root, comm, stream);
+}
+
+static const char *result_text(int result)
+{
+    return ncclGetErrorString((ncclResult_t)result);
+}
+
+static const char *last_error(void)
+{
+    const char *text = ncclGetLastError(NULL);
+    return text ? text : "";
+}
+
+/* NCCL's own setting: it reads the variable too, and nothing else tells what it will find. */
+static const char *host_id(void)
+{
+    const char *text = getenv("NCCL_HOSTID");
+    return text ? text : "";
+}
+
+const struct el_nccl_api *el_nccl_module(void)
+{
+    static const struct el_nccl_api api = {
+        .get_version = get_version,
+        .get_unique_id = get_unique_id,
+        .comm_open = comm_open,
+        .comm_abort = comm_abort,
+        .comm_destroy = comm_destroy,
+        .async_error = async_error,
+        .group_start = group_start,
+        .group_end = group_end,
+        .all_reduce = all_reduce,
+        .broadcast = broadcast,
+        .reduce = reduce,
+        .result_text = result_text,
+        .last_error = last_error,
+        .host_id = host_id,
+    };
+    return &api;
+}

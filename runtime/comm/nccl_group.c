@@ -1,0 +1,201 @@
+/* The communicator `nccl` from its first operation to its end. How it is opened: nccl_open.c.
+ *
+ * Threads. A controller's one thread enqueues for all members, in one group of NCCL's, without which the first call
+ * could wait for the second. Members with threads of their own enqueue at the same time, each its own part. Calls may
+ * block while NCCL connects members; whoever aborts then does so from another thread, which NCCL allows and which frees
+ * the communicator: so a thread that has been told of an abort touches it no more. */
+#include "runtime/comm/nccl_group.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/clock.h"
+
+enum { LOOK_EVERY_NS = 20000000 };
+
+static enum el_status status_of(int result)
+{
+    switch (result) {
+    case EL_NCCL_BAD_ARGUMENT:
+    case EL_NCCL_BAD_USE:
+        return EL_ERR_INVALID;
+    case EL_NCCL_SYSTEM: /* a connection that broke, too */
+    case EL_NCCL_REMOTE:
+        return EL_ERR_PEER;
+    default:
+        return EL_ERR_INTERNAL;
+    }
+}
+
+enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const char *call)
+{
+    if (result == EL_NCCL_OK || result == EL_NCCL_IN_PROGRESS) return EL_OK;
+    const char *last = api->last_error();
+    return el_fail(status_of(result), "%.120s: %s%s%.200s; NCCL_DEBUG=INFO tells more", call, api->result_text(result),
+                   *last ? ": " : "", last);
+}
+
+enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, struct el_nccl_group **group_p)
+{
+    struct el_nccl_group *group = calloc(1, sizeof *group + (size_t)n * sizeof *group->members);
+    if (!group) return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory for %d members", n);
+    group->api = api;
+    group->patience_ns = EL_NCCL_PATIENCE_NS;
+    group->n = group->open = n;
+    pthread_mutex_init(&group->lock, NULL);
+    for (int i = 0; i < n; i++) group->members[i] = (struct el_nccl_member){.group = group, .rank = first + i};
+    *group_p = group;
+    return EL_OK;
+}
+
+void el_nccl_group_destroy(struct el_nccl_group *group)
+{
+    for (int i = 0; i < group->n; i++)
+        if (group->members[i].comm) group->api->comm_destroy(group->members[i].comm);
+    el_presence_close(group->presence);
+    pthread_mutex_destroy(&group->lock);
+    free(group);
+}
+
+static void close_member(void *state)
+{
+    struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
+    if (--group->open == 0) el_nccl_group_destroy(group);
+}
+
+/* Several communicators of one process are ended in a group: each waits for kernels that wait for one another. */
+static void abort_group(void *state)
+{
+    struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
+    if (group->presence) el_presence_raise(group->presence);
+    pthread_mutex_lock(&group->lock);
+    bool first = !group->aborted;
+    group->aborted = true;
+    if (first) group->api->group_start();
+    for (int i = 0; first && i < group->n; i++) {
+        if (group->members[i].comm) group->api->comm_abort(group->members[i].comm);
+        group->members[i].comm = NULL;
+    }
+    if (first) group->api->group_end();
+    pthread_mutex_unlock(&group->lock);
+}
+
+static enum el_status say_aborted(void)
+{
+    return el_fail(EL_ERR_PEER, "nccl communicator: another member failed");
+}
+
+static bool is_aborted(struct el_nccl_group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    bool aborted = group->aborted;
+    pthread_mutex_unlock(&group->lock);
+    return aborted;
+}
+
+static enum el_status enqueue_part(const struct el_nccl_api *api, void *comm, const struct el_comm_task *t)
+{
+    switch (t->verb) {
+    case EL_COMM_ALL_REDUCE:
+        EL_NCCL_TRY(api, all_reduce, t->data, t->count, t->dtype, comm, t->stream);
+        return EL_OK;
+    case EL_COMM_BROADCAST:
+        EL_NCCL_TRY(api, broadcast, t->data, t->count, t->dtype, t->root, comm, t->stream);
+        return EL_OK;
+    default:
+        EL_NCCL_TRY(api, reduce, t->data, t->result, t->count, t->dtype, t->root, comm, t->stream);
+        return EL_OK;
+    }
+}
+
+/* A group that was begun is ended, whatever failed in it. */
+static enum el_status enqueue_parts(const struct el_nccl_api *api, const struct el_comm_part *parts, int n)
+{
+    struct el_error failure = {.status = EL_OK};
+    if (n == 1) return enqueue_part(api, ((struct el_nccl_member *)parts->state)->comm, &parts->task);
+    EL_NCCL_TRY(api, group_start);
+    for (int i = 0; i < n && failure.status == EL_OK; i++) {
+        const struct el_nccl_member *member = parts[i].state;
+        enum el_status status = enqueue_part(api, member->comm, &parts[i].task);
+        if (status != EL_OK) el_error_take(status, &failure);
+    }
+    int ended = api->group_end();
+    return failure.status != EL_OK ? el_error_give(&failure) : el_nccl_check(api, ended, "nccl group_end");
+}
+
+static enum el_status enqueue(const struct el_comm_part *parts, int n)
+{
+    struct el_nccl_group *group = ((struct el_nccl_member *)parts->state)->group;
+    if (is_aborted(group)) return say_aborted();
+    for (int i = 0; i < n; i++) ((struct el_nccl_member *)parts[i].state)->waiting_since_ns = 0;
+    enum el_status status = enqueue_parts(group->api, parts, n);
+    return status != EL_OK && is_aborted(group) ? say_aborted() : status;
+}
+
+/* What NCCL found out by itself after the calls had returned. */
+static enum el_status check_async(struct el_nccl_member *member)
+{
+    struct el_nccl_group *group = member->group;
+    int error = EL_NCCL_OK, result = EL_NCCL_OK;
+    pthread_mutex_lock(&group->lock);
+    bool aborted = group->aborted;
+    if (!aborted) result = group->api->async_error(member->comm, &error);
+    pthread_mutex_unlock(&group->lock);
+    if (aborted) return say_aborted();
+    EL_TRY(el_nccl_check(group->api, result, "nccl async_error"));
+    if (error == EL_NCCL_OK || error == EL_NCCL_IN_PROGRESS) return EL_OK;
+    el_nccl_check(group->api, error, "nccl communicator: a collective failed on its way");
+    return EL_ERR_PEER;
+}
+
+static enum el_status poll(void *state)
+{
+    struct el_nccl_member *member = state;
+    struct el_nccl_group *group = member->group;
+    int64_t now_ns = el_clock_ns();
+    EL_TRY(check_async(member));
+    if (group->presence && now_ns - member->looked_ns >= LOOK_EVERY_NS) {
+        member->looked_ns = now_ns;
+        EL_TRY(el_presence_check(group->presence));
+    }
+    if (member->waiting_since_ns == 0) member->waiting_since_ns = now_ns;
+    if (now_ns - member->waiting_since_ns <= group->patience_ns) return EL_OK;
+    return el_fail(EL_ERR_PEER,
+                   "nccl communicator: no end after %.0f s: a member does not come, or a link is stuck; "
+                   "NCCL_DEBUG=INFO tells more",
+                   1e-9 * (double)group->patience_ns);
+}
+
+static uint64_t chunk_bytes(const struct el_comm_shape *shape, int chunk)
+{
+    int i = (chunk % shape->size + shape->size) % shape->size;
+    size_t begin = el_comm_chunk(shape->count, shape->size, i), end = el_comm_chunk(shape->count, shape->size, i + 1);
+    return (uint64_t)(end - begin) * shape->element_bytes;
+}
+
+/* A ring's: what an all-reduce passes on is all chunks twice but two; a broadcast goes round from the root and a reduce
+ * round to it. NCCL may choose otherwise (a tree, NVLink's switches): the sums over all members are then the same or
+ * less. */
+static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
+{
+    uint64_t all = (uint64_t)shape->count * shape->element_bytes;
+    int place = (shape->rank - shape->root + shape->size) % shape->size, last = shape->size - 1;
+    switch (shape->verb) {
+    case EL_COMM_ALL_REDUCE:
+        return (struct el_comm_traffic){
+            2 * all - chunk_bytes(shape, shape->rank + 1) - chunk_bytes(shape, shape->rank + 2),
+            2 * all - chunk_bytes(shape, shape->rank) - chunk_bytes(shape, shape->rank + 1)};
+    case EL_COMM_BROADCAST:
+        return (struct el_comm_traffic){place == last ? 0 : all, place == 0 ? 0 : all};
+    default:
+        return (struct el_comm_traffic){place == 0 ? 0 : all, place == 1 ? 0 : all};
+    }
+}
+
+const struct el_comm_ops el_nccl_ops = {
+    .asynchronous = true,
+    .enqueue = enqueue,
+    .poll = poll,
+    .traffic = traffic,
+    .abort = abort_group,
+    .close = close_member,
+};

@@ -1,0 +1,52 @@
+/* What the files of the communicator `nccl` share. Users read comm.h; tests open groups on a table of their own. */
+#ifndef EL_NCCL_GROUP_H
+#define EL_NCCL_GROUP_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "runtime/comm/comm_ops.h"
+#include "runtime/comm/nccl/api.h"
+#include "runtime/comm/presence.h"
+
+/* How long the host waits for a step's collectives before it takes them for stuck. */
+#define EL_NCCL_PATIENCE_NS INT64_C(60000000000)
+
+struct el_nccl_member {
+    struct el_nccl_group *group;
+    int rank;
+    void *comm;               /* NULL: never opened, or gone after an abort */
+    int64_t waiting_since_ns; /* 0: nothing has been waited for since the last operation; its issuing thread's */
+    int64_t looked_ns;        /* at the other processes */
+};
+
+struct el_nccl_group {
+    const struct el_nccl_api *api;
+    struct el_presence *presence; /* of the other processes; NULL within one */
+    pthread_mutex_t lock;         /* of `aborted`, and of communicators against being freed */
+    bool aborted;
+    int64_t patience_ns;
+    int n, open; /* members of this process, and those not closed yet */
+    struct el_nccl_member members[];
+};
+
+extern const struct el_comm_ops el_nccl_ops;
+
+/* `n` members of this process from rank `first` on, without communicators yet. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, struct el_nccl_group **group_p);
+void el_nccl_group_destroy(struct el_nccl_group *group);
+
+/* EL_OK, or the failure in the house's words, naming the call. */
+enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const char *call);
+#define EL_NCCL_TRY(api, name, ...) EL_TRY(el_nccl_check(api, (api)->name(__VA_ARGS__), "nccl " #name))
+
+/* nccl_open.c, with a table given: what the backend's hooks do with the module's. */
+enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *devices, int n, void **states);
+enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
+                                 int device, void **state_p);
+
+/* nccl_cards.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
+ * ranks share one. Collective. */
+enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid);
+
+#endif

@@ -1,0 +1,113 @@
+/* Opening the communicator `nccl`: the module, NCCL's id on its way to all members, one communicator a GPU. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/module.h"
+#include "runtime/comm/nccl_group.h"
+
+enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
+{
+    void *symbol;
+    EL_TRY(el_module_open("nccl", "el_nccl_module", &symbol));
+    const struct el_nccl_api *(*get)(void);
+    memcpy(&get, &symbol, sizeof get); /* C has no conversion from an object's to a function's pointer */
+    *api_p = get();
+    return EL_OK;
+}
+
+enum el_status el_nccl_version(char *text, size_t bytes)
+{
+    const struct el_nccl_api *api;
+    int version = 0;
+    EL_TRY(el_nccl_api_open(&api));
+    EL_NCCL_TRY(api, get_version, &version);
+    snprintf(text, bytes, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return EL_OK;
+}
+
+/* Members of one process are opened by one thread: in a group, as each opening waits for all. */
+static enum el_status open_group(struct el_nccl_group *group, const int *devices)
+{
+    const struct el_nccl_api *api = group->api;
+    struct el_nccl_id id;
+    struct el_error failure = {.status = EL_OK};
+    EL_NCCL_TRY(api, get_unique_id, &id);
+    EL_NCCL_TRY(api, group_start);
+    for (int i = 0; i < group->n && failure.status == EL_OK; i++) {
+        int result = api->comm_open(&group->members[i].comm, group->n, &id, i, devices[i]);
+        if (result != EL_NCCL_OK) el_error_take(el_nccl_check(api, result, "nccl comm_open"), &failure);
+    }
+    int ended = api->group_end();
+    if (failure.status == EL_OK) return el_nccl_check(api, ended, "nccl comm_open, at the group's end");
+    return el_error_give(&failure);
+}
+
+enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *devices, int n, void **states)
+{
+    struct el_nccl_group *group;
+    EL_TRY(el_nccl_group_create(api, n, 0, &group));
+    enum el_status status = open_group(group, devices);
+    if (status != EL_OK) {
+        el_nccl_group_destroy(group);
+        return status;
+    }
+    for (int i = 0; i < n; i++) states[i] = &group->members[i];
+    return EL_OK;
+}
+
+/* Rank 0 makes the id; no rank begins to wait for the others in NCCL unless all got so far. */
+static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *bootstrap, int device)
+{
+    const struct el_nccl_api *api = group->api;
+    struct el_nccl_id id;
+    int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
+    enum el_status status = rank == 0 ? el_nccl_check(api, api->get_unique_id(&id), "nccl get_unique_id") : EL_OK;
+    EL_TRY(el_bootstrap_agree(bootstrap, status));
+    EL_TRY(el_bootstrap_broadcast(bootstrap, &id, sizeof id));
+    EL_TRY(el_presence_open(bootstrap, &group->presence));
+    int result = api->comm_open(&group->members[0].comm, size, &id, rank, device);
+    return el_bootstrap_agree(bootstrap, el_nccl_check(api, result, "nccl comm_open"));
+}
+
+enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
+                                 int device, void **state_p)
+{
+    struct el_nccl_group *group = NULL;
+    EL_TRY(el_nccl_check_cards(api, bootstrap, uuid));
+    enum el_status status = el_nccl_group_create(api, 1, el_bootstrap_rank(bootstrap), &group);
+    status = el_bootstrap_agree(bootstrap, status);
+    if (status == EL_OK) status = join(group, bootstrap, device);
+    if (status == EL_OK)
+        *state_p = &group->members[0];
+    else if (group)
+        el_nccl_group_destroy(group);
+    return status;
+}
+
+static enum el_status open_members(struct el_device *const *devices, int n, void **states)
+{
+    const struct el_nccl_api *api;
+    int numbers[EL_COMM_PARTS_MAX];
+    if (n > EL_COMM_PARTS_MAX)
+        return el_fail(EL_ERR_INVALID, "nccl communicator: %d members in one process, at most %d", n,
+                       EL_COMM_PARTS_MAX);
+    EL_TRY(el_nccl_api_open(&api));
+    for (int i = 0; i < n; i++) numbers[i] = el_device_index(devices[i]);
+    return el_nccl_open_members(api, numbers, n, states);
+}
+
+static enum el_status open_on(struct el_bootstrap *bootstrap, struct el_device *device, void **state_p)
+{
+    const struct el_nccl_api *api;
+    struct el_device_identity identity;
+    enum el_status status =
+        el_device_is_asynchronous(device)
+            ? el_nccl_api_open(&api)
+            : el_fail(EL_ERR_INVALID, "%s: communicator nccl is for GPUs; take --comm auto", el_device_name(device));
+    EL_TRY(el_bootstrap_agree(bootstrap, status));
+    el_device_identify(device, &identity);
+    return el_nccl_open_rank(api, bootstrap, identity.uuid, el_device_index(device), state_p);
+}
+
+const struct el_comm_backend el_comm_nccl_backend = {
+    .name = "nccl", .ops = &el_nccl_ops, .open_on = open_on, .open_members = open_members};

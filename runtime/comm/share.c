@@ -1,0 +1,38 @@
+/* A gather to rank 0 and a broadcast of the whole. */
+#include "runtime/comm/share.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum el_status el_share_texts(struct el_bootstrap *bootstrap, const char *mine, size_t bytes, char *all)
+{
+    int size = el_bootstrap_size(bootstrap);
+    char **texts = NULL;
+    EL_TRY(el_bootstrap_gather(bootstrap, mine, &texts));
+    memset(all, 0, bytes * (size_t)size);
+    for (int i = 0; texts && i < size; i++) {
+        snprintf(all + bytes * (size_t)i, bytes, "%s", texts[i]);
+        free(texts[i]);
+    }
+    free(texts);
+    return el_bootstrap_broadcast(bootstrap, all, bytes * (size_t)size);
+}
+
+/* Name, boot and process namespace: two containers of one host share no memory and do not see each other's pids. */
+void el_share_host(char identity[EL_HOST_IDENTITY_BYTES])
+{
+    char host[64] = "", boot[64] = "", names[64] = "";
+    gethostname(host, sizeof host - 1);
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file) {
+        if (!fgets(boot, sizeof boot, file)) boot[0] = 0;
+        fclose(file);
+    }
+    boot[strcspn(boot, "\n")] = 0;
+    ssize_t length = readlink("/proc/self/ns/pid", names, sizeof names - 1);
+    names[length < 0 ? 0 : length] = 0;
+    memset(identity, 0, EL_HOST_IDENTITY_BYTES);
+    snprintf(identity, EL_HOST_IDENTITY_BYTES, "%s %s %s", host, boot, names);
+}

@@ -1,0 +1,16 @@
+/* Small facts that every rank of a job tells all others, once, while something is opened: who is on which host, which
+ * card is whose. Collective, each. Errors: the bootstrap's. */
+#ifndef EL_COMM_SHARE_H
+#define EL_COMM_SHARE_H
+
+#include "runtime/comm/bootstrap.h"
+
+enum { EL_HOST_IDENTITY_BYTES = 256 };
+
+/* Every rank gives a text of less than `bytes`; all get all of them: all[rank * bytes]. */
+enum el_status el_share_texts(struct el_bootstrap *bootstrap, const char *mine, size_t bytes, char *all);
+
+/* The same text in processes that share memory and see each other's process numbers, another one elsewhere. Local. */
+void el_share_host(char identity[EL_HOST_IDENTITY_BYTES]);
+
+#endif

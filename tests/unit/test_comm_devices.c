@@ -1,0 +1,263 @@
+/* The communicators for GPUs that need no NCCL, on a fake whose streams run out of step: `peer`, for which one thread
+ * issues, and host communicators staged behind memory that the host cannot read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/comm/comm_ops.h"
+#include "tests/conformance/comm_checks.h"
+#include "tests/unit/fake_async.h"
+#include "tests/unit/star_bootstrap.h"
+
+enum { MEMBERS = 3 };
+
+struct group {
+    struct el_device *devices[MEMBERS];
+    struct el_comm *comms[MEMBERS];
+    struct el_buffer *data[MEMBERS], *result;
+    struct el_program *program;
+    size_t count;
+};
+
+static void open_group(struct group *group, const struct el_comm_backend *backend, size_t count,
+                       enum fake_policy policy)
+{
+    memset(&fake, 0, sizeof fake);
+    fake.policy = policy;
+    group->count = count;
+    for (int m = 0; m < MEMBERS; m++) group->devices[m] = fake_device(m);
+    assert_int_equal(el_comm_open_with(backend, group->devices, MEMBERS, group->comms), EL_OK);
+    for (int m = 0; m < MEMBERS; m++)
+        assert_int_equal(
+            el_device_alloc(group->devices[m], EL_TAG_GRAD, count * sizeof(float), "data", &group->data[m]), EL_OK);
+    assert_int_equal(el_device_alloc(group->devices[0], EL_TAG_GRAD, count * sizeof(float), "sum", &group->result),
+                     EL_OK);
+    assert_int_equal(el_program_create(&group->program), EL_OK);
+}
+
+static void close_group(struct group *group)
+{
+    el_program_destroy(group->program);
+    for (int m = 0; m < MEMBERS; m++) el_comm_close(group->comms[m]);
+    for (int m = 0; m < MEMBERS; m++) el_device_close(group->devices[m]);
+    assert_int_equal(fake.n_wrong, 0);
+    assert_int_equal(fake.n_events, 0);
+}
+
+static void fill(const struct group *group)
+{
+    float *host = calloc(group->count, sizeof *host);
+    for (int m = 0; m < MEMBERS; m++) {
+        for (size_t i = 0; i < group->count; i++) host[i] = (float)check_value(m, i);
+        assert_int_equal(el_device_write(el_view_of(group->data[m], 0), host, group->count * sizeof *host), EL_OK);
+    }
+    free(host);
+}
+
+static int wrong(const struct group *group, struct el_buffer *buffer, double factor, int root)
+{
+    float *host = calloc(group->count, sizeof *host);
+    int n_wrong = 0;
+    assert_int_equal(el_device_read(el_view_of(buffer, 0), host, group->count * sizeof *host), EL_OK);
+    for (size_t i = 0; i < group->count; i++)
+        n_wrong += host[i] != (float)(factor * (root < 0 ? check_sum(MEMBERS, i) : check_value(root, i)));
+    free(host);
+    return n_wrong;
+}
+
+/* Twice the data on the compute stream, an operation behind it, and its outcome overwritten behind that: as a mode
+ * issues it. */
+static void issue(struct group *group, enum el_comm_verb verb, int root)
+{
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    for (int m = 0; m < MEMBERS; m++) {
+        struct el_view data = el_view_of(group->data[m], 0);
+        struct el_kernel_op twice = {.op = EL_OP_SCALE,
+                                     .dtype = EL_F32,
+                                     .views = {data, data},
+                                     .args = {.d = {(int64_t)group->count}, .s = {2}}};
+        int id;
+        el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, &id);
+        el_program_wait(group->program, group->devices[m], EL_STREAM_COMM, id);
+        if (verb == EL_COMM_ALL_REDUCE)
+            el_comm_all_reduce(group->comms[m], group->program, &head, data, group->count, EL_F32, &id);
+        if (verb == EL_COMM_BROADCAST)
+            el_comm_broadcast(group->comms[m], group->program, &head, data, group->count, EL_F32, root, &id);
+        if (verb == EL_COMM_REDUCE)
+            el_comm_reduce(group->comms[m], group->program, &head, data, el_view_of(group->result, 0), group->count,
+                           EL_F32, root, &id);
+        el_program_wait(group->program, group->devices[m], EL_STREAM_COMPUTE, id);
+        if (verb == EL_COMM_REDUCE)
+            el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, &id);
+    }
+    assert_int_equal(el_program_end(group->program), EL_OK);
+}
+
+static void one_operation(enum el_comm_verb verb, int root, size_t count, enum fake_policy policy)
+{
+    struct group group;
+    open_group(&group, &el_comm_peer_backend, count, policy);
+    issue(&group, verb, root);
+    fill(&group);
+    for (uint64_t step = 0; step < 2; step++) {
+        fill(&group);
+        if (el_program_run(group.program, step, NULL) != EL_OK) fail_msg("%s", el_error_message());
+        for (int m = 0; m < MEMBERS && verb == EL_COMM_ALL_REDUCE; m++)
+            assert_int_equal(wrong(&group, group.data[m], 2, -1), 0);
+        for (int m = 0; m < MEMBERS && verb == EL_COMM_BROADCAST; m++)
+            assert_int_equal(wrong(&group, group.data[m], 2, root), 0);
+        if (verb == EL_COMM_REDUCE) assert_int_equal(wrong(&group, group.result, 2, -1), 0);
+    }
+    close_group(&group);
+}
+
+static void peer_sums_and_sends(void **state)
+{
+    (void)state;
+    for (int policy = 0; policy < FAKE_POLICIES; policy++) {
+        srand(1);
+        one_operation(EL_COMM_ALL_REDUCE, 0, 1000, (enum fake_policy)policy);
+        for (int root = 0; root < MEMBERS; root++)
+            one_operation(EL_COMM_BROADCAST, root, 1000, (enum fake_policy)policy);
+        one_operation(EL_COMM_REDUCE, 0, 1000, (enum fake_policy)policy);
+        one_operation(EL_COMM_REDUCE, 0, 2500000, (enum fake_policy)policy); /* more than one scratchful */
+    }
+}
+
+static void peer_books_what_it_moves(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
+    for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++) {
+        uint64_t sent, received, all_sent = 0, all_received = 0;
+        for (int m = 0; m < MEMBERS; m++) {
+            el_comm_traffic(group.comms[m], (enum el_comm_verb)verb, 16, EL_F32, verb ? 1 : 0, &sent, &received);
+            all_sent += sent;
+            all_received += received;
+        }
+        assert_int_equal(all_sent, all_received);
+        assert_int_equal(all_sent, 16 * sizeof(float) * (MEMBERS - 1) * (verb == EL_COMM_ALL_REDUCE ? 2 : 1));
+    }
+    close_group(&group);
+}
+
+static void peer_wants_all_members_in_one_program(void **state)
+{
+    (void)state;
+    struct group group;
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
+    el_comm_all_reduce(group.comms[1], group.program, &head, el_view_of(group.data[1], 0), 16, EL_F32, NULL);
+    assert_int_equal(el_program_end(group.program), EL_OK);
+    assert_int_equal(el_program_run(group.program, 0, NULL), EL_ERR_INTERNAL);
+    close_group(&group);
+}
+
+/* ---- staged ---- */
+
+/* An inner communicator that never may see the device's addresses. */
+struct inner {
+    uintptr_t device_begin, device_end;
+    int n_runs, n_closed, n_aborted;
+};
+
+static enum el_status inner_run(void *state, const struct el_comm_task *task)
+{
+    struct inner *inner = state;
+    uintptr_t at = (uintptr_t)task->data;
+    if (at >= inner->device_begin && at < inner->device_end) return el_fail(EL_ERR_INTERNAL, "device memory");
+    inner->n_runs++;
+    for (size_t i = 0; i < task->count; i++) ((float *)task->data)[i] += 1;
+    return EL_OK;
+}
+
+static void inner_abort(void *state)
+{
+    ((struct inner *)state)->n_aborted++;
+}
+
+static void inner_close(void *state)
+{
+    ((struct inner *)state)->n_closed++;
+}
+
+static const struct el_comm_ops inner_ops = {
+    .run = {inner_run, inner_run, inner_run}, .abort = inner_abort, .close = inner_close};
+static const struct el_comm_backend inner_backend = {.name = "inner", .ops = &inner_ops};
+
+static void staged_keeps_off_device_memory(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    struct el_buffer *buffer, *result;
+    float host[COUNT];
+    memset(&fake, 0, sizeof fake);
+    struct el_device *device = fake_device(0);
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "x", &buffer), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "y", &result), EL_OK);
+    struct inner inner = {.device_begin = buffer->address, .device_end = buffer->address + sizeof host};
+    const struct el_comm_backend *backend = &inner_backend;
+    void *wrapped = &inner;
+    assert_int_equal(el_staged_wrap(device, &backend, &wrapped), EL_OK);
+    assert_string_equal(backend->name, "inner");
+    assert_false(backend->ops->asynchronous);
+    for (int i = 0; i < COUNT; i++) host[i] = (float)i;
+    el_device_write(el_view_of(buffer, 0), host, sizeof host);
+    struct el_comm_task task = {.verb = EL_COMM_ALL_REDUCE, .count = COUNT, .data = (void *)buffer->address};
+    assert_int_equal(backend->ops->run[task.verb](wrapped, &task), EL_ERR_INTERNAL); /* nothing reserved */
+    assert_int_equal(backend->ops->reserve(wrapped, &task), EL_OK);
+    assert_int_equal(backend->ops->run[task.verb](wrapped, &task), EL_OK);
+    task.verb = EL_COMM_REDUCE;
+    task.result = (void *)result->address;
+    assert_int_equal(backend->ops->run[task.verb](wrapped, &task), EL_OK);
+    el_device_stream_synchronize(device, EL_STREAM_COMM);
+    el_device_read(el_view_of(buffer, 0), host, sizeof host);
+    assert_true(host[7] == 8); /* a reduce leaves the data alone */
+    el_device_read(el_view_of(result, 0), host, sizeof host);
+    assert_true(host[7] == 9);
+    backend->ops->abort(wrapped);
+    backend->ops->close(wrapped);
+    assert_int_equal(inner.n_runs, 2);
+    assert_int_equal(inner.n_aborted, 1);
+    assert_int_equal(inner.n_closed, 1);
+    el_device_close(device);
+    assert_int_equal(fake.n_wrong, 0);
+}
+
+/* Ranks of one host, each with an asynchronous device: the whole check of communicators, staged through shm. */
+static int be_staged_rank(struct star *star, void *context)
+{
+    (void)context;
+    struct el_comm *comm = NULL;
+    memset(&fake, 0, sizeof fake);
+    fake.policy = (enum fake_policy)(star->base.rank % FAKE_POLICIES);
+    struct el_device *device = fake_device(star->base.rank);
+    enum el_status status = el_comm_open_ranks("shm", &star->base, device, &comm);
+    if (status == EL_OK) status = check_everything(comm);
+    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", star->base.rank, el_error_message());
+    el_comm_close(comm);
+    el_device_close(device);
+    return status == EL_OK && fake.n_wrong == 0 ? 0 : 1;
+}
+
+static void ranks_stage_through_shm(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 3; size++) assert_int_equal(star_ranks(size, be_staged_rank, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peer_sums_and_sends),
+        cmocka_unit_test(peer_books_what_it_moves),
+        cmocka_unit_test(peer_wants_all_members_in_one_program),
+        cmocka_unit_test(staged_keeps_off_device_memory),
+        cmocka_unit_test(ranks_stage_through_shm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
