@@ -92,19 +92,19 @@ __device__ static inline double block_sum(double value)
         return name<double>(args);                                                                                     \
     }
 
-/* For rows with a workspace: `bytes` is a template of the op's arguments. */
-#define EL_CUDA_WORKSPACE(name, bytes)                                                                                 \
+/* For rows with a workspace: `size` is a template of the op's arguments. */
+#define EL_CUDA_WORKSPACE(name, size)                                                                                  \
     extern "C" enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args,                        \
                                                              struct el_workspace *workspace_p)                         \
     {                                                                                                                  \
-        workspace_p->bytes = bytes<float>(args);                                                                       \
+        workspace_p->bytes = size<float>(args);                                                                        \
         workspace_p->padding_bytes = 0;                                                                                \
         return EL_OK;                                                                                                  \
     }                                                                                                                  \
     extern "C" enum el_status el_cuda_##name##_workspace_f64(const struct el_kernel_args *args,                        \
                                                              struct el_workspace *workspace_p)                         \
     {                                                                                                                  \
-        workspace_p->bytes = bytes<double>(args);                                                                      \
+        workspace_p->bytes = size<double>(args);                                                                       \
         workspace_p->padding_bytes = 0;                                                                                \
         return EL_OK;                                                                                                  \
     }

@@ -8,11 +8,18 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
     [op] = {[EL_F32] = {.run = el_cuda_##name##_f32}, [EL_F64] = {.run = el_cuda_##name##_f64}},
     EL_CUDA_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW
+#define EL_CUDA_ROW(op, name)                                                                                          \
+    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, .workspace = el_cuda_##name##_workspace_f32},                     \
+            [EL_F64] = {.run = el_cuda_##name##_f64, .workspace = el_cuda_##name##_workspace_f64}},
+        EL_CUDA_WORKSPACE_LIST(EL_CUDA_ROW)
+#undef EL_CUDA_ROW
 };
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
+    if (op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV1D_BACKWARD_WEIGHTS)
+        return &el_cuda_conv1d_rows[op - EL_OP_CONV1D_FORWARD][dtype];
     return rows[op][dtype].run ? &rows[op][dtype] : NULL;
 }
 

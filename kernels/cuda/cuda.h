@@ -8,15 +8,45 @@
 
 /* The ops that need nothing but a run. */
 #define EL_CUDA_LIST(X)                                                                                                \
+    X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
+    X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
+    X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
     X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
+    X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
+    X(EL_OP_MAX_TIME_BACKWARD, max_time_backward)                                                                      \
+    X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
+    X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
-    X(EL_OP_FILL, fill)
+    X(EL_OP_FILL, fill)                                                                                                \
+    X(EL_OP_SGD, sgd)                                                                                                  \
+    X(EL_OP_MOMENTUM, momentum)                                                                                        \
+    X(EL_OP_ADAM, adam)                                                                                                \
+    X(EL_OP_MAX_NORM, max_norm)
 
-#define EL_CUDA_DECLARE(op, name)                                                                                      \
+/* Those that need a workspace. */
+#define EL_CUDA_WORKSPACE_LIST(X)                                                                                      \
+    X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
+    X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
+    X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
+    X(EL_OP_MSE, mse)
+
+#define EL_CUDA_DECLARE_RUN(op, name)                                                                                  \
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args);                                            \
     enum el_status el_cuda_##name##_f64(const struct el_kernel_args *args);
-EL_CUDA_LIST(EL_CUDA_DECLARE)
+EL_CUDA_LIST(EL_CUDA_DECLARE_RUN)
+EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_RUN)
+#undef EL_CUDA_DECLARE_RUN
+
+#define EL_CUDA_DECLARE_WORKSPACE(op, name)                                                                            \
+    enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args,                                   \
+                                                  struct el_workspace *workspace_p);                                   \
+    enum el_status el_cuda_##name##_workspace_f64(const struct el_kernel_args *args, struct el_workspace *workspace_p);
+EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_WORKSPACE)
+#undef EL_CUDA_DECLARE_WORKSPACE
+
+/* The convolution's rows, which have plans: forward, backward data, backward weights, in f32 and f64. */
+extern const struct el_kernel el_cuda_conv1d_rows[3][2];
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef EL_KERNELS_CUDA_SHAPE_H
 #define EL_KERNELS_CUDA_SHAPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,14 @@ EL_HOST_DEVICE static inline unsigned el_cuda_blocks(int64_t n, int64_t items_pe
     int64_t blocks = el_cuda_ceil_div(n, items_per_block);
     const int64_t most = EL_CUDA_BLOCKS_MAX;
     return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* Whether a candidate replaces the best so far, when candidates come in any order and the first maximum of all shall
+ * win. Position -1 is "none yet". */
+EL_HOST_DEVICE static inline bool el_cuda_max_replaces(double value, int64_t at, double best, int64_t best_at)
+{
+    if (at < 0) return false;
+    return best_at < 0 || value > best || (value == best && at < best_at);
 }
 
 /* Where the next region of a workspace may begin. */

@@ -1,0 +1,219 @@
+/* The convolution by cuDNN: time is an image's width, its height 1; channels last is NHWC, and w[f,k,c] is KRSC.
+ *
+ * Algorithms by FFT or Winograd are not taken: their rounding is another than a sum's. Nor are those that add by
+ * atomics. With f32 asked for the math type is FMA, since cuDNN's default takes TF32 where the card has it. */
+#include "kernels/cuda/conv1d.h"
+
+#include <stdlib.h>
+
+#ifdef EL_HAVE_CUDNN
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "kernels/cuda/check.h"
+
+enum { CANDIDATES = 16 };
+
+struct el_cuda_conv_cudnn {
+    enum el_cuda_conv_way way;
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t conv;
+    int algorithm;
+    size_t scratch_bytes;
+    char text[96];
+};
+
+static enum el_status describe_operands(const struct el_cuda_conv_sizes *s, struct el_cuda_conv_cudnn *conv)
+{
+    const cudnnTensorFormat_t format = CUDNN_TENSOR_NHWC;
+    int b = (int)s->b, l = (int)s->l, c = (int)s->c, f = (int)s->f, k = (int)s->k, windows = (int)s->windows;
+    EL_CUDNN_TRY(cudnnCreateTensorDescriptor(&conv->x));
+    EL_CUDNN_TRY(cudnnCreateTensorDescriptor(&conv->y));
+    EL_CUDNN_TRY(cudnnCreateFilterDescriptor(&conv->w));
+    EL_CUDNN_TRY(cudnnCreateConvolutionDescriptor(&conv->conv));
+    EL_CUDNN_TRY(cudnnSetTensor4dDescriptor(conv->x, format, CUDNN_DATA_FLOAT, b, c, 1, l));
+    EL_CUDNN_TRY(cudnnSetTensor4dDescriptor(conv->y, format, CUDNN_DATA_FLOAT, b, f, 1, windows));
+    EL_CUDNN_TRY(cudnnSetFilter4dDescriptor(conv->w, CUDNN_DATA_FLOAT, format, f, c, 1, k));
+    EL_CUDNN_TRY(
+        cudnnSetConvolution2dDescriptor(conv->conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    return EL_OK;
+}
+
+/* One line of what the heuristics answer; the three directions have a type each for it. */
+struct candidate {
+    int algorithm;
+    cudnnStatus_t status;
+    cudnnDeterminism_t determinism;
+    cudnnMathType_t math;
+};
+
+#define CANDIDATES_OF(ask, type, ...)                                                                                  \
+    do {                                                                                                               \
+        type answers[CANDIDATES];                                                                                      \
+        int n = 0;                                                                                                     \
+        EL_CUDNN_TRY(ask(__VA_ARGS__, CANDIDATES, &n, answers));                                                       \
+        for (int i = 0; i < n; i++)                                                                                    \
+            list[i] = (struct candidate){(int)answers[i].algo, answers[i].status, answers[i].determinism,              \
+                                         answers[i].mathType};                                                         \
+        *n_p = n;                                                                                                      \
+    } while (0)
+
+static enum el_status ask_heuristics(cudnnHandle_t handle, const struct el_cuda_conv_cudnn *conv,
+                                     struct candidate list[CANDIDATES], int *n_p)
+{
+    if (conv->way == EL_CONV_FORWARD)
+        CANDIDATES_OF(cudnnGetConvolutionForwardAlgorithm_v7, cudnnConvolutionFwdAlgoPerf_t, handle, conv->x, conv->w,
+                      conv->conv, conv->y);
+    else if (conv->way == EL_CONV_DATA)
+        CANDIDATES_OF(cudnnGetConvolutionBackwardDataAlgorithm_v7, cudnnConvolutionBwdDataAlgoPerf_t, handle, conv->w,
+                      conv->y, conv->conv, conv->x);
+    else
+        CANDIDATES_OF(cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnConvolutionBwdFilterAlgoPerf_t, handle,
+                      conv->x, conv->y, conv->conv, conv->w);
+    return EL_OK;
+}
+
+/* Asking for the scratch is also how cuDNN says that it cannot do an algorithm at all. */
+static cudnnStatus_t scratch_of(cudnnHandle_t handle, const struct el_cuda_conv_cudnn *conv, int algorithm,
+                                size_t *bytes_p)
+{
+    switch (conv->way) {
+    case EL_CONV_FORWARD:
+        return cudnnGetConvolutionForwardWorkspaceSize(handle, conv->x, conv->w, conv->conv, conv->y,
+                                                       (cudnnConvolutionFwdAlgo_t)algorithm, bytes_p);
+    case EL_CONV_DATA:
+        return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, conv->w, conv->y, conv->conv, conv->x,
+                                                            (cudnnConvolutionBwdDataAlgo_t)algorithm, bytes_p);
+    default:
+        return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, conv->x, conv->y, conv->conv, conv->w,
+                                                              (cudnnConvolutionBwdFilterAlgo_t)algorithm, bytes_p);
+    }
+}
+
+static bool sums_plainly(enum el_cuda_conv_way way, int algorithm)
+{
+    if (way == EL_CONV_DATA) return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+    if (way == EL_CONV_WEIGHTS) return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+    return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
+           algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
+           algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM;
+}
+
+static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, struct el_cuda_conv_cudnn *conv)
+{
+    struct candidate list[CANDIDATES];
+    int n = 0;
+    EL_TRY(ask_heuristics(handle, conv, list, &n));
+    for (int i = 0; i < n; i++) {
+        size_t bytes = 0;
+        if (list[i].status != CUDNN_STATUS_SUCCESS || list[i].determinism != CUDNN_DETERMINISTIC) continue;
+        if (!sums_plainly(conv->way, list[i].algorithm) || (!tf32 && list[i].math != CUDNN_FMA_MATH)) continue;
+        EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, list[i].math));
+        if (scratch_of(handle, conv, list[i].algorithm, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_bytes) continue;
+        conv->algorithm = list[i].algorithm;
+        conv->scratch_bytes = bytes;
+        snprintf(conv->text, sizeof conv->text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
+                 (const char *[]){"forward", "data", "weights"}[conv->way], conv->algorithm,
+                 list[i].math == CUDNN_FMA_MATH ? "f32" : "tf32", bytes);
+        return EL_OK;
+    }
+    return el_fail(EL_ERR_ABSENT, "cuDNN: none of %d algorithms is deterministic, plain and within %zu bytes", n,
+                   most_bytes);
+}
+
+/* cuDNN counts in int. */
+static bool fits(const struct el_cuda_conv_sizes *s)
+{
+    int64_t most = s->l * (s->c > s->f ? s->c : s->f);
+    return s->b > 0 && s->k * s->c <= INT_MAX / s->f && most <= INT_MAX / s->b;
+}
+
+static enum el_status make(const struct el_kernel_args *args, struct el_cuda_conv_cudnn *conv)
+{
+    const struct el_cuda_native *native = args->native;
+    struct el_cuda_conv_sizes sizes = el_cuda_conv_sizes(args);
+    if (!fits(&sizes)) return el_fail(EL_ERR_ABSENT, "cuDNN: sizes beyond an int");
+    EL_TRY(describe_operands(&sizes, conv));
+    EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, native->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+    return choose(native->cudnn, native->tf32, el_cuda_conv_cudnn_bytes(&sizes), conv);
+}
+
+enum el_status el_cuda_conv_cudnn_make(enum el_cuda_conv_way way, const struct el_kernel_args *args,
+                                       struct el_cuda_conv_cudnn **conv_p)
+{
+    struct el_cuda_conv_cudnn *conv = calloc(1, sizeof *conv);
+    if (!conv) return el_fail(EL_ERR_HOST_MEMORY, "cuDNN: no memory for a convolution's plan");
+    conv->way = way;
+    enum el_status status = make(args, conv);
+    if (status == EL_OK)
+        *conv_p = conv;
+    else
+        el_cuda_conv_cudnn_destroy(conv);
+    return status;
+}
+
+enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *conv, const struct el_kernel_args *args,
+                                      void *scratch)
+{
+    const struct el_cuda_native *native = args->native;
+    const float alpha = 1, none = 0, beta = args->s[0] != 0;
+    if (conv->way == EL_CONV_FORWARD) /* its scalar is relu */
+        EL_CUDNN_TRY(cudnnConvolutionForward(native->cudnn, &alpha, conv->x, args->p[0], conv->w, args->p[1],
+                                             conv->conv, (cudnnConvolutionFwdAlgo_t)conv->algorithm, scratch,
+                                             conv->scratch_bytes, &none, conv->y, args->p[3]));
+    else if (conv->way == EL_CONV_DATA)
+        EL_CUDNN_TRY(cudnnConvolutionBackwardData(native->cudnn, &alpha, conv->w, args->p[1], conv->y, args->p[0],
+                                                  conv->conv, (cudnnConvolutionBwdDataAlgo_t)conv->algorithm, scratch,
+                                                  conv->scratch_bytes, &beta, conv->x, args->p[2]));
+    else
+        EL_CUDNN_TRY(cudnnConvolutionBackwardFilter(native->cudnn, &alpha, conv->x, args->p[0], conv->y, args->p[1],
+                                                    conv->conv, (cudnnConvolutionBwdFilterAlgo_t)conv->algorithm,
+                                                    scratch, conv->scratch_bytes, &beta, conv->w, args->p[2]));
+    return EL_OK;
+}
+
+void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *conv)
+{
+    if (!conv) return;
+    if (conv->conv) cudnnDestroyConvolutionDescriptor(conv->conv);
+    if (conv->w) cudnnDestroyFilterDescriptor(conv->w);
+    if (conv->y) cudnnDestroyTensorDescriptor(conv->y);
+    if (conv->x) cudnnDestroyTensorDescriptor(conv->x);
+    free(conv);
+}
+
+const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
+{
+    return conv->text;
+}
+
+#else
+
+enum el_status el_cuda_conv_cudnn_make(enum el_cuda_conv_way way, const struct el_kernel_args *args,
+                                       struct el_cuda_conv_cudnn **conv_p)
+{
+    (void)way, (void)args, (void)conv_p;
+    return el_fail(EL_ERR_ABSENT, "%s", el_cuda_cudnn_lack());
+}
+
+enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *conv, const struct el_kernel_args *args,
+                                      void *scratch)
+{
+    (void)conv, (void)args, (void)scratch;
+    return el_fail(EL_ERR_ABSENT, "%s", el_cuda_cudnn_lack());
+}
+
+void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *conv)
+{
+    (void)conv;
+}
+
+const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
+{
+    (void)conv;
+    return "";
+}
+
+#endif

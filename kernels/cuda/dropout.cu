@@ -1,0 +1,46 @@
+/* Dropout by meaning: the reference's generator, so that a GPU drops the very elements that a CPU drops.
+ *
+ * Only the first word of each draw decides, so the test `uniform >= rate` becomes one comparison of integers, exact
+ * because a uniform number has 24 bits. */
+#include "kernels/cuda/common.cuh"
+
+#include "runtime/base/rng.h"
+
+struct drop {
+    struct el_rng_key key;
+    uint64_t step, first, stride;
+    uint32_t threshold;
+};
+
+__device__ static bool keeps(const struct drop &drop, int64_t row, int64_t element)
+{
+    uint32_t word[4];
+    uint64_t sample = drop.step << 32 | (drop.first + static_cast<uint64_t>(row) * drop.stride);
+    el_rng_draw4(&drop.key, sample, static_cast<uint64_t>(element), word);
+    return word[0] >> 8 >= drop.threshold;
+}
+
+/* y may be x. */
+template <typename REAL>
+__global__ void dropout_kernel(const REAL *x, int64_t rows, int64_t n, struct drop drop, REAL scale, REAL *y)
+{
+    EL_CUDA_EACH(i, rows * n) y[i] = keeps(drop, i / n, i % n) ? x[i] * scale : 0;
+}
+
+template <typename REAL> static enum el_status dropout(const struct el_kernel_args *args)
+{
+    const int64_t *d = args->d;
+    double rate = args->s[0];
+    struct drop drop;
+    drop.key.seed = args->k[0];
+    drop.key.use = EL_RNG_DROPOUT;
+    drop.key.id = static_cast<uint32_t>(args->k[1]);
+    drop.step = args->step;
+    drop.first = static_cast<uint64_t>(d[2]);
+    drop.stride = static_cast<uint64_t>(d[3]);
+    drop.threshold = static_cast<uint32_t>(ceil(rate * 16777216.0));
+    return launch(args, "dropout", d[0] * d[1], dropout_kernel<REAL>, static_cast<const REAL *>(args->p[0]), d[0], d[1],
+                  drop, static_cast<REAL>(1 / (1 - rate)), static_cast<REAL *>(args->p[1]));
+}
+
+EL_CUDA_RUN(dropout)

@@ -1,0 +1,127 @@
+/* The losses with their gradients, and the count of right answers: a warp a sample, in double (they are small next to a
+ * model's layers). The samples' losses go to the workspace, and one block sums them in the order of sizes alone. */
+#include "kernels/cuda/common.cuh"
+
+__device__ static double warp_max(double value)
+{
+    for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2)
+        value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    return value;
+}
+
+/* *loss = the sum of part[n] / divisor; one block. */
+template <typename REAL> __global__ void mean_kernel(const double *part, int64_t n, double divisor, REAL *loss)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) sum += part[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) *loss = static_cast<REAL>(sum / divisor);
+}
+
+/* A label that is none gives a loss of NaN. The maximum is taken out before exp(), so that no logit is too large. */
+template <typename REAL>
+__global__ void cross_entropy_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels, int64_t batch,
+                                     int64_t classes, double *__restrict__ part, REAL *__restrict__ dlogits)
+{
+    int lane = threadIdx.x % EL_CUDA_WARP;
+    EL_CUDA_EACH_WARP(b, batch)
+    {
+        const REAL *row = logits + b * classes;
+        int64_t label = labels[b];
+        double largest = -INFINITY, sum = 0;
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) largest = fmax(largest, static_cast<double>(row[c]));
+        largest = warp_max(largest);
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) sum += exp(static_cast<double>(row[c]) - largest);
+        sum = warp_sum(sum);
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) {
+            double share = exp(static_cast<double>(row[c]) - largest) / sum;
+            dlogits[b * classes + c] = static_cast<REAL>((share - (c == label)) / static_cast<double>(batch));
+        }
+        bool valid = label >= 0 && label < classes;
+        if (lane == 0) part[b] = valid ? log(sum) + largest - static_cast<double>(row[label]) : NAN;
+    }
+}
+
+template <typename REAL> static enum el_status cross_entropy(const struct el_kernel_args *args)
+{
+    int64_t batch = args->d[0], classes = args->d[1];
+    double *part = static_cast<double *>(args->workspace);
+    EL_TRY(launch_warps(args, "cross_entropy", batch, cross_entropy_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                        static_cast<const int32_t *>(args->p[1]), batch, classes, part,
+                        static_cast<REAL *>(args->p[3])));
+    return launch_blocks(args, "cross_entropy's mean", 1, mean_kernel<REAL>, part, batch, static_cast<double>(batch),
+                         static_cast<REAL *>(args->p[2]));
+}
+
+template <typename REAL>
+__global__ void mse_kernel(const REAL *__restrict__ y, const int32_t *__restrict__ labels, int64_t batch,
+                           int64_t classes, double *__restrict__ part, REAL *__restrict__ dy)
+{
+    int lane = threadIdx.x % EL_CUDA_WARP;
+    double n = static_cast<double>(batch * classes);
+    EL_CUDA_EACH_WARP(b, batch)
+    {
+        int64_t label = labels[b];
+        double sum = 0;
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) {
+            double off = static_cast<double>(y[b * classes + c]) - (c == label);
+            sum += off * off;
+            dy[b * classes + c] = static_cast<REAL>(2 * off / n);
+        }
+        sum = warp_sum(sum);
+        if (lane == 0) part[b] = label >= 0 && label < classes ? sum : NAN;
+    }
+}
+
+template <typename REAL> static enum el_status mse(const struct el_kernel_args *args)
+{
+    int64_t batch = args->d[0], classes = args->d[1];
+    double *part = static_cast<double *>(args->workspace);
+    EL_TRY(launch_warps(args, "mse", batch, mse_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                        static_cast<const int32_t *>(args->p[1]), batch, classes, part,
+                        static_cast<REAL *>(args->p[3])));
+    return launch_blocks(args, "mse's mean", 1, mean_kernel<REAL>, part, batch, static_cast<double>(batch * classes),
+                         static_cast<REAL *>(args->p[2]));
+}
+
+/* A double a sample. */
+template <typename REAL> static size_t part_bytes(const struct el_kernel_args *args)
+{
+    return static_cast<size_t>(args->d[0]) * sizeof(double);
+}
+
+/* The lanes' first maxima are put together by position, so that the row's first wins. An integer's sum is the same in
+ * every order. */
+template <typename REAL>
+__global__ void count_correct_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels, int64_t batch,
+                                     int64_t classes, int32_t *correct)
+{
+    int lane = threadIdx.x % EL_CUDA_WARP;
+    EL_CUDA_EACH_WARP(b, batch)
+    {
+        const REAL *row = logits + b * classes;
+        REAL best = 0;
+        int64_t best_at = -1;
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP)
+            if (el_cuda_max_replaces(row[c], c, best, best_at)) best = row[c], best_at = c;
+        for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2) {
+            REAL other = __shfl_xor_sync(0xffffffffu, best, offset);
+            int64_t other_at = __shfl_xor_sync(0xffffffffu, best_at, offset);
+            if (el_cuda_max_replaces(other, other_at, best, best_at)) best = other, best_at = other_at;
+        }
+        if (lane == 0 && best_at == labels[b]) atomicAdd(correct, 1);
+    }
+}
+
+template <typename REAL> static enum el_status count_correct(const struct el_kernel_args *args)
+{
+    return launch_warps(args, "count_correct", args->d[0], count_correct_kernel<REAL>,
+                        static_cast<const REAL *>(args->p[0]), static_cast<const int32_t *>(args->p[1]), args->d[0],
+                        args->d[1], static_cast<int32_t *>(args->p[2]));
+}
+
+EL_CUDA_RUN(cross_entropy)
+EL_CUDA_WORKSPACE(cross_entropy, part_bytes)
+EL_CUDA_RUN(mse)
+EL_CUDA_WORKSPACE(mse, part_bytes)
+EL_CUDA_RUN(count_correct)

@@ -1,0 +1,96 @@
+/* Fused optimizers: one pass over gradients, parameters and state; they are bound by memory. What depends on the step
+ * is worked out by the host, in double. */
+#include "kernels/cuda/common.cuh"
+
+template <typename REAL>
+__global__ void sgd_kernel(const REAL *__restrict__ g, int64_t n, REAL lr, REAL *__restrict__ w)
+{
+    EL_CUDA_EACH(i, n) w[i] -= lr * g[i];
+}
+
+template <typename REAL> static enum el_status sgd(const struct el_kernel_args *args)
+{
+    return launch(args, "sgd", args->d[0], sgd_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
+                  static_cast<REAL>(args->s[0]), static_cast<REAL *>(args->p[1]));
+}
+
+template <typename REAL>
+__global__ void momentum_kernel(const REAL *__restrict__ g, int64_t n, REAL lr, REAL mu, REAL *__restrict__ w,
+                                REAL *__restrict__ m)
+{
+    EL_CUDA_EACH(i, n)
+    {
+        REAL moved = mu * m[i] + g[i];
+        m[i] = moved;
+        w[i] -= lr * moved;
+    }
+}
+
+template <typename REAL> static enum el_status momentum(const struct el_kernel_args *args)
+{
+    return launch(args, "momentum", args->d[0], momentum_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                  args->d[0], static_cast<REAL>(args->s[0]), static_cast<REAL>(args->s[1]),
+                  static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]));
+}
+
+template <typename REAL> struct adam_scalars {
+    REAL beta1, rest1, beta2, rest2, rate, root, eps;
+};
+
+template <typename REAL>
+__global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_scalars<REAL> s, REAL *__restrict__ w,
+                            REAL *__restrict__ m, REAL *__restrict__ v)
+{
+    EL_CUDA_EACH(i, n)
+    {
+        REAL gradient = g[i];
+        REAL first = s.beta1 * m[i] + s.rest1 * gradient;
+        REAL second = s.beta2 * v[i] + s.rest2 * gradient * gradient;
+        m[i] = first;
+        v[i] = second;
+        w[i] -= s.rate * first / (sqrt(second) / s.root + s.eps);
+    }
+}
+
+/* 1 - beta in double: 1 - 0.999f is wrong in its fifth digit. */
+template <typename REAL> static enum el_status adam(const struct el_kernel_args *args)
+{
+    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], t = static_cast<double>(args->step) + 1;
+    struct adam_scalars<REAL> s;
+    s.beta1 = static_cast<REAL>(beta1);
+    s.rest1 = static_cast<REAL>(1 - beta1);
+    s.beta2 = static_cast<REAL>(beta2);
+    s.rest2 = static_cast<REAL>(1 - beta2);
+    s.rate = static_cast<REAL>(lr / (1 - pow(beta1, t)));
+    s.root = static_cast<REAL>(sqrt(1 - pow(beta2, t)));
+    s.eps = static_cast<REAL>(args->s[3]);
+    return launch(args, "adam", args->d[0], adam_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0], s,
+                  static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]));
+}
+
+/* A block a row. */
+template <typename REAL> __global__ void max_norm_kernel(int64_t rows, int64_t n, double limit, REAL *w)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        REAL *values = w + row * n;
+        double squares = 0;
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+            squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        squares = block_sum(squares);
+        if (squares <= limit * limit) continue; /* the same for all of the block */
+        double factor = limit / sqrt(squares);
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+            values[i] = static_cast<REAL>(factor * static_cast<double>(values[i]));
+    }
+}
+
+template <typename REAL> static enum el_status max_norm(const struct el_kernel_args *args)
+{
+    return launch_blocks(args, "max_norm", el_cuda_blocks(args->d[0], 1), max_norm_kernel<REAL>, args->d[0], args->d[1],
+                         args->s[0], static_cast<REAL *>(args->p[0]));
+}
+
+EL_CUDA_RUN(sgd)
+EL_CUDA_RUN(momentum)
+EL_CUDA_RUN(adam)
+EL_CUDA_RUN(max_norm)
