@@ -30,7 +30,7 @@ struct el_cuda_device {
     char name[EL_DEVICE_NAME_BYTES];
     struct el_cuda_info info;
     struct el_cuda_cache cache;
-    void *mover; /* the stream of blocking copies */
+    void *mover;                   /* the stream of blocking copies */
     struct el_cuda_event *pool[2]; /* by `timed` */
     int n_stages;
     struct el_cuda_stage stages[EL_CUDA_STAGES_MAX];

@@ -8,7 +8,7 @@ struct el_cuda_block {
     uintptr_t address;
     size_t bytes;
     bool is_free;
-    bool first;  /* of its segment: the next `first` begins another one */
+    bool first; /* of its segment: the next `first` begins another one */
     struct el_cuda_block *next, *previous;
 };
 

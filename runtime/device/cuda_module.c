@@ -26,7 +26,8 @@ enum el_status el_cuda_status(const struct el_cuda_api *api, const char *who, co
     enum el_status status = EL_ERR_INTERNAL;
     if (code == EL_CUDA_ERROR_MEMORY) status = EL_ERR_OOM;
     if (code == EL_CUDA_ERROR_NO_DEVICE || code == EL_CUDA_ERROR_OLD_DRIVER) status = EL_ERR_ABSENT;
-    const char *advice = status == EL_ERR_OOM ? "; take a smaller batch or model, or end other processes on the card" : "";
+    const char *advice =
+        status == EL_ERR_OOM ? "; take a smaller batch or model, or end other processes on the card" : "";
     api->GetLastError();
     return el_fail(status, "%s: cuda%s: %s (%s)%s", who, call, api->GetErrorString(code), api->GetErrorName(code),
                    advice);
@@ -52,8 +53,9 @@ enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices
     if (code != EL_CUDA_SUCCESS) api->GetLastError();
     if (code == EL_CUDA_ERROR_OLD_DRIVER || code == EL_CUDA_ERROR_STUB_LIBRARY) return old_driver(api);
     if (code == EL_CUDA_ERROR_NO_DEVICE || (code == EL_CUDA_SUCCESS && n == 0))
-        return el_fail(EL_ERR_ABSENT, "cuda: there is a driver and no GPU that this process may use: see nvidia-smi and "
-                                      "CUDA_VISIBLE_DEVICES");
+        return el_fail(EL_ERR_ABSENT,
+                       "cuda: there is a driver and no GPU that this process may use: see nvidia-smi and "
+                       "CUDA_VISIBLE_DEVICES");
     EL_TRY(el_cuda_status(api, "cuda", "GetDeviceCount", code));
     *n_devices_p = n;
     return EL_OK;

@@ -38,8 +38,7 @@ enum el_status el_cuda_stream_open(void *state, int index, void **stream_p)
     if (!stream) return el_fail_errno("%s: stream %d", device->name, index);
     *stream = (struct el_cuda_stream){.device = device, .native = {.device = device->ordinal}};
     enum el_status status = activate(device);
-    if (status == EL_OK)
-        status = EL_CUDART_CALL(device->api, device->name, StreamCreate, &stream->native.stream);
+    if (status == EL_OK) status = EL_CUDART_CALL(device->api, device->name, StreamCreate, &stream->native.stream);
     if (status == EL_OK) status = open_libraries(stream, index);
     if (status == EL_OK)
         *stream_p = stream;
@@ -102,7 +101,7 @@ static enum el_status event_record(void *argument, void *stream)
     struct el_cuda_event *event = argument;
     const struct el_cuda_device *device = event->device;
     return EL_CUDART_CALL(device->api, device->name, EventRecord, event->event,
-                        ((struct el_cuda_stream *)stream)->native.stream);
+                          ((struct el_cuda_stream *)stream)->native.stream);
 }
 
 /* CUDA gives milliseconds as a float, in steps of about half a microsecond. */
@@ -120,7 +119,7 @@ static enum el_status stream_wait(void *argument, void *event)
     const struct el_cuda_stream *stream = argument;
     const struct el_cuda_device *device = stream->device;
     return EL_CUDART_CALL(device->api, device->name, StreamWaitEvent, stream->native.stream,
-                        ((struct el_cuda_event *)event)->event);
+                          ((struct el_cuda_event *)event)->event);
 }
 
 static enum el_status stream_synchronize(void *argument)
