@@ -7,6 +7,7 @@
 
 #include "bench/campaign.h"
 #include "bench/commands.h"
+#include "bench/devices.h"
 #include "bench/gate.h"
 #include "bench/jvalue.h"
 #include "bench/plan.h"
@@ -133,7 +134,8 @@ static int compare(const struct el_options *options, bool colour)
     struct el_campaign campaign;
     char lack[EL_ERROR_TEXT_BYTES] = "";
     bool several = false;
-    enum el_status status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
+    enum el_status status = el_devices_check(options->devices, options->n_devices);
+    if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
     if (status != EL_OK) return el_exit_failed(status);
     for (int t = 0; t < campaign.set.n; t++) several = several || campaign.set.trials[t].procs > 1;
     if (several && el_runner_check_mpi() != EL_OK) snprintf(lack, sizeof lack, "%s", el_error_message());

@@ -4,6 +4,7 @@
 
 #include "bench/campaign.h"
 #include "bench/commands.h"
+#include "bench/devices.h"
 #include "bench/jvalue.h"
 #include "bench/progress.h"
 #include "bench/record.h"
@@ -43,7 +44,8 @@ static int run_self(const struct el_options *options)
     struct el_campaign campaign;
     struct el_runner runner;
     struct el_progress progress;
-    enum el_status status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
+    enum el_status status = el_devices_check(options->devices, options->n_devices);
+    if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
     if (status != EL_OK) return el_exit_failed(status);
     int exit_status = 0;
     if (campaign.set.trials->procs > 1) status = el_runner_check_mpi();

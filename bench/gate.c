@@ -60,7 +60,8 @@ enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner 
 {
     const struct el_options *options = campaign->options;
     json_t *rows = json_array();
-    bool computes = !strcmp(campaign->set.trials->devices[0].backend, "cpu");
+    const char *backend = campaign->set.trials->devices[0].backend;
+    bool computes = !strcmp(backend, "cpu") || !strcmp(backend, "cuda");
     for (int m = 0; m < options->n_modes && computes && !el_runner_interrupted(); m++) {
         const char *mode = options->modes[m];
         json_t *verdict = NULL;

@@ -5,6 +5,12 @@
 #include "bench/inject.h"
 #include "bench/worker.h"
 
+/* Whether its streams are threads, each with a core to compute on. */
+static bool is_on_cores(const struct el_device_name *name)
+{
+    return !strcmp(name->backend, "cpu") || !strcmp(name->backend, "null");
+}
+
 static enum el_status open_device(const struct el_job *job, const struct el_cores *cores, int position,
                                   struct el_device **device_p)
 {
@@ -16,7 +22,7 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
                                   .index = name->index,
                                   .position = position,
                                   .memory_limit_bytes = (size_t)trial->device_mem_bytes};
-    if (strcmp(name->backend, "sim")) {
+    if (is_on_cores(name)) {
         spec.n_cores = 1;
         spec.cores[0] = cores->cpus[name->index % cores->n];
         if (el_cores_spare(cores, trial->devices, trial->n_devices, spare)) spec.comm_core = spare[position] + 1;
@@ -35,7 +41,7 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     el_cores_find("", &cores);
     open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
     int spare[EL_MEMBERS_MAX];
-    open.time_sliced = strcmp(trial->devices[0].backend, "sim") && trial->n_devices > 1 &&
+    open.time_sliced = is_on_cores(&trial->devices[0]) && trial->n_devices > 1 &&
                        !el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
     for (int wanted = alone ? trial->n_devices : 1; open.n < wanted; open.n++) {
         enum el_status status = open_device(job, &cores, open.first + open.n, &open.devices[open.n]);

@@ -29,13 +29,17 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
     return status;
 }
 
-/* On a device of its own: the first of the trial, without a limit of memory, since it takes the whole batch. */
+/* On a CPU device of its own, without a limit of memory, since it takes the whole batch. GPUs are held against it too:
+ * what both get right is not an error that they share. */
 static enum el_status reference(const struct el_job *job, double *loss_p, double **grads_p)
 {
     struct el_cores cores;
     struct el_device *device;
     el_cores_find("", &cores);
-    struct el_device_spec spec = {.backend = job->trial->devices[0].backend, .n_cores = 1, .cores = {cores.cpus[0]}};
+    const char *backend = job->trial->devices[0].backend;
+    bool gpu = !strcmp(backend, "cuda");
+    struct el_device_spec spec = {.backend = gpu ? "cpu" : backend, .n_cores = 1, .cores = {cores.cpus[0]}};
+    if (gpu) spec.kernels = el_kernels_reference();
     EL_TRY(el_device_open(&spec, &device));
     enum el_status status = el_train_reference(&job->trial->train, device, job->dataset, loss_p, grads_p);
     el_device_close(device);

@@ -147,7 +147,13 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
     if (recorder) EL_TRY(el_recorder_ops(recorder, m->open.first + i, &ops, &n_ops));
     if (recorder)
         EL_TRY(el_memory_timeline_make(recorder, m->open.first + i, m->result.ledgers[i].live_by_tag, &timeline));
+    struct el_device_identity identity;
+    struct el_library_memory libraries[EL_LIBRARIES_MAX];
+    el_device_identify(device, &identity);
     struct el_member_account account = {.device = el_device_name(device),
+                                        .identity = &identity,
+                                        .libraries = libraries,
+                                        .n_libraries = el_device_library_memory(device, libraries),
                                         .host = host,
                                         .rank = el_bootstrap_rank(m->job->bootstrap),
                                         .pid = getpid(),
@@ -188,6 +194,7 @@ static enum el_status make_account(const struct measurement *m, json_t **account
             return status;
         }
         bytes[m->open.first + i] = m->readings[i].end_bytes;
+        if (!el_device_is_host_memory(m->open.devices[i])) continue; /* a GPU's memory is no part of the process's */
         own = own < 0 || m->readings[i].end_bytes < 0 ? -1 : own - m->readings[i].end_bytes;
     }
     json_t *process =
@@ -276,6 +283,17 @@ static void put_accounts(json_t *repeat, const json_t *accounts)
     json_object_set_new(repeat, "system", el_record_system_of_job(systems));
 }
 
+/* With the driver's and the libraries' versions where the devices are GPUs. */
+static json_t *environment_of(const struct el_device *device)
+{
+    json_t *environment = el_environment();
+    struct el_device_identity identity;
+    el_device_identify(device, &identity);
+    json_object_set_new(environment, "gpu_driver", el_json_string(*identity.driver ? identity.driver : NULL));
+    json_object_set_new(environment, "gpu_libraries", el_json_string(*identity.libraries ? identity.libraries : NULL));
+    return environment;
+}
+
 static json_t *make_repeat(const struct measurement *m, const json_t *accounts)
 {
     const struct el_job *job = m->job;
@@ -290,7 +308,7 @@ static json_t *make_repeat(const struct measurement *m, const json_t *accounts)
                   job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);
     put_result(repeat, m);
     put_accounts(repeat, accounts);
-    json_object_set_new(repeat, "environment", el_environment());
+    json_object_set_new(repeat, "environment", environment_of(m->open.devices[0]));
     return repeat;
 }
 

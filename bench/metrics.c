@@ -95,7 +95,7 @@ static const struct el_metric metrics[] = {
     DEVICE_ROW("device_driver_bytes", "B", "driver", LOWER, "memory.driver_bytes", SYSTEM,
                "what the driver (on CPU: the kernel, resident pages) says the device holds")
     DEVICE_ROW("device_unattributed_bytes", "B", "unattributed", LOWER, "memory.unattributed_bytes", SYSTEM,
-               "driver's bytes minus the ledger's peak")
+               "driver's bytes minus the ledger's peak and the libraries'")
     DEVICE_ROW("device_grown_bytes", "B", "grown", LOWER, "memory.grown_bytes", SYSTEM,
                "driver's bytes at the end of the measured steps minus those at their begin")
     DEVICE_ROW("device_busy_pct", "%", "utilization", HIGHER, "utilization.busy_pct", SPANS,

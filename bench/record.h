@@ -12,12 +12,11 @@
  *   "step_ms": [..], "warmup_step_ms": [..], "loss": [.. or null],
  *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
  *   "members": [ one a device in position order: {
- *        "device": "cpu:0", "host", "rank", "pid", "uuid": null on cpu,
+ *        "device": "cpu:0", "host", "rank", "pid", "uuid", "model": null on cpu,
  *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
- *                   "driver_bytes"|null, "driver_reason"|null, "unattributed_bytes"|null, "grown_bytes"|null,
- *                   "timeline": {..}|null},
- *        "utilization": {"busy_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms}, "idle_ms",
- *        "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
+ *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "unattributed_bytes"|null,
+ * "grown_bytes"|null, "timeline": {..}|null}, "utilization": {"busy_pct", "system_pct", "system_reason", "source"},
+ * "busy_ms": {phase: ms}, "idle_ms", "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
  *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
  *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
@@ -52,6 +51,9 @@ struct el_member_account {
     const char *host;
     int rank;
     long pid;
+    const struct el_device_identity *identity; /* NULL: none to tell */
+    const struct el_library_memory *libraries; /* [n_libraries] of the device's memory, by library */
+    int n_libraries;
     const struct el_ledger *ledger;
     const struct el_device_summary *summary;   /* NULL: --no-record, what spans would have told is null */
     const struct el_memory_timeline *timeline; /* NULL with --no-record too */

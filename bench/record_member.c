@@ -16,10 +16,24 @@ static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
     return tags;
 }
 
+static json_t *libraries(const struct el_member_account *account, int64_t *sum_p)
+{
+    json_t *libraries = json_object();
+    *sum_p = 0;
+    for (int i = 0; i < account->n_libraries; i++) {
+        const struct el_library_memory *library = &account->libraries[i];
+        json_object_set_new(libraries, library->name, json_integer(library->bytes));
+        *sum_p += library->bytes;
+    }
+    return libraries;
+}
+
 static json_t *memory(const struct el_member_account *account)
 {
     const struct el_ledger *ledger = account->ledger;
     bool known = account->driver_bytes >= 0;
+    int64_t library_bytes;
+    json_t *by_library = libraries(account, &library_bytes);
     json_t *memory = json_object();
     json_object_set_new(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
     json_object_set_new(memory, "at_peak_by_tag", by_tag(ledger->at_peak_by_tag));
@@ -28,7 +42,9 @@ static json_t *memory(const struct el_member_account *account)
     json_object_set_new(memory, "driver_bytes", el_json_count(account->driver_bytes));
     json_object_set_new(memory, "driver_reason", el_json_string(known ? NULL : account->driver_reason));
     json_object_set_new(memory, "unattributed_bytes",
-                        known ? json_integer(account->driver_bytes - (int64_t)ledger->peak_bytes) : json_null());
+                        known ? json_integer(account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes)
+                              : json_null());
+    json_object_set_new(memory, "library_bytes", by_library);
     json_object_set_new(memory, "grown_bytes", known ? json_integer(account->grown_bytes) : json_null());
     json_object_set_new(memory, "timeline", el_record_timeline(account->timeline));
     return memory;
@@ -130,7 +146,9 @@ json_t *el_record_member(const struct el_member_account *account)
     json_object_set_new(member, "host", el_json_string(account->host));
     json_object_set_new(member, "rank", json_integer(account->rank));
     json_object_set_new(member, "pid", json_integer(account->pid));
-    json_object_set_new(member, "uuid", json_null());
+    const struct el_device_identity *identity = account->identity;
+    json_object_set_new(member, "uuid", el_json_string(identity && *identity->uuid ? identity->uuid : NULL));
+    json_object_set_new(member, "model", el_json_string(identity && *identity->model ? identity->model : NULL));
     json_object_set_new(member, "simulated", json_boolean(account->simulated));
     json_object_set_new(member, "memory", memory(account));
     json_object_set_new(member, "utilization", utilization(account));

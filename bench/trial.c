@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/devices.h"
 #include "bench/inject.h"
 #include "bench/options.h"
 
@@ -112,11 +113,9 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
                                   int64_t batch, struct el_trial *trial)
 {
     const struct el_mode_info *mode = el_mode_find(mode_name);
-    bool given = options->n_devices > 0;
-    int n = given ? options->n_devices : 2;
+    int n = options->n_devices > 0 ? options->n_devices : el_devices_default(trial->devices);
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", mode_name);
-    for (int i = 0; i < n; i++)
-        trial->devices[i] = given ? options->devices[i] : (struct el_device_name){.backend = "cpu", .index = i};
+    if (options->n_devices > 0) memcpy(trial->devices, options->devices, sizeof trial->devices);
     trial->n_devices = trial->train.n_devices = mode->one_device ? 1 : n;
     memset(&trial->devices[trial->n_devices], 0,
            sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));

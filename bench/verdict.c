@@ -31,6 +31,8 @@ static const struct el_verdict_rule rules[] = {
         "less time measured in a repeat", .of_clock = true),
     ROW("shared_core", ANY, "", el_verdict_shared_core,
         "two devices compute on one core", .note = false),
+    ROW("shared_gpu", ANY, "", el_verdict_shared_gpu,
+        "two devices are one GPU, by its UUID", .note = false),
     ROW("others", 5, " %", el_verdict_others,
         "other processes took more of the cores (`others_pct`) or of the devices' cores (`others_on_devices_pct`)", .note = false),
     ROW("stolen", 2, " %", el_verdict_stolen,

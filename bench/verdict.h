@@ -67,6 +67,7 @@ void el_verdict_unsettled(struct el_verdict_case *c);
 void el_verdict_time_sliced(struct el_verdict_case *c);
 void el_verdict_simulated(struct el_verdict_case *c);
 void el_verdict_shared_core(struct el_verdict_case *c);
+void el_verdict_shared_gpu(struct el_verdict_case *c);
 void el_verdict_others(struct el_verdict_case *c);
 void el_verdict_stolen(struct el_verdict_case *c);
 void el_verdict_frequency(struct el_verdict_case *c);

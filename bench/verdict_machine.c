@@ -69,23 +69,37 @@ static bool share_a_core(const json_t *a, const json_t *b)
     return false;
 }
 
-static void look_for_shared(struct el_verdict_case *c, const json_t *members)
+/* A GPU has its UUID everywhere: whatever its number is in each process, and on whichever host. */
+static bool share_a_gpu(const json_t *a, const json_t *b)
 {
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        for (size_t k = 0; k < i; k++) {
-            const json_t *a = json_array_get(members, k), *b = json_array_get(members, i);
-            if (!share_a_core(a, b)) continue;
-            el_verdict_say(c, "devices share a core (%s and %s): take fewer devices, or cores for all of them",
-                           el_json_text(a, "device", "?"), el_json_text(b, "device", "?"));
-            return;
-        }
+    const char *uuid = el_json_text(a, "uuid", NULL);
+    return uuid && !strcmp(uuid, el_json_text(b, "uuid", ""));
+}
+
+/* Says the first pair of each repeat that shares. */
+static void look_for_shared(struct el_verdict_case *c, bool (*share)(const json_t *, const json_t *), const char *what,
+                            const char *remedy)
+{
+    for (size_t r = 0; r < json_array_size(c->ok); r++) {
+        const json_t *members = json_object_get(json_array_get(c->ok, r), "members");
+        size_t n = json_array_size(members), found = n * n;
+        for (size_t at = 0; at < n * n && found == n * n; at++)
+            if (at % n < at / n && share(json_array_get(members, at % n), json_array_get(members, at / n))) found = at;
+        if (found == n * n) continue;
+        el_verdict_say(c, "devices share a %s (%s and %s): %s", what,
+                       el_json_text(json_array_get(members, found % n), "device", "?"),
+                       el_json_text(json_array_get(members, found / n), "device", "?"), remedy);
     }
 }
 
 void el_verdict_shared_core(struct el_verdict_case *c)
 {
-    for (size_t i = 0; i < json_array_size(c->ok); i++)
-        look_for_shared(c, json_object_get(json_array_get(c->ok, i), "members"));
+    look_for_shared(c, share_a_core, "core", "take fewer devices, or cores for all of them");
+}
+
+void el_verdict_shared_gpu(struct el_verdict_case *c)
+{
+    look_for_shared(c, share_a_gpu, "GPU", "memory and bytes hold, times are of one card working in turns");
 }
 
 struct extent {

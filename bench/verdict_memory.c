@@ -47,9 +47,11 @@ static double untagged_bytes(const json_t *member)
     return gaps > 0 ? bytes - gaps : bytes;
 }
 
-/* In per cent of the ledger's peak; less than a MiB is pages and tables. */
+/* In per cent of the ledger's peak; less than a MiB is pages and tables. A GPU's libraries load kernels at their first
+ * use and keep workspaces of their own: there nothing is to be expected of the rest. */
 static double unattributed_pct(const json_t *member)
 {
+    if (el_json_text(member, "uuid", NULL)) return NAN;
     double bytes = untagged_bytes(member);
     return bytes > MIB ? 100 * bytes / el_json_number(member, "memory.peak_bytes") : NAN;
 }

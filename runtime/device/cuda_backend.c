@@ -13,6 +13,19 @@ static enum el_status usable(int *n_devices_p)
     return el_cuda_module_open(&module, n_devices_p);
 }
 
+/* "2 x NVIDIA H200; CUDA 13.0, ..."; cards of other models are counted with the first. */
+static void describe(char *text, size_t bytes)
+{
+    const struct el_cuda_module *module = NULL;
+    struct el_cuda_info info;
+    int n = 0;
+    if (el_cuda_module_open(&module, &n) != EL_OK || module->api->GetDeviceProperties(&info, 0) != EL_CUDA_SUCCESS)
+        return;
+    const char *lack = module->cudnn_lack();
+    snprintf(text, bytes, "%d GPU%s (%s): %s%s%s", n, n == 1 ? "" : "s", info.identity.model, module->libraries(),
+             lack ? "; " : "", lack ? lack : "");
+}
+
 int64_t el_cuda_free_bytes(const struct el_cuda_device *device)
 {
     size_t left = 0, total = 0;
@@ -37,6 +50,24 @@ static enum el_status check_index(const struct el_cuda_module *module, const str
                    "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): let every rank see all cards of its node "
                    "(Slurm: --gpus-per-node instead of --gpus-per-task; else look at CUDA_VISIBLE_DEVICES)",
                    spec->index, n, n == 1 ? "" : "s", n - 1);
+}
+
+/* The driver's own version stands in /proc, behind the words "Kernel Module"; what CUDA tells is how far it goes. */
+static void read_versions(struct el_cuda_device *device)
+{
+    struct el_device_identity *identity = &device->info.identity;
+    char line[256] = "", version[24] = "";
+    int cuda = 0;
+    FILE *file = fopen("/proc/driver/nvidia/version", "r");
+    if (file && !fgets(line, sizeof line, file)) line[0] = 0;
+    if (file) fclose(file);
+    const char *at = strstr(line, "Kernel Module");
+    for (at = at ? at + strlen("Kernel Module") : ""; *at && !(*at >= '0' && *at <= '9');) at++;
+    snprintf(version, sizeof version, "%.*s", (int)strcspn(at, " \n"), at);
+    device->api->DriverGetVersion(&cuda);
+    snprintf(identity->driver, sizeof identity->driver, "%s%sCUDA %d.%d", version, *version ? ", " : "", cuda / 1000,
+             cuda % 1000 / 10);
+    snprintf(identity->libraries, sizeof identity->libraries, "%s", device->module->libraries());
 }
 
 /* Makes the context, if this process has none on the card yet, and tells what it takes apart from what others use. */
@@ -76,6 +107,7 @@ enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct
     el_cuda_cache_open(&device->cache, device->api, device->name);
     enum el_status status =
         EL_CUDART_CALL(device->api, device->name, GetDeviceProperties, &device->info, device->ordinal);
+    if (status == EL_OK) read_versions(device);
     if (status == EL_OK) status = open_context(device);
     if (status == EL_OK)
         *state_p = device;
@@ -145,6 +177,7 @@ const struct el_device_ops el_device_cuda = {.name = "cuda",
                                              .summary = "NVIDIA GPUs",
                                              .computes = true,
                                              .usable = usable,
+                                             .describe = describe,
                                              .open = open_device,
                                              .close = close_device,
                                              .map = map,

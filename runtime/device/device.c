@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/cuda_api.h"
 #include "runtime/device/internal.h"
 
 static const struct el_device_ops *const el_backends[] = {&el_device_cpu, &el_device_null, &el_device_sim,
@@ -304,6 +305,20 @@ enum el_status el_device_stream(struct el_device *device, int index, void **stre
     return EL_OK;
 }
 
+enum el_status el_device_count(const char *backend, int *n_p)
+{
+    const struct el_device_ops *ops = find(backend);
+    if (!ops) return el_fail(EL_ERR_ABSENT, "%s: no such backend; 'evenload devices' lists them", backend);
+    *n_p = 0;
+    return ops->usable ? ops->usable(n_p) : EL_OK;
+}
+
+int el_device_gpus(void)
+{
+    int n = 0;
+    return el_cuda_is_likely() && el_device_count(el_device_cuda.name, &n) == EL_OK ? n : 0;
+}
+
 int el_device_backends(struct el_backend_info *infos, int capacity)
 {
     int n = 0;
@@ -312,6 +327,8 @@ int el_device_backends(struct el_backend_info *infos, int capacity)
         if (el_backends[n]->usable && el_backends[n]->usable(&infos[n].n_devices) != EL_OK) infos[n].usable = false;
         snprintf(infos[n].detail, sizeof infos[n].detail, "%s",
                  infos[n].usable ? el_backends[n]->summary : el_error_message());
+        if (infos[n].usable && el_backends[n]->describe)
+            el_backends[n]->describe(infos[n].detail, sizeof infos[n].detail);
     }
     return n;
 }

@@ -1,7 +1,7 @@
 /* Devices: a place with its own memory and its own streams. What users of devices need; authors of backends read
  * device_ops.h.
  *
- *     el_device_open(&spec, &device);                      a CPU core, a null or a simulated device (later: a GPU)
+ *     el_device_open(&spec, &device);                      a CPU core, a null or a simulated device, a GPU
  *     el_device_alloc(device, EL_TAG_PARAM, n, "w", &buf); memory that lives across steps, with a tag in the ledger
  *     el_program_...                                       a step's work (program.h)
  *     el_device_write(view, host, n); el_device_read(...)  between steps: tests, initial weights, checkpoints
@@ -37,8 +37,8 @@ struct el_inject {
 };
 
 struct el_device_spec {
-    const char *backend; /* "cpu", "null", "sim" */
-    int index;           /* within the backend: cpu:0, cpu:1 */
+    const char *backend; /* "cpu", "null", "sim", "cuda" */
+    int index;           /* within the backend: cpu:0, cpu:1; of several on one GPU: the same */
     int position;        /* within the job: 0 is the first device of the list; names it in spans */
     int n_cores;         /* cores this device computes on; 0: not bound */
     int cores[EL_DEVICE_CORES_MAX];
@@ -52,8 +52,10 @@ struct el_device;
 
 /* What tells a piece of hardware from all others, and what it is called. Empty where a backend has nothing to tell. */
 struct el_device_identity {
-    char uuid[48];  /* "GPU-6b8f...": the same in every process and for every tool */
-    char model[96]; /* "NVIDIA H200" */
+    char uuid[48];       /* "GPU-6b8f...": the same in every process and for every tool */
+    char model[96];      /* "NVIDIA H200" */
+    char driver[64];     /* "580.82.07, CUDA 13.0" */
+    char libraries[128]; /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
 };
 
 /* Device memory that a library takes for itself when it starts. */
@@ -171,6 +173,10 @@ struct el_backend_info {
     int n_devices;    /* that can be opened without sharing a core; 0 for null and sim: any number */
     char detail[256]; /* what it is, or what it lacks */
 };
+/* How many devices of a backend can be opened without sharing; 0: any number. Errors: EL_ERR_ABSENT with the reason. */
+enum el_status el_device_count(const char *backend, int *n_p);
+/* How many GPUs this process can use; 0 where there is no driver, and then nothing of CUDA is loaded. */
+int el_device_gpus(void);
 /* The backends in the order of the registry; returns how many. */
 int el_device_backends(struct el_backend_info *infos, int capacity);
 

@@ -60,6 +60,8 @@ struct el_device_ops {
     /* Optional: default is usable. EL_ERR_ABSENT with the reason. `n_devices_p`: how many can be opened without
      * sharing. */
     enum el_status (*usable)(int *n_devices_p);
+    /* Optional: default is `summary`. One line for `evenload devices` where it is usable. */
+    void (*describe)(char *text, size_t bytes);
     /* Required. Called once a device. */
     enum el_status (*open)(const struct el_device_spec *spec, void **state_p);
     /* Required. All streams are closed and all memory is unmapped. */

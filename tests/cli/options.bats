@@ -122,8 +122,17 @@ load common
     refuses "'1.5' is not a whole number" "$EVENLOAD" run --devices 1.5
 }
 
-@test "a backend this build lacks" {
-    refuses "this build has no cuda backend" "$EVENLOAD" run --devices cuda:2
+# One line at once and status 2, whatever is missing: the build, the driver, the cards.
+@test "GPUs where there are none" {
+    run "$EVENLOAD" devices
+    [[ $output != *"cuda     yes"* ]] || skip "there are GPUs here"
+    local command
+    for command in compare "run --mode ddp"; do
+        # shellcheck disable=SC2086 # words of a command
+        refuses "cuda: " "$EVENLOAD" $command --devices cuda:2
+        [[ $stderr == *"built without CUDA"* || $stderr == *"no NVIDIA driver found"* || $stderr == *"no GPU"* ]] || show
+    done
+    [[ ! -e results ]] || show
 }
 
 @test "an unknown backend, with a suggestion" {

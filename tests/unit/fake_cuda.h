@@ -39,9 +39,9 @@ static struct {
     size_t bytes[FAKE_ALLOCATIONS_MAX];
     int card_of[FAKE_ALLOCATIONS_MAX];
     int n_mallocs, n_pinned, n_streams, n_events, n_events_made, n_enabled, n_peer_copies, n_handles;
-    bool reach;       /* cards reach each other */
-    int enable_code;  /* of DeviceEnablePeerAccess */
-    int copy_code;    /* of MemcpyAsync */
+    bool reach;      /* cards reach each other */
+    int enable_code; /* of DeviceEnablePeerAccess */
+    int copy_code;   /* of MemcpyAsync */
     int last_error;
     int n_wrong;
     double now_ms;
@@ -323,15 +323,35 @@ static const char *cuda_GetErrorString(int code)
 }
 
 #define CUDA_CALL(name) .name = cuda_##name
-static const struct el_cuda_api fake_api = {
-    CUDA_CALL(DriverGetVersion), CUDA_CALL(RuntimeGetVersion), CUDA_CALL(GetDeviceCount), CUDA_CALL(GetDeviceProperties),
-    CUDA_CALL(SetDevice), CUDA_CALL(InitContext), CUDA_CALL(MemGetInfo), CUDA_CALL(Malloc), CUDA_CALL(Free),
-    CUDA_CALL(HostAlloc), CUDA_CALL(FreeHost), CUDA_CALL(MemcpyAsync), CUDA_CALL(MemcpyPeerAsync),
-    CUDA_CALL(DeviceCanAccessPeer), CUDA_CALL(DeviceEnablePeerAccess), CUDA_CALL(StreamCreate),
-    CUDA_CALL(StreamDestroy), CUDA_CALL(StreamSynchronize), CUDA_CALL(StreamQuery), CUDA_CALL(StreamWaitEvent),
-    CUDA_CALL(EventCreate), CUDA_CALL(EventDestroy), CUDA_CALL(EventRecord), CUDA_CALL(EventQuery),
-    CUDA_CALL(EventSynchronize), CUDA_CALL(EventElapsedTime), CUDA_CALL(GetLastError), CUDA_CALL(GetErrorName),
-    CUDA_CALL(GetErrorString)};
+static const struct el_cuda_api fake_api = {CUDA_CALL(DriverGetVersion),
+                                            CUDA_CALL(RuntimeGetVersion),
+                                            CUDA_CALL(GetDeviceCount),
+                                            CUDA_CALL(GetDeviceProperties),
+                                            CUDA_CALL(SetDevice),
+                                            CUDA_CALL(InitContext),
+                                            CUDA_CALL(MemGetInfo),
+                                            CUDA_CALL(Malloc),
+                                            CUDA_CALL(Free),
+                                            CUDA_CALL(HostAlloc),
+                                            CUDA_CALL(FreeHost),
+                                            CUDA_CALL(MemcpyAsync),
+                                            CUDA_CALL(MemcpyPeerAsync),
+                                            CUDA_CALL(DeviceCanAccessPeer),
+                                            CUDA_CALL(DeviceEnablePeerAccess),
+                                            CUDA_CALL(StreamCreate),
+                                            CUDA_CALL(StreamDestroy),
+                                            CUDA_CALL(StreamSynchronize),
+                                            CUDA_CALL(StreamQuery),
+                                            CUDA_CALL(StreamWaitEvent),
+                                            CUDA_CALL(EventCreate),
+                                            CUDA_CALL(EventDestroy),
+                                            CUDA_CALL(EventRecord),
+                                            CUDA_CALL(EventQuery),
+                                            CUDA_CALL(EventSynchronize),
+                                            CUDA_CALL(EventElapsedTime),
+                                            CUDA_CALL(GetLastError),
+                                            CUDA_CALL(GetErrorName),
+                                            CUDA_CALL(GetErrorString)};
 
 static const struct el_kernel_table *cuda_kernels(void)
 {

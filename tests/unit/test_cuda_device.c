@@ -1,5 +1,6 @@
-/* The host's side of the backend `cuda`, over a run time that is a fake: what is missing is said, copies read host memory
- * before they return, cards are made to reach each other once, libraries' memory is told apart, nothing is left open. */
+/* The host's side of the backend `cuda`, over a run time that is a fake: what is missing is said, copies read host
+ * memory before they return, cards are made to reach each other once, libraries' memory is told apart, nothing is left
+ * open. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,8 +205,8 @@ static void stages_are_bounded(void **state)
     assert_int_equal(el_device_native_stream(device, 0, &native), EL_OK);
     for (int i = 0; i < COPIES; i++) {
         buffers[i] = alloc(device, sizeof i);
-        assert_int_equal(
-            el_device_enqueue_copy(device, 0, (void *)buffers[i]->address, device, &i, NULL, sizeof i), EL_OK);
+        assert_int_equal(el_device_enqueue_copy(device, 0, (void *)buffers[i]->address, device, &i, NULL, sizeof i),
+                         EL_OK);
     }
     assert_true(cuda.n_pinned <= EL_CUDA_STAGES_MAX);
     assert_int_equal(el_device_stream_synchronize(device, 0), EL_OK);
@@ -308,16 +309,11 @@ static void events_are_pooled_and_timed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_missing_is_said),
-        cmocka_unit_test(errors_name_the_call),
-        cmocka_unit_test(memory_is_told_apart),
-        cmocka_unit_test(a_card_without_nvml_has_no_context_figure),
-        cmocka_unit_test(blocking_copies),
-        cmocka_unit_test(host_copies_are_staged),
-        cmocka_unit_test(stages_are_bounded),
-        cmocka_unit_test(cards_reach_each_other_once),
-        cmocka_unit_test(devices_may_share_a_card),
-        cmocka_unit_test(events_are_pooled_and_timed),
+        cmocka_unit_test(what_is_missing_is_said),  cmocka_unit_test(errors_name_the_call),
+        cmocka_unit_test(memory_is_told_apart),     cmocka_unit_test(a_card_without_nvml_has_no_context_figure),
+        cmocka_unit_test(blocking_copies),          cmocka_unit_test(host_copies_are_staged),
+        cmocka_unit_test(stages_are_bounded),       cmocka_unit_test(cards_reach_each_other_once),
+        cmocka_unit_test(devices_may_share_a_card), cmocka_unit_test(events_are_pooled_and_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

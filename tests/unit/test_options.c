@@ -34,7 +34,7 @@ static void defaults_of_compare(void **state)
     assert_int_equal(parse(EL_CMD_COMPARE, ""), EL_OK);
     assert_int_equal(options.n_modes, 3);
     assert_string_equal(options.modes[2], "ddp");
-    assert_int_equal(options.n_devices, 2);
+    assert_int_equal(options.n_devices, 0); /* all GPUs, else two CPU devices: when a trial is made of it */
     assert_int_equal(options.n_batches, 3);
     assert_int_equal(options.batches[2], 256);
     assert_int_equal(options.repeats, 5);
@@ -103,7 +103,16 @@ static void sizes_with_suffixes(void **state)
 static void devices_by_name(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"2", "64", "null:3", "sim:1", "cpu:1,", "cpu:0,cpu:0", "cpu:1,cpu:0,cpu:7"};
+    static const char *const texts[] = {"2",
+                                        "64",
+                                        "null:3",
+                                        "sim:1",
+                                        "cpu:1,",
+                                        "cpu:0,cpu:0",
+                                        "cpu:1,cpu:0,cpu:7",
+                                        "cuda:4",
+                                        "cuda:0,cuda:5",
+                                        "cuda:0,cuda:0"};
     struct el_device_name devices[EL_MEMBERS_MAX];
     int n;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -114,7 +123,7 @@ static void devices_by_name(void **state)
     }
     assert_int_equal(el_devices_parse("cpu:2", devices, &n), EL_OK); /* one item: that many */
     assert_int_equal(n, 2);
-    static const char *const bad[] = {"", "0", "65", "-1", "x", "cuda:1", "cpu", ":2", "cpu:", "cpu:1,sim:0", "1,2,"};
+    static const char *const bad[] = {"", "0", "65", "-1", "x", "cuda", "cpu", ":2", "cpu:", "cpu:1,sim:0", "1,2,"};
     for (size_t i = 0; i + 1 < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(el_devices_parse(bad[i], devices, &n), EL_ERR_INVALID);
 }

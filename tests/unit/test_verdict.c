@@ -99,6 +99,12 @@ static void plant_shared_core(json_t *r)
     set(r, 0, "members.1.cores.0", "cpu", json_integer(0));
 }
 
+static void plant_shared_gpu(json_t *r)
+{
+    set(r, 1, "members.0", "uuid", json_string("GPU-1"));
+    set(r, 1, "members.1", "uuid", json_string("GPU-1"));
+}
+
 static void plant_others(json_t *r)
 {
     set(r, 3, "system", "others_pct", json_real(23.4));
@@ -205,6 +211,7 @@ static const struct {
     {"steps", "9 measured steps", plant_few_steps},
     {"time", "0.15 s measured", plant_short},
     {"shared_core", "devices share a core (cpu:0 and cpu:1)", plant_shared_core},
+    {"shared_gpu", "devices share a GPU (cpu:0 and cpu:1)", plant_shared_gpu},
     {"others", "other processes took up to 23 % of the cores", plant_others},
     {"others", "31 % of the devices' cores", plant_others_on_devices},
     {"stolen", "3 % of the cores' time", plant_steal},
@@ -301,7 +308,7 @@ static void the_line_names_number_and_commonest_reason(void **state)
 {
     (void)state;
     char line[512];
-    static const size_t shown[] = {6, 9, 6}; /* others, frequency, others */
+    static const size_t shown[] = {7, 10, 7}; /* others, frequency, others */
     json_t *trials = json_array(), *run = json_pack("{s:o}", "trials", trials);
     json_array_append_new(trials, judge(clean()));
     assert_int_equal(el_verdict_suspects(run, line, sizeof line), 0);
