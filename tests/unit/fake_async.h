@@ -3,19 +3,22 @@
  * order (`fake_policy`). A program that lacks a wait gives wrong numbers under one of these. Single-threaded.
  *
  * It also holds its caller to the contract: hooks are called with the right device active, events are not asked before
- * they are reached, nothing is left open. */
+ * they are reached, nothing is left open, and the host does not touch device memory: who does ends with a signal, as on
+ * a GPU. Several threads may each have devices of their own. */
 #ifndef EL_TESTS_FAKE_ASYNC_H
 #define EL_TESTS_FAKE_ASYNC_H
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/device/internal.h"
 
 enum fake_policy { FAKE_LAZY, FAKE_OTHERS_FIRST, FAKE_RANDOM, FAKE_POLICIES };
-enum { FAKE_STREAMS_MAX = 64 };
+enum { FAKE_STREAMS_MAX = 64, FAKE_PAGE_BYTES = 4096, FAKE_MEMORY_BYTES = 1 << 30 };
 
 struct fake_event {
     int recorded, reached; /* counts */
@@ -27,7 +30,8 @@ struct fake_event {
 /* What a stream does next; the arguments are copied, so that the host may go on. */
 struct fake_item {
     enum { FAKE_WORK, FAKE_RECORD, FAKE_WAIT } kind;
-    void (*run)(struct fake_item *item);
+    enum el_op_kind op; /* a kernel's; copies have no `args.native` */
+    enum el_dtype dtype;
     struct el_kernel_args args;
     void *destination, *host; /* copies; `host` is the staged source */
     const void *source;
@@ -51,12 +55,46 @@ static struct {
     enum fake_policy policy;
     struct fake_stream *streams[FAKE_STREAMS_MAX];
     int n_streams, n_events, n_devices;
-    struct fake_device *active;
+    char *memory;  /* all devices' */
+    size_t taken;  /* of it; begins anew when all devices are closed */
     bool broken;   /* the device failed: the next wait says so */
     bool stuck;    /* no stream moves: a collective whose peer is gone */
     int n_wrong;   /* breaches of the contract */
     int fail_copy; /* the n-th copy from now fails to be queued; 0: none */
+    int refuse;    /* kernels of this op + 1 fail to be queued; 0: none */
 } fake;
+static _Thread_local struct fake_device *fake_active;
+static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int fake_enter(void)
+{
+    return pthread_mutex_lock(&fake_lock);
+}
+
+static void fake_leave(const int *guard)
+{
+    (void)guard;
+    pthread_mutex_unlock(&fake_lock);
+}
+
+/* The first line of each hook: one at a time. */
+#define FAKE_GUARD                                                                                                     \
+    const int guard __attribute__((cleanup(fake_leave))) = fake_enter();                                               \
+    (void)guard
+
+/* A new world, without what the last one planted. */
+static void fake_reset(enum fake_policy policy)
+{
+    char *memory = fake.memory;
+    memset(&fake, 0, sizeof fake);
+    fake.memory = memory;
+    fake.policy = policy;
+}
+
+static void fake_open_memory(bool open)
+{
+    if (fake.taken && mprotect(fake.memory, fake.taken, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) abort();
+}
 
 static void fake_breach(const char *what)
 {
@@ -66,7 +104,7 @@ static void fake_breach(const char *what)
 
 static void fake_check_active(const struct fake_device *device)
 {
-    if (fake.active != device) fake_breach("another device is active");
+    if (fake_active != device) fake_breach("another device is active");
 }
 
 static void fake_push(struct fake_stream *stream, const struct fake_item *item)
@@ -79,6 +117,16 @@ static void fake_push(struct fake_stream *stream, const struct fake_item *item)
     stream->last = &made->next;
 }
 
+static void fake_work(struct fake_item *item)
+{
+    fake_open_memory(true);
+    if (item->args.native) {
+        if (el_kernels_reference()->find(item->op, item->dtype)->run(&item->args) != EL_OK) abort();
+    } else
+        memcpy(item->destination, item->host ? item->host : item->source, item->bytes);
+    fake_open_memory(false);
+}
+
 /* Does the stream's first item; false if it is empty or waits. */
 static bool fake_advance(struct fake_stream *stream)
 {
@@ -89,7 +137,7 @@ static bool fake_advance(struct fake_stream *stream)
         item->event->reached = item->count;
         item->event->at_ns = el_clock_ns();
     }
-    if (item->kind == FAKE_WORK) item->run(item);
+    if (item->kind == FAKE_WORK) fake_work(item);
     stream->first = item->next;
     if (!stream->first) stream->last = &stream->first;
     free(item->host);
@@ -141,6 +189,7 @@ static bool fake_drain(struct fake_stream *stream)
 
 static enum el_status fake_open(const struct el_device_spec *spec, void **state_p)
 {
+    FAKE_GUARD;
     struct fake_device *device = calloc(1, sizeof *device);
     if (!device) abort();
     device->index = spec->index;
@@ -151,40 +200,54 @@ static enum el_status fake_open(const struct el_device_spec *spec, void **state_
 
 static void fake_close(void *state)
 {
+    FAKE_GUARD;
     struct fake_device *device = state;
     if (device->n_mapped || device->n_streams) fake_breach("memory or a stream is left at close");
-    fake.n_devices--;
+    if (--fake.n_devices == 0) fake.taken = 0;
     free(device);
 }
 
 static enum el_status fake_map(void *state, size_t bytes, uintptr_t *address_p)
 {
-    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (!memory) abort();
-    memset(memory, 0xa5, bytes);
+    FAKE_GUARD;
+    size_t pages = (bytes + FAKE_PAGE_BYTES) / FAKE_PAGE_BYTES * FAKE_PAGE_BYTES;
+    if (!fake.memory)
+        fake.memory = mmap(NULL, FAKE_MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fake.memory == MAP_FAILED || pages > FAKE_MEMORY_BYTES - fake.taken) abort();
+    char *made = fake.memory + fake.taken;
+    fake.taken += pages;
+    fake_open_memory(true);
+    memset(made, 0xa5, bytes);
+    fake_open_memory(false);
     ((struct fake_device *)state)->n_mapped++;
-    *address_p = (uintptr_t)memory;
+    *address_p = (uintptr_t)made;
     return EL_OK;
 }
 
 static void fake_unmap(void *state, uintptr_t address, size_t bytes)
 {
-    (void)bytes;
+    FAKE_GUARD;
+    fake_open_memory(true);
+    memset((void *)address, 0x5a, bytes);
+    fake_open_memory(false);
     ((struct fake_device *)state)->n_mapped--;
-    free((void *)address);
 }
 
 static enum el_status fake_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
 {
-    (void)state;
+    FAKE_GUARD;
     for (int s = 0; s < fake.n_streams; s++)
-        if (fake.streams[s]->first) fake_breach("a blocking copy while streams are busy");
+        if (fake.streams[s]->device == state && fake.streams[s]->first)
+            fake_breach("a blocking copy while streams are busy");
+    fake_open_memory(true);
     memcpy(host_to_device ? (void *)address : host, host_to_device ? host : (void *)address, bytes);
+    fake_open_memory(false);
     return EL_OK;
 }
 
 static enum el_status fake_stream_open(void *state, int index, void **stream_p)
 {
+    FAKE_GUARD;
     (void)index;
     struct fake_stream *stream = calloc(1, sizeof *stream);
     if (!stream || fake.n_streams == FAKE_STREAMS_MAX) abort();
@@ -198,6 +261,7 @@ static enum el_status fake_stream_open(void *state, int index, void **stream_p)
 
 static void fake_stream_close(void *argument)
 {
+    FAKE_GUARD;
     struct fake_stream *stream = argument;
     int s = 0;
     while (fake.streams[s] != stream) s++;
@@ -214,23 +278,16 @@ static void fake_stream_close(void *argument)
 
 static enum el_status fake_activate(void *state)
 {
-    fake.active = state;
+    fake_active = state;
     return EL_OK;
-}
-
-static void fake_run_copy(struct fake_item *item)
-{
-    memcpy(item->destination, item->host ? item->host : item->source, item->bytes);
 }
 
 static enum el_status fake_copy(void *argument, const struct el_copy *copy)
 {
+    FAKE_GUARD;
     struct fake_stream *stream = argument;
-    struct fake_item item = {.kind = FAKE_WORK,
-                             .run = fake_run_copy,
-                             .destination = copy->destination,
-                             .source = copy->source,
-                             .bytes = copy->bytes};
+    struct fake_item item = {
+        .kind = FAKE_WORK, .destination = copy->destination, .source = copy->source, .bytes = copy->bytes};
     fake_check_active(stream->device);
     if (fake.fail_copy > 0 && --fake.fail_copy == 0) return el_fail(EL_ERR_INTERNAL, "planted: a copy was refused");
     if (!copy->from) {
@@ -245,6 +302,7 @@ static enum el_status fake_copy(void *argument, const struct el_copy *copy)
 
 static enum el_status fake_event_open(void *state, bool timed, void **event_p)
 {
+    FAKE_GUARD;
     struct fake_event *event = calloc(1, sizeof *event);
     if (!event) abort();
     fake_check_active(state);
@@ -257,12 +315,14 @@ static enum el_status fake_event_open(void *state, bool timed, void **event_p)
 
 static void fake_event_close(void *event)
 {
+    FAKE_GUARD;
     fake.n_events--;
     free(event);
 }
 
 static enum el_status fake_event_record(void *argument, void *stream)
 {
+    FAKE_GUARD;
     struct fake_event *event = argument;
     fake_check_active(((struct fake_stream *)stream)->device);
     if (event->device != ((struct fake_stream *)stream)->device) fake_breach("an event of another device is recorded");
@@ -272,6 +332,7 @@ static enum el_status fake_event_record(void *argument, void *stream)
 
 static enum el_status fake_event_elapsed(void *from, void *to, int64_t *ns_p)
 {
+    FAKE_GUARD;
     struct fake_event *a = from, *b = to;
     if (!a->timed || !b->timed || a->device != b->device) fake_breach("these two events have no distance");
     if (a->reached < a->recorded || b->reached < b->recorded) fake_breach("an event was not reached yet");
@@ -281,6 +342,7 @@ static enum el_status fake_event_elapsed(void *from, void *to, int64_t *ns_p)
 
 static enum el_status fake_stream_wait(void *stream, void *argument)
 {
+    FAKE_GUARD;
     struct fake_event *event = argument;
     fake_check_active(((struct fake_stream *)stream)->device);
     if (event->recorded == 0) fake_breach("a wait for what was never recorded");
@@ -290,6 +352,7 @@ static enum el_status fake_stream_wait(void *stream, void *argument)
 
 static enum el_status fake_stream_synchronize(void *stream)
 {
+    FAKE_GUARD;
     fake_check_active(((struct fake_stream *)stream)->device);
     if (!fake_drain(stream)) fake_breach("a stream never ends");
     return fake.broken ? el_fail(EL_ERR_INTERNAL, "planted: the device failed") : EL_OK;
@@ -297,6 +360,7 @@ static enum el_status fake_stream_synchronize(void *stream)
 
 static enum el_status fake_stream_query(void *argument, bool *idle_p)
 {
+    FAKE_GUARD;
     struct fake_stream *stream = argument;
     fake_check_active(stream->device);
     fake_pull(stream);
@@ -315,50 +379,35 @@ static void *fake_stream_handle(void *stream)
 }
 
 /* The kernels: the reference's, queued. */
-static void fake_run_kernel_of(enum el_op_kind op, struct fake_item *item)
+static enum el_status fake_queue(const struct el_kernel_args *args, enum el_op_kind op, enum el_dtype dtype)
 {
-    if (el_kernels_reference()->find(op, EL_F32)->run(&item->args) != EL_OK) abort();
-}
-
-static void fake_run_scale(struct fake_item *item)
-{
-    fake_run_kernel_of(EL_OP_SCALE, item);
-}
-
-static void fake_run_add(struct fake_item *item)
-{
-    fake_run_kernel_of(EL_OP_ADD, item);
-}
-
-static enum el_status fake_queue(const struct el_kernel_args *args, void (*run)(struct fake_item *item))
-{
+    FAKE_GUARD;
     struct fake_stream *stream = (struct fake_stream *)(uintptr_t)args->native;
     fake_check_active(stream->device);
-    fake_push(stream, &(struct fake_item){.kind = FAKE_WORK, .run = run, .args = *args});
+    if (fake.refuse == (int)op + 1) return el_fail(EL_ERR_INTERNAL, "planted: a kernel was refused");
+    fake_push(stream, &(struct fake_item){.kind = FAKE_WORK, .op = op, .dtype = dtype, .args = *args});
     return EL_OK;
 }
 
-static enum el_status fake_scale(const struct el_kernel_args *args)
-{
-    return fake_queue(args, fake_run_scale);
-}
+#define FAKE_KERNEL(name, text)                                                                                        \
+    static enum el_status fake_f32_##name(const struct el_kernel_args *args)                                           \
+    {                                                                                                                  \
+        return fake_queue(args, name, EL_F32);                                                                         \
+    }                                                                                                                  \
+    static enum el_status fake_f64_##name(const struct el_kernel_args *args)                                           \
+    {                                                                                                                  \
+        return fake_queue(args, name, EL_F64);                                                                         \
+    }
+EL_OP_LIST(FAKE_KERNEL)
 
-static enum el_status fake_add(const struct el_kernel_args *args)
-{
-    return fake_queue(args, fake_run_add);
-}
-
-static enum el_status fake_refuse(const struct el_kernel_args *args)
-{
-    (void)args;
-    return el_fail(EL_ERR_INTERNAL, "planted: a kernel was refused");
-}
-
+/* What the reference computes in has room in a workspace, never in a plan. */
 static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype)
 {
-    static const struct el_kernel scale = {.run = fake_scale}, add = {.run = fake_add}, fill = {.run = fake_refuse};
-    if (dtype != EL_F32) return NULL;
-    return op == EL_OP_SCALE ? &scale : op == EL_OP_ADD ? &add : op == EL_OP_FILL ? &fill : NULL;
+#define FAKE_ROW(name, text) [name] = {{.run = fake_f32_##name}, {.run = fake_f64_##name}},
+    static const struct el_kernel rows[EL_OP_COUNT][2] = {EL_OP_LIST(FAKE_ROW)};
+    const struct el_kernel *reference = el_kernels_reference()->find(op, dtype);
+    if (!reference || reference->workspace || reference->prepare) abort();
+    return &rows[op][dtype == EL_F64];
 }
 
 static const struct el_kernel_table *fake_kernels(void *state)
@@ -366,6 +415,13 @@ static const struct el_kernel_table *fake_kernels(void *state)
     (void)state;
     static const struct el_kernel_table table = {.name = "fake", .find = fake_find};
     return &table;
+}
+
+/* All of them share a card, so that nobody thinks of NCCL. */
+static void fake_identify(void *state, struct el_device_identity *identity_p)
+{
+    (void)state;
+    snprintf(identity_p->uuid, sizeof identity_p->uuid, "GPU-fake");
 }
 
 static const struct el_async_ops fake_async = {.activate = fake_activate,
@@ -388,6 +444,7 @@ static const struct el_device_ops fake_ops = {.name = "fake",
                                               .map = fake_map,
                                               .unmap = fake_unmap,
                                               .move = fake_move,
+                                              .identify = fake_identify,
                                               .kernels = fake_kernels,
                                               .stream_open = fake_stream_open,
                                               .stream_close = fake_stream_close,

@@ -25,8 +25,7 @@ struct group {
 static void open_group(struct group *group, const struct el_comm_backend *backend, size_t count,
                        enum fake_policy policy)
 {
-    memset(&fake, 0, sizeof fake);
-    fake.policy = policy;
+    fake_reset(policy);
     group->count = count;
     for (int m = 0; m < MEMBERS; m++) group->devices[m] = fake_device(m);
     assert_int_equal(el_comm_open_with(backend, group->devices, MEMBERS, group->comms), EL_OK);

@@ -19,8 +19,7 @@ struct bench {
 
 static void open_bench(struct bench *bench, enum fake_policy policy, unsigned seed)
 {
-    memset(&fake, 0, sizeof fake);
-    fake.policy = policy;
+    fake_reset(policy);
     srand(seed);
     for (int d = 0; d < DEVICES; d++) bench->devices[d] = fake_device(d);
     for (int b = 0; b < BUFFERS; b++) {
@@ -198,8 +197,8 @@ static enum el_status join_group(const struct el_call_args *args)
     for (int m = 0; m < args->n_members; m++) {
         struct el_kernel_args work = {.d = {N}, .s = {10}, .native = group->streams[m]};
         work.p[0] = work.p[1] = group->data[m];
-        fake.active = ((struct fake_stream *)group->streams[m])->device;
-        EL_TRY(fake_scale(&work));
+        fake_active = ((struct fake_stream *)group->streams[m])->device;
+        EL_TRY(fake_f32_EL_OP_SCALE(&work));
     }
     group->n_calls = 0;
     return EL_OK;
@@ -288,6 +287,7 @@ static void a_refused_op_ends_the_step(void **state)
     struct bench bench;
     open_bench(&bench, FAKE_LAZY, 1);
     struct el_kernel_op op = {.op = EL_OP_FILL, .dtype = EL_F32, .args = {.d = {N}}};
+    fake.refuse = EL_OP_FILL + 1;
     add_scale(&bench, 0, 0, 0, 2);
     el_program_kernel(bench.program, bench.devices[0], 0, &op, NULL);
     add_scale(&bench, 0, 0, 0, 2);

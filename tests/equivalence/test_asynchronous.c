@@ -1,0 +1,167 @@
+/* The modes on asynchronous devices: a fake whose streams run as far out of step as events allow, and whose memory the
+ * host cannot touch, as a GPU's. Losses, weights and accuracy are those of CPU devices with the same kernels, bit for
+ * bit; so are the ledgers. It shows that nothing in training reads device memory, or counts on what an event did not
+ * order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/equivalence/cases.h"
+#include "tests/unit/fake_async.h"
+
+enum { DEVICES = 3, STEPS = 12 };
+
+static struct el_dataset *dataset;
+
+static int open_all(void **state)
+{
+    (void)state;
+    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    el_dataset_close(dataset);
+    return 0;
+}
+
+static struct el_device *cpu_device(int index)
+{
+    struct el_device_spec spec = {
+        .backend = "cpu", .index = index, .position = index, .kernels = el_kernels_reference()};
+    struct el_device *device = NULL;
+    if (el_device_open(&spec, &device) != EL_OK) fail_msg("%s", el_error_message());
+    return device;
+}
+
+static void count_step(void *context, const struct el_step_event *event)
+{
+    assert_non_null(event->spans);
+    ++*(_Atomic int *)context;
+}
+
+/* On fresh devices; the policy is the fake's. */
+static void train(const struct el_train_config *config, bool on_fake, struct el_train_result *result,
+                  struct el_ledger *ledgers)
+{
+    struct el_device *devices[DEVICES];
+    struct el_bootstrap *self;
+    struct el_probe probes[DEVICES];
+    _Atomic int n_steps = 0;
+    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    for (int d = 0; d < config->n_devices; d++) {
+        devices[d] = on_fake ? fake_device(d) : cpu_device(d);
+        probes[d] = (struct el_probe){.context = &n_steps, .spans = true, .step = count_step};
+    }
+    struct el_train_place place = {
+        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
+    struct el_train_hooks hooks = {.probes = probes};
+    enum el_status status = el_train(config, &place, &hooks, result);
+    if (status != EL_OK) fail_msg("%s on %s: %s", config->mode, on_fake ? "the fake" : "cpu", el_error_message());
+    assert_true(n_steps > 0);
+    for (int d = 0; d < config->n_devices; d++) {
+        ledgers[d] = *el_device_ledger(devices[d]);
+        el_device_close(devices[d]);
+    }
+    el_bootstrap_close(self);
+}
+
+static void compare_ledgers(const char *text, const struct el_ledger *a, const struct el_ledger *b, int n)
+{
+    for (int d = 0; d < n; d++) {
+        for (int t = 0; t < EL_TAG_COUNT; t++) {
+            if (t == EL_TAG_WORKSPACE) continue; /* a communicator's own scratch counts there */
+            if (a[d].peak_by_tag[t] != b[d].peak_by_tag[t])
+                fail_msg("%s: device %d holds %zu bytes of %s, not %zu", text, d, a[d].peak_by_tag[t],
+                         el_tag_name((enum el_tag)t), b[d].peak_by_tag[t]);
+        }
+    }
+}
+
+static void compare(const struct el_case *c, const char *mode, int n, int64_t epochs)
+{
+    struct el_train_config config;
+    struct el_train_result wanted, result;
+    struct el_ledger wanted_ledgers[DEVICES], ledgers[DEVICES];
+    char text[128];
+    el_case_text(c, mode, n, text, sizeof text);
+    assert_int_equal(el_case_config(c, mode, n, &config), EL_OK);
+    config.steps = STEPS;
+    config.epochs = epochs;
+    train(&config, false, &wanted, wanted_ledgers);
+    train(&config, true, &result, ledgers);
+    for (int64_t i = 0; i < result.n_warmup + result.n_steps; i++)
+        if (result.loss[i] != wanted.loss[i])
+            fail_msg("%s: step %d: loss %.17g, on cpu %.17g", text, (int)i, result.loss[i], wanted.loss[i]);
+    assert_true(result.n_steps > 0 && result.loss[0] != result.loss[result.n_steps - 1]);
+    assert_true(result.test_accuracy == wanted.test_accuracy);
+    compare_ledgers(text, ledgers, wanted_ledgers, n);
+    assert_int_equal(fake.n_wrong, 0);
+    assert_int_equal(fake.n_events, 0);
+    el_train_result_free(&wanted);
+    el_train_result_free(&result);
+}
+
+static void modes_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"single", "dp", "ddp"};
+    static const int cases[] = {0, 2, 6, 8, 11}; /* textcnn, with dropout and unevenly; mlp; toy */
+    for (int policy = 0; policy < FAKE_POLICIES; policy++) {
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            for (int m = 0; m < 3; m++) {
+                fake_reset((enum fake_policy)policy);
+                compare(&el_cases[cases[i]], modes[m], m ? 2 + (int)i % 2 : 1, 0);
+            }
+        }
+    }
+}
+
+/* An epoch, its evaluation, and the best weights taken to the host and back. */
+static void epochs_give_the_same_accuracy(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"single", "dp", "ddp"};
+    for (int m = 0; m < 3; m++) {
+        fake_reset((enum fake_policy)m);
+        compare(&el_cases[6], modes[m], m ? 2 : 1, 2);
+    }
+}
+
+/* As the gate asks for them. */
+static void gradients_are_read_through_the_device(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    double loss[2], *grads[2];
+    for (int on_fake = 0; on_fake < 2; on_fake++) {
+        struct el_bootstrap *self;
+        struct el_device *device = on_fake ? fake_device(0) : cpu_device(0);
+        fake_reset(FAKE_LAZY);
+        fake.n_devices = on_fake;
+        assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+        struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};
+        assert_int_equal(el_case_config(&el_cases[2], "single", 1, &config), EL_OK);
+        assert_int_equal(el_train_gradients(&config, &place, &loss[on_fake], &grads[on_fake]), EL_OK);
+        el_device_close(device);
+        el_bootstrap_close(self);
+    }
+    assert_true(loss[0] == loss[1]);
+    assert_true(grads[0][0] == grads[1][0] && grads[0][7] == grads[1][7]);
+    free(grads[0]);
+    free(grads[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(modes_give_the_same_bits),
+        cmocka_unit_test(epochs_give_the_same_accuracy),
+        cmocka_unit_test(gradients_are_read_through_the_device),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
