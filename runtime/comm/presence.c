@@ -114,15 +114,15 @@ static bool is_gone(const struct other *other)
     return kill(other->pid, 0) != 0 && errno == ESRCH;
 }
 
+/* A rank that is gone first: those that stopped because of it are not the reason. */
 enum el_status el_presence_check(struct el_presence *presence)
 {
-    int stopped = presence->stopped ? atomic_load(presence->stopped) : 0;
-    if (stopped)
-        return el_fail(EL_ERR_PEER, "rank %d has failed, and takes no part in collectives any more", stopped - 1);
     for (int r = 0; r < presence->size; r++)
         if (is_gone(&presence->others[r]))
             return el_fail(EL_ERR_PEER, "rank %d (process %d) is gone", r, presence->others[r].pid);
-    return EL_OK;
+    int stopped = presence->stopped ? atomic_load(presence->stopped) : 0;
+    if (stopped == 0) return EL_OK;
+    return el_fail(EL_ERR_PEER, "rank %d has failed, and takes no part in collectives any more", stopped - 1);
 }
 
 void el_presence_raise(struct el_presence *presence)
