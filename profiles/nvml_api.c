@@ -1,0 +1,59 @@
+/* The rows of the table: a function's names, newest first, as later drivers give the same function a new name. */
+#include "profiles/nvml_api.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct row {
+    const char *names[2];
+    bool required;
+    size_t offset; /* of the pointer in the table */
+};
+
+#define ROW(field, required_, ...)                                                                                     \
+    {                                                                                                                  \
+        .names = {__VA_ARGS__}, .required = required_, .offset = offsetof(struct el_nvml_api, field)                   \
+    }
+
+static const struct row rows[] = {
+    ROW(init, true, "nvmlInit_v2"),
+    ROW(shutdown, true, "nvmlShutdown"),
+    ROW(handle_by_uuid, true, "nvmlDeviceGetHandleByUUID"),
+    ROW(error_text, false, "nvmlErrorString"),
+    ROW(utilization, false, "nvmlDeviceGetUtilizationRates"),
+    ROW(memory, false, "nvmlDeviceGetMemoryInfo"),
+    ROW(clock, false, "nvmlDeviceGetClockInfo"),
+    ROW(power, false, "nvmlDeviceGetPowerUsage"),
+    ROW(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
+    ROW(throttle, false, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"),
+    ROW(processes, false, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+};
+
+enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), void *context, struct el_nvml_api *api_p)
+{
+    struct el_nvml_api api = {NULL};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *row = &rows[i];
+        void *symbol = find(context, row->names[0]);
+        if (!symbol && row->names[1]) symbol = find(context, row->names[1]);
+        if (!symbol && row->required)
+            return el_fail(EL_ERR_ABSENT, "NVML: no %s in the driver's library: the driver is too old", row->names[0]);
+        memcpy((char *)&api + row->offset, &symbol, sizeof symbol); /* C knows no conversion to a function's pointer */
+    }
+    *api_p = api;
+    return EL_OK;
+}
+
+static void *find_in_library(void *library, const char *symbol)
+{
+    return dlsym(library, symbol);
+}
+
+enum el_status el_nvml_load(struct el_nvml_api *api_p)
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return el_fail(EL_ERR_ABSENT, "NVML: no libnvidia-ml.so.1: no NVIDIA driver here");
+    return el_nvml_bind(find_in_library, library, api_p);
+}

@@ -1,0 +1,339 @@
+/* NVML's table and what is made of it, on a library that is not NVML: functions that are missing or fail, devices that
+ * are not found or cannot tell, and figures of windows whose truth is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiles/nvml.h"
+
+static struct {
+    const char *missing[4];
+    int init_result, utilization_result, other_result;
+    _Atomic int n_init, n_shutdown, n_looks; /* looks: clocks that were asked for */
+    _Atomic unsigned long long millijoule;
+    _Atomic unsigned clock_mhz;
+    _Atomic unsigned long long bits;
+    unsigned own_pid;
+    bool many;
+} fake;
+
+static int device_a, device_b;
+
+static int fake_init(void)
+{
+    fake.n_init++;
+    return fake.init_result;
+}
+
+static int fake_shutdown(void)
+{
+    fake.n_shutdown++;
+    return 0;
+}
+
+static int fake_handle(const char *uuid, void **device_p)
+{
+    if (strcmp(uuid, "GPU-a") != 0 && strcmp(uuid, "GPU-b") != 0) return 6;
+    *device_p = strcmp(uuid, "GPU-a") == 0 ? &device_a : &device_b;
+    return 0;
+}
+
+static const char *fake_text(int result)
+{
+    return result == 6 ? "Not Found" : "Unknown Error";
+}
+
+static int fake_utilization(void *device, struct el_nvml_utilization *utilization_p)
+{
+    *utilization_p = (struct el_nvml_utilization){.gpu_pct = device == &device_a ? 75 : 10};
+    return fake.utilization_result;
+}
+
+static int fake_memory(void *device, struct el_nvml_memory *memory_p)
+{
+    (void)device;
+    *memory_p = (struct el_nvml_memory){.total_bytes = 1000, .used_bytes = 600, .free_bytes = 400};
+    return fake.other_result;
+}
+
+static int fake_clock(void *device, int type, unsigned *mhz_p)
+{
+    (void)device;
+    fake.n_looks++;
+    *mhz_p = type == EL_NVML_CLOCK_SM ? fake.clock_mhz : 1;
+    return fake.other_result;
+}
+
+static int fake_power(void *device, unsigned *milliwatt_p)
+{
+    (void)device;
+    *milliwatt_p = 250500;
+    return fake.other_result;
+}
+
+static int fake_energy(void *device, unsigned long long *millijoule_p)
+{
+    (void)device;
+    *millijoule_p = fake.millijoule;
+    return fake.other_result;
+}
+
+static int fake_throttle(void *device, unsigned long long *bits_p)
+{
+    (void)device;
+    *bits_p = fake.bits;
+    return fake.other_result;
+}
+
+static int fake_processes(void *device, unsigned *n_p, struct el_nvml_process *list)
+{
+    (void)device;
+    if (fake.many) {
+        *n_p = 1000;
+        return EL_NVML_TOO_SMALL;
+    }
+    assert_true(*n_p >= 2);
+    list[0] = (struct el_nvml_process){.pid = 1, .used_bytes = 111};
+    list[1] = (struct el_nvml_process){.pid = fake.own_pid, .used_bytes = 222};
+    *n_p = 2;
+    return fake.other_result;
+}
+
+#define SYMBOL(name_, function_)                                                                                       \
+    {                                                                                                                  \
+        .name = name_, .function = (void (*)(void))function_                                                           \
+    }
+static const struct {
+    const char *name;
+    void (*function)(void);
+} symbols[] = {
+    SYMBOL("nvmlInit_v2", fake_init),
+    SYMBOL("nvmlShutdown", fake_shutdown),
+    SYMBOL("nvmlDeviceGetHandleByUUID", fake_handle),
+    SYMBOL("nvmlErrorString", fake_text),
+    SYMBOL("nvmlDeviceGetUtilizationRates", fake_utilization),
+    SYMBOL("nvmlDeviceGetMemoryInfo", fake_memory),
+    SYMBOL("nvmlDeviceGetClockInfo", fake_clock),
+    SYMBOL("nvmlDeviceGetPowerUsage", fake_power),
+    SYMBOL("nvmlDeviceGetTotalEnergyConsumption", fake_energy),
+    SYMBOL("nvmlDeviceGetCurrentClocksThrottleReasons", fake_throttle), /* an older driver's name */
+    SYMBOL("nvmlDeviceGetComputeRunningProcesses_v3", fake_processes),
+};
+
+static void *find(void *context, const char *name)
+{
+    void *symbol = NULL;
+    (void)context;
+    for (size_t i = 0; i < sizeof fake.missing / sizeof fake.missing[0]; i++)
+        if (fake.missing[i] && strcmp(fake.missing[i], name) == 0) return NULL;
+    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++)
+        if (strcmp(symbols[i].name, name) == 0) memcpy(&symbol, &symbols[i].function, sizeof symbol);
+    return symbol;
+}
+
+static void reset(void)
+{
+    memset(&fake, 0, sizeof fake);
+    fake.clock_mhz = 1500;
+    fake.own_pid = (unsigned)getpid();
+}
+
+/* One window of one device. */
+static struct el_nvml_figures measure(const char *uuid, int milliseconds)
+{
+    struct el_nvml_api api;
+    struct el_nvml *nvml;
+    assert_int_equal(el_nvml_bind(find, NULL, &api), EL_OK);
+    assert_int_equal(el_nvml_open(&api, &uuid, 1, &nvml), EL_OK);
+    el_nvml_begin(nvml, 0);
+    usleep((useconds_t)milliseconds * 500);
+    fake.millijoule += 4000;
+    usleep((useconds_t)milliseconds * 500);
+    el_nvml_end(nvml, 0);
+    struct el_nvml_figures figures = *el_nvml_figures(nvml, 0);
+    el_nvml_close(nvml);
+    assert_int_equal(fake.n_init, fake.n_shutdown);
+    return figures;
+}
+
+static void a_window_with_all_functions(void **state)
+{
+    (void)state;
+    reset();
+    fake.bits = 0x04 | 0x01; /* the power cap, and idling, which counts for nothing */
+    struct el_nvml_figures f = measure("GPU-a", 2200);
+    assert_string_equal(f.reason, "");
+    assert_true(f.window_s >= 2.2);
+    assert_true(f.n_looks > 3);
+    assert_true(f.utilization_pct == 75);
+    assert_string_equal(f.utilization_reason, "");
+    assert_true(f.clock_min_hz == 1.5e9 && f.clock_max_hz == 1.5e9 && f.clock_mean_hz == 1.5e9);
+    assert_true(fabs(f.power_w - 250.5) < 1e-9);
+    assert_true(fabs(f.energy_j - 4) < 1e-9);
+    assert_int_equal(f.used_bytes, 600);
+    assert_int_equal(f.total_bytes, 1000);
+    assert_int_equal(f.process_bytes, 222);
+    assert_int_equal(f.n_processes, 2);
+    assert_string_equal(el_nvml_throttle_name(0), "power cap");
+    assert_true(f.throttled_pct[0] == 100 && f.throttled_pct[1] == 0 && f.throttled_pct[4] == 0);
+}
+
+static void a_short_window(void **state)
+{
+    (void)state;
+    reset();
+    struct el_nvml_figures f = measure("GPU-a", 100);
+    assert_true(isnan(f.utilization_pct) && isnan(f.energy_j));
+    assert_non_null(strstr(f.utilization_reason, "under 2 s"));
+    assert_true(f.clock_mean_hz == 1.5e9);
+}
+
+static void looks_outside_a_window_do_not_count(void **state)
+{
+    (void)state;
+    struct el_nvml_api api;
+    struct el_nvml *nvml;
+    const char *uuids[] = {"GPU-a", "GPU-b"};
+    reset();
+    assert_int_equal(el_nvml_bind(find, NULL, &api), EL_OK);
+    assert_int_equal(el_nvml_open(&api, uuids, 2, &nvml), EL_OK);
+    usleep(150000);
+    assert_int_equal(fake.n_looks, 0);
+    el_nvml_begin(nvml, 1);
+    usleep(20000);
+    el_nvml_end(nvml, 1);
+    int n_looks = fake.n_looks;
+    fake.clock_mhz = 9999;
+    usleep(150000);
+    assert_int_equal(fake.n_looks, n_looks);
+    assert_true(el_nvml_figures(nvml, 1)->clock_max_hz == 1.5e9);
+    assert_true(isnan(el_nvml_figures(nvml, 0)->clock_max_hz));
+    assert_int_equal(el_nvml_figures(nvml, 0)->n_looks, 0);
+    el_nvml_begin(nvml, 1); /* a second window forgets the first */
+    el_nvml_end(nvml, 1);
+    assert_true(el_nvml_figures(nvml, 1)->clock_min_hz == 9999e6);
+    el_nvml_close(nvml);
+}
+
+static void an_optional_function_costs_its_figure(void **state)
+{
+    (void)state;
+    reset();
+    fake.missing[0] = "nvmlDeviceGetUtilizationRates";
+    fake.missing[1] = "nvmlDeviceGetTotalEnergyConsumption";
+    fake.missing[2] = "nvmlDeviceGetCurrentClocksThrottleReasons";
+    fake.missing[3] = "nvmlErrorString";
+    struct el_nvml_figures f = measure("GPU-b", 1100);
+    assert_string_equal(f.reason, "");
+    assert_true(isnan(f.utilization_pct) && isnan(f.energy_j) && isnan(f.throttled_pct[0]));
+    assert_string_equal(f.utilization_reason, "this driver's NVML does not tell");
+    assert_true(f.power_w > 250 && f.used_bytes == 600);
+}
+
+static void a_required_function_costs_all(void **state)
+{
+    (void)state;
+    struct el_nvml_api api;
+    reset();
+    fake.missing[0] = "nvmlDeviceGetHandleByUUID";
+    assert_int_equal(el_nvml_bind(find, NULL, &api), EL_ERR_ABSENT);
+    assert_non_null(strstr(el_error_message(), "nvmlDeviceGetHandleByUUID"));
+}
+
+static void nvml_that_does_not_start(void **state)
+{
+    (void)state;
+    struct el_nvml_api api;
+    struct el_nvml *nvml;
+    const char *uuid = "GPU-a";
+    reset();
+    fake.init_result = 9;
+    assert_int_equal(el_nvml_bind(find, NULL, &api), EL_OK);
+    assert_int_equal(el_nvml_open(&api, &uuid, 1, &nvml), EL_ERR_ABSENT);
+    assert_non_null(strstr(el_error_message(), "Unknown Error"));
+    assert_int_equal(fake.n_shutdown, 0);
+}
+
+static void a_device_that_is_not_found(void **state)
+{
+    (void)state;
+    reset();
+    struct el_nvml_figures f = measure("GPU-z", 10);
+    assert_string_equal(f.reason, "NVML does not find GPU-z: Not Found");
+    assert_true(isnan(f.clock_mean_hz) && isnan(f.window_s));
+    assert_int_equal(f.used_bytes, -1);
+    assert_int_equal(fake.n_looks, 0);
+    f = measure("", 10);
+    assert_non_null(strstr(f.reason, "no UUID"));
+}
+
+static void calls_that_fail(void **state)
+{
+    (void)state;
+    reset();
+    fake.other_result = 999;
+    struct el_nvml_figures f = measure("GPU-a", 1100);
+    assert_true(isnan(f.clock_mean_hz) && isnan(f.power_w) && isnan(f.energy_j) && isnan(f.throttled_pct[0]));
+    assert_int_equal(f.used_bytes, -1);
+    assert_int_equal(f.process_bytes, -1);
+    assert_int_equal(f.n_processes, -1);
+}
+
+static void a_mig_instance(void **state)
+{
+    (void)state;
+    reset();
+    fake.utilization_result = EL_NVML_NOT_SUPPORTED;
+    struct el_nvml_figures f = measure("GPU-a", 2100);
+    assert_true(isnan(f.utilization_pct));
+    assert_non_null(strstr(f.utilization_reason, "MIG"));
+    assert_int_equal(f.process_bytes, 222);
+}
+
+/* In a container the driver tells process numbers of the host: ours is not among them. */
+static void processes_that_are_not_told(void **state)
+{
+    (void)state;
+    reset();
+    fake.own_pid = 2;
+    struct el_nvml_figures f = measure("GPU-a", 10);
+    assert_int_equal(f.process_bytes, -1);
+    assert_int_equal(f.n_processes, 2);
+    fake.many = true;
+    f = measure("GPU-a", 10);
+    assert_int_equal(f.n_processes, 1000);
+    assert_int_equal(f.process_bytes, -1);
+}
+
+static void the_library_itself(void **state)
+{
+    (void)state;
+    struct el_nvml_api api;
+    if (el_nvml_load(&api) != EL_OK) assert_non_null(strstr(el_error_message(), "NVML"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_window_with_all_functions),
+        cmocka_unit_test(a_short_window),
+        cmocka_unit_test(looks_outside_a_window_do_not_count),
+        cmocka_unit_test(an_optional_function_costs_its_figure),
+        cmocka_unit_test(a_required_function_costs_all),
+        cmocka_unit_test(nvml_that_does_not_start),
+        cmocka_unit_test(a_device_that_is_not_found),
+        cmocka_unit_test(calls_that_fail),
+        cmocka_unit_test(a_mig_instance),
+        cmocka_unit_test(processes_that_are_not_told),
+        cmocka_unit_test(the_library_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
