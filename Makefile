@@ -61,9 +61,11 @@ DNNL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
 MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/*.c))
 CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
 NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/*.c))
+NVTX_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nvtx/*.c))
 module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
 MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
-           $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl)
+           $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
+           $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
 SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c bench/*.c))
 LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
@@ -141,7 +143,7 @@ $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0
 endif
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
 # Foreign headers by -isystem: our warnings are for our code.
-$(CUDA_OBJECTS) $(NCCL_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
+$(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
 $(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags.stamp Makefile
@@ -185,13 +187,22 @@ $(BUILD)/modules/el_nccl.so: $(NCCL_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(CUDART_LIBS) $(NCCL_LIBS) -ldl
 
+$(BUILD)/modules/el_nvtx.so: $(NVTX_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
+
 $(GPU_TESTS): LIBS += $(CUDART_LIBS)
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(WHOLE) $(CMOCKA_LIBS) $(LIBS)
 
+# What NVTX loads in its test.
+$(BUILD)/tests/unit/test_nvtx: | $(BUILD)/tests/unit/nvtx_injection.so
+$(BUILD)/tests/unit/nvtx_injection.so: $(BUILD)/tests/injection/nvtx.o
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $<
+
 $(PLANTED): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))

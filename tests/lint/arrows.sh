@@ -23,7 +23,8 @@ tests:             bench profiles runtime kernels'
 LIBRARIES='
 (oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
 mpi\.h                 runtime/comm/mpi
-(cuda|cudnn|cublas|nccl|nvml|nvtx).*  (cuda|nccl|tests/gpu)'
+(cuda|cudnn|cublas|nccl|nvml).*  (cuda|nccl|tests/gpu)
+nvtx.*                 profiles/nvtx'
 
 # Prints `file:line: why` for every include in the tree at $1 that breaks a rule.
 violations() (
@@ -84,6 +85,7 @@ kernels/cpu/x.c      #include <oneapi/dnnl/dnnl.h>
 kernels/cpu/y.c      #include <dnnl.h>
 runtime/comm/y.c     #include <mpi.h>
 kernels/cuda/x.cu    #include "runtime/device/device.h"
+profiles/y.c         #include <nvtx3/nvToolsExt.h>
 bench/x.c            #include <cuda_runtime.h>'
 
 # Prints the planted includes that went unseen.
