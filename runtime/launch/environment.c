@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/launch/launch.h"
+#include "runtime/launch/process_set.h"
 
 const char *el_launch_getenv(void *context, const char *name)
 {
@@ -12,15 +13,24 @@ const char *el_launch_getenv(void *context, const char *name)
     return getenv(name);
 }
 
-/* A launcher and the names it speaks by; `size` and `local` may be missing. SLURM_PROCID is not here: a batch script
- * has it too, and is no rank. */
-static const struct {
-    const char *launcher, *rank, *size, *local;
-} launchers[] = {
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"PMIx", "PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
-    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+/* A launcher and the names it speaks by; `size`, `local` and `local_size` may be missing. SLURM_PROCID is not here: a
+ * batch script has it too, and is no rank. */
+struct launcher {
+    const char *name, *rank, *size, *local, *local_size;
 };
+
+static const struct launcher mpi_launchers[] = {
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMIx", "PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK", "PMIX_LOCAL_SIZE"},
+    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+};
+
+/* torchrun, whoever speaks its variables, and our own launcher, which adds a listener. */
+static const struct launcher torchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+
+/* Where torchrun's agent keeps its store at MASTER_PORT itself, rank 0 takes a port behind it. */
+enum { PORTS_BEHIND_AGENT = 16, PORT_MAX = 65535 };
 
 static enum el_status read_number(const char *(*get)(void *, const char *), void *context, const char *name,
                                   int *number_p)
@@ -36,20 +46,78 @@ static enum el_status read_number(const char *(*get)(void *, const char *), void
     return EL_OK;
 }
 
+/* What a process is told by `launcher`, if anything. */
+static enum el_status read_launcher(const char *(*get)(void *, const char *), void *context,
+                                    const struct launcher *launcher, struct el_launch_place *place)
+{
+    EL_TRY(read_number(get, context, launcher->rank, &place->rank));
+    if (place->rank < 0) return EL_OK;
+    EL_TRY(read_number(get, context, launcher->size, &place->size));
+    EL_TRY(read_number(get, context, launcher->local, &place->local_rank));
+    EL_TRY(read_number(get, context, launcher->local_size, &place->local_size));
+    place->is_rank = true;
+    place->launcher = launcher->name;
+    if (place->size < 0 || place->rank < place->size) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s is %d, but %s is %d", launcher->rank, place->rank, launcher->size, place->size);
+}
+
+static const char *text_of(const char *(*get)(void *, const char *), void *context, const char *name)
+{
+    const char *text = get(context, name);
+    return text ? text : "";
+}
+
+/* Where to meet. `place` knows rank and size. */
+static enum el_status read_meeting(const char *(*get)(void *, const char *), void *context,
+                                   struct el_launch_place *place)
+{
+    EL_TRY(read_number(get, context, "MASTER_PORT", &place->port));
+    if (place->port < 1 || place->port > PORT_MAX)
+        return el_fail(EL_ERR_INVALID, "MASTER_PORT is %d, which is not a port (1 to %d)", place->port, PORT_MAX);
+    EL_TRY(read_number(get, context, EL_LAUNCH_LISTENER, &place->listener));
+    place->host = get(context, "MASTER_ADDR");
+    place->n_ports = 1;
+    place->token = text_of(get, context, EL_LAUNCH_TOKEN);
+    if (place->token[0]) {
+        place->launcher = "evenload";
+        return EL_OK;
+    }
+    place->token = text_of(get, context, "TORCHELASTIC_RUN_ID");
+    if (strcmp(text_of(get, context, "TORCHELASTIC_USE_AGENT_STORE"), "True") == 0) {
+        place->port = place->port < PORT_MAX - PORTS_BEHIND_AGENT ? place->port + 1 : PORT_MAX - PORTS_BEHIND_AGENT;
+        place->n_ports = PORTS_BEHIND_AGENT;
+    }
+    return EL_OK;
+}
+
+/* RANK alone is a name that anybody may use: only all four together make a rank. */
+static bool has_torchrun(const char *(*get)(void *, const char *), void *context)
+{
+    static const char *const names[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!text_of(get, context, names[i])[0]) return false;
+    return true;
+}
+
+/* torchrun may itself have been started by srun or mpirun, whose variables its ranks inherit; where it only seems so,
+ * because a user's shell has those names, MPI's own word counts. */
 enum el_status el_launch_environment(const char *(*get)(void *context, const char *name), void *context,
                                      struct el_launch_place *place_p)
 {
-    struct el_launch_place place = {.rank = -1, .size = -1, .local_rank = -1, .launcher = ""};
-    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !place.is_rank; i++) {
-        EL_TRY(read_number(get, context, launchers[i].rank, &place.rank));
-        if (place.rank < 0) continue;
-        EL_TRY(read_number(get, context, launchers[i].size, &place.size));
-        EL_TRY(read_number(get, context, launchers[i].local, &place.local_rank));
-        place.is_rank = true;
-        place.launcher = launchers[i].launcher;
-        if (place.size >= 0 && place.rank >= place.size)
-            return el_fail(EL_ERR_INVALID, "%s is %d, but %s is %d", launchers[i].rank, place.rank, launchers[i].size,
-                           place.size);
+    struct el_launch_place place = {.rank = -1,
+                                    .size = -1,
+                                    .local_rank = -1,
+                                    .local_size = -1,
+                                    .launcher = "",
+                                    .port = -1,
+                                    .listener = -1,
+                                    .token = ""};
+    bool torch = has_torchrun(get, context), sure = torch && text_of(get, context, "TORCHELASTIC_RUN_ID")[0];
+    for (size_t i = 0; !sure && i < sizeof mpi_launchers / sizeof mpi_launchers[0] && !place.is_rank; i++)
+        EL_TRY(read_launcher(get, context, &mpi_launchers[i], &place));
+    if (torch && !place.is_rank) {
+        EL_TRY(read_launcher(get, context, &torchrun, &place));
+        EL_TRY(read_meeting(get, context, &place));
     }
     *place_p = place;
     return EL_OK;
@@ -80,13 +148,35 @@ static bool is_identity_setting(const char *variable)
     return false;
 }
 
-/* Whether a variable ties its process to the job it is in. Settings (MCA) are the user's, unless mpirun made them. */
+/* Whether a variable ties its process to the job it is in, of MPI, Slurm or torchrun. Settings (MCA) are the user's,
+ * unless mpirun made them. */
 static bool is_identity(const char *variable)
 {
     static const char *const settings[] = {"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "OMPI_ALLOW_RUN_AS_ROOT",
                                            "PRTE_ALLOW_RUN_AS_ROOT"};
-    static const char *const beginnings[] = {"OMPI_",   "PMIX_",    "PMI_",      "PMI2_",  "PRTE_",           "SLURM_",
-                                             "SLURMD_", "OPAL_JOB", "MPI_LOCAL", "HYDRA_", "EL_LAUNCH_TOKEN="};
+    static const char *const beginnings[] = {"OMPI_",
+                                             "PMIX_",
+                                             "PMI_",
+                                             "PMI2_",
+                                             "PRTE_",
+                                             "SLURM_",
+                                             "SLURMD_",
+                                             "OPAL_JOB",
+                                             "MPI_LOCAL",
+                                             "HYDRA_",
+                                             "EL_LAUNCH_",
+                                             "RANK=",
+                                             "WORLD_SIZE=",
+                                             "LOCAL_RANK=",
+                                             "LOCAL_WORLD_SIZE=",
+                                             "GROUP_RANK=",
+                                             "GROUP_WORLD_SIZE=",
+                                             "ROLE_RANK=",
+                                             "ROLE_WORLD_SIZE=",
+                                             "ROLE_NAME=",
+                                             "MASTER_ADDR=",
+                                             "MASTER_PORT=",
+                                             "TORCHELASTIC_"};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         if (begins_with(variable, settings[i])) return is_identity_setting(variable);
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)

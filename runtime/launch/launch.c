@@ -1,9 +1,9 @@
-/* Starts a job and sees it to its end: fork, time-out, cancellation, clearing up, the verdict. What mpirun wants and
- * says is in mpirun.c, environments in environment.c, finding a job's processes in process_set.c. */
+/* Starts a job and sees it to its end: time-out, cancellation, clearing up, the verdict. What mpirun wants and says is
+ * in mpirun.c, where our own ranks meet in own.c, environments in environment.c, single processes in children.c,
+ * finding a job's processes in process_set.c. */
 #include "runtime/launch/launch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
@@ -18,12 +18,14 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/launch/children.h"
 #include "runtime/launch/mpirun.h"
+#include "runtime/launch/own.h"
 #include "runtime/launch/process_set.h"
 
 extern char **environ;
 
-enum { TICK_NS = 100000000, TEXT_BYTES = 65536, EXTRA_MAX = 8 };
+enum { TICK_NS = 100000000, TEXT_BYTES = 65536, EXTRA_MAX = 16 };
 
 struct el_launch {
     struct el_launch_spec spec;
@@ -32,9 +34,12 @@ struct el_launch {
     char scratch[64], settings[3][128]; /* mpirun's temporary files, and how it is told of them */
     char procs_text[16];
     char *program;
-    char **command, **environment;
-    pid_t pid;
+    char **command;
+    struct el_child *children; /* [n_children]: ranks of our own, or one process */
+    int n_children;
     int64_t begin_ns;
+    int failed; /* the first child that did; -1: none */
+    int64_t failed_ns;
     int was_subreaper;
 };
 
@@ -50,7 +55,7 @@ static void destroy(struct el_launch *launch)
     if (launch->scratch[0]) nftw(launch->scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(launch->program);
     free(launch->command);
-    free(launch->environment);
+    free(launch->children);
     free(launch);
 }
 
@@ -82,34 +87,44 @@ static void make_scratch(struct el_launch *launch)
     launch->scratch[0] = 0;
 }
 
-static enum el_status make_environment(struct el_launch *launch, bool with_mpi)
+static bool by_mpirun(const struct el_launch *launch)
+{
+    return launch->spec.procs > 1 && launch->spec.by == EL_LAUNCH_BY_MPIRUN;
+}
+
+static void make_settings(struct el_launch *launch)
 {
     static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory",
                                         "PRTE_MCA_prte_tmpdir_base"};
     static _Atomic unsigned serial;
-    const struct el_launch_spec *spec = &launch->spec;
     snprintf(launch->token, sizeof launch->token, EL_LAUNCH_TOKEN "=%d-%lld-%u.", (int)getpid(),
              (long long)el_clock_ns(), atomic_fetch_add(&serial, 1));
-    size_t n_extra = 0, n = 0;
-    while (spec->environment && spec->environment[n_extra]) n_extra++;
-    const char **extra = calloc(n_extra + EXTRA_MAX, sizeof *extra);
+    if (by_mpirun(launch)) make_scratch(launch);
+    for (int i = 0; launch->scratch[0] && i < 3; i++)
+        snprintf(launch->settings[i], sizeof launch->settings[i], "%s=%s", names[i], launch->scratch);
+}
+
+/* `more`: of one rank, NULL at the end. The result is for free(). */
+static enum el_status make_environment(const struct el_launch *launch, const char *const *more, char ***environment_p)
+{
+    const char *const *given = launch->spec.environment;
+    size_t n_given = 0, n = 0;
+    while (given && given[n_given]) n_given++;
+    const char **extra = calloc(n_given + EXTRA_MAX, sizeof *extra);
     if (!extra) return el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
     extra[n++] = launch->token;
-    if (with_mpi) make_scratch(launch);
-    for (int i = 0; launch->scratch[0] && i < 3; i++) {
-        snprintf(launch->settings[i], sizeof launch->settings[i], "%s=%s", names[i], launch->scratch);
-        extra[n++] = launch->settings[i];
-    }
-    if (n_extra) memcpy(extra + n, spec->environment, n_extra * sizeof *extra);
-    launch->environment = el_launch_make_environment(environ, extra, with_mpi);
+    for (int i = 0; launch->scratch[0] && i < 3; i++) extra[n++] = launch->settings[i];
+    for (int i = 0; more[i]; i++) extra[n++] = more[i];
+    if (n_given) memcpy(extra + n, given, n_given * sizeof *extra);
+    *environment_p = el_launch_make_environment(environ, extra, by_mpirun(launch));
     free(extra);
-    return launch->environment ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
+    return *environment_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
 }
 
 static enum el_status make_command(struct el_launch *launch)
 {
     const struct el_launch_spec *spec = &launch->spec;
-    if (spec->procs == 1) {
+    if (!by_mpirun(launch)) {
         size_t n = 0;
         while (spec->argv[n]) n++;
         launch->command = malloc((n + 1) * sizeof *launch->command);
@@ -126,53 +141,68 @@ static enum el_status make_command(struct el_launch *launch)
     return launch->command ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
 }
 
-/* In the child: only calls that are safe after fork. Returns only on failure. */
-static void become_job(const struct el_launch *launch, const char *log, pid_t parent)
+static void make_path(const struct el_launch *launch, int rank, const char *ending, char path[PATH_MAX + 32])
 {
-    sigset_t none;
-    setpgid(0, 0);
-    /* mpirun takes its ranks down at SIGTERM. */
-    prctl(PR_SET_PDEATHSIG, launch->spec.procs == 1 ? SIGKILL : SIGTERM);
-    if (getppid() != parent) _exit(127);
-    int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) return;
-    if (in > 2) close(in);
-    if (out > 2) close(out);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(launch->program, launch->command, launch->environment);
+    snprintf(path, PATH_MAX + 32, "%s/rank-%d.%s", launch->log_dir, rank, ending);
 }
 
-/* Forks, and waits until the child has become the program: a pipe that closes at exec, or brings the reason why not. */
+static enum el_status start_child(struct el_launch *launch, const char *log, const char *const *more, int kept_file)
+{
+    char **environment;
+    EL_TRY(make_environment(launch, more, &environment));
+    const struct el_child_spec spec = {.program = launch->program,
+                                       .command = launch->command,
+                                       .environment = environment,
+                                       .log = log,
+                                       /* mpirun takes its ranks down at SIGTERM. */
+                                       .death_signal = by_mpirun(launch) ? SIGTERM : SIGKILL,
+                                       .kept_file = kept_file};
+    enum el_status status = el_child_start(&spec, &launch->children[launch->n_children]);
+    free(environment);
+    if (status == EL_OK) launch->n_children++;
+    return status;
+}
+
+static enum el_status start_rank(struct el_launch *launch, const struct el_own_meeting *meeting, int rank)
+{
+    char path[PATH_MAX + 32], variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES];
+    const char *more[EL_OWN_VARIABLES + 1] = {NULL};
+    int n = el_own_variables(meeting, rank, launch->spec.procs, variables);
+    for (int i = 0; i < n; i++) more[i] = variables[i];
+    make_path(launch, rank, "log", path);
+    EL_TRY(start_child(launch, path, more, rank == 0 ? meeting->listener : -1));
+    make_path(launch, rank, "pid", path);
+    FILE *file = fopen(path, "w");
+    if (file) fprintf(file, "%d\n", (int)launch->children[rank].pid);
+    if (file) fclose(file);
+    return EL_OK;
+}
+
+static enum el_status start_ranks(struct el_launch *launch)
+{
+    struct el_own_meeting meeting;
+    enum el_status status = el_own_open(&meeting);
+    if (status != EL_OK) return status;
+    for (int rank = 0; rank < launch->spec.procs && status == EL_OK; rank++)
+        status = start_rank(launch, &meeting, rank);
+    el_own_close(&meeting);
+    if (status == EL_OK) return EL_OK;
+    el_children_signal(launch->children, launch->n_children, SIGKILL);
+    while (!el_children_wait(launch->children, launch->n_children, TICK_NS)) continue;
+    return status;
+}
+
 static enum el_status start(struct el_launch *launch)
 {
+    const char *const nothing[] = {NULL};
     char log[PATH_MAX + 32];
-    int ends[2], number = 0;
-    pid_t parent = getpid();
-    snprintf(log, sizeof log, "%s/%s", launch->log_dir, launch->spec.procs == 1 ? "rank-0.log" : "launcher.log");
-    if (pipe2(ends, O_CLOEXEC) != 0) return el_fail_errno("%s: pipe", launch->program);
+    launch->children = calloc((size_t)launch->spec.procs, sizeof *launch->children);
+    if (!launch->children) return el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
     launch->begin_ns = el_clock_ns();
-    launch->pid = fork();
-    if (launch->pid == 0) {
-        become_job(launch, log, parent);
-        number = errno;
-        ssize_t ignored = write(ends[1], &number, sizeof number);
-        _exit(ignored == sizeof number ? 127 : 126);
-    }
-    int fork_error = errno;
-    close(ends[1]);
-    ssize_t got = 0;
-    if (launch->pid > 0) do
-            got = read(ends[0], &number, sizeof number);
-        while (got < 0 && errno == EINTR);
-    close(ends[0]);
-    if (launch->pid > 0 && got <= 0) return EL_OK;
-    if (launch->pid > 0) waitpid(launch->pid, NULL, 0);
-    errno = launch->pid > 0 ? number : fork_error;
-    return el_fail_errno("%s: cannot be started", launch->program);
+    if (launch->spec.procs > 1 && !by_mpirun(launch)) return start_ranks(launch);
+    make_path(launch, 0, "log", log);
+    if (by_mpirun(launch)) snprintf(log, sizeof log, "%s/launcher.log", launch->log_dir);
+    return start_child(launch, log, nothing, -1);
 }
 
 enum el_status el_launch_start(const struct el_launch_spec *spec, struct el_launch **launch_p)
@@ -181,11 +211,12 @@ enum el_status el_launch_start(const struct el_launch_spec *spec, struct el_laun
     struct el_launch *launch = calloc(1, sizeof *launch);
     if (!launch) return el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
     launch->spec = *spec;
+    launch->failed = -1;
     if (launch->spec.grace_s <= 0) launch->spec.grace_s = 2;
     enum el_status status;
     EL_TRY_GOTO(make_log_dir(launch), fail);
     EL_TRY_GOTO(make_command(launch), fail);
-    EL_TRY_GOTO(make_environment(launch, spec->procs > 1), fail);
+    make_settings(launch);
     /* Ranks whose mpirun is gone become our children, so that they can be reaped. */
     prctl(PR_GET_CHILD_SUBREAPER, &launch->was_subreaper);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -204,8 +235,24 @@ static double elapsed_s(const struct el_launch *launch)
     return (double)(el_clock_ns() - launch->begin_ns) * 1e-9;
 }
 
-/* Returns when the child has ended (then true), the time is up, or `progress` says no. */
-static bool watch(const struct el_launch *launch, struct el_launch_result *result)
+/* Who failed first is who explains it all; what others end with afterwards is their answer to that. */
+static void note_failure(struct el_launch *launch)
+{
+    if (launch->failed >= 0) return;
+    launch->failed = el_children_failed(launch->children, launch->n_children);
+    launch->failed_ns = el_clock_ns();
+}
+
+/* Whether the others are to be ended: one was killed, or one failed and the others have had time to find out, to say so
+ * and to end by themselves. */
+static bool is_beyond_hope(const struct el_launch *launch)
+{
+    return launch->failed >= 0 && (WIFSIGNALED(launch->children[launch->failed].wait_status) ||
+                                   el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
+}
+
+/* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */
+static bool watch(struct el_launch *launch, struct el_launch_result *result)
 {
     const struct el_launch_spec *spec = &launch->spec;
     for (;;) {
@@ -214,7 +261,10 @@ static bool watch(const struct el_launch *launch, struct el_launch_result *resul
             double left_s = spec->timeout_s - elapsed_s(launch);
             if (left_s < TICK_NS * 1e-9) patience_ns = left_s > 0 ? (int64_t)(left_s * 1e9) : 0;
         }
-        if (el_process_wait(launch->pid, patience_ns)) return true;
+        bool ended = el_children_wait(launch->children, launch->n_children, patience_ns);
+        note_failure(launch);
+        if (ended) return true;
+        if (is_beyond_hope(launch)) return false;
         result->timed_out = spec->timeout_s > 0 && elapsed_s(launch) >= spec->timeout_s;
         if (result->timed_out) return false;
         result->cancelled = spec->progress && !spec->progress(spec->context, elapsed_s(launch));
@@ -226,10 +276,10 @@ static bool watch(const struct el_launch *launch, struct el_launch_result *resul
 static void end_job(const struct el_launch *launch)
 {
     int64_t deadline_ns = el_clock_ns() + (int64_t)(launch->spec.grace_s * 1e9), left_ns;
-    kill(-launch->pid, SIGTERM);
+    el_children_signal(launch->children, launch->n_children, SIGTERM);
     while ((left_ns = deadline_ns - el_clock_ns()) > 0)
-        if (el_process_wait(launch->pid, left_ns)) return;
-    kill(-launch->pid, SIGKILL);
+        if (el_children_wait(launch->children, launch->n_children, left_ns)) return;
+    el_children_signal(launch->children, launch->n_children, SIGKILL);
 }
 
 /* Ranks that ended as orphans are our children now, and named by their pid files. */
@@ -238,10 +288,10 @@ static void reap_ranks(const struct el_launch *launch)
     char path[PATH_MAX + 32];
     for (int rank = 0; launch->spec.procs > 1 && rank < launch->spec.procs; rank++) {
         int pid = 0;
-        snprintf(path, sizeof path, "%s/rank-%d.pid", launch->log_dir, rank);
+        make_path(launch, rank, "pid", path);
         FILE *file = fopen(path, "r");
         if (!file) continue;
-        if (fscanf(file, "%d", &pid) == 1 && pid > 1) waitpid(pid, NULL, WNOHANG);
+        if (by_mpirun(launch) && fscanf(file, "%d", &pid) == 1 && pid > 1) waitpid(pid, NULL, WNOHANG);
         fclose(file);
         unlink(path);
     }
@@ -251,7 +301,8 @@ static void reap_ranks(const struct el_launch *launch)
 static void find_cause(const struct el_launch *launch, struct el_launch_result *result)
 {
     if (launch->spec.procs == 1) result->failed_rank = 0;
-    if (launch->spec.procs == 1 || result->signal || result->timed_out || result->cancelled) return;
+    if (launch->spec.procs > 1 && !by_mpirun(launch)) result->failed_rank = launch->failed;
+    if (!by_mpirun(launch) || result->signal || result->timed_out || result->cancelled) return;
     char *text = malloc(TEXT_BYTES);
     if (!text) return;
     el_launch_log_tail(launch->log_dir, -1, INT_MAX, text, TEXT_BYTES);
@@ -282,16 +333,13 @@ static void explain(const struct el_launch *launch, int wait_status, struct el_l
 enum el_status el_launch_wait(struct el_launch *launch, struct el_launch_result *result_p)
 {
     struct el_launch_result result = {.failed_rank = -1};
-    int wait_status = 0;
     if (!watch(launch, &result)) end_job(launch);
-    pid_t got;
-    do got = waitpid(launch->pid, &wait_status, 0);
-    while (got < 0 && errno == EINTR);
+    while (!el_children_wait(launch->children, launch->n_children, TICK_NS)) continue;
     result.wall_s = elapsed_s(launch);
     el_process_set_kill(launch->token);
     reap_ranks(launch);
     prctl(PR_SET_CHILD_SUBREAPER, launch->was_subreaper);
-    explain(launch, wait_status, &result);
+    explain(launch, launch->children[launch->failed < 0 ? 0 : launch->failed].wait_status, &result);
     destroy(launch);
     *result_p = result;
     return EL_OK;

@@ -1,4 +1,4 @@
-/* Starting the processes of a job and seeing them to their end: one process, or ranks through mpirun.
+/* Starting the processes of a job and seeing them to their end: one process, or ranks, through mpirun or by ourselves.
  *
  *     struct el_launch_spec spec = {.argv = argv, .procs = 2, .log_dir = "run/logs/t1", .timeout_s = 60};
  *     el_launch_run(&spec, &result);               blocking; result.reason says what went wrong, if anything did
@@ -11,7 +11,11 @@
  *
  * The launching process is never a rank itself. Whatever a job started is gone when el_launch_run or el_launch_wait
  * returns, also after mpirun was killed: every process of a job carries a token in its environment, by which it is
- * found. Each rank writes LOG_DIR/rank-N.log (standard output and error), mpirun LOG_DIR/launcher.log.
+ * found. Each rank writes LOG_DIR/rank-N.log (standard output and error), mpirun LOG_DIR/launcher.log. While ranks run,
+ * LOG_DIR/rank-N.pid names them.
+ *
+ * Ranks started by ourselves are told of their places in torchrun's variables; they meet at a port that this process
+ * has taken and rank 0 inherits, so that no other program can come between.
  *
  * The job does not inherit that this process may itself be in an MPI or Slurm job; the user's own OMPI_MCA_ settings
  * stay, and win over ours.
@@ -26,9 +30,13 @@
 
 #include "runtime/base/status.h"
 
+/* Who starts several ranks: mpirun, or this process itself. */
+enum el_launch_by { EL_LAUNCH_BY_MPIRUN, EL_LAUNCH_BY_OWN };
+
 struct el_launch_spec {
     char *const *argv;              /* program and its arguments, NULL at the end; the program is looked up on PATH */
-    int procs;                      /* 1: started directly; above: ranks of mpirun, all on this host */
+    int procs;                      /* 1: started directly; above: ranks, all on this host */
+    enum el_launch_by by;           /* of several */
     const char *log_dir;            /* made if it does not exist (its parent must) */
     const char *const *environment; /* "NAME=value" added for the job, NULL at the end; may be NULL */
     double timeout_s;               /* 0: none */
@@ -69,7 +77,13 @@ void el_launch_rank_init(void);
 struct el_launch_place {
     bool is_rank;
     int rank, size, local_rank; /* -1: not told */
-    const char *launcher;       /* "Open MPI", "PMIx", "PMI"; "" if not a rank */
+    int local_size;             /* ranks on this host; -1: not told */
+    const char *launcher;       /* "Open MPI", "PMIx", "PMI", "torchrun", "evenload"; "" if not a rank */
+    /* Where rank 0 is to be met, by torchrun's variables; NULL: ranks of an MPI find one another by it. */
+    const char *host;
+    int port, n_ports; /* that port, or one of so many from there on */
+    int listener;      /* rank 0 of our own launcher: the socket that listens there; -1 */
+    const char *token; /* of the job */
 };
 
 /* `get` is getenv or a fake one. Pure otherwise. Errors: EL_ERR_INVALID for values that make no sense, by name. */

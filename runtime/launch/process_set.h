@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define EL_LAUNCH_TOKEN "EL_LAUNCH_TOKEN"
+#define EL_LAUNCH_TOKEN    "EL_LAUNCH_TOKEN"
+/* For rank 0 of our own launcher: the number of the socket that it takes over. */
+#define EL_LAUNCH_LISTENER "EL_LAUNCH_LISTENER"
 
 /* Kills (SIGKILL) each process whose environment has `token` ("EL_LAUNCH_TOKEN=...") until there is none, and reaps
  * those that became children of this process. Returns how many were killed. */

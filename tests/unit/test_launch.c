@@ -36,15 +36,23 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-static struct el_launch_result launch(const char *script, int procs, double timeout_s)
+static struct el_launch_result launch_by(enum el_launch_by by, const char *script, int procs, double timeout_s)
 {
     char *argv[] = {"sh", "-c", (char *)script, NULL};
     struct el_launch_spec spec = {
-        .argv = argv, .procs = procs, .log_dir = folder, .timeout_s = timeout_s, .grace_s = 1};
+        .argv = argv, .procs = procs, .by = by, .log_dir = folder, .timeout_s = timeout_s, .grace_s = 1};
     struct el_launch_result result;
     assert_int_equal(el_launch_run(&spec, &result), EL_OK);
     return result;
 }
+
+static struct el_launch_result launch(const char *script, int procs, double timeout_s)
+{
+    return launch_by(EL_LAUNCH_BY_MPIRUN, script, procs, timeout_s);
+}
+
+/* A script of ranks, whoever starts them: `r` is the rank, `n` their number. */
+#define RANKS(script) "r=${OMPI_COMM_WORLD_RANK:-$RANK}; n=${OMPI_COMM_WORLD_SIZE:-$WORLD_SIZE}; " script
 
 static void skip_without_mpirun(void)
 {
@@ -88,6 +96,7 @@ static void expect_place(const char *const *variables, bool is_rank, int rank, i
     assert_int_equal(place.size, size);
     assert_int_equal(place.local_rank, local);
     assert_string_equal(place.launcher, name);
+    assert_int_equal(place.host != NULL, !strcmp(name, "torchrun") || !strcmp(name, "evenload"));
 }
 
 static void test_environments_tell_the_place(void **state)
@@ -99,11 +108,39 @@ static void test_environments_tell_the_place(void **state)
                  true, 3, 4, 1, "Open MPI");
     expect_place((const char *[]){"PMIX_RANK=2", NULL}, true, 2, -1, -1, "PMIx");
     expect_place((const char *[]){"PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALRANKID=0", NULL}, true, 0, 2, 0, "PMI");
-    /* A Slurm batch script, a user's settings, torchrun: not a rank. */
+    /* A Slurm batch script, a user's settings, names that anybody may use: not a rank. */
     expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_PROCID=0", "SLURM_NTASKS=4", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"OMPI_MCA_btl=self", "OMPI_ALLOW_RUN_AS_ROOT=1", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"PMI_RANK=", NULL}, false, -1, -1, -1, "");
+}
+
+#define TORCHRUN                                                                                                       \
+    "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=node7", "MASTER_PORT=29500"
+
+static void test_torchrun_tells_where_to_meet(void **state)
+{
+    (void)state;
+    struct el_launch_place place;
+    const char *plain[] = {TORCHRUN, NULL}, *real[] = {TORCHRUN, "PMI_RANK=0", "TORCHELASTIC_RUN_ID=job", NULL},
+               *agent[] = {TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=True", NULL},
+               *own[] = {TORCHRUN, "EL_LAUNCH_TOKEN=4-5.", "EL_LAUNCH_LISTENER=9", NULL};
+    expect_place(plain, true, 1, 2, 0, "torchrun");
+    expect_place(real, true, 1, 2, 0, "torchrun"); /* although srun started torchrun */
+    expect_place((const char *[]){TORCHRUN, "OMPI_COMM_WORLD_RANK=3", NULL}, true, 3, -1, -1, "Open MPI");
+    expect_place(own, true, 1, 2, 0, "evenload");
+    assert_int_equal(el_launch_environment(fake, plain, &place), EL_OK);
+    assert_string_equal(place.host, "node7");
+    assert_int_equal(place.port, 29500);
+    assert_int_equal(place.n_ports, 1);
+    assert_int_equal(place.listener, -1);
+    assert_int_equal(place.local_size, 1);
+    assert_int_equal(el_launch_environment(fake, agent, &place), EL_OK);
+    assert_int_equal(place.port, 29501); /* the agent itself is at MASTER_PORT */
+    assert_true(place.n_ports > 1);
+    assert_int_equal(el_launch_environment(fake, own, &place), EL_OK);
+    assert_int_equal(place.listener, 9);
+    assert_string_equal(place.token, "4-5.");
 }
 
 static void test_environments_that_make_no_sense(void **state)
@@ -114,12 +151,25 @@ static void test_environments_that_make_no_sense(void **state)
         (const char *[]){"PMI_RANK=-1", NULL},
         (const char *[]){"PMIX_RANK=99999999999999999999", NULL},
         (const char *[]){"OMPI_COMM_WORLD_RANK=4", "OMPI_COMM_WORLD_SIZE=4", NULL},
+        (const char *[]){"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=1", NULL},
+        (const char *[]){"RANK=one", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=1", NULL},
     };
     struct el_launch_place place;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(el_launch_environment(fake, (void *)bad[i], &place), EL_ERR_INVALID);
         assert_non_null(strstr(el_error_message(), "RANK"));
     }
+}
+
+static void test_ports_that_make_no_sense(void **state)
+{
+    (void)state;
+    struct el_launch_place place;
+    const char *zero[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=0", NULL};
+    const char *large[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=65536", NULL};
+    assert_int_equal(el_launch_environment(fake, zero, &place), EL_ERR_INVALID);
+    assert_int_equal(el_launch_environment(fake, large, &place), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "MASTER_PORT is 65536"));
 }
 
 static void test_a_job_does_not_inherit_a_job(void **state)
@@ -136,6 +186,9 @@ static void test_a_job_does_not_inherit_a_job(void **state)
                     "OMPI_MCA_btl=self,tcp",
                     "OMPI_MCA_mpi_yield_when_idle=1",
                     "OMPI_UNIVERSE_SIZE=2",
+                    TORCHRUN,
+                    "TORCHELASTIC_RUN_ID=none",
+                    "EL_LAUNCH_LISTENER=9",
                     "SLURMISH=kept",
                     NULL};
     const char *extra[] = {"HOME=/elsewhere", NULL};
@@ -246,21 +299,21 @@ static void test_no_mpirun(void **state)
 
 /* ---- ranks ---- */
 
-static void test_ranks_write_their_own_logs(void **state)
+static void expect_own_logs(enum el_launch_by by)
 {
-    (void)state;
-    skip_without_mpirun();
     char text[256], expected[64];
     /* As if started inside another job, with more ranks than this machine may have cores. */
     setenv("OMPI_COMM_WORLD_RANK", "7", 1);
     setenv("PMIX_RANK", "7", 1);
     setenv("SLURM_JOB_ID", "1", 1);
     setenv("SLURM_NODELIST", "nowhere", 1);
-    struct el_launch_result result = launch("echo I am $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE", 4, 30);
+    setenv("RANK", "7", 1);
+    struct el_launch_result result = launch_by(by, RANKS("echo I am $r of $n"), 4, 30);
     unsetenv("OMPI_COMM_WORLD_RANK");
     unsetenv("PMIX_RANK");
     unsetenv("SLURM_JOB_ID");
     unsetenv("SLURM_NODELIST");
+    unsetenv("RANK");
     assert_string_equal(result.reason, "");
     assert_true(result.ok);
     for (int rank = 0; rank < 4; rank++) {
@@ -272,12 +325,10 @@ static void test_ranks_write_their_own_logs(void **state)
     assert_string_equal(text, "");
 }
 
-static void test_a_killed_rank_is_named(void **state)
+static void expect_killed_rank(enum el_launch_by by)
 {
-    (void)state;
-    skip_without_mpirun();
     struct el_launch_result result =
-        launch("test $OMPI_COMM_WORLD_RANK = 1 && { sleep 0.3; kill -9 $$; }; exec sleep 98765433", 3, 30);
+        launch_by(by, RANKS("test $r = 1 && { sleep 0.3; kill -9 $$; }; exec sleep 98765433"), 3, 30);
     assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
     assert_int_equal(result.failed_rank, 1);
     assert_int_equal(result.signal, 9);
@@ -285,19 +336,96 @@ static void test_a_killed_rank_is_named(void **state)
     assert_false(runs("98765433"));
 }
 
-static void test_a_failing_rank_is_named(void **state)
+static void expect_failing_rank(enum el_launch_by by)
 {
-    (void)state;
-    skip_without_mpirun();
     char text[256];
     struct el_launch_result result =
-        launch("test $OMPI_COMM_WORLD_RANK = 2 && { echo because >&2; exit 5; }; exec sleep 98765434", 3, 30);
+        launch_by(by, RANKS("test $r = 2 && { echo because >&2; exit 5; }; exec sleep 98765434"), 3, 30);
     assert_string_equal(result.reason, "rank 2 ended with exit status 5");
     assert_int_equal(result.failed_rank, 2);
     assert_true(result.wall_s < 5);
     el_launch_log_tail(folder, result.failed_rank, 1, text, sizeof text);
     assert_string_equal(text, "because\n");
     assert_false(runs("98765434"));
+}
+
+static void expect_time_out(enum el_launch_by by)
+{
+    struct el_launch_result result = launch_by(by, "exec sleep 98765436", 2, 1);
+    assert_true(result.timed_out);
+    assert_string_equal(result.reason, "timed out after 1 s");
+    assert_true(result.wall_s < 5);
+    assert_false(runs("98765436"));
+}
+
+static void test_mpirun_ranks_write_their_own_logs(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_own_logs(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_mpirun_a_killed_rank_is_named(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_killed_rank(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_mpirun_a_failing_rank_is_named(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_failing_rank(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_mpirun_ranks_time_out(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_time_out(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_own_ranks(void **state)
+{
+    (void)state;
+    expect_own_logs(EL_LAUNCH_BY_OWN);
+    expect_killed_rank(EL_LAUNCH_BY_OWN);
+    expect_failing_rank(EL_LAUNCH_BY_OWN);
+    expect_time_out(EL_LAUNCH_BY_OWN);
+}
+
+/* A rank that fails leaves the others the time to say what they know. */
+static void test_own_ranks_may_end_by_themselves(void **state)
+{
+    (void)state;
+    char text[256];
+    struct el_launch_result result =
+        launch_by(EL_LAUNCH_BY_OWN, RANKS("test $r = 1 && exit 3; sleep 0.3; echo done; exit 4"), 3, 30);
+    assert_string_equal(result.reason, "rank 1 ended with exit status 3");
+    el_launch_log_tail(folder, 2, 1, text, sizeof text);
+    assert_string_equal(text, "done\n");
+}
+
+/* Rank 0 alone inherits the socket that listens at the port that all are told of. */
+static void test_own_ranks_are_told_where_to_meet(void **state)
+{
+    (void)state;
+    char first[256], second[256], words[64];
+    int ports[2], listener = -1, found = -1;
+    struct el_launch_result result =
+        launch_by(EL_LAUNCH_BY_OWN,
+                  "echo $MASTER_PORT $MASTER_ADDR $LOCAL_RANK of $LOCAL_WORLD_SIZE; echo ${EL_LAUNCH_LISTENER:-none}; "
+                  "test -z \"$EL_LAUNCH_LISTENER\" || readlink /proc/$$/fd/$EL_LAUNCH_LISTENER",
+                  2, 30);
+    assert_string_equal(result.reason, "");
+    el_launch_log_tail(folder, 0, 9, first, sizeof first);
+    el_launch_log_tail(folder, 1, 9, second, sizeof second);
+    assert_int_equal(sscanf(first, "%d 127.0.0.1 0 of 2\n%d\nsocket:[%d]", &ports[0], &listener, &found), 3);
+    assert_int_equal(sscanf(second, "%d 127.0.0.1 1 of 2\n%63s", &ports[1], words), 2);
+    assert_int_equal(ports[0], ports[1]);
+    assert_true(listener > 2);
+    assert_string_equal(words, "none");
 }
 
 static void test_nothing_outlives_mpirun(void **state)
@@ -309,16 +437,6 @@ static void test_nothing_outlives_mpirun(void **state)
     assert_string_equal(result.reason, "mpirun was killed by signal 9 (Killed)");
     assert_true(result.wall_s < 5);
     assert_false(runs("98765435"));
-}
-
-static void test_ranks_time_out(void **state)
-{
-    (void)state;
-    skip_without_mpirun();
-    struct el_launch_result result = launch("exec sleep 98765436", 2, 1);
-    assert_true(result.timed_out);
-    assert_true(result.wall_s < 5);
-    assert_false(runs("98765436"));
 }
 
 static void test_messages_of_mpirun(void **state)
@@ -342,7 +460,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environments_tell_the_place),
+        cmocka_unit_test(test_torchrun_tells_where_to_meet),
         cmocka_unit_test(test_environments_that_make_no_sense),
+        cmocka_unit_test(test_ports_that_make_no_sense),
         cmocka_unit_test(test_a_job_does_not_inherit_a_job),
         cmocka_unit_test(test_one_process_ends_well),
         cmocka_unit_test(test_one_process_fails),
@@ -350,11 +470,14 @@ int main(void)
         cmocka_unit_test(test_progress_can_end_the_job),
         cmocka_unit_test(test_what_cannot_start),
         cmocka_unit_test(test_no_mpirun),
-        cmocka_unit_test(test_ranks_write_their_own_logs),
-        cmocka_unit_test(test_a_killed_rank_is_named),
-        cmocka_unit_test(test_a_failing_rank_is_named),
+        cmocka_unit_test(test_mpirun_ranks_write_their_own_logs),
+        cmocka_unit_test(test_mpirun_a_killed_rank_is_named),
+        cmocka_unit_test(test_mpirun_a_failing_rank_is_named),
+        cmocka_unit_test(test_mpirun_ranks_time_out),
+        cmocka_unit_test(test_own_ranks),
+        cmocka_unit_test(test_own_ranks_may_end_by_themselves),
+        cmocka_unit_test(test_own_ranks_are_told_where_to_meet),
         cmocka_unit_test(test_nothing_outlives_mpirun),
-        cmocka_unit_test(test_ranks_time_out),
         cmocka_unit_test(test_messages_of_mpirun),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

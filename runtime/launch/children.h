@@ -1,0 +1,38 @@
+/* Processes that this one starts itself, and waits for: one program, mpirun, or the ranks of our own launcher. */
+#ifndef EL_LAUNCH_CHILDREN_H
+#define EL_LAUNCH_CHILDREN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/status.h"
+
+struct el_child {
+    pid_t pid; /* also its process group's */
+    bool ended;
+    int wait_status; /* when it has ended */
+};
+
+struct el_child_spec {
+    const char *program; /* full path */
+    char *const *command, *const *environment;
+    const char *log;  /* its standard output and error */
+    int death_signal; /* what it gets when this process dies */
+    int kept_file;    /* that it inherits under the same number; -1: none */
+};
+
+/* Returns when the child has become the program. Errors: EL_ERR_IO, with the reason why not. */
+enum el_status el_child_start(const struct el_child_spec *spec, struct el_child *child_p);
+
+/* Blocking until one more child has ended or `patience_ns` has passed; reaps what has ended. Returns whether all have.
+ */
+bool el_children_wait(struct el_child *children, int n, int64_t patience_ns);
+/* To the groups of those that have not ended. */
+void el_children_signal(const struct el_child *children, int n, int signal);
+
+/* Which child failed: of those that ended otherwise than with status 0 one that a signal killed, else the first; -1:
+ * none. */
+int el_children_failed(const struct el_child *children, int n);
+
+#endif

@@ -1,0 +1,24 @@
+/* Our own launcher's part beside starting processes: where the ranks meet, and the variables that tell them, which are
+ * torchrun's. The parent takes a free port and keeps it until rank 0 has inherited the socket: no other program can
+ * come between. */
+#ifndef EL_LAUNCH_OWN_H
+#define EL_LAUNCH_OWN_H
+
+#include "runtime/base/status.h"
+
+enum { EL_OWN_VARIABLES = 7, EL_OWN_VARIABLE_BYTES = 64 };
+
+struct el_own_meeting {
+    int listener; /* on this host's loopback; closed by el_own_close */
+    char host[16];
+    int port;
+};
+
+enum el_status el_own_open(struct el_own_meeting *meeting_p);
+void el_own_close(struct el_own_meeting *meeting);
+
+/* "RANK=1", ... of one rank, all on this host; the listener's only for rank 0. Returns how many. */
+int el_own_variables(const struct el_own_meeting *meeting, int rank, int size,
+                     char variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES]);
+
+#endif
