@@ -133,12 +133,13 @@ static int compare(const struct el_options *options, bool colour)
 {
     struct el_campaign campaign;
     char lack[EL_ERROR_TEXT_BYTES] = "";
-    bool several = false;
+    const struct el_trial *several = NULL; /* one of several processes: what it lacks all of them do */
     enum el_status status = el_devices_check(options->devices, options->n_devices);
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
     if (status != EL_OK) return el_exit_failed(status);
-    for (int t = 0; t < campaign.set.n; t++) several = several || campaign.set.trials[t].procs > 1;
-    if (several && el_runner_check_mpi() != EL_OK) snprintf(lack, sizeof lack, "%s", el_error_message());
+    for (int t = 0; t < campaign.set.n; t++)
+        if (campaign.set.trials[t].procs > 1) several = &campaign.set.trials[t];
+    if (several && el_runner_check_launcher(several) != EL_OK) snprintf(lack, sizeof lack, "%s", el_error_message());
     if (options->resume) load_repeats(&campaign);
     status = measure(&campaign, *lack ? lack : NULL);
     int exit_status = status == EL_OK ? 0 : el_exit_failed(status);

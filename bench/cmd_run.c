@@ -1,5 +1,5 @@
-/* `evenload run`: one trial, launched by this process, which is never a rank itself. As a rank of a user's mpirun it
- * goes another way: cmd_run_rank.c. */
+/* `evenload run`: one trial, launched by this process, which is never a rank itself. As a rank of a user's mpirun
+ * or torchrun it goes another way: cmd_run_rank.c. */
 #include <stdlib.h>
 
 #include "bench/campaign.h"
@@ -48,7 +48,7 @@ static int run_self(const struct el_options *options)
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
     if (status != EL_OK) return el_exit_failed(status);
     int exit_status = 0;
-    if (campaign.set.trials->procs > 1) status = el_runner_check_mpi();
+    if (campaign.set.trials->procs > 1) status = el_runner_check_launcher(campaign.set.trials);
     if (status == EL_OK) status = el_runner_init(&runner, &campaign.store);
     if (status == EL_OK) {
         el_runner_catch_signals();
@@ -80,8 +80,9 @@ int el_cmd_run(const struct el_options *options, int argc, char **argv)
     if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return el_exit_failed(status);
     if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
         return el_exit_failed(el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n "
-                                                      "N evenload run ..., or leave --launch out"));
+                                                      "N (or torchrun --no-python -n N) evenload run ..., or leave "
+                                                      "--launch out"));
     bool rank = options->launch == EL_LAUNCH_RANK ||
                 (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
-    return rank ? el_cmd_run_rank(options) : run_self(options);
+    return rank ? el_cmd_run_rank(options, &place) : run_self(options);
 }

@@ -1,29 +1,30 @@
-/* `evenload run` started as a rank by a user's mpirun: takes its place among the others; the world's size is the number
- * of devices. Rank 0 keeps the folder and prints. Nobody ends this job at a time-out but its launcher. */
+/* `evenload run` started as a rank by a user's mpirun or torchrun: takes its place among the others; the world's size
+ * is the number of devices. Rank 0 keeps the folder and prints. Nobody ends this job at a time-out but its launcher. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/campaign.h"
 #include "bench/commands.h"
+#include "bench/join.h"
 #include "bench/jvalue.h"
 #include "bench/record.h"
 #include "bench/report.h"
 #include "bench/worker.h"
-#include "runtime/launch/launch.h"
 
 /* The user's options, with the world's devices and processes. */
-static enum el_status take_place(const struct el_options *asked, int size, struct el_options *options)
+static enum el_status take_place(const struct el_options *asked, const struct el_launch_place *place, int size,
+                                 struct el_options *options)
 {
     const struct el_mode_info *mode = el_mode_find(asked->modes[0]);
     *options = *asked;
     if (size > 1 && (mode->controller || mode->one_device))
-        return el_fail(EL_ERR_INVALID, "mode %s is one process, but mpirun started %d: start it without mpirun",
-                       mode->name, size);
+        return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode->name,
+                       place->launcher, size, place->launcher);
     if (asked->n_devices && asked->n_devices != size)
         return el_fail(EL_ERR_INVALID,
-                       "--devices %d, but mpirun started %d ranks: a rank has one device; leave "
+                       "--devices %d, but %s started %d ranks: a rank has one device; leave "
                        "--devices out",
-                       asked->n_devices, size);
+                       asked->n_devices, place->launcher, size);
     if (size > EL_MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
     for (int i = 0; i < size && !asked->n_devices; i++)
         options->devices[i] = (struct el_device_name){.backend = "cpu", .index = i};
@@ -83,15 +84,15 @@ static int work(const struct el_options *options, struct el_bootstrap *bootstrap
     return exit_status;
 }
 
-int el_cmd_run_rank(const struct el_options *asked)
+int el_cmd_run_rank(const struct el_options *asked, const struct el_launch_place *place)
 {
     struct el_bootstrap *bootstrap;
     struct el_options *options = calloc(1, sizeof *options);
     if (!options) return el_exit_failed(el_fail_errno("options"));
     int exit_status;
-    enum el_status status = el_bootstrap_open("mpi", &bootstrap);
+    enum el_status status = el_join(place, &bootstrap);
     if (status == EL_OK) {
-        status = take_place(asked, el_bootstrap_size(bootstrap), options);
+        status = take_place(asked, place, el_bootstrap_size(bootstrap), options);
         bool first = el_bootstrap_rank(bootstrap) == 0;
         exit_status = status == EL_OK ? work(options, bootstrap) : first ? el_exit_failed(status) : EL_EXIT_USE;
         el_bootstrap_close(bootstrap);

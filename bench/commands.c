@@ -23,13 +23,14 @@ static const struct el_command_row commands[] = {
     {.name = "run",
      .bit = EL_CMD_RUN,
      .usage = "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
-     .summary = "Train one model in one way and write the record. Starts its own processes; started by mpirun without "
-                "--devices, takes its place as a rank.",
+     .summary = "Train one model in one way and write the record. Starts its own processes; started by mpirun or "
+                "torchrun without --devices, takes its place as a rank.",
      .examples = "  evenload run --mode ddp --devices 4                  a process a device\n"
                  "  evenload run --mode ddp --devices 4 --procs 1        a thread a device\n"
                  "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
                  "  evenload run --mode ddp --data train.txt --test test.txt --epochs 10 --optimizer adam --json\n"
-                 "  mpirun -n 4 evenload run --mode ddp\n",
+                 "  mpirun -n 4 evenload run --mode ddp\n"
+                 "  torchrun --no-python --nproc_per_node 4 evenload run --mode ddp\n",
      .run = el_cmd_run},
     {.name = "devices",
      .bit = EL_CMD_DEVICES,

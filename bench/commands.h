@@ -18,8 +18,9 @@ int el_cmd_plot(const struct el_options *options, int argc, char **argv);
 int el_cmd_selfcheck(const struct el_options *options, int argc, char **argv);
 int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
-/* `run` of a process that a user's mpirun started (cmd_run_rank.c). */
-int el_cmd_run_rank(const struct el_options *options);
+struct el_launch_place;
+/* `run` of a process that a user's mpirun or torchrun started (cmd_run_rank.c), as its environment says. */
+int el_cmd_run_rank(const struct el_options *options, const struct el_launch_place *place);
 /* `run --dry-run` (dryrun.c). */
 int el_cmd_dry_run(const struct el_options *options);
 

@@ -14,6 +14,8 @@
 
 enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024 };
 
+/* Who starts the ranks of a trial. */
+enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
 enum el_launching { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
 
 /* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by
@@ -41,7 +43,8 @@ struct el_options {
     bool record, json, quiet, term, resume, dry_run, strict;
     bool help, version;
     enum el_launching launch;
-    char comm[8];               /* between processes: "auto", "mpi", "shm" */
+    enum el_launcher launcher;
+    char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
     char inject[EL_PATH_BYTES]; /* planted disturbances (bench/inject.h); "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
 };
@@ -60,6 +63,7 @@ struct el_trial {
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char cache[EL_PATH_BYTES]; /* where the synthetic set lies; not part of the id */
     bool record;
+    enum el_launcher launcher;
     char comm[8];
     char inject[EL_PATH_BYTES];
 };

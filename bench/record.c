@@ -87,6 +87,7 @@ static json_t *model_sizes(const struct el_model_config *model)
 /* The configuration as resolved, beyond what has a field of its own. */
 static json_t *config(const struct el_trial *trial)
 {
+    static const char *const launchers[] = {"auto", "mpirun", "own"};
     const struct el_train_config *train = &trial->train;
     json_t *config = json_object();
     json_object_set_new(config, "model_sizes", model_sizes(&train->model));
@@ -107,6 +108,7 @@ static json_t *config(const struct el_trial *trial)
     put_text(config, "data", trial->data);
     put_text(config, "test", trial->test);
     put_text(config, "comm", trial->comm);
+    put_text(config, "launcher", launchers[trial->launcher]);
     json_object_set_new(config, "record", json_boolean(trial->record));
     return config;
 }

@@ -49,6 +49,24 @@ enum el_status el_runner_check_mpi(void)
     return el_mpi_module_open(&module);
 }
 
+/* mpirun where it is there, as its ranks' memory and transports are what users have; on cuda devices our own, since
+ * NCCL needs none of it. */
+static enum el_status choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
+{
+    bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
+    bool own = trial->launcher == EL_LAUNCHER_OWN;
+    if (trial->launcher == EL_LAUNCHER_AUTO && !mpi_comm)
+        own = strcmp(trial->devices[0].backend, "cuda") == 0 || el_runner_check_mpi() != EL_OK;
+    *by_p = own ? EL_LAUNCH_BY_OWN : EL_LAUNCH_BY_MPIRUN;
+    return own ? EL_OK : el_runner_check_mpi();
+}
+
+enum el_status el_runner_check_launcher(const struct el_trial *trial)
+{
+    enum el_launch_by by;
+    return choose_launcher(trial, &by);
+}
+
 enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store)
 {
     *runner = (struct el_runner){.store = store};
@@ -99,6 +117,8 @@ static enum el_status launch(const struct el_runner *runner, const struct el_tri
 {
     struct arguments arguments = {.n = 0};
     char log_dir[EL_PATH_BYTES];
+    enum el_launch_by by = EL_LAUNCH_BY_OWN;
+    if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
     add(&arguments, "%s", runner->program);
     add(&arguments, "worker");
     add(&arguments, "%s", kind);
@@ -111,6 +131,7 @@ static enum el_status launch(const struct el_runner *runner, const struct el_tri
     el_store_path(runner->store, log_dir, "logs/%s", trial->id);
     struct el_launch_spec spec = {.argv = arguments.list,
                                   .procs = trial->procs,
+                                  .by = by,
                                   .log_dir = log_dir,
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,

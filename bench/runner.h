@@ -30,7 +30,9 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
 void el_runner_catch_signals(void);
 bool el_runner_interrupted(void);
 
-/* Whether a trial of several processes can be launched here: EL_ERR_ABSENT with what to install. */
+/* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
 enum el_status el_runner_check_mpi(void);
+/* Whether a trial of several processes can be launched here, by the launcher it asks for. */
+enum el_status el_runner_check_launcher(const struct el_trial *trial);
 
 #endif

@@ -32,7 +32,6 @@ struct el_selfcheck_row {
     double planted;                                /* the value in it */
     double within_pct;                             /* of the planted value */
     bool twin;                                     /* the trial runs without it too, and the difference tells */
-    bool ddp;                                      /* a process a device, where there is MPI */
     int n_cores;                                   /* that it takes for the answer to be told */
     const char *skipped;                           /* why not, on fewer */
     const char *arguments[EL_SELFCHECK_ARGUMENTS]; /* of `run`, ended by NULL */
@@ -60,7 +59,7 @@ struct el_selfcheck {
     struct el_selfcheck_result results[EL_SELFCHECK_ROWS];
     double seconds;
     double others_pct; /* the highest of all launches; NAN: not known */
-    bool by_mpi;       /* ddp's members are processes; else threads of one */
+    bool by_mpi;       /* ddp's processes are started through mpirun; else by this one */
     char dir[EL_PATH_BYTES];
 };
 

@@ -73,7 +73,7 @@ void el_selfcheck_print(const struct el_selfcheck *check, FILE *out)
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++) put_row(&el_selfcheck_rows()[i], &check->results[i], out);
     fprintf(out, "\n%d of %d found", found, EL_SELFCHECK_ROWS - skipped);
     if (skipped) fprintf(out, ", %d skipped", skipped);
-    fprintf(out, ", in %.0f s; ddp by %s\n", check->seconds, check->by_mpi ? "MPI's processes" : "threads");
+    fprintf(out, ", in %.0f s; ddp by %s\n", check->seconds, check->by_mpi ? "mpirun's processes" : "processes of its own");
     if (el_selfcheck_count(check, EL_SELFCHECK_MISSED)) put_advice(check, out);
     fprintf(out, "%s/results.json\n", check->dir);
 }
@@ -97,6 +97,6 @@ json_t *el_selfcheck_json(const struct el_selfcheck *check)
         json_array_append_new(list, result_json(&el_selfcheck_rows()[i], &check->results[i]));
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:s, s:o}", "found", el_selfcheck_count(check, EL_SELFCHECK_FOUND),
                      "told", EL_SELFCHECK_ROWS - skipped, "skipped", skipped, "seconds", el_json_real(check->seconds),
-                     "others_pct", el_json_real(check->others_pct), "ddp_by", check->by_mpi ? "mpi" : "threads", "dir",
+                     "others_pct", el_json_real(check->others_pct), "ddp_by", check->by_mpi ? "mpirun" : "own", "dir",
                      check->dir, "checks", list);
 }

@@ -44,7 +44,6 @@ static enum el_status open_subject(const struct run *run, const struct el_selfch
     el_options_defaults(EL_CMD_RUN, options);
     enum el_status status = el_options_parse(EL_CMD_RUN, n, arguments, options);
     options->timeout_s = TIMEOUT_S;
-    options->procs = row->ddp && !run->check->by_mpi ? 1 : 0;
     snprintf(options->inject, sizeof options->inject, "%s", inject);
     if (status == EL_OK) status = el_trials_resolve(EL_CMD_RUN, options, run->store.dir, &subject.set);
     free(options);

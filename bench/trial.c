@@ -82,6 +82,8 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
                        "--procs %d does not go with %d devices: give 1 (a thread a device) or %d (a process a device)",
                        asked, n, n);
     trial->procs = asked ? asked : simulated ? 1 : n;
+    if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
+        return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
     return EL_OK;
 }
 
@@ -135,6 +137,7 @@ static void common_part(const struct el_options *options, const char *cache, str
     trial->device_mem_bytes = options->device_mem_bytes;
     trial->timeout_s = options->timeout_s;
     trial->record = options->record;
+    trial->launcher = options->launcher;
     memcpy(trial->data, options->data, sizeof trial->data);
     memcpy(trial->test, options->test, sizeof trial->test);
     memcpy(trial->comm, options->comm, sizeof trial->comm);
@@ -198,6 +201,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->device_mem_bytes = trial->device_mem_bytes;
     o->timeout_s = trial->timeout_s;
     o->record = trial->record;
+    o->launcher = trial->launcher;
     memcpy(o->data, trial->data, sizeof o->data);
     memcpy(o->test, trial->test, sizeof o->test);
     memcpy(o->comm, trial->comm, sizeof o->comm);

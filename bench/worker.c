@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/join.h"
 #include "bench/options.h"
 #include "bench/record.h"
 #include "bench/trial.h"
@@ -76,7 +77,8 @@ int el_worker_main(int argc, char **argv)
         el_options_defaults(EL_CMD_RUN, options);
         status = el_options_parse(EL_CMD_RUN, argc - FIXED_ARGUMENTS + 1, argv + FIXED_ARGUMENTS - 1, options);
     }
-    if (status == EL_OK) status = el_bootstrap_open(options->procs > 1 ? "mpi" : "self", &bootstrap);
+    if (status == EL_OK)
+        status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
     if (status == EL_OK) status = work(&order, options, bootstrap, &written);
     if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
     el_bootstrap_close(bootstrap);

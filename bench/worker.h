@@ -2,7 +2,7 @@
  *
  *     evenload worker measure|gate RESULT REPEAT ORDER CACHE ID --mode ... (options of `run`)
  *
- * `run` started as a rank by a user's mpirun goes the same way, without a RESULT.
+ * `run` started as a rank by a user's mpirun or torchrun goes the same way, without a RESULT.
  * Collective: all ranks of the job.
  */
 #ifndef EL_BENCH_WORKER_H

@@ -35,7 +35,8 @@ uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
     uint64_t hash = UINT64_C(14695981039346656037);
     for (const char *at = rendezvous->token ? rendezvous->token : ""; *at; at++)
         hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
-    return hash;
+    /* torchrun calls jobs "none" that were given no name: two of them side by side have different ports. */
+    return (hash ^ (uint64_t)rendezvous->port) * UINT64_C(1099511628211);
 }
 
 double el_tcp_patience_s(const struct el_rendezvous *rendezvous)
