@@ -1,14 +1,11 @@
 /* Collectives over MPI's point-to-point messages, ours so that their sums have a fixed order and their waits are
- * el_mpi_wait's: a ring for all-reduce, a chain for broadcast, and a root that takes everything for reduce; all of them
- * cut into segments. They know nothing of devices.
- *
- * Ring: data is cut into one chunk a rank. In step s of the first round rank r passes chunk r-s on to r+1 and adds what
- * it gets to chunk r-s-1; so chunk c is summed from rank c upwards, and ends complete at rank c-1. The second round
- * passes the complete chunks on. Each rank sends 2(n-1)/n of the data.
+ * el_mpi_wait's: a ring for all-reduce (ring.h), a chain for broadcast, and a root that takes everything for reduce;
+ * all of them cut into segments. They know nothing of devices.
  */
 #include <string.h>
 
 #include "runtime/comm/mpi/group.h"
+#include "runtime/comm/ring.h"
 #include "runtime/comm/sum.h"
 
 enum { TAG_DATA = 1 };
@@ -79,7 +76,7 @@ static enum el_status exchange(struct el_mpi_group *group, const struct stretch 
 
 static struct stretch chunk_of(const struct el_mpi_group *group, const struct el_comm_task *task, int i, int peer)
 {
-    int chunk = ((i % group->size) + group->size) % group->size;
+    int chunk = el_ring_wrap(i, group->size);
     size_t width = el_dtype_bytes(task->dtype), begin = el_comm_chunk(task->count, group->size, chunk);
     return (struct stretch){.at = (char *)task->data + begin * width,
                             .bytes = (el_comm_chunk(task->count, group->size, chunk + 1) - begin) * width,
@@ -101,7 +98,7 @@ enum el_status el_mpi_all_reduce(struct el_mpi_group *group, const struct el_com
 /* Everyone passes on to the next rank what it has just got, one segment behind. */
 enum el_status el_mpi_broadcast(struct el_mpi_group *group, const struct el_comm_task *task)
 {
-    int place = (group->rank - task->root + group->size) % group->size;
+    int place = el_ring_place(group->rank, task->root, group->size);
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
     struct stretch in = {task->data, place == 0 ? 0 : bytes, (group->rank - 1 + group->size) % group->size};
     struct stretch out = {task->data, place == group->size - 1 ? 0 : bytes, (group->rank + 1) % group->size};
@@ -159,18 +156,5 @@ enum el_status el_mpi_reduce(struct el_mpi_group *group, const struct el_comm_ta
 
 struct el_comm_traffic el_mpi_traffic(const struct el_comm_shape *shape)
 {
-    if (shape->verb == EL_COMM_REDUCE) return el_comm_traffic_direct(shape);
-    uint64_t all = (uint64_t)shape->count * shape->element_bytes;
-    int n = shape->size;
-    if (shape->verb == EL_COMM_BROADCAST) {
-        int place = (shape->rank - shape->root + n) % n;
-        return (struct el_comm_traffic){place == n - 1 ? 0 : all, place == 0 ? 0 : all};
-    }
-    uint64_t chunk[3]; /* of this rank and the two after it: the ones it does not send, or get, in one of the rounds */
-    for (int i = 0; i < 3; i++) {
-        int at = (shape->rank + i) % n;
-        size_t begin = el_comm_chunk(shape->count, n, at);
-        chunk[i] = (el_comm_chunk(shape->count, n, at + 1) - begin) * shape->element_bytes;
-    }
-    return (struct el_comm_traffic){2 * all - chunk[1] - chunk[2], 2 * all - chunk[0] - chunk[1]};
+    return shape->verb == EL_COMM_REDUCE ? el_comm_traffic_direct(shape) : el_ring_traffic(shape);
 }
