@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/module.h"
+#include "runtime/comm/choose.h"
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/comm/nccl_group.h"
@@ -36,16 +37,21 @@ static bool nccl_serves(struct el_bootstrap *bootstrap, struct el_device *device
     return el_nccl_check_cards(api, bootstrap, identity.uuid) == EL_OK;
 }
 
-const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device)
+bool el_comm_on_one_host(struct el_bootstrap *bootstrap)
 {
     char mine[EL_HOST_IDENTITY_BYTES], first[EL_HOST_IDENTITY_BYTES];
-    if (nccl_serves(bootstrap, device)) return "nccl";
     el_share_host(mine);
     memcpy(first, mine, sizeof first);
-    if (el_bootstrap_broadcast(bootstrap, first, sizeof first) != EL_OK) return "mpi";
+    if (el_bootstrap_broadcast(bootstrap, first, sizeof first) != EL_OK) return false;
     bool same = memcmp(first, mine, sizeof first) == 0;
-    enum el_status answer = same ? EL_OK : el_fail(EL_ERR_ABSENT, "another host");
-    return el_bootstrap_agree(bootstrap, answer) == EL_OK ? "shm" : "mpi";
+    return el_bootstrap_agree(bootstrap, same ? EL_OK : el_fail(EL_ERR_ABSENT, "another host")) == EL_OK;
+}
+
+const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device)
+{
+    if (nccl_serves(bootstrap, device)) return "nccl";
+    if (el_comm_on_one_host(bootstrap)) return "shm";
+    return strcmp(el_bootstrap_kind(bootstrap), "mpi") == 0 ? "mpi" : "tcp";
 }
 
 static bool have_cards_of_their_own(struct el_device *const *devices, int n)

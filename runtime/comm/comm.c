@@ -24,7 +24,7 @@ static const struct el_comm_backend self_backend = {.name = "self"};
 /* Stands for the module's own row until a group of more than one opens the module. */
 static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 
-static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend,
+static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend, &el_comm_tcp_backend,
                                                               &el_comm_nccl_backend};
 
 /* NULL, with the message kept, where there is no memory. */
@@ -121,7 +121,7 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
     const struct el_comm_backend *backend = NULL;
     for (size_t i = 0; i < sizeof between_ranks / sizeof between_ranks[0]; i++)
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
-    if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, nccl)", kind);
+    if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, tcp, nccl)", kind);
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
     struct el_comm *comm = create(backend, device, rank, size);
     if (!comm) return EL_ERR_HOST_MEMORY;

@@ -5,7 +5,8 @@
  * wait for the op it gets back (el_program_wait). Every member issues the same operations in the same order.
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
- * `mpi` (one member a process), `shm` (one member a process, one host), `nccl` (GPUs, in one process or one a process),
+ * `mpi` (one member a process), `shm` (one member a process, one host), `tcp` (one member a process, any hosts), `nccl`
+ * (GPUs, in one process or one a process),
  * `peer` (GPUs for which one thread issues, by copies between them and sums on the root).
  * Sums are taken in a fixed order: the same inputs give the same bits, on every member. NCCL's order is its own: the
  * same bits on every member, and in every run on the same machines with the same settings, not beyond.
@@ -34,12 +35,13 @@ enum el_status el_comm_open_local(struct el_device *const *devices, int n, struc
 /* The same for members that one host thread issues for, into one program: a controller's. `peer` where GPUs have no
  * NCCL, or share a card. */
 enum el_status el_comm_open_controller(struct el_device *const *devices, int n, struct el_comm **comms);
-/* One member a process, over the bootstrap's ranks. `kind`: "mpi", "shm", "nccl". Blocking. Collective. */
+/* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
+ * Blocking. Collective. */
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
                                   struct el_comm **comm_p);
 /* The fastest way for these ranks: "nccl" where every rank has a GPU and NCCL, "shm" when all are on one host (one
- * boot, one process namespace), else "mpi". `device`: this rank's; NULL: any but a GPU. Blocking. Collective. Errors:
- * of the bootstrap; then it is "mpi". */
+ * boot, one process namespace), else "mpi" where that is what they met by, else "tcp". `device`: this rank's; NULL: any
+ * but a GPU. Blocking. Collective. Errors: of the bootstrap; then it is one of the last two. */
 const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device);
 /* NULL is legal. Collective among ranks only in that all must have ended their operations. */
 void el_comm_close(struct el_comm *comm);
@@ -68,8 +70,8 @@ enum el_status el_comm_all_reduce(struct el_comm *comm, struct el_program *progr
 /* In place: every member's `data` becomes that of `root`. */
 enum el_status el_comm_broadcast(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
                                  struct el_view data, size_t count, enum el_dtype dtype, int root, int *op_id_p);
-/* `result` on `root` becomes the sum of all `data`, its own first, then by rank; elsewhere `result` is not looked at.
- */
+/* `result` on `root` becomes the sum of all `data`, its own first, then by rank (tcp: from the root's next rank upwards
+ * and round); elsewhere `result` is not looked at. */
 enum el_status el_comm_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
                               struct el_view data, struct el_view result, size_t count, enum el_dtype dtype, int root,
                               int *op_id_p);

@@ -71,7 +71,7 @@ struct el_train_place {
     struct el_device *const *devices; /* of this process, opened */
     int n_devices;
     struct el_bootstrap *bootstrap; /* size 1: all members are in this process; else one member a rank */
-    const char *comm_kind;          /* between processes: "mpi", "shm" */
+    const char *comm_kind;          /* between processes: "mpi", "shm", "tcp" */
     const struct el_dataset *dataset;
 };
 

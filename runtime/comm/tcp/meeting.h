@@ -24,8 +24,8 @@ struct el_tcp_link {
     int sockets[EL_TCP_CHANNELS];
 };
 
-#define EL_TCP_HELLO_MAGIC  "el-guest"
-#define EL_TCP_ANSWER_MAGIC "el-host."
+#define EL_TCP_HELLO_MAGIC  "elguest"
+#define EL_TCP_ANSWER_MAGIC "el-host"
 enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 1, EL_TCP_ANSWER_TEXT_BYTES = 304 };
 
 struct el_tcp_hello {

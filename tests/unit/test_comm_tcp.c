@@ -1,0 +1,334 @@
+/* The communicator `tcp` between processes made by fork, over the bootstrap `tcp`: no launcher, no MPI. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/socket.h"
+#include "tests/conformance/comm_checks.h"
+
+enum { RANKS_MAX = 4 };
+
+typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap, struct el_comm *comm);
+
+static int play(const struct el_rendezvous *place, el_scene scene)
+{
+    struct el_bootstrap *bootstrap = NULL;
+    struct el_device *device = NULL;
+    struct el_comm *comm = NULL;
+    struct el_device_spec spec = {.backend = "cpu", .index = place->rank, .position = place->rank};
+    enum el_status status = el_bootstrap_open_tcp(place, &bootstrap);
+    if (status == EL_OK) status = el_device_open(&spec, &device);
+    if (status == EL_OK) status = el_comm_open_ranks("tcp", bootstrap, device, &comm);
+    if (status == EL_OK) status = scene(bootstrap, comm);
+    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", place->rank, el_error_message());
+    el_comm_close(comm);
+    el_device_close(device);
+    el_bootstrap_close(bootstrap);
+    return status == EL_OK ? 0 : 1;
+}
+
+/* Returns how many ranks failed. */
+static int run_ranks(int size, el_scene scene)
+{
+    pid_t pids[RANKS_MAX];
+    int listener, n_failed = 0, wait_status;
+    assert_int_equal(el_tcp_listen("127.0.0.1", 0, false, &listener), 0);
+    struct el_rendezvous place = {.size = size, .host = "127.0.0.1", .port = el_tcp_port(listener), .listener = -1};
+    for (int rank = 0; rank < size; rank++) {
+        pids[rank] = fork();
+        if (pids[rank]) continue;
+        alarm(100);
+        place.rank = rank;
+        if (rank == 0)
+            place.listener = listener;
+        else
+            close(listener);
+        _exit(play(&place, scene));
+    }
+    close(listener);
+    for (int rank = 0; rank < size; rank++) {
+        waitpid(pids[rank], &wait_status, 0);
+        if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0) n_failed++;
+    }
+    return n_failed;
+}
+
+static enum el_status everything(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    (void)bootstrap;
+    return check_everything(comm);
+}
+
+static void test_operations(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, everything), 0);
+}
+
+static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    (void)bootstrap;
+    return check_operations(comm, (64 << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
+}
+
+static void test_64_mib(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(3, large), 0);
+}
+
+/* ---- the same bits ---- */
+
+/* Sums that depend on their order. */
+static double awkward(int rank, size_t i)
+{
+    return (rank % 2 ? -1 : 1) * (1.0 / (double)(i % 1013 + 1) + rank * 1e-3) * (i % 7 == 0 ? 1e6 : 1);
+}
+
+static enum el_status all_reduce_awkward(struct el_comm *comm, float *data, size_t count)
+{
+    struct el_buffer *buffer;
+    struct el_program *program;
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    int last;
+    for (size_t i = 0; i < count; i++) data[i] = (float)awkward(el_comm_rank(comm), i);
+    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, count * sizeof *data, "data", &buffer));
+    EL_TRY(el_device_write(el_view_of(buffer, 0), data, count * sizeof *data));
+    EL_TRY(el_program_create(&program));
+    EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), count, EL_F32, &last));
+    EL_TRY(el_program_wait(program, el_comm_device(comm), EL_STREAM_COMPUTE, last));
+    EL_TRY(el_program_end(program));
+    enum el_status status = el_program_run(program, 0, NULL);
+    el_program_destroy(program);
+    if (status == EL_OK) status = el_device_read(el_view_of(buffer, 0), data, count * sizeof *data);
+    el_device_free(buffer);
+    return status;
+}
+
+/* As ring.h says: chunk c is summed from rank c upwards. */
+static float expected_sum(int size, size_t count, size_t i)
+{
+    int c = 0;
+    while (i >= el_comm_chunk(count, size, c + 1)) c++;
+    float sum = (float)awkward(c, i);
+    for (int k = 1; k < size; k++) sum += (float)awkward((c + k) % size, i);
+    return sum;
+}
+
+static enum el_status in_ring_order(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    (void)bootstrap;
+    enum { COUNT = 500003 };
+    float *data = malloc(COUNT * sizeof *data);
+    enum el_status status = data ? all_reduce_awkward(comm, data, COUNT) : el_fail_errno("test");
+    for (size_t i = 0; status == EL_OK && i < COUNT; i++) {
+        float expected = expected_sum(el_comm_size(comm), COUNT, i);
+        if (memcmp(&data[i], &expected, sizeof expected) != 0)
+            status = el_fail(EL_ERR_INTERNAL, "[%zu] is %.9g, not %.9g", i, (double)data[i], (double)expected);
+    }
+    free(data);
+    return status;
+}
+
+static void test_sums_have_the_order_of_the_ring(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, in_ring_order), 0);
+}
+
+/* ---- what is booked is what moves ---- */
+
+static uint64_t sent_bytes(const struct el_tcp_group *group)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    getsockopt(group->next, IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
+}
+
+static enum el_status check_traffic(struct el_bootstrap *bootstrap, struct el_tcp_group *group,
+                                    const struct el_comm *comm, enum el_comm_verb verb, size_t count)
+{
+    enum { HEADER_BYTES = 24 };
+    double *data = calloc(count, sizeof *data), *result = calloc(count, sizeof *result);
+    struct el_comm_task task = {
+        .verb = verb, .dtype = EL_F64, .root = 1, .count = count, .data = data, .result = result};
+    uint64_t sent, received, begin = sent_bytes(group);
+    enum el_status status = data && result ? el_tcp_run(group, &task) : el_fail_errno("test");
+    status = el_bootstrap_agree(bootstrap, status); /* now all of it has left the buffers, too */
+    uint64_t moved = sent_bytes(group) - begin;
+    el_comm_traffic(comm, verb, count, EL_F64, 1, &sent, &received);
+    if (moved >= HEADER_BYTES) moved -= HEADER_BYTES;
+    if (status == EL_OK && moved != sent)
+        status = el_fail(EL_ERR_INTERNAL, "verb %d of %zu: %llu bytes went, %llu were booked", (int)verb, count,
+                         (unsigned long long)moved, (unsigned long long)sent);
+    free(data);
+    free(result);
+    return status;
+}
+
+static enum el_status counted(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    static const size_t counts[] = {1, 17, 1000, 70001};
+    void *group;
+    uint64_t sent, received, sums[2] = {0};
+    EL_TRY(el_comm_tcp_backend.open_ranks(bootstrap, &group));
+    enum el_status status = EL_OK;
+    for (size_t c = 0; c < 4 && status == EL_OK; c++)
+        for (int verb = 0; verb < EL_COMM_VERB_COUNT && status == EL_OK; verb++)
+            status = check_traffic(bootstrap, group, comm, (enum el_comm_verb)verb, counts[c]);
+    el_comm_tcp_backend.ops->close(group);
+    EL_TRY(status);
+    for (int rank = 0; rank < el_comm_size(comm); rank++) { /* what all send is what all receive */
+        struct el_comm_shape shape = {.rank = rank, .size = el_comm_size(comm), .count = 1001, .element_bytes = 4};
+        struct el_comm_traffic one = el_comm_tcp_backend.ops->traffic(&shape);
+        sums[0] += one.sent_bytes;
+        sums[1] += one.received_bytes;
+    }
+    el_comm_traffic(comm, EL_COMM_ALL_REDUCE, 1001, EL_F32, 0, &sent, &received);
+    return sums[0] == sums[1] && sent > 0 ? EL_OK : el_fail(EL_ERR_INTERNAL, "sums of sent and received differ");
+}
+
+static void test_what_is_booked_is_what_moves(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, counted), 0);
+}
+
+/* ---- failures ---- */
+
+static enum el_status expect_peer_error(struct el_comm *comm)
+{
+    int64_t begin_ns = el_clock_ns();
+    if (check_operations(comm, 3000000, EL_F32, 0) != EL_ERR_PEER)
+        return el_fail(EL_ERR_INTERNAL, "the operation did not fail");
+    if (el_clock_ns() - begin_ns > 3000000000) return el_fail(EL_ERR_INTERNAL, "the operation failed late");
+    return EL_OK;
+}
+
+static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    int last = el_bootstrap_size(bootstrap) - 1;
+    char expected[32];
+    EL_TRY(check_operations(comm, 1000, EL_F32, 0));
+    if (el_bootstrap_rank(bootstrap) == last) {
+        usleep(100000); /* the others are in the middle of it */
+        raise(SIGKILL);
+    }
+    EL_TRY(expect_peer_error(comm));
+    if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
+    snprintf(expected, sizeof expected, "rank %d is gone", last);
+    return strstr(el_error_message(), expected) ? EL_OK : EL_ERR_INTERNAL;
+}
+
+static void test_a_dead_rank_fails_the_others(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
+}
+
+static enum el_status last_rank_aborts(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    if (el_bootstrap_rank(bootstrap) == el_bootstrap_size(bootstrap) - 1) {
+        usleep(50000);
+        el_comm_abort(comm);
+    }
+    EL_TRY(expect_peer_error(comm));
+    return el_bootstrap_agree(bootstrap, EL_OK);
+}
+
+static void test_an_abort_fails_all(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_aborts), 0);
+}
+
+static void *abort_soon(void *comm)
+{
+    usleep(50000);
+    el_comm_abort(comm);
+    return NULL;
+}
+
+/* Another thread wakes a rank that waits for one that does not come. */
+static enum el_status a_thread_aborts(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    pthread_t thread;
+    enum el_status status = EL_OK;
+    if (el_bootstrap_rank(bootstrap) == 0) {
+        pthread_create(&thread, NULL, abort_soon, comm);
+        status = expect_peer_error(comm);
+        pthread_join(thread, NULL);
+    }
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_any_thread_may_abort(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(3, a_thread_aborts), 0);
+}
+
+static enum el_status ranks_differ(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    enum el_status status = check_operations(comm, el_bootstrap_rank(bootstrap) == 0 ? 1000 : 1001, EL_F32, 0);
+    return status == EL_OK ? el_fail(EL_ERR_INTERNAL, "nobody noticed") : EL_OK;
+}
+
+static void test_different_operations_are_noticed(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, ranks_differ), 0);
+    assert_int_equal(run_ranks(3, ranks_differ), 0);
+}
+
+/* Who waits sleeps: of the time that the others take, this process uses a small part. */
+static enum el_status wait_for_the_last(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    struct timespec begin, end;
+    bool last = el_bootstrap_rank(bootstrap) == el_bootstrap_size(bootstrap) - 1;
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    if (last) usleep(600000);
+    EL_TRY(check_operations(comm, 1000, EL_F32, 0));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    double used_s = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
+    return last || used_s < 0.3 ? EL_OK : el_fail(EL_ERR_INTERNAL, "waiting used %g s of a core", used_s);
+}
+
+static void test_waiting_sleeps(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(3, wait_for_the_last), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_64_mib),
+        cmocka_unit_test(test_sums_have_the_order_of_the_ring),
+        cmocka_unit_test(test_what_is_booked_is_what_moves),
+        cmocka_unit_test(test_a_dead_rank_fails_the_others),
+        cmocka_unit_test(test_an_abort_fails_all),
+        cmocka_unit_test(test_any_thread_may_abort),
+        cmocka_unit_test(test_different_operations_are_noticed),
+        cmocka_unit_test(test_waiting_sleeps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
