@@ -6,8 +6,8 @@
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
  * `mpi` (one member a process), `shm` (one member a process, one host), `tcp` (one member a process, any hosts), `nccl`
- * (GPUs, in one process or one a process),
- * `peer` (GPUs for which one thread issues, by copies between them and sums on the root).
+ * (GPUs, in one process or one a process), `peer` (GPUs for which one thread issues, by copies between them and sums on
+ * the root).
  * Sums are taken in a fixed order: the same inputs give the same bits, on every member. NCCL's order is its own: the
  * same bits on every member, and in every run on the same machines with the same settings, not beyond.
  * A communicator that needs the host to read the memory stages it where the host cannot: device, host, collective,

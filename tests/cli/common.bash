@@ -19,7 +19,7 @@ stderr='' stderr_lines=()
 setup() {
     setup_folder
     cd "$BATS_TEST_TMPDIR" || return 1
-    unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
+    unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}" RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 }
 
 show() { # what a failed test prints
@@ -44,6 +44,9 @@ json() {
 need_mpirun() {
     command -v mpirun >/dev/null || skip "mpirun is not installed"
     "$EVENLOAD" devices | grep -q '^  MPI *yes' || skip "this build has no MPI module"
+}
+has_mpirun() {
+    command -v mpirun >/dev/null && "$EVENLOAD" devices | grep -q '^  MPI *yes'
 }
 
 # A PATH with the tools of a shell and without mpirun.

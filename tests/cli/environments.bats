@@ -2,12 +2,15 @@
 load common
 stderr='' # set by run
 
-# works_in NAME=value...: a process a device is launched from within this environment.
+# works_in NAME=value...: a process a device is launched from within this environment, by whoever can.
 works_in() {
-    need_mpirun
-    run --separate-stderr env "$@" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --out r
-    [[ $status -eq 0 ]] || show
-    [[ $(json r/results.json 'd["trials"][0]["status"], len(d["trials"][0]["processes"])') == "('ok', 2)" ]]
+    local launcher launchers=(own)
+    ! has_mpirun || launchers+=(mpirun)
+    for launcher in "${launchers[@]}"; do
+        run --separate-stderr env "$@" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --launcher "$launcher" --out "$launcher"
+        [[ $status -eq 0 ]] || show
+        [[ $(json "$launcher/results.json" 'd["trials"][0]["status"], len(d["trials"][0]["processes"])') == "('ok', 2)" ]]
+    done
 }
 
 @test "inside an Open MPI job" {
@@ -37,7 +40,6 @@ works_in() {
 }
 
 @test "with more ranks than cores" {
-    need_mpirun
     local n=$(($(nproc) + 2))
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices "$n" --batch 64 --out r --quiet
     [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["verdict"]') == "('ok', 'suspect')" ]]
@@ -77,8 +79,65 @@ mpirun_n() {
     [[ $(json c/results.json '[t["status"] for t in d["trials"]]') == "['ok', 'ok', 'ok']" ]]
 }
 
-@test "run without mpirun: refused, with what to install" {
-    refuses "mpirun: not found on PATH: install openmpi-bin" env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+# torchrun_n N COMMAND...: as torchrun starts it, from rank N-1 down; stops at the first that fails.
+torchrun_n() {
+    local n=$1 rank
+    shift
+    for ((rank = n - 1; rank > 0; rank--)); do
+        env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" MASTER_ADDR=localhost MASTER_PORT="$port" timeout 60 "$@" >"rank-$rank.txt" 2>&1 3>&- &
+    done
+    env RANK=0 WORLD_SIZE="$n" LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT="$port" timeout 60 "$@"
+    wait
+}
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
+
+@test "started with torchrun's variables it takes its place as a rank" {
+    port=$(free_port)
+    torchrun_n 3 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r
+    [[ $(json r/results.json 'd["trials"][0]["devices"], [p["rank"] for p in d["trials"][0]["processes"]]') == "(3, [0, 1, 2])" ]]
+}
+
+@test "a controller under torchrun is refused, once" {
+    port=$(free_port)
+    run --separate-stderr torchrun_n 2 "$EVENLOAD" run "${QUICK[@]}" --mode dp --out r
+    [[ $(cat rank-1.txt)$output$stderr == *"mode dp is one process, but torchrun started 2"* ]] || show
+    [[ $(cat rank-1.txt <(printf %s "$output$stderr") | grep -c "one process") -eq 1 ]] || show
+}
+
+@test "ranks that were told of different worlds: one clear line each, no hang" {
+    port=$(free_port)
+    env RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
+    refuses "rank 1 (127.0.0.1) was told of 3 ranks, and rank 0 of 2" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
+        timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    wait
+    grep -q "evenload: .*was told of 3 ranks" other.txt
+}
+
+@test "a port that torchrun's variables give and that is in use" {
+    port=$(free_port)
+    python3 -c 'import socket, sys, time; s = socket.socket(); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True); time.sleep(30)' \
+        "$port" >up.txt 3>&- &
+    until [[ -s up.txt ]]; do sleep 0.05; done
+    refuses "cannot listen at port $port" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    kill $!
+}
+
+@test "ranks over tcp: the communicator is the one asked for" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher own --comm tcp --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["config"]["comm"]') == "('ok', 'tcp')" ]]
+}
+
+@test "--comm mpi does not go with our own launcher" {
+    refuses "--comm mpi needs mpirun" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher own --comm mpi
+}
+
+@test "--launcher mpirun without mpirun: refused, with what to install" {
+    refuses "mpirun: not found on PATH: install openmpi-bin" env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun
+}
+
+@test "run without mpirun: processes all the same" {
+    env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["status"], len(d["trials"][0]["processes"])') == "('ok', 2)" ]]
 }
 
 @test "one process needs no mpirun" {
@@ -86,8 +145,13 @@ mpirun_n() {
     [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
 
-@test "compare without mpirun: that row is absent, the others are measured" {
-    run --separate-stderr env PATH="$(path_without_mpirun)" "$EVENLOAD" compare "${QUICK[@]}" --repeats 1 --out c
+@test "compare without mpirun: all rows are measured" {
+    env PATH="$(path_without_mpirun)" "$EVENLOAD" compare "${QUICK[@]}" --repeats 1 --out c --quiet
+    [[ $(json c/results.json '[t["status"] for t in d["trials"]]') == "['ok', 'ok', 'ok']" ]]
+}
+
+@test "compare without the mpirun it was asked to take: that row is absent, the others are measured" {
+    run --separate-stderr env PATH="$(path_without_mpirun)" "$EVENLOAD" compare "${QUICK[@]}" --repeats 1 --launcher mpirun --out c
     [[ $status -eq 2 && $stderr == *"mpirun: not found on PATH"* ]] || show
     [[ $(json c/results.json '[t["status"] for t in d["trials"]]') == "['ok', 'ok', 'absent']" ]]
 }
