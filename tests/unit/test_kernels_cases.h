@@ -1,0 +1,295 @@
+/* The cases that every table of kernels is held to, against the reference in f64: sizes of one, odd sizes and the
+ * models' own; with and without acc, in place, off the cache line, between guard words; and the same bits again.
+ *
+ * Tolerance. A sum of K products in f32, in any order, errs by about sqrt(K) roundings of its largest partial sum (the
+ * roundings' signs are independent), and at most by K. Each element may be off by 4 (sqrt(K) + 8) half-ulps of the
+ * largest element of its tensor: the factor 4 because the largest of millions of elements lies some 5 sigma out, the 8
+ * for the few roundings that are not in a sum. A wrong term is off by 1/sqrt(K) of the largest element: ten
+ * thousand times as much. */
+#ifndef EL_TESTS_KERNELS_CASES_H
+#define EL_TESTS_KERNELS_CASES_H
+
+#include "tests/unit/test_kernels_common.h"
+
+#include <math.h>
+
+struct test_case {
+    enum el_op_kind op;
+    int64_t d[EL_ARGS_SIZES];
+    double s[EL_ARGS_SCALARS];
+    int in_place; /* p[its last] is p[0] */
+    uint64_t step;
+};
+
+#define LINEAR(...)                                                                                                    \
+    {EL_OP_LINEAR_FORWARD, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_LINEAR_FORWARD, {__VA_ARGS__}, {1}, 0, 0},                \
+        {EL_OP_LINEAR_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0},                                                        \
+        {EL_OP_LINEAR_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0},                                                        \
+        {EL_OP_LINEAR_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0},                                                     \
+    {                                                                                                                  \
+        EL_OP_LINEAR_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0                                                        \
+    }
+#define CONV1D(...)                                                                                                    \
+    {EL_OP_CONV1D_FORWARD, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_CONV1D_FORWARD, {__VA_ARGS__}, {1}, 0, 0},                \
+        {EL_OP_CONV1D_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0},                                                        \
+        {EL_OP_CONV1D_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0},                                                        \
+        {EL_OP_CONV1D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0},                                                     \
+    {                                                                                                                  \
+        EL_OP_CONV1D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0                                                        \
+    }
+#define EMBEDDING(...)                                                                                                 \
+    {EL_OP_EMBEDDING_FORWARD, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_EMBEDDING_BACKWARD, {__VA_ARGS__}, {0}, 0, 0},         \
+    {                                                                                                                  \
+        EL_OP_EMBEDDING_BACKWARD, {__VA_ARGS__}, {1}, 0, 0                                                             \
+    }
+#define MAX_TIME(...)                                                                                                  \
+    {EL_OP_MAX_TIME_FORWARD, {__VA_ARGS__}, {0}, 0, 0},                                                                \
+    {                                                                                                                  \
+        EL_OP_MAX_TIME_BACKWARD, {__VA_ARGS__}, {0}, 0, 0                                                              \
+    }
+#define LOSS(...)                                                                                                      \
+    {EL_OP_CROSS_ENTROPY, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_MSE, {__VA_ARGS__}, {0}, 0, 0},                            \
+    {                                                                                                                  \
+        EL_OP_COUNT_CORRECT, {__VA_ARGS__}, {0}, 0, 0                                                                  \
+    }
+#define ELEMENTS(n)                                                                                                    \
+    {EL_OP_RELU_BACKWARD, {n}, {0}, 0, 0}, {EL_OP_RELU_BACKWARD, {n}, {0}, 1, 0}, {EL_OP_SCALE, {n}, {0.3}, 0, 0},     \
+        {EL_OP_SCALE, {n}, {0.3}, 1, 0}, {EL_OP_ADD, {n}, {0}, 0, 0}, {EL_OP_FILL, {n}, {0.3}, 0, 0},                  \
+        {EL_OP_SGD, {n}, {0.1}, 0, 0}, {EL_OP_MOMENTUM, {n}, {0.1, 0.9}, 0, 0},                                        \
+        {EL_OP_ADAM, {n}, {1e-3, 0.9, 0.999, 1e-8}, 0, 0},                                                             \
+    {                                                                                                                  \
+        EL_OP_ADAM, {n}, {1e-3, 0.9, 0.999, 1e-8}, 0, 1000                                                             \
+    }
+#define DROPOUT(...)                                                                                                   \
+    {EL_OP_DROPOUT, {__VA_ARGS__}, {0.5}, 0, 3}, {EL_OP_DROPOUT, {__VA_ARGS__}, {0.1}, 1, 0},                          \
+    {                                                                                                                  \
+        EL_OP_DROPOUT, {__VA_ARGS__}, {0}, 0, 0                                                                        \
+    }
+#define COPY(...)                                                                                                      \
+    {EL_OP_COPY_COLUMNS, {__VA_ARGS__}, {0}, 0, 0},                                                                    \
+    {                                                                                                                  \
+        EL_OP_COPY_COLUMNS, {__VA_ARGS__}, {1}, 0, 0                                                                   \
+    }
+
+static const struct test_case cases[] = {
+    LINEAR(1, 1, 1),
+    LINEAR(1, 7, 1),
+    LINEAR(5, 1, 3),
+    LINEAR(3, 17, 33),
+    LINEAR(2, 10, 5),
+    LINEAR(64, 300, 2),
+    LINEAR(13, 1024, 10),
+    LINEAR(64, 1024, 1024),
+    LINEAR(16, 3, 65),
+    LINEAR(33, 200, 150),
+    LINEAR(1, 130, 70),
+    CONV1D(1, 1, 1, 1, 1),
+    CONV1D(1, 5, 1, 1, 5),
+    CONV1D(2, 7, 3, 5, 2),
+    CONV1D(3, 9, 17, 33, 4),
+    CONV1D(1, 6, 300, 100, 3),
+    CONV1D(5, 64, 128, 100, 3),
+    CONV1D(5, 64, 128, 100, 4),
+    CONV1D(5, 64, 128, 100, 5),
+    CONV1D(64, 64, 128, 100, 3),
+    EMBEDDING(1, 1, 1),
+    EMBEDDING(50, 7, 3),
+    EMBEDDING(33, 100, 17),
+    EMBEDDING(4096, 20000, 128),
+    MAX_TIME(1, 1, 1),
+    MAX_TIME(2, 3, 1),
+    MAX_TIME(3, 7, 65),
+    MAX_TIME(2, 5, 64),
+    MAX_TIME(64, 62, 100),
+    LOSS(1, 1),
+    LOSS(1, 2),
+    LOSS(7, 3),
+    LOSS(64, 10),
+    LOSS(5, 131),
+    ELEMENTS(1),
+    ELEMENTS(15),
+    ELEMENTS(1003),
+    ELEMENTS(100000),
+    DROPOUT(1, 1, 0, 1),
+    DROPOUT(3, 17, 2, 1),
+    DROPOUT(64, 300, 1, 2),
+    COPY(1, 1, 1, 1),
+    COPY(3, 5, 5, 9),
+    COPY(64, 100, 300, 100),
+    {EL_OP_MAX_NORM, {1, 1}, {0.1}, 0, 0},
+    {EL_OP_MAX_NORM, {7, 13}, {2}, 0, 0},
+    {EL_OP_MAX_NORM, {100, 300}, {9.9}, 0, 0},
+    {EL_OP_MAX_NORM, {2, 300}, {0}, 0, 0},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+/* The longest sum that makes one element of an output. */
+static inline double terms(const struct test_case *c)
+{
+    const int64_t *d = c->d;
+    switch (c->op) {
+    case EL_OP_LINEAR_FORWARD:
+        return (double)d[1];
+    case EL_OP_LINEAR_BACKWARD_DATA:
+        return (double)d[2];
+    case EL_OP_LINEAR_BACKWARD_WEIGHTS:
+        return (double)d[0];
+    case EL_OP_CONV1D_FORWARD:
+        return (double)(d[2] * d[4]);
+    case EL_OP_CONV1D_BACKWARD_DATA:
+        return (double)(d[3] * d[4]);
+    case EL_OP_CONV1D_BACKWARD_WEIGHTS:
+        return (double)(d[0] * (d[1] - d[4] + 1));
+    case EL_OP_EMBEDDING_BACKWARD:
+        return (double)d[0];
+    default:
+        return 1;
+    }
+}
+
+/* Whether OUT operands are read: ops with acc as their only scalar. */
+static inline int accumulates(const struct test_case *c)
+{
+    switch (c->op) {
+    case EL_OP_LINEAR_BACKWARD_DATA:
+    case EL_OP_LINEAR_BACKWARD_WEIGHTS:
+    case EL_OP_CONV1D_BACKWARD_DATA:
+    case EL_OP_CONV1D_BACKWARD_WEIGHTS:
+    case EL_OP_EMBEDDING_BACKWARD:
+        return c->s[0] != 0;
+    default:
+        return 0;
+    }
+}
+
+/* One case's operands in one data type, and what a run made of them. */
+struct outcome {
+    enum el_dtype dtype;
+    int n;
+    struct operand operands[EL_ARGS_POINTERS];
+    struct guarded tensors[EL_ARGS_POINTERS];
+    char name[160];
+};
+
+static inline void outcome_free(struct outcome *out)
+{
+    for (int i = 0; i < out->n; i++)
+        if (out->tensors[i].whole) guarded_free(&out->tensors[i], out->name);
+}
+
+static inline void fill_tensor(const struct test_case *c, const struct operand *o, int index, enum el_dtype dtype,
+                               struct guarded *tensor)
+{
+    if ((o->kind == OUT || o->kind == OUT_ID) && !accumulates(c))
+        memset(tensor->data, 0xff, tensor->bytes); /* NaN: what is not written shows */
+    else
+        operand_fill(o, index, c->d[1], dtype, tensor->data);
+}
+
+/* A row's life round one run on the tensors of `out`: row_run, or what brings them to a device and back. */
+typedef void (*row_runner)(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out);
+
+static inline void run_here(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
+{
+    row_run(row, args, out->name);
+}
+
+static inline void compute(const struct el_kernel_table *table, enum el_dtype dtype, const struct test_case *c,
+                           size_t skew, row_runner runner, struct outcome *out)
+{
+    struct el_kernel_args args = {.step = c->step, .k = {11, 4}};
+    memcpy(args.d, c->d, sizeof args.d);
+    memcpy(args.s, c->s, sizeof args.s);
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "%s %s %s d: %lld %lld %lld %lld %lld s: %g%s", table->name,
+             el_dtype_name(dtype), el_op_name(c->op), (long long)c->d[0], (long long)c->d[1], (long long)c->d[2],
+             (long long)c->d[3], (long long)c->d[4], c->s[0], c->in_place ? " in place" : "");
+    out->dtype = dtype;
+    out->n = op_operands(c->op, c->d, out->operands);
+    for (int i = 0; i < out->n; i++) {
+        const struct operand *o = &out->operands[i];
+        if (c->in_place && i == out->n - 1) {
+            args.p[i] = args.p[0];
+            break;
+        }
+        size_t bytes = (size_t)o->n * el_dtype_bytes(operand_is_id(o->kind) ? EL_I32 : dtype);
+        out->tensors[i] = guarded_alloc(bytes, skew * el_dtype_bytes(dtype));
+        fill_tensor(c, o, i, dtype, &out->tensors[i]);
+        args.p[i] = out->tensors[i].data;
+    }
+    runner(table->find(c->op, dtype), &args, out);
+}
+
+/* The bytes of output i, wherever it lies. */
+static inline const void *output(const struct outcome *out, int i)
+{
+    return out->tensors[i].data ? out->tensors[i].data : out->tensors[0].data;
+}
+
+static inline double real_at(const void *data, enum el_dtype dtype, int64_t i)
+{
+    return dtype == EL_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+/* `half_ulp` is what one rounding may err by, relative to the result. */
+static inline void compare_reals(const struct test_case *c, const struct outcome *got, const struct outcome *want,
+                                 int i, double half_ulp)
+{
+    const double *w = output(want, i);
+    double largest = 0;
+    for (int64_t j = 0; j < got->operands[i].n; j++) largest = fmax(largest, fabs(w[j]));
+    double allowed = 4 * (sqrt(terms(c)) + 8) * half_ulp * largest;
+    for (int64_t j = 0; j < got->operands[i].n; j++) {
+        double g = real_at(output(got, i), got->dtype, j);
+        if (!(fabs(g - w[j]) <= allowed))
+            fail_msg("%s: output %d, element %lld is %.9g, should be %.9g within %.2g", got->name, i, (long long)j, g,
+                     w[j], allowed);
+    }
+}
+
+static inline void compare(const struct test_case *c, const struct outcome *got, const struct outcome *want,
+                           double half_ulp)
+{
+    for (int i = 0; i < got->n; i++) {
+        if (!operand_is_output(got->operands[i].kind)) continue;
+        if (!operand_is_id(got->operands[i].kind))
+            compare_reals(c, got, want, i, half_ulp);
+        else if (memcmp(output(got, i), output(want, i), (size_t)got->operands[i].n * sizeof(int32_t)))
+            fail_msg("%s: output %d differs", got->name, i);
+    }
+}
+
+static inline void same_bits(const struct outcome *a, const struct outcome *b)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->tensors[i].whole && memcmp(a->tensors[i].data, b->tensors[i].data, a->tensors[i].bytes))
+            fail_msg("%s: operand %d differs from the first run's", a->name, i);
+}
+
+/* Checks the cases whose rows the table has in `dtype` against the reference in f64; returns how many. */
+static inline int check_rows(const struct el_kernel_table *table, enum el_dtype dtype, row_runner runner,
+                             double half_ulp)
+{
+    int checked = 0;
+    for (int i = 0; i < CASES; i++) {
+        if (!table->find(cases[i].op, dtype)) continue;
+        checked++;
+        struct test_case plain = cases[i];
+        plain.in_place = 0;
+        struct outcome want, got, again;
+        compute(el_kernels_reference(), EL_F64, &plain, 0, run_here, &want);
+        compute(table, dtype, &cases[i], 0, runner, &got);
+        compare(&cases[i], &got, &want, half_ulp);
+        compute(table, dtype, &cases[i], 0, runner, &again);
+        same_bits(&again, &got);
+        outcome_free(&again);
+        compute(table, dtype, &cases[i], 1, runner, &again);
+        compare(&cases[i], &again, &want, half_ulp);
+        outcome_free(&again);
+        outcome_free(&got);
+        outcome_free(&want);
+    }
+    return checked;
+}
+
+#endif
