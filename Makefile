@@ -39,6 +39,7 @@ CMOCKA_LIBS    := $(call libs,cmocka)
 DNNL_CFLAGS    := $(call pkg,dnnl,--cflags)
 DNNL_LIBS      := $(call libs,dnnl)
 HAVE_CC        := $(shell $(CC) --version 2>/dev/null | head -1)
+HAVE_CXX       := $(shell $(CXX) --version 2>/dev/null | head -1)
 HAVE_JANSSON   := $(call probe,jansson,$(CC),$(JANSSON_LIBS))
 HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg,cmocka,--modversion),yes))
 HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
@@ -71,12 +72,15 @@ LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
 WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
 
-# Every file in these folders is a test program of its own; files right in tests/ are linked to each of them. Those in tests/gpu are
-# linked to CUDA's run time too; each says in a skip that there is no driver.
+# Every file in these folders is a test program of its own; files right in tests/ are linked to each of them. Those in tests/gpu need
+# a toolkit and say in a skip that there is no driver, but for one: it has the CUDA kernels compiled for emulated threads.
 TEST_SOURCES := $(wildcard tests/unit/*.c tests/conformance/*.c tests/equivalence/*.c)
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
-GPU_TESTS    := $(if $(HAVE_CUDA),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/gpu/test_*.c)))
-TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS)
+EMULATED_TEST := $(if $(HAVE_CXX),$(BUILD)/tests/gpu/test_kernels_emulated)
+GPU_TESTS    := $(if $(HAVE_CUDA),$(patsubst %.c,$(BUILD)/%,$(filter-out %emulated.c,$(wildcard tests/gpu/test_*.c))))
+TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST)
+EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(filter-out kernels/cuda/native.c,$(wildcard kernels/cuda/*.cu kernels/cuda/*.c)) \
+                      $(wildcard tests/gpu/emulator/*.c*))
 PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c))
 
 .PHONY: all check planted clean help format report probes programs flags FORCE
@@ -162,6 +166,12 @@ $(BUILD)/%.o: %.cu $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,nvcc   $<)
 	$(Q)$(NVCC) -I. $(NVCC_FLAGS) $(NVCC_WARN) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
+$(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17 -Wall -Wextra $(WERROR) -include tests/gpu/emulator/emulator.h -x c++
+$(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
+$(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
+	@mkdir -p $(@D); $(call SHOW,emulate $<)
+	$(Q)$(EMULATED) -Itests/gpu/emulator/include $(CPPFLAGS) -fPIC $(OPT) -MMD -MP -c -o $@ $<
+
 $(LIBRARY): $(OBJECTS)
 	@$(call SHOW,ar     $@)
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -192,6 +202,8 @@ $(BUILD)/modules/el_nvtx.so: $(NVTX_OBJECTS)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
 
 $(GPU_TESTS): LIBS += $(CUDART_LIBS)
+$(EMULATED_TEST): $(EMULATED_OBJECTS)
+$(EMULATED_TEST): LIBS += $(EMULATED_OBJECTS) -lstdc++
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(WHOLE) $(CMOCKA_LIBS) $(LIBS)
@@ -205,4 +217,4 @@ $(PLANTED): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))

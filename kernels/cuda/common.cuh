@@ -41,8 +41,14 @@ template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch_blocks(const struct el_kernel_args *args, const char *op, unsigned blocks,
                                     void (*kernel)(FORMAL...), ACTUAL... actual)
 {
+    cudaStream_t stream = stream_of(args);
     if (blocks == 0) return EL_OK;
-    kernel<<<blocks, EL_CUDA_THREADS, 0, stream_of(args)>>>(actual...);
+#ifdef EL_CUDA_EMULATED /* tests/gpu/emulator */
+    (void)stream;
+    el_emulator_launch(blocks, EL_CUDA_THREADS, [=] { kernel(actual...); });
+#else
+    kernel<<<blocks, EL_CUDA_THREADS, 0, stream>>>(actual...);
+#endif
     return el_cuda_launched(op);
 }
 

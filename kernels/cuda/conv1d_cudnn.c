@@ -195,14 +195,14 @@ enum el_status el_cuda_conv_cudnn_make(enum el_cuda_conv_way way, const struct e
                                        struct el_cuda_conv_cudnn **conv_p)
 {
     (void)way, (void)args, (void)conv_p;
-    return el_fail(EL_ERR_ABSENT, "%s", el_cuda_cudnn_lack());
+    return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
 }
 
 enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *conv, const struct el_kernel_args *args,
                                       void *scratch)
 {
     (void)conv, (void)args, (void)scratch;
-    return el_fail(EL_ERR_ABSENT, "%s", el_cuda_cudnn_lack());
+    return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
 }
 
 void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *conv)

@@ -1,0 +1,205 @@
+/* A block at a time, its threads as fibers. A fiber that reaches no barrier goes on with the next thread, so that kernels
+ * without barriers cost no switch. Blocks and threads run upwards in one launch and downwards in the next: a result
+ * that hangs on their order shows as other bits in a second run. */
+#include "tests/gpu/emulator/emulator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+struct el_emulator_index threadIdx, blockIdx, blockDim, gridDim;
+
+namespace
+{
+
+enum { WARP = 32, THREADS_MAX = 1024, STACK_BYTES = 64 * 1024 };
+
+struct barrier {
+    unsigned expected, arrived, generation;
+};
+
+struct fiber {
+    ucontext_t context;
+    std::vector<char> stack;
+    unsigned thread;
+    bool made, idle;
+    struct barrier *waits_for;
+    unsigned generation; /* of the barrier when this fiber came to it */
+    void *fake_stack;
+};
+
+struct state {
+    struct fiber fibers[THREADS_MAX];
+    ucontext_t scheduler;
+    const void *scheduler_stack;
+    size_t scheduler_stack_bytes;
+    void *scheduler_fake_stack;
+    struct fiber *running;
+    const std::function<void()> *kernel;
+    unsigned threads, next;
+    bool downwards;
+    struct barrier block, warps[THREADS_MAX / WARP];
+    uint64_t words[THREADS_MAX];
+};
+
+struct state emulator;
+
+/* Tells the address sanitizer of the stack that is to be used; nothing without it. */
+void leave_for(void **fake_stack, const void *stack, size_t bytes)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(fake_stack, stack, bytes);
+#else
+    (void)fake_stack, (void)stack, (void)bytes;
+#endif
+}
+
+void arrive(void *fake_stack, const void **from, size_t *bytes)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(fake_stack, from, bytes);
+#else
+    (void)fake_stack, (void)from, (void)bytes;
+#endif
+}
+
+void to_scheduler(struct fiber *self)
+{
+    leave_for(&self->fake_stack, emulator.scheduler_stack, emulator.scheduler_stack_bytes);
+    swapcontext(&self->context, &emulator.scheduler);
+    arrive(self->fake_stack, &emulator.scheduler_stack, &emulator.scheduler_stack_bytes);
+    threadIdx.x = self->thread;
+}
+
+void to_fiber(struct fiber *next)
+{
+    emulator.running = next;
+    leave_for(&emulator.scheduler_fake_stack, next->stack.data(), next->stack.size());
+    swapcontext(&emulator.scheduler, &next->context);
+    arrive(emulator.scheduler_fake_stack, nullptr, nullptr);
+}
+
+/* The thread that has ended is waited for no longer. */
+void drop_out(struct barrier *barrier)
+{
+    barrier->expected--;
+    if (barrier->expected > 0 && barrier->arrived == barrier->expected) {
+        barrier->arrived = 0;
+        barrier->generation++;
+    }
+}
+
+void fiber_main(void)
+{
+    struct fiber *self = emulator.running;
+    arrive(self->fake_stack, &emulator.scheduler_stack, &emulator.scheduler_stack_bytes);
+    for (;;) {
+        while (emulator.next < emulator.threads) {
+            unsigned turn = emulator.next++;
+            self->thread = emulator.downwards ? emulator.threads - 1 - turn : turn;
+            threadIdx.x = self->thread;
+            (*emulator.kernel)();
+            drop_out(&emulator.block);
+        }
+        self->idle = true;
+        to_scheduler(self);
+    }
+}
+
+void prepare(struct fiber *fiber)
+{
+    if (!fiber->made) {
+        fiber->made = true;
+        fiber->stack.resize(STACK_BYTES);
+        getcontext(&fiber->context);
+        fiber->context.uc_stack.ss_sp = fiber->stack.data();
+        fiber->context.uc_stack.ss_size = fiber->stack.size();
+        fiber->context.uc_link = nullptr;
+        makecontext(&fiber->context, fiber_main, 0);
+    }
+    fiber->idle = false;
+    fiber->waits_for = nullptr;
+}
+
+void wait_at(struct barrier *barrier)
+{
+    struct fiber *self = emulator.running;
+    if (++barrier->arrived == barrier->expected) {
+        barrier->arrived = 0;
+        barrier->generation++;
+        return;
+    }
+    self->waits_for = barrier;
+    self->generation = barrier->generation;
+    to_scheduler(self);
+    self->waits_for = nullptr;
+}
+
+bool may_run(const struct fiber *fiber)
+{
+    return !fiber->idle && (!fiber->waits_for || fiber->waits_for->generation != fiber->generation);
+}
+
+/* Starts fibers as long as threads are left, and resumes those whose barrier has opened. */
+void run_block(void)
+{
+    unsigned used = 0;
+    emulator.next = 0;
+    emulator.block = {emulator.threads, 0, 0};
+    for (unsigned warp = 0; warp < emulator.threads / WARP; warp++) emulator.warps[warp] = {WARP, 0, 0};
+    for (;;) {
+        bool moved = false;
+        while (emulator.next < emulator.threads) {
+            prepare(&emulator.fibers[used]);
+            to_fiber(&emulator.fibers[used++]);
+            moved = true;
+        }
+        bool all_idle = true;
+        for (unsigned i = 0; i < used; i++) {
+            if (may_run(&emulator.fibers[i])) to_fiber(&emulator.fibers[i]), moved = true;
+            all_idle = all_idle && emulator.fibers[i].idle;
+        }
+        if (all_idle) return;
+        if (!moved) {
+            fprintf(stderr, "emulator: block %u: threads wait at a barrier that others never reach\n", blockIdx.x);
+            abort();
+        }
+    }
+}
+
+} // namespace
+
+void __syncthreads(void)
+{
+    wait_at(&emulator.block);
+}
+
+uint64_t el_emulator_shuffle(uint64_t word, int mask)
+{
+    unsigned self = threadIdx.x;
+    struct barrier *warp = &emulator.warps[self / WARP];
+    emulator.words[self] = word;
+    wait_at(warp);
+    word = emulator.words[self ^ static_cast<unsigned>(mask)];
+    wait_at(warp);
+    return word;
+}
+
+void el_emulator_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel)
+{
+    emulator.kernel = &kernel;
+    emulator.threads = threads;
+    emulator.downwards = !emulator.downwards;
+    blockDim.x = threads;
+    gridDim.x = blocks;
+    for (unsigned i = 0; i < blocks; i++) {
+        blockIdx.x = emulator.downwards ? blocks - 1 - i : i;
+        run_block();
+    }
+}

@@ -1,0 +1,80 @@
+/* CUDA's words for a plain C++ compiler, so that kernels/cuda runs where there is no GPU: included before every .cu file
+ * that the emulator's build compiles. A block's threads are fibers of one host thread and its barriers are real, so that a
+ * missing __syncthreads() or a warp that parts before a shuffle is found; memory is the host's, so that the address sanitizer
+ * watches every access. What it cannot show: speed, races between blocks, and what the libraries do.
+ */
+#ifndef EL_TESTS_GPU_EMULATOR_H
+#define EL_TESTS_GPU_EMULATOR_H
+
+#include <functional>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define EL_CUDA_EMULATED
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+
+struct el_emulator_index {
+    unsigned x;
+};
+extern struct el_emulator_index threadIdx, blockIdx, blockDim, gridDim;
+
+/* Runs every thread of every block, to the end. */
+void el_emulator_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel);
+
+/* Waits for all threads of the block that still run. */
+void __syncthreads(void);
+
+/* The words of lane `lane ^ mask`; waits for all 32 lanes of the warp. */
+uint64_t el_emulator_shuffle(uint64_t word, int mask);
+
+template <typename T> static inline T __shfl_xor_sync(unsigned lanes, T value, int mask)
+{
+    static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves up to 64 bits");
+    uint64_t word = 0;
+    (void)lanes;
+    memcpy(&word, &value, sizeof value);
+    word = el_emulator_shuffle(word, mask);
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+template <typename T> static inline T atomicAdd(T *at, T value)
+{
+    T before = *at;
+    *at = static_cast<T>(before + value);
+    return before;
+}
+
+template <typename T> static inline T atomicMin(T *at, T value)
+{
+    T before = *at;
+    *at = value < before ? value : before;
+    return before;
+}
+
+template <typename T> static inline T atomicMax(T *at, T value)
+{
+    T before = *at;
+    *at = value > before ? value : before;
+    return before;
+}
+
+static inline long long __double_as_longlong(double value)
+{
+    long long bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline double __longlong_as_double(long long bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* The CUDA table on emulated threads (emulator/emulator.h): every op in f32 and f64 against the reference in f64, with the same
+ * bits whichever way blocks and threads run. cuBLAS is three loops here, and cuDNN is absent. */
+#include "tests/unit/test_kernels_cases.h"
+
+#include "kernels/cuda/native.h"
+
+static void run_emulated(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
+{
+    static const struct el_cuda_native native;
+    args->native = &native;
+    row_run(row, args, out->name);
+}
+
+/* Products are the emulator's slow loops: what takes long says no more than what is short. */
+enum { MOST_FLOPS = 30000000 };
+
+static void test_f32(void **state)
+{
+    (void)state;
+    assert_true(check_rows(el_kernels_cuda(), EL_F32, run_emulated, 0x1p-24, MOST_FLOPS) > CASES / 2);
+}
+
+/* Twice the roundings of one table: the reference rounds as well. */
+static void test_f64(void **state)
+{
+    (void)state;
+    assert_true(check_rows(el_kernels_cuda(), EL_F64, run_emulated, 0x1p-52, MOST_FLOPS) > CASES / 2);
+}
+
+static void test_table_is_complete(void **state)
+{
+    (void)state;
+    for (int op = 0; op < EL_OP_COUNT; op++) {
+        assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_F32));
+        assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_F64));
+        assert_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_I32));
+    }
+    assert_null(el_kernels_cuda()->find(EL_OP_COUNT, EL_F32));
+}
+
+static void run_f32(enum el_op_kind op, struct el_kernel_args *args)
+{
+    static const struct el_cuda_native native;
+    args->native = &native;
+    row_run(el_kernels_cuda()->find(op, EL_F32), args, el_op_name(op));
+}
+
+/* The very elements: not near, but the same zeros. */
+static void test_dropout_drops_what_the_cpu_drops(void **state)
+{
+    (void)state;
+    enum { ROWS = 9, N = 1001 };
+    static float x[ROWS * N], here[ROWS * N], there[ROWS * N];
+    for (int i = 0; i < ROWS * N; i++) x[i] = 1;
+    struct el_kernel_args args = {.p = {x, here}, .d = {ROWS, N, 3, 4}, .s = {0.3}, .k = {99, 7}, .step = 12345};
+    assert_int_equal(el_kernels_reference()->find(EL_OP_DROPOUT, EL_F32)->run(&args), EL_OK);
+    args.p[1] = there;
+    run_f32(EL_OP_DROPOUT, &args);
+    int dropped = 0;
+    for (int i = 0; i < ROWS * N; i++) {
+        if ((here[i] == 0) != (there[i] == 0)) fail_msg("element %d is dropped on one of them only", i);
+        dropped += here[i] == 0;
+    }
+    assert_in_range(dropped, ROWS * N / 4, ROWS * N / 3);
+}
+
+/* A kernel cannot fail: what has no answer becomes NaN, and memory outside stays alone. */
+static void test_ids_out_of_range(void **state)
+{
+    (void)state;
+    int32_t ids[] = {1, 4, -1};
+    float table[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[6], dtable[8];
+    struct el_kernel_args forward = {.p = {ids, table, y}, .d = {3, 4, 2}};
+    run_f32(EL_OP_EMBEDDING_FORWARD, &forward);
+    assert_true(y[0] == 3 && y[1] == 4 && isnan(y[2]) && isnan(y[3]) && isnan(y[4]) && isnan(y[5]));
+    float dy[] = {1, 2, 3, 4, 5, 6};
+    struct el_kernel_args backward = {.p = {ids, dy, dtable}, .d = {3, 4, 2}};
+    run_f32(EL_OP_EMBEDDING_BACKWARD, &backward);
+    for (int i = 0; i < 8; i++) assert_true(dtable[i] == (i == 2 ? 1 : i == 3 ? 2 : 0));
+    float logits[6] = {0}, loss, dlogits[6];
+    struct el_kernel_args entropy = {.p = {logits, ids, &loss, dlogits}, .d = {3, 2}};
+    run_f32(EL_OP_CROSS_ENTROPY, &entropy);
+    assert_true(isnan(loss));
+}
+
+/* A gradient that is not finite must not vanish in whole numbers, and must stay in its own row. */
+static void test_a_gradient_that_is_not_finite_shows(void **state)
+{
+    (void)state;
+    int32_t ids[] = {0, 1, 0};
+    float dy[] = {1, 2, INFINITY}, dtable[2];
+    struct el_kernel_args args = {.p = {ids, dy, dtable}, .d = {3, 2, 1}};
+    run_f32(EL_OP_EMBEDDING_BACKWARD, &args);
+    assert_true(isnan(dtable[0]) && dtable[1] == 2);
+}
+
+/* What is empty launches nothing; sums over nothing are 0. */
+static void test_nothing_to_do(void **state)
+{
+    (void)state;
+    float w[6] = {1, 1, 1, 1, 1, 1}, dbias[2] = {1, 1};
+    struct el_kernel_args fill = {.p = {NULL}, .d = {0}};
+    run_f32(EL_OP_FILL, &fill);
+    struct el_kernel_args weights = {.p = {NULL, NULL, w, dbias}, .d = {0, 3, 2}};
+    run_f32(EL_OP_LINEAR_BACKWARD_WEIGHTS, &weights);
+    for (int i = 0; i < 6; i++) assert_true(w[i] == 0);
+    assert_true(dbias[0] == 0 && dbias[1] == 0);
+}
+
+static void test_a_convolution_says_how_it_is_done(void **state)
+{
+    (void)state;
+    static const struct el_cuda_native native;
+    const struct el_kernel *row = el_kernels_cuda()->find(EL_OP_CONV1D_FORWARD, EL_F32);
+    struct el_kernel_args args = {.d = {1, 5, 1, 1, 5}, .native = &native};
+    void *plan = NULL;
+    assert_int_equal(row->prepare(&args, &plan), EL_OK);
+    assert_string_equal(row->describe(plan), "cuBLAS, a product a tap (no cuDNN)");
+    row->release(plan);
+    row->release(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_is_complete),
+        cmocka_unit_test(test_f32),
+        cmocka_unit_test(test_f64),
+        cmocka_unit_test(test_dropout_drops_what_the_cpu_drops),
+        cmocka_unit_test(test_ids_out_of_range),
+        cmocka_unit_test(test_a_gradient_that_is_not_finite_shows),
+        cmocka_unit_test(test_nothing_to_do),
+        cmocka_unit_test(test_a_convolution_says_how_it_is_done),
+    };
+    return cmocka_run_group_tests_name("CUDA kernels on emulated threads", tests, NULL, NULL);
+}
