@@ -26,13 +26,17 @@ struct guarded {
 
 enum { GUARD_BYTES = 128, GUARD_VALUE = 0xA5 };
 
+static inline size_t guarded_whole_bytes(const struct guarded *g)
+{
+    return (g->front_bytes + g->bytes + GUARD_BYTES + 63) / 64 * 64;
+}
+
 static inline struct guarded guarded_alloc(size_t bytes, size_t skew)
 {
     struct guarded g = {.bytes = bytes, .front_bytes = GUARD_BYTES + skew};
-    size_t whole = (g.front_bytes + bytes + GUARD_BYTES + 63) / 64 * 64;
-    g.whole = aligned_alloc(64, whole);
+    g.whole = aligned_alloc(64, guarded_whole_bytes(&g));
     assert_non_null(g.whole);
-    memset(g.whole, GUARD_VALUE, whole);
+    memset(g.whole, GUARD_VALUE, guarded_whole_bytes(&g));
     g.data = g.whole + g.front_bytes;
     return g;
 }
@@ -40,7 +44,7 @@ static inline struct guarded guarded_alloc(size_t bytes, size_t skew)
 /* Fails the test, naming `what`, when a guard byte was overwritten; frees the buffer. */
 static inline void guarded_free(struct guarded *g, const char *what)
 {
-    size_t back = g->front_bytes + g->bytes, whole = (back + GUARD_BYTES + 63) / 64 * 64;
+    size_t back = g->front_bytes + g->bytes, whole = guarded_whole_bytes(g);
     for (size_t i = 0; i < whole; i++) {
         if ((i < g->front_bytes || i >= back) && g->whole[i] != GUARD_VALUE)
             fail_msg("%s: wrote outside a tensor, at byte %ld of %zu", what, (long)i - (long)g->front_bytes, g->bytes);

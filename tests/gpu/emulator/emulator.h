@@ -1,7 +1,7 @@
-/* CUDA's words for a plain C++ compiler, so that kernels/cuda runs where there is no GPU: included before every .cu file
- * that the emulator's build compiles. A block's threads are fibers of one host thread and its barriers are real, so that a
- * missing __syncthreads() or a warp that parts before a shuffle is found; memory is the host's, so that the address sanitizer
- * watches every access. What it cannot show: speed, races between blocks, and what the libraries do.
+/* CUDA's words for a plain C++ compiler, so that kernels/cuda runs where there is no GPU: included before every .cu
+ * file that the emulator's build compiles. A block's threads are fibers of one host thread and its barriers are real,
+ * so that a missing __syncthreads() or a warp that parts before a shuffle is found; memory is the host's, so that the
+ * address sanitizer watches every access. What it cannot show: speed, races between blocks, and what the libraries do.
  */
 #ifndef EL_TESTS_GPU_EMULATOR_H
 #define EL_TESTS_GPU_EMULATOR_H

@@ -1,4 +1,5 @@
-/* The few names of CUDA's run time that kernels/cuda uses, for the emulator's build. Values and signatures are CUDA's. */
+/* The few names of CUDA's run time that kernels/cuda uses, for the emulator's build. Values and signatures are CUDA's.
+ */
 #ifndef EL_TESTS_EMULATED_CUDA_RUNTIME_API_H
 #define EL_TESTS_EMULATED_CUDA_RUNTIME_API_H
 
