@@ -6,10 +6,12 @@
 
 #include "bench/job_collectives.h"
 #include "bench/job_gather.h"
+#include "bench/job_gpu.h"
 #include "bench/job_system.h"
 #include "bench/jvalue.h"
 #include "bench/record.h"
 #include "bench/record_system.h"
+#include "profiles/nvtx.h"
 #include "runtime/comm/comm.h"
 
 /* What the system says of a member's memory; negative: it does not. */
@@ -23,9 +25,12 @@ struct measurement {
     const struct el_job *job;
     struct el_job_devices open;
     struct el_job_system *window;
+    struct el_job_gpu *gpus;
     struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a member; one for all of a controller */
     int n_recorders;
     struct el_probe probes[EL_MEMBERS_MAX];
+    struct el_watch watch; /* for a profiler that is attached */
+    bool watched;
     struct el_train_result result;
     bool trained;
     struct reading readings[EL_MEMBERS_MAX];
@@ -47,6 +52,15 @@ static enum el_status open_recorders(struct measurement *m)
         EL_TRY(el_recorder_create(m->open.first + m->n_recorders, one ? m->open.n : 1, &m->recorders[m->n_recorders]));
     for (int i = 0; i < m->open.n && wanted; i++) m->probes[i] = el_recorder_probe(recorder_of(m, i));
     return EL_OK;
+}
+
+/* Profilers name the library that NVTX is to load in this variable; without one, marks would cost something for nobody.
+ */
+static void mark_for_profiler(struct measurement *m)
+{
+    const char *library = getenv("NVTX_INJECTION64_PATH");
+    m->watched = library && *library && el_nvtx_open(&m->watch) == EL_OK;
+    for (int i = 0; i < m->open.n && m->watched; i++) m->probes[i].watch = &m->watch;
 }
 
 /* The resident size of this process, or -1. */
@@ -74,11 +88,13 @@ static void measure_begin(void *context, int member)
     m->readings[member].begin_bytes = read_memory(m, member);
     if (recorder) el_recorder_begin(recorder);
     el_job_system_begin(m->window);
+    el_job_gpu_begin(m->gpus, member);
 }
 
 static void measure_end(void *context, int member)
 {
     struct measurement *m = context;
+    el_job_gpu_end(m->gpus, member);
     el_job_system_end(m->window);
     m->readings[member].end_bytes = read_memory(m, member);
     m->readings[member].reserved_bytes = el_device_reserved(m->open.devices[member]);
@@ -108,7 +124,7 @@ static enum el_status train(struct measurement *m)
                                    .bootstrap = job->bootstrap,
                                    .comm_kind = kind,
                                    .dataset = job->dataset};
-    struct el_train_hooks hooks = {.probes = m->n_recorders ? m->probes : NULL,
+    struct el_train_hooks hooks = {.probes = m->n_recorders || m->watched ? m->probes : NULL,
                                    .context = m,
                                    .measure_begin = measure_begin,
                                    .measure_end = measure_end,
@@ -171,7 +187,8 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
                                         .control_off = control ? &off : NULL,
                                         .simulated = el_device_is_simulated(device),
                                         .memory_limit_bytes = (int64_t)el_device_memory_limit(device),
-                                        .system = system};
+                                        .system = system,
+                                        .gpu = el_job_gpu_figures(m->gpus, i)};
     account.n_cores = el_device_cores(device, &account.cores);
     json_array_append_new(members, el_record_member(&account));
     el_memory_timeline_free(&timeline);
@@ -291,6 +308,7 @@ static json_t *environment_of(const struct el_device *device)
     el_device_identify(device, &identity);
     json_object_set_new(environment, "gpu_driver", el_json_string(*identity.driver ? identity.driver : NULL));
     json_object_set_new(environment, "gpu_libraries", el_json_string(*identity.libraries ? identity.libraries : NULL));
+    if (el_device_is_asynchronous(device)) json_object_set_new(environment, "nccl", el_record_nccl());
     return environment;
 }
 
@@ -333,6 +351,7 @@ static void close_measurement(struct measurement *m)
     for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
     el_job_close_devices(&m->open);
     el_job_system_close(m->window);
+    el_job_gpu_close(m->gpus);
     if (m->trained) el_train_result_free(&m->result);
     json_decref(m->collectives);
 }
@@ -341,7 +360,10 @@ static enum el_status open_measurement(struct measurement *m)
 {
     EL_TRY(el_job_open_devices(m->job, &m->open));
     EL_TRY(el_job_system_open(&m->open, &m->window));
-    return open_recorders(m);
+    EL_TRY(el_job_gpu_open(&m->open, &m->gpus));
+    EL_TRY(open_recorders(m));
+    mark_for_profiler(m);
+    return EL_OK;
 }
 
 enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)

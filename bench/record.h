@@ -17,6 +17,7 @@
  *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "unattributed_bytes"|null,
  * "grown_bytes"|null, "timeline": {..}|null}, "utilization": {"busy_pct", "system_pct", "system_reason", "source"},
  * "busy_ms": {phase: ms}, "idle_ms", "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
+ *        "gpu": {...}|null on cpu,                           (job_gpu.h)
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
  *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
  *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
@@ -40,6 +41,7 @@
 
 #include "bench/config.h"
 #include "profiles/memory_timeline.h"
+#include "profiles/nvml.h"
 #include "profiles/recorder.h"
 #include "profiles/system.h"
 
@@ -69,6 +71,7 @@ struct el_member_account {
     int n_cores;
     int64_t memory_limit_bytes;             /* 0: none */
     const struct el_system_figures *system; /* over the measured steps; NULL: not known */
+    const struct el_nvml_figures *gpu;      /* likewise of a GPU; NULL: it is none */
 };
 /* One entry of a repeat's members. New reference, NULL when out of host memory; so are all that follow. */
 json_t *el_record_member(const struct el_member_account *account);

@@ -3,6 +3,7 @@
  * Here seconds become milliseconds. With --no-record all that spans would have told is null. */
 #include <math.h>
 
+#include "bench/job_gpu.h"
 #include "bench/jvalue.h"
 #include "bench/record.h"
 #include "bench/record_system.h"
@@ -57,6 +58,7 @@ static double ms(const struct el_device_summary *summary, double seconds)
 
 static const char *system_reason(const struct el_member_account *account)
 {
+    if (account->gpu) return *account->gpu->reason ? account->gpu->reason : account->gpu->utilization_reason;
     if (account->system == NULL) return "not measured";
     if (*account->system->reason) return account->system->reason;
     return account->n_cores == 0 ? "the device is not bound to cores" : "not known of all its cores";
@@ -66,6 +68,7 @@ static json_t *utilization(const struct el_member_account *account)
 {
     const struct el_device_summary *s = account->summary;
     double system = account->system ? el_system_busy_pct(account->system, account->cores, account->n_cores) : NAN;
+    if (account->gpu) system = account->gpu->utilization_pct;
     json_t *utilization = json_object();
     double busy = s == NULL || !(s->step_s > 0) ? NAN : 100 * s->busy_s / s->step_s;
     json_object_set_new(utilization, "busy_pct", el_json_real(busy));
@@ -152,6 +155,7 @@ json_t *el_record_member(const struct el_member_account *account)
     json_object_set_new(member, "simulated", json_boolean(account->simulated));
     json_object_set_new(member, "memory", memory(account));
     json_object_set_new(member, "utilization", utilization(account));
+    json_object_set_new(member, "gpu", el_record_gpu(account->gpu));
     json_object_set_new(member, "busy_ms", busy(s));
     json_object_set_new(member, "idle_ms", el_json_real(ms(s, s == NULL ? 0 : s->idle_s)));
     json_object_set_new(member, "step_ms", el_json_real(ms(s, s == NULL ? 0 : s->step_s)));

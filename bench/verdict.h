@@ -50,7 +50,7 @@ size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes);
 /* For rules: says it, unless the same has been said. */
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The rules' functions, by what they look at: verdict_steps.c, verdict_machine.c, verdict_memory.c. */
+/* The rules' functions, by what they look at: verdict_steps.c, verdict_machine.c, verdict_gpu.c, verdict_memory.c. */
 void el_verdict_own(struct el_verdict_case *c);
 void el_verdict_finished(struct el_verdict_case *c);
 void el_verdict_repeats(struct el_verdict_case *c);
@@ -72,6 +72,8 @@ void el_verdict_others(struct el_verdict_case *c);
 void el_verdict_stolen(struct el_verdict_case *c);
 void el_verdict_frequency(struct el_verdict_case *c);
 void el_verdict_throttled(struct el_verdict_case *c);
+void el_verdict_gpu_throttled(struct el_verdict_case *c);
+void el_verdict_gpu_others(struct el_verdict_case *c);
 void el_verdict_unlike_cores(struct el_verdict_case *c);
 void el_verdict_unlike_memory(struct el_verdict_case *c);
 void el_verdict_unlike_machines(struct el_verdict_case *c);

@@ -173,24 +173,29 @@ static void *watch(void *argument)
     return NULL;
 }
 
+void el_nvml_unknown(const char *reason, struct el_nvml_figures *figures_p)
+{
+    *figures_p = (struct el_nvml_figures){.window_s = NAN,
+                                          .utilization_pct = NAN,
+                                          .clock_min_hz = NAN,
+                                          .clock_max_hz = NAN,
+                                          .clock_mean_hz = NAN,
+                                          .power_w = NAN,
+                                          .energy_j = NAN,
+                                          .used_bytes = -1,
+                                          .total_bytes = -1,
+                                          .process_bytes = -1,
+                                          .n_processes = -1};
+    for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) figures_p->throttled_pct[r] = NAN;
+    snprintf(figures_p->reason, sizeof figures_p->reason, "%s", reason);
+}
+
 static void forget(struct device *device)
 {
     char reason[EL_NVML_TEXT_BYTES];
     memcpy(reason, device->figures.reason, sizeof reason);
     *device = (struct device){.handle = device->handle, .begin_energy_j = NAN};
-    device->figures = (struct el_nvml_figures){.window_s = NAN,
-                                               .utilization_pct = NAN,
-                                               .clock_min_hz = NAN,
-                                               .clock_max_hz = NAN,
-                                               .clock_mean_hz = NAN,
-                                               .power_w = NAN,
-                                               .energy_j = NAN,
-                                               .used_bytes = -1,
-                                               .total_bytes = -1,
-                                               .process_bytes = -1,
-                                               .n_processes = -1};
-    for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->figures.throttled_pct[r] = NAN;
-    memcpy(device->figures.reason, reason, sizeof reason);
+    el_nvml_unknown(reason, &device->figures);
 }
 
 static void find(struct el_nvml *nvml, const char *uuid, struct device *device)

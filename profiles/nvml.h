@@ -45,6 +45,9 @@ struct el_nvml_figures {
 /* "power cap". */
 const char *el_nvml_throttle_name(int reason);
 
+/* No figures at all, for this reason. */
+void el_nvml_unknown(const char *reason, struct el_nvml_figures *figures_p);
+
 /* `uuids` may have "": nothing is known of that device. Errors: EL_ERR_ABSENT (NVML does not start),
  * EL_ERR_HOST_MEMORY. A device that is not found is none: its figures have the reason. */
 enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uuids, int n, struct el_nvml **nvml_p);

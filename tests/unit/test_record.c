@@ -271,6 +271,35 @@ static void test_without_spans(void **state)
     json_decref(m);
 }
 
+/* A GPU's utilization is the driver's, and what the driver does not tell is null. */
+static void test_gpu(void **state)
+{
+    (void)state;
+    struct el_ledger ledger = {.peak_bytes = 5};
+    struct el_nvml_figures gpu;
+    el_nvml_unknown("", &gpu);
+    gpu.utilization_pct = 91;
+    gpu.energy_j = 2.5;
+    gpu.clock_min_hz = 1.2e9;
+    gpu.throttled_pct[0] = 12;
+    gpu.n_processes = 1;
+    struct el_member_account account = {.device = "cuda:0", .host = "h", .ledger = &ledger, .gpu = &gpu};
+    json_t *m = el_record_member(&account);
+    near(m, "utilization.system_pct", 91);
+    near(m, "gpu.energy_mj", 2500);
+    near(m, "gpu.clock_mhz.min", 1200);
+    near(m, "gpu.throttled_pct.power cap", 12);
+    near(m, "gpu.processes", 1);
+    assert_true(is_null(m, "gpu.power_w") && is_null(m, "gpu.used_bytes") && is_null(m, "gpu.reason"));
+    json_decref(m);
+    el_nvml_unknown("no driver", &gpu);
+    m = el_record_member(&account);
+    assert_true(is_null(m, "utilization.system_pct"));
+    assert_string_equal(el_json_text(m, "utilization.system_reason", ""), "no driver");
+    assert_string_equal(el_json_text(m, "gpu.reason", ""), "no driver");
+    json_decref(m);
+}
+
 /* A reader of schema 1 must find every one of these in every record, for good. */
 static void test_v1_names(void **state)
 {
@@ -521,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_v1_readers),
         cmocka_unit_test(test_report_of_little),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_gpu),
         cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
     };

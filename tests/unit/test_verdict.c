@@ -105,6 +105,21 @@ static void plant_shared_gpu(json_t *r)
     set(r, 1, "members.1", "uuid", json_string("GPU-1"));
 }
 
+static void plant_gpu_throttling(json_t *r)
+{
+    set(r, 2, "members.1", "gpu",
+        json_pack("{s:{s:f, s:f, s:n}}", "throttled_pct", "power cap", 4.0, "power brake", 37.5, "heat (driver)"));
+}
+
+/* Each member has its card; on one of them three processes compute. */
+static void plant_gpu_others(json_t *r)
+{
+    for (int i = 0; i < 2; i++) {
+        set(r, 1, i ? "members.1" : "members.0", "uuid", json_string(i ? "GPU-2" : "GPU-1"));
+        set(r, 1, i ? "members.1" : "members.0", "gpu", json_pack("{s:i}", "processes", i ? 1 : 3));
+    }
+}
+
 static void plant_others(json_t *r)
 {
     set(r, 3, "system", "others_pct", json_real(23.4));
@@ -217,6 +232,8 @@ static const struct {
     {"stolen", "3 % of the cores' time", plant_steal},
     {"frequency", "fell by 12 %", plant_slower},
     {"throttled", "throttled 3 times", plant_throttling},
+    {"gpu_throttled", "cpu:1 was held down in up to 38 % of the looks at it (power brake)", plant_gpu_throttling},
+    {"gpu_others", "2 other processes computed on cpu:0", plant_gpu_others},
     {"unlike_cores", "capacity 512 and 1024", plant_small_core},
     {"unlike_cores", "highest MHz 2000 and 3000", plant_slow_core},
     {"unlike_memory", "unlike size", plant_small_memory},
