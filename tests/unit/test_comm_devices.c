@@ -194,7 +194,7 @@ static void staged_keeps_off_device_memory(void **state)
     enum { COUNT = 100 };
     struct el_buffer *buffer, *result;
     float host[COUNT];
-    fake_reset();
+    fake_reset(FAKE_LAZY);
     struct el_device *device = fake_device(0);
     assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "x", &buffer), EL_OK);
     assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "y", &result), EL_OK);
@@ -232,8 +232,7 @@ static int be_staged_rank(struct star *star, void *context)
 {
     (void)context;
     struct el_comm *comm = NULL;
-    fake_reset();
-    fake.policy = (enum fake_policy)(star->base.rank % FAKE_POLICIES);
+    fake_reset((enum fake_policy)(star->base.rank % FAKE_POLICIES));
     struct el_device *device = fake_device(star->base.rank);
     enum el_status status = el_comm_open_ranks("shm", &star->base, device, &comm);
     if (status == EL_OK) status = check_everything(comm);

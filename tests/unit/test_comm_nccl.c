@@ -182,7 +182,7 @@ static const struct el_nccl_api api = {.get_version = nccl_get_version,
 
 static void reset(void)
 {
-    fake_reset();
+    fake_reset(FAKE_LAZY);
     memset(&nccl, 0, sizeof nccl);
     nccl.fail_open_rank = -1;
 }
