@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bench/job_collectives.h"
+#include "bench/job_cost.h"
 #include "bench/job_gather.h"
 #include "bench/job_system.h"
 #include "bench/jvalue.h"
@@ -173,17 +174,19 @@ static enum el_status add_member(const struct measurement *m, int i, const char 
     return EL_OK;
 }
 
-/* {"members": [...], "process": {...}, "system": {...}} of this rank. */
+/* {"members": [...], "process": {...}, "system": {...}, "recorder_cost": {...}} of this rank. */
 static enum el_status make_account(const struct measurement *m, json_t **account_p)
 {
     char host[256] = "";
     int64_t bytes[EL_MEMBERS_MAX] = {0}, own = m->resident_bytes;
-    json_t *members = json_array();
+    json_t *members = json_array(), *cost = NULL;
     const struct el_system_figures *system = el_job_system_compare(m->window);
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < m->open.n; i++) {
         enum el_status status = add_member(m, i, host, system, members);
+        if (status == EL_OK && i == 0) status = el_job_cost(m->recorders, m->n_recorders, &cost);
         if (status != EL_OK) {
+            json_decref(cost);
             json_decref(members);
             return status;
         }
@@ -192,8 +195,8 @@ static enum el_status make_account(const struct measurement *m, json_t **account
     }
     json_t *process =
         el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices, own);
-    *account_p = json_pack("{s:o, s:o, s:o}", "members", members, "process", process, "system",
-                           el_job_system_account(m->window));
+    *account_p = json_pack("{s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
+                           el_job_system_account(m->window), "recorder_cost", cost);
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
 }
 
@@ -273,6 +276,7 @@ static void put_accounts(json_t *repeat, const json_t *accounts)
     }
     json_object_set_new(repeat, "members", members);
     json_object_set_new(repeat, "processes", processes);
+    json_object_set_new(repeat, "recorder_cost", el_job_cost_of_ranks(accounts));
     json_object_set_new(repeat, "system", el_record_system_of_job(systems));
 }
 

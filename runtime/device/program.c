@@ -205,6 +205,7 @@ static enum el_status append(struct el_program *program, struct el_device *devic
                                              .phase = head->phase,
                                              .device = device->spec.position,
                                              .stream = stream,
+                                             .waits = task->n_waits > 0,
                                              .sent_bytes = head->sent_bytes,
                                              .received_bytes = head->received_bytes,
                                              .peer = -1};
