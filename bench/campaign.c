@@ -33,7 +33,10 @@ static enum el_status prepare(struct el_campaign *c)
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     struct el_campaign c = {.command = command, .options = options};
-    const char *word = command & EL_CMD_STUDY ? "study" : command == EL_CMD_RUN ? "run" : "compare";
+    const char *word = command & EL_CMD_STUDY      ? "study"
+                       : command & EL_CMD_OVERHEAD ? "overhead"
+                       : command == EL_CMD_RUN     ? "run"
+                                                   : "compare";
     if (options->resume)
         EL_TRY(el_store_open(options->out, &c.store));
     else

@@ -57,6 +57,13 @@ static const struct el_command_row commands[] = {
      .summary = "Plant a delay, a slow op, a leak and a straggler on this machine, and say what was found of each.",
      .examples = "  evenload selfcheck                    a quarter of a minute\n",
      .run = el_cmd_selfcheck},
+    {.name = "overhead",
+     .bit = EL_CMD_OVERHEAD,
+     .usage = "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
+     .summary = "What recording costs a step: its events counted, and steps with and without it in turns.",
+     .examples = "  evenload overhead                          the comparison's smallest batch: about 90 seconds\n"
+                 "  evenload overhead --modes dp --repeats 20  one mode, a narrower interval\n",
+     .run = el_cmd_overhead},
     {.name = NULL},
 };
 

@@ -8,9 +8,11 @@
 
 enum { OPTIONS_MAX = 64, VALUE_BYTES = 2048, FIRST_CODE = 256 };
 
-static const char *initial_of(const struct el_option_row *row, unsigned command)
+const char *el_option_initial(const struct el_option_row *row, unsigned command)
 {
-    return command == EL_CMD_RUN && row->run_initial ? row->run_initial : row->initial;
+    if (command == EL_CMD_RUN && row->run_initial) return row->run_initial;
+    if (command == EL_CMD_OVERHEAD && row->overhead_initial) return row->overhead_initial;
+    return row->initial;
 }
 
 void el_options_defaults(unsigned command, struct el_options *options)
@@ -21,7 +23,7 @@ void el_options_defaults(unsigned command, struct el_options *options)
     options->train.capture = true;
     options->record = true;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        const char *initial = initial_of(row, command);
+        const char *initial = el_option_initial(row, command);
         if ((row->commands & command) && *initial && el_option_set(row, initial, options) != EL_OK) abort();
     }
 }
