@@ -41,7 +41,8 @@ enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command,
         EL_TRY(el_store_open(options->out, &c.store));
     else
         EL_TRY(el_store_create(options->out, word, &c.store));
-    enum el_status status = prepare(&c);
+    enum el_status status = el_store_lock(&c.store);
+    if (status == EL_OK) status = prepare(&c);
     if (status != EL_OK) {
         struct el_error error;
         el_error_take(status, &error);
