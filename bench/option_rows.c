@@ -323,7 +323,7 @@ static const struct el_option_row rows[] = {
      BOTH,
      AT(inject),
      .help = "plant disturbances, to see them found: wire=MS (a MiB), delay=POS:MS, straggler=POS:RATIO, "
-             "compute=RATIO, op=LABEL:RATIO, leak=POS:BYTES, oversize=POS:BYTES"},
+             "compute=RATIO, op=LABEL:RATIO, pause=LABEL:MS, leak=POS:BYTES, oversize=POS:BYTES"},
 
     {.group = OUTPUT,
      .name = "out",

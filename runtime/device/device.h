@@ -31,6 +31,8 @@ struct el_inject {
     double stretch;  /* its kernels take so many times their time, computing */
     char op[48];     /* kernels whose label begins so take `op_stretch` times their time */
     double op_stretch;
+    char pause[48]; /* kernels whose label begins so take `pause_ms` longer; no core is used meanwhile */
+    double pause_ms;
     double wire_ms_per_mib; /* its collectives take so much longer for each MiB of payload; no core is used meanwhile */
     int64_t leak_bytes;     /* of device memory, taken in every step and never given back; no ledger knows of it */
     int64_t oversize_bytes; /* likewise, once, when the device is opened */

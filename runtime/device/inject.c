@@ -27,11 +27,22 @@ enum el_status el_inject_begin_step(struct el_device *device)
     return take(device, inject->leak_bytes);
 }
 
+static bool begins_with(const char *label, const char *begin)
+{
+    return strncmp(label, begin, strlen(begin)) == 0;
+}
+
+int64_t el_inject_pause_ns(const struct el_device *device, const char *label)
+{
+    const struct el_inject *inject = &device->spec.inject;
+    return inject->pause_ms > 0 && begins_with(label, inject->pause) ? (int64_t)(inject->pause_ms * 1e6) : 0;
+}
+
 double el_inject_stretch(const struct el_device *device, const char *label)
 {
     const struct el_inject *inject = &device->spec.inject;
     double stretch = inject->stretch > 0 ? inject->stretch : 1;
-    if (inject->op_stretch > 0 && strncmp(label, inject->op, strlen(inject->op)) == 0) stretch *= inject->op_stretch;
+    if (inject->op_stretch > 0 && begins_with(label, inject->op)) stretch *= inject->op_stretch;
     return stretch > 1 ? stretch : 0;
 }
 

@@ -46,7 +46,8 @@ struct el_task {
     struct el_buffer *workspace;            /* kernels with scratch */
     uint64_t group;
     double call_bytes;
-    double stretch; /* planted: a kernel takes so many times its time; 0: as it is */
+    double stretch;   /* planted: a kernel takes so many times its time; 0: as it is */
+    int64_t pause_ns; /* planted: a kernel begins so much later */
     union {
         struct {
             const struct el_kernel *kernel;
@@ -135,6 +136,7 @@ enum el_status el_program_execute(struct el_program *program);
 enum el_status el_inject_open(struct el_device *device);
 enum el_status el_inject_begin_step(struct el_device *device);
 double el_inject_stretch(const struct el_device *device, const char *label);
+int64_t el_inject_pause_ns(const struct el_device *device, const char *label);
 /* Uses the core until `ratio` times what has gone since `begin_ns` is over. */
 void el_inject_spin(int64_t begin_ns, double ratio);
 
