@@ -42,13 +42,16 @@ static enum el_status find_kind(const char *item, size_t length, const struct ki
 /* A number, with KiB, MiB or GiB where it is a size. */
 static bool read_value(const struct kind *kind, const char *text, double *value_p)
 {
-    static const char *const suffixes[] = {"KiB", "MiB", "GiB"};
+    static const struct {
+        const char *text;
+        double bytes;
+    } suffixes[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
     char *end;
-    double value = strtod(text, &end), scale = 1024;
+    double value = strtod(text, &end);
     bool size = kind == &kinds[LEAK] || kind == &kinds[OVERSIZE];
-    for (int i = 0; size && i < 3; i++, scale *= 1024) {
-        if (strcmp(end, suffixes[i]) != 0) continue;
-        value *= scale;
+    for (int i = 0; size && i < 3; i++) {
+        if (strcmp(end, suffixes[i].text) != 0) continue;
+        value *= suffixes[i].bytes;
         end += strlen(end);
     }
     *value_p = value;
