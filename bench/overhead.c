@@ -31,12 +31,23 @@ enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p)
     return EL_OVERHEAD_NOT_TOLD;
 }
 
+/* Their steps are empty: any share of one is large, and no share of one that computes. */
+static bool computes(const json_t *trial)
+{
+    return strncmp(el_json_text(trial, "device_names.0", ""), "null:", 5) != 0;
+}
+
 static json_t *row_of(const json_t *trial, enum el_overhead *verdict_p)
 {
-    static const char *const copied[] = {"mode", "global_batch", "status", "reason", "recorder", "warnings"};
+    static const char *const copied[] = {"mode",         "global_batch", "status",  "reason",
+                                         "device_names", "recorder",     "warnings"};
     const char *why;
     json_t *row = json_object();
     *verdict_p = el_overhead_judge(json_object_get(trial, "recorder"), &why);
+    if (!computes(trial)) {
+        *verdict_p = EL_OVERHEAD_NOT_TOLD;
+        why = "null devices compute nothing: hold toggled us against a step that does";
+    }
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
         json_object_set_new(row, copied[i], json_deep_copy(json_object_get(trial, copied[i])));
     json_object_set_new(row, "step_ms", el_json_real(el_json_number(trial, "step_ms.mean")));
@@ -62,13 +73,14 @@ json_t *el_overhead_document(const json_t *run, const char *dir)
 }
 
 /* "-0.31 to 0.22" */
-static void interval_text(const json_t *recorder, char *text, size_t bytes)
+static void interval_text(const json_t *recorder, const char *name, char *text, size_t bytes)
 {
-    double low = el_json_number(recorder, "toggled_pct_ci95.0"), high = el_json_number(recorder, "toggled_pct_ci95.1");
-    if (isnan(low) || isnan(high))
-        snprintf(text, bytes, "none");
-    else
-        snprintf(text, bytes, "%.2f to %.2f", low, high);
+    const json_t *interval = json_object_get(recorder, name);
+    char low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
+    snprintf(text, bytes, "none");
+    if (json_is_array(interval))
+        snprintf(text, bytes, "%s to %s", el_text_figure(el_json_number(interval, "0"), low),
+                 el_text_figure(el_json_number(interval, "1"), high));
 }
 
 static void print_events(const json_t *recorder, FILE *out)
@@ -88,18 +100,20 @@ static void print_row(const json_t *row, FILE *out)
     const json_t *recorder = json_object_get(row, "recorder");
     const char *verdict = el_json_text(row, "verdict", ""), *why = el_json_text(row, "why", "");
     char step[EL_FIGURE_BYTES], counted[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], toggled[EL_FIGURE_BYTES];
-    char interval[64];
+    char interval_us[2 * EL_FIGURE_BYTES + 4], interval_pct[2 * EL_FIGURE_BYTES + 4];
     if (strcmp(el_json_text(row, "status", "failed"), "ok") != 0) {
-        fprintf(out, "%-9s%5.0f  %s: %s\n", el_json_text(row, "mode", "?"), el_json_number(row, "global_batch"),
+        fprintf(out, "%-8s%6.0f  %s: %s\n", el_json_text(row, "mode", "?"), el_json_number(row, "global_batch"),
                 el_json_text(row, "status", "failed"), el_json_text(row, "reason", "no reason was given"));
         return;
     }
-    interval_text(recorder, interval, sizeof interval);
-    fprintf(out, "%-9s%5.0f%10s%12s%10s%12s%16s  %s%s\n", el_json_text(row, "mode", "?"),
+    interval_text(recorder, "toggled_us_ci95", interval_us, sizeof interval_us);
+    interval_text(recorder, "toggled_pct_ci95", interval_pct, sizeof interval_pct);
+    fprintf(out, "%-8s%6.0f%9s%12s%11s%12s%17s%17s  %s%s\n", el_json_text(row, "mode", "?"),
             el_json_number(row, "global_batch"), el_text_figure(el_json_number(row, "step_ms"), step),
             el_text_figure(el_json_number(recorder, "counted_us"), counted),
             el_text_figure(el_json_number(recorder, "counted_pct"), share),
-            el_text_figure(el_json_number(recorder, "toggled_us"), toggled), interval, verdict, *why ? "" : " 1 %");
+            el_text_figure(el_json_number(recorder, "toggled_us"), toggled), interval_us, interval_pct, verdict,
+            *why ? "" : " 1 %");
     if (json_is_object(recorder)) print_events(recorder, out);
     if (*why) el_text_wrap(why, "  not told: ", "    ", EL_REPORT_COLUMNS, out);
 }
@@ -117,8 +131,10 @@ static void print_warnings(const json_t *rows, FILE *out)
     }
 }
 
-static const char *sentence(const json_t *holds)
+static const char *sentence(const json_t *rows, const json_t *holds)
 {
+    if (!computes(json_array_get(rows, 0)))
+        return "Null devices compute nothing: toggled us is what recording takes, sharp since steps are short.";
     if (json_is_true(holds)) return "Recording costs under 1 % of a step: every interval lies below it.";
     if (json_is_false(holds)) return "Recording costs over 1 % of a step: an interval lies above it.";
     return "Nothing speaks against under 1 % of a step, but not every interval lies below it.";
@@ -127,16 +143,18 @@ static const char *sentence(const json_t *holds)
 void el_overhead_print(const json_t *document, FILE *out)
 {
     const json_t *rows = json_object_get(document, "trials"), *holds = json_object_get(document, "holds");
-    fprintf(out, "%-9s%5s%10s%12s%10s%12s%16s  %s\n", "mode", "batch", "step ms", "counted us", "% of step",
-            "toggled us", "% of step", "verdict");
+    fprintf(out, "%-8s%6s%9s%12s%11s%12s%17s%17s  %s\n", "mode", "batch", "step ms", "counted us", "% of step",
+            "toggled us", "95 % interval", "in % of step", "verdict");
     for (size_t t = 0; t < json_array_size(rows); t++) print_row(json_array_get(rows, t), out);
     fprintf(out,
             "\n%s\nCounted: events by the price of each. Toggled: steps with and without, in turns; 95 %% interval "
             "over repeats.\n",
-            sentence(holds));
+            sentence(rows, holds));
     print_warnings(rows, out);
     fprintf(out, "\n%s/results.json\n\n", el_json_text(document, "dir", ""));
-    if (json_is_null(holds))
+    if (!computes(json_array_get(rows, 0)))
+        fprintf(out, "Next: %s overhead    (the share of a step that computes)\n", program_invocation_name);
+    else if (json_is_null(holds))
         fprintf(out, "Next: %s overhead --repeats 20    (a narrower interval)\n", program_invocation_name);
     else
         fprintf(out, "Next: %s compare    (each trial's record has its counted cost, under 'recorder')\n",

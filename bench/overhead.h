@@ -20,8 +20,9 @@ enum el_overhead {
 /* `recorder` is a trial's. `*why_p`: static text, for NOT_TOLD; else "". */
 enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p);
 
-/* {"limit_pct", "holds", "dir", "trials": [{"mode", "global_batch", "status", "step_ms", "recorder", "verdict", "why",
- * "warnings"}]}; verdict is "under", "over" or "not told"; `holds` is false where one is over, null where none is, but
+/* {"limit_pct", "holds", "dir", "trials": [{"mode", "global_batch", "device_names", "status", "reason", "step_ms",
+ * "recorder", "verdict", "why", "warnings"}]}; verdict is "under", "over" or "not told", and that on null devices;
+ * `holds` is false where one is over, null where none is, but
  * one is not told. New reference. */
 json_t *el_overhead_document(const json_t *run, const char *dir);
 /* That document, as a table, and what it comes to in a sentence. */

@@ -301,6 +301,19 @@ static json_t *run_of(const double high[2])
     return json_pack("{s:o}", "trials", trials);
 }
 
+static void null_devices_are_not_judged(void **state)
+{
+    (void)state;
+    json_t *run = run_of((double[]){5.0, 5.0});
+    json_object_set_new(json_array_get(json_object_get(run, "trials"), 0), "device_names", json_pack("[s]", "null:0"));
+    json_object_set_new(json_array_get(json_object_get(run, "trials"), 1), "device_names", json_pack("[s]", "cpu:0"));
+    json_t *document = el_overhead_document(run, "d");
+    assert_string_equal(el_json_text(document, "trials.0.verdict", ""), "not told");
+    assert_string_equal(el_json_text(document, "trials.1.verdict", ""), "over");
+    json_decref(document);
+    json_decref(run);
+}
+
 static char holds_of(double first_high, double second_high)
 {
     json_t *run = run_of((double[]){first_high, second_high}), *document = el_overhead_document(run, "d");
@@ -336,6 +349,7 @@ int main(void)
         cmocka_unit_test(prices_are_measured),
         cmocka_unit_test(shift_of_pairs),
         cmocka_unit_test(a_trial_says_both),
+        cmocka_unit_test(null_devices_are_not_judged),
         cmocka_unit_test(judgement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
