@@ -92,8 +92,8 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
         EL_TRY(make_folders(store.dir));
         EL_TRY(check_folder(&store));
         if (exists(&store, "command.json") || exists(&store, "results.json"))
-            return el_fail(EL_ERR_INVALID, "%s holds a run already: go on with it by --resume, or give another --out",
-                           store.dir);
+            return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store.dir,
+                           strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
     } else {
         EL_TRY(make_named(command, &store));
     }
