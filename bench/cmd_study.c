@@ -103,7 +103,8 @@ int el_cmd_study(const struct el_options *options, int argc, char **argv)
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {
         status = show(options, study);
-        exit_status = status != EL_OK ? el_exit_failed(status) : el_exit_flush(study->peak.holds ? 0 : EL_EXIT_TRIAL);
+        exit_status =
+            status != EL_OK ? el_exit_failed(status) : el_exit_flush(study->reserved.holds ? 0 : EL_EXIT_TRIAL);
     }
     free(study);
     return exit_status;

@@ -49,7 +49,7 @@ static const struct el_command_row commands[] = {
      .summary = "Take a published table apart and hold it against this runtime; without a name, list the studies.",
      .examples = "  evenload study                        what there is\n"
                  "  evenload study two-cards --dry-run    by forecast: no step is run, no memory taken\n"
-                 "  evenload study two-cards              the same, measured: about a minute, and 4.7 GiB\n",
+                 "  evenload study two-cards              the same, measured: about a minute, and 4.1 GiB\n",
      .run = el_cmd_study},
     {.name = "selfcheck",
      .bit = EL_CMD_SELFCHECK,
