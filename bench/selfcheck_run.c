@@ -15,6 +15,9 @@
 #include "runtime/base/clock.h"
 
 enum { COMMAND_BYTES = 8192, TIMEOUT_S = 60 };
+/* The plain C kernels take 10 to 50 times as long as a library's. With so much less of the batch their steps are as
+ * short, and a busy machine's time slices of some milliseconds fall between them, not into each. */
+enum { PLAIN_SHARE = 16 };
 
 struct run {
     struct el_store store;
@@ -44,6 +47,7 @@ static enum el_status open_subject(const struct run *run, const struct el_selfch
     el_options_defaults(EL_CMD_RUN, options);
     enum el_status status = el_options_parse(EL_CMD_RUN, n, arguments, options);
     options->timeout_s = TIMEOUT_S;
+    if (el_kernels_cpu_lack()) options->batches[0] /= PLAIN_SHARE;
     options->procs = row->ddp && !run->check->by_mpi ? 1 : 0;
     snprintf(options->inject, sizeof options->inject, "%s", inject);
     if (status == EL_OK) status = el_trials_resolve(EL_CMD_RUN, options, run->store.dir, &subject.set);
