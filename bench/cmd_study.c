@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/commands.h"
+#include "bench/host_memory.h"
 #include "bench/record.h"
 #include "bench/runner.h"
 #include "bench/study.h"

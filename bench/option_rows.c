@@ -268,7 +268,7 @@ static const struct el_option_row rows[] = {
      AT(timeout_s),
      .min = 0.1,
      .max = 1e6,
-     .help = "seconds a launch may take; beyond, it is ended: a row 'timeout'"},
+     .help = "seconds a launch may take (warm-up, measured steps and control); beyond, it is ended: a row 'timeout'"},
     {.group = MEASURING,
      .name = "no-record",
      .initial = "",

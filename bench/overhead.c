@@ -9,6 +9,7 @@
 
 #include "bench/jvalue.h"
 #include "bench/text.h"
+#include "bench/verdict.h"
 
 static const char *const names[] = {
     [EL_OVERHEAD_UNDER] = "under", [EL_OVERHEAD_OVER] = "over", [EL_OVERHEAD_NOT_TOLD] = "not told"};
@@ -39,8 +40,8 @@ static bool computes(const json_t *trial)
 
 static json_t *row_of(const json_t *trial, enum el_overhead *verdict_p)
 {
-    static const char *const copied[] = {"mode",         "global_batch", "status",  "reason",
-                                         "device_names", "recorder",     "warnings"};
+    static const char *const copied[] = {"mode",         "global_batch", "status",   "reason",
+                                         "device_names", "recorder",     "warnings", "warning_rules"};
     const char *why;
     json_t *row = json_object();
     *verdict_p = el_overhead_judge(json_object_get(trial, "recorder"), &why);
@@ -125,7 +126,9 @@ static void print_warnings(const json_t *rows, FILE *out)
         const json_t *row = json_array_get(rows, t), *warnings = json_object_get(row, "warnings");
         for (size_t w = 0; w < json_array_size(warnings); w++) {
             char first[64];
-            snprintf(first, sizeof first, "  %s is suspect: ", el_json_text(row, "mode", "?"));
+            const char *rule = json_string_value(json_array_get(json_object_get(row, "warning_rules"), w));
+            snprintf(first, sizeof first, "  %s%s: ", el_json_text(row, "mode", "?"),
+                     el_verdict_is_note(rule) ? "" : " is suspect");
             el_text_wrap(json_string_value(json_array_get(warnings, w)), first, "    ", EL_REPORT_COLUMNS, out);
         }
     }

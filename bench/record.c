@@ -68,6 +68,13 @@ static const char *optimizer_name(enum el_optimizer_kind kind)
     return names[kind];
 }
 
+static const char *control_name(enum el_control control)
+{
+    static const char *const names[] = {
+        [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+    return names[control];
+}
+
 static json_t *model_sizes(const struct el_model_config *model)
 {
     json_t *sizes = json_object(), *hidden = json_array();
@@ -108,6 +115,9 @@ static json_t *config(const struct el_trial *trial)
     put_text(config, "test", trial->test);
     put_text(config, "comm", trial->comm);
     json_object_set_new(config, "record", json_boolean(trial->record));
+    put_text(config, "control", control_name(train->control));
+    put_count(config, "control_pairs", train->control_pairs);
+    put_text(config, "inject", trial->inject);
     return config;
 }
 

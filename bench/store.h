@@ -22,7 +22,8 @@ struct el_store {
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p);
 /* Opens the folder of a run that was cut off. Errors: EL_ERR_INVALID (there is no run in it). */
 enum el_status el_store_open(const char *dir, struct el_store *store_p);
-/* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now. */
+/* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now.
+ */
 enum el_status el_store_lock(const struct el_store *store);
 /* Removes folders that are still empty: nothing was begun. */
 void el_store_discard(const struct el_store *store);

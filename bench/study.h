@@ -120,8 +120,4 @@ void el_study_explain(const struct el_study *study, FILE *out);
 enum el_tag el_study_moving_tag(const struct el_study *study);
 json_t *el_study_json(const struct el_study *study); /* new reference */
 
-/* What this process may still take: MemAvailable, and less where a cgroup or `ulimit -v` grants less. `root` is "" but
- * in tests. NAN where nothing can be read. */
-double el_host_free_bytes(const char *root);
-
 #endif

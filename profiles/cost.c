@@ -80,7 +80,8 @@ static double price_of_keeping(struct el_recorder *scratch, const struct el_step
 enum el_status el_cost_measure(const struct el_recorder *recorder, struct el_cost_prices *prices_p)
 {
     struct el_recorder *scratch;
-    if (el_recorder_step_count(recorder) == 0) return el_fail(EL_ERR_INVALID, "cost of recording: no step was recorded");
+    if (el_recorder_step_count(recorder) == 0)
+        return el_fail(EL_ERR_INVALID, "cost of recording: no step was recorded");
     struct el_step_event event = el_recorder_step(recorder, 0);
     int64_t *cpu_ns = calloc((size_t)event.n_ops + 1, sizeof *cpu_ns);
     if (cpu_ns == NULL) return el_fail(EL_ERR_HOST_MEMORY, "cost of recording: no memory for %d ops", event.n_ops);

@@ -35,6 +35,7 @@ struct el_inject {
     double pause_ms;
     double wire_ms_per_mib; /* its collectives take so much longer for each MiB of payload; no core is used meanwhile */
     int64_t leak_bytes;     /* of device memory, taken in every step and never given back; no ledger knows of it */
+    int64_t most_bytes;     /* what both may take together: no more than the machine has to give */
     int64_t oversize_bytes; /* likewise, once, when the device is opened */
 };
 
@@ -104,6 +105,8 @@ int el_device_cores(const struct el_device *device, const int **cores_p);
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_kernel_table *el_device_kernels(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
+/* How many kernels were issued whose label `op` or `pause` names. */
+int64_t el_device_inject_hits(const struct el_device *device);
 /* What is mapped for all that the ledger counts: allocations, and the arenas of programs. A gap to the ledger's peak is
  * the planner's. */
 int64_t el_device_reserved(const struct el_device *device);

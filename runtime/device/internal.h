@@ -17,6 +17,8 @@ struct el_device {
     struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
     struct el_persistent *allocations;    /* list: freed at close */
     int64_t reserved_bytes;               /* mapped for allocations and arenas */
+    int64_t inject_hits;                  /* kernels issued that a planted disturbance names */
+    int64_t taken_bytes;                  /* by planted leaks */
 };
 
 /* Memory that lives across steps. */
@@ -135,8 +137,8 @@ enum el_status el_program_execute(struct el_program *program);
 /* inject.c: what is planted on a device; nothing where nothing is. */
 enum el_status el_inject_open(struct el_device *device);
 enum el_status el_inject_begin_step(struct el_device *device);
-double el_inject_stretch(const struct el_device *device, const char *label);
-int64_t el_inject_pause_ns(const struct el_device *device, const char *label);
+double el_inject_stretch(struct el_device *device, const char *label);
+int64_t el_inject_pause_ns(struct el_device *device, const char *label);
 /* Uses the core until `ratio` times what has gone since `begin_ns` is over. */
 void el_inject_spin(int64_t begin_ns, double ratio);
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/host_memory.h"
 #include "bench/options.h"
 #include "bench/study.h"
 
