@@ -99,4 +99,3 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
                            el_job_system_account(m->window), "recorder_cost", cost);
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
 }
-

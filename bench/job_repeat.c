@@ -109,8 +109,9 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
                                                      (long long)dropped, (long long)m->result.n_steps));
     }
     if (m->relation.too_many)
-        json_array_append_new(warnings, json_string("too many collectives to tell waiting from transfer, so phases hold "
-                                                    "waits: give a shorter --min-time or fewer --steps"));
+        json_array_append_new(warnings,
+                              json_string("too many collectives to tell waiting from transfer, so phases hold "
+                                          "waits: give a shorter --min-time or fewer --steps"));
     if (no_such_op(m))
         json_array_append_new(warnings, json_sprintf("--inject %s: no kernel's name begins so, and nothing was planted "
                                                      "there; ops[] of the record has the names",
