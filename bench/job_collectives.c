@@ -103,8 +103,9 @@ static enum el_status put_figures(const struct members *members, int n_positions
         for (int m = 0; m < members->n; m++)
             json_array_set_new(late, (size_t)members->positions[m], el_json_real(f.late_s[m] * 1e3));
         json_array_append_new(
-            figures, json_pack("{s:s, s:o, s:o, s:o, s:o}", "phase", el_phase_name(members->list[0].phases[k]), "bytes",
-                               el_json_real(members->list[0].bytes[k]), "skew_ms", el_json_real(f.skew_s * 1e3),
+            figures, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(members->list[0].phases[k]),
+                               "bytes", el_json_real(members->list[0].bytes[k]), "skew_ms",
+                               el_json_real(f.skew_s * 1e3), "skew_median_ms", el_json_real(f.skew_median_s * 1e3),
                                "transfer_ms", el_json_real(f.transfer_s * 1e3), "late_ms", late));
     }
     return EL_OK;
