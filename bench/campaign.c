@@ -33,12 +33,16 @@ static enum el_status prepare(struct el_campaign *c)
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     struct el_campaign c = {.command = command, .options = options};
-    const char *word = command & EL_CMD_STUDY ? "study" : command == EL_CMD_RUN ? "run" : "compare";
+    const char *word = command & EL_CMD_STUDY      ? "study"
+                       : command & EL_CMD_OVERHEAD ? "overhead"
+                       : command == EL_CMD_RUN     ? "run"
+                                                   : "compare";
     if (options->resume)
         EL_TRY(el_store_open(options->out, &c.store));
     else
         EL_TRY(el_store_create(options->out, word, &c.store));
-    enum el_status status = prepare(&c);
+    enum el_status status = el_store_lock(&c.store);
+    if (status == EL_OK) status = prepare(&c);
     if (status != EL_OK) {
         struct el_error error;
         el_error_take(status, &error);

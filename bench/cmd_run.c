@@ -22,8 +22,7 @@ static void print_result(const struct el_campaign *c)
     el_report_table(c->run, stdout, colour);
     el_report_steps(c->run, stdout, colour);
     el_report_processes(c->run, stdout, colour);
-    printf("\n%s/results.json\n%s/results.csv\n%s/logs/%s/\n", c->store.dir, c->store.dir, c->store.dir,
-           c->set.trials->id);
+    printf("\n%s/results.json\n%s/results.csv\n%s/logs/\n", c->store.dir, c->store.dir, c->store.dir);
 }
 
 static enum el_status measure(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/commands.h"
+#include "bench/host_memory.h"
 #include "bench/record.h"
 #include "bench/runner.h"
 #include "bench/study.h"
@@ -103,7 +104,8 @@ int el_cmd_study(const struct el_options *options, int argc, char **argv)
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {
         status = show(options, study);
-        exit_status = status != EL_OK ? el_exit_failed(status) : el_exit_flush(study->peak.holds ? 0 : EL_EXIT_TRIAL);
+        exit_status =
+            status != EL_OK ? el_exit_failed(status) : el_exit_flush(study->reserved.holds ? 0 : EL_EXIT_TRIAL);
     }
     free(study);
     return exit_status;

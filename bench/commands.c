@@ -50,14 +50,21 @@ static const struct el_command_row commands[] = {
      .summary = "Take a published table apart and hold it against this runtime; without a name, list the studies.",
      .examples = "  evenload study                        what there is\n"
                  "  evenload study two-cards --dry-run    by forecast: no step is run, no memory taken\n"
-                 "  evenload study two-cards              the same, measured: about a minute, and 4.7 GiB\n",
+                 "  evenload study two-cards              the same, measured: about a minute, and 4.1 GiB\n",
      .run = el_cmd_study},
     {.name = "selfcheck",
      .bit = EL_CMD_SELFCHECK,
      .usage = "[--json] [--out DIR]",
      .summary = "Plant a delay, a slow op, a leak and a straggler on this machine, and say what was found of each.",
-     .examples = "  evenload selfcheck                    a quarter of a minute\n",
+     .examples = "  evenload selfcheck                    ten to twenty seconds\n",
      .run = el_cmd_selfcheck},
+    {.name = "overhead",
+     .bit = EL_CMD_OVERHEAD,
+     .usage = "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
+     .summary = "What recording costs a step: its events counted, and steps with and without it in turns.",
+     .examples = "  evenload overhead                          the comparison's smallest batch: about 90 seconds\n"
+                 "  evenload overhead --modes dp --repeats 20  one mode, a narrower interval\n",
+     .run = el_cmd_overhead},
     {.name = NULL},
 };
 

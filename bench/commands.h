@@ -1,8 +1,8 @@
 /* The subcommands, and what they share: how a failure is said, and what exit status it has.
  *
  * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why) or is suspect under --strict, or a
- * study's judgement fails, or a self-check misses what was planted; 2 bad use, or something this machine lacks; 130
- * interrupted. */
+ * study's judgement fails, or a self-check misses what was planted, or recording costs over 1 %; 2 bad use, or
+ * something this machine lacks; 130 interrupted. */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
 
@@ -16,6 +16,7 @@ int el_cmd_run(const struct el_options *options, int argc, char **argv);
 int el_cmd_devices(const struct el_options *options, int argc, char **argv);
 int el_cmd_plot(const struct el_options *options, int argc, char **argv);
 int el_cmd_selfcheck(const struct el_options *options, int argc, char **argv);
+int el_cmd_overhead(const struct el_options *options, int argc, char **argv);
 int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
 struct el_launch_place;

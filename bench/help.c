@@ -24,7 +24,7 @@ static void print_words(FILE *file, const char *text, int column)
 
 static void print_row(FILE *file, const struct el_option_row *row, unsigned command)
 {
-    const char *initial = command == EL_CMD_RUN && row->run_initial ? row->run_initial : row->initial;
+    const char *initial = el_option_initial(row, command);
     char left[64], right[512];
     snprintf(left, sizeof left, "--%s %s", row->name, row->argument ? row->argument : "");
     snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, row->choices ? ": " : "",
@@ -71,6 +71,6 @@ void el_options_help(FILE *file, unsigned command)
         group = row->group;
         print_row(file, row, command);
     }
-    if (command & EL_CMD_BOTH) print_choices(file);
+    if (command & (EL_CMD_BOTH | EL_CMD_OVERHEAD)) print_choices(file);
     fprintf(file, "\nExamples\n%s", info->examples);
 }

@@ -1,12 +1,14 @@
 /* How much memory this process may still take. Read from plain files under a root, so that tests can give their own;
  * what cannot be read does not limit. */
+#include "bench/host_memory.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "bench/study.h"
+#include "bench/config.h"
 
 /* The number after `key` at the begin of a line, or the first of the file where key is ""; NAN: none ("max" too). */
 static double number_in(const char *root, const char *path, const char *key)

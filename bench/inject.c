@@ -12,19 +12,17 @@ enum { ITEM_BYTES = 96 };
 struct kind {
     const char *name, *form;
     bool placed;     /* POS: before the value */
+    bool labelled;   /* LABEL: before the value */
     double min, max; /* of the value */
 };
 
 static const struct kind kinds[] = {
-    {"wire", "MS", false, 0, 1e6},
-    {"delay", "POS:MS", true, 0, 1e6},
-    {"compute", "RATIO", false, 1, 1000},
-    {"straggler", "POS:RATIO", true, 1, 1000},
-    {"op", "LABEL:RATIO", false, 1, 1000},
-    {"leak", "POS:BYTES", true, 1, 1e12},
-    {"oversize", "POS:BYTES", true, 1, 1e12},
+    {"wire", "MS", false, false, 0, 1e6},        {"delay", "POS:MS", true, false, 0, 1e6},
+    {"compute", "RATIO", false, false, 1, 1000}, {"straggler", "POS:RATIO", true, false, 1, 1000},
+    {"op", "LABEL:RATIO", false, true, 1, 1000}, {"pause", "LABEL:MS", false, true, 0, 1e6},
+    {"leak", "POS:BYTES", true, false, 1, 1e12}, {"oversize", "POS:BYTES", true, false, 1, 1e12},
 };
-enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, LEAK, OVERSIZE, N_KINDS };
+enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, PAUSE, LEAK, OVERSIZE, N_KINDS };
 
 static enum el_status find_kind(const char *item, size_t length, const struct kind **kind_p)
 {
@@ -44,13 +42,16 @@ static enum el_status find_kind(const char *item, size_t length, const struct ki
 /* A number, with KiB, MiB or GiB where it is a size. */
 static bool read_value(const struct kind *kind, const char *text, double *value_p)
 {
-    static const char *const suffixes[] = {"KiB", "MiB", "GiB"};
+    static const struct {
+        const char *text;
+        double bytes;
+    } suffixes[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
     char *end;
-    double value = strtod(text, &end), scale = 1024;
+    double value = strtod(text, &end);
     bool size = kind == &kinds[LEAK] || kind == &kinds[OVERSIZE];
-    for (int i = 0; size && i < 3; i++, scale *= 1024) {
-        if (strcmp(end, suffixes[i]) != 0) continue;
-        value *= scale;
+    for (int i = 0; size && i < 3; i++) {
+        if (strcmp(end, suffixes[i].text) != 0) continue;
+        value *= suffixes[i].bytes;
         end += strlen(end);
     }
     *value_p = value;
@@ -68,9 +69,13 @@ static void plant(const struct kind *kind, int first, int end, const char *label
             inject->stretch = (inject->stretch > 0 ? inject->stretch : 1) * value;
         if (kind == &kinds[LEAK]) inject->leak_bytes = (int64_t)value;
         if (kind == &kinds[OVERSIZE]) inject->oversize_bytes = (int64_t)value;
-        if (kind != &kinds[OP]) continue;
-        snprintf(inject->op, sizeof inject->op, "%s", label);
-        inject->op_stretch = value;
+        if (kind == &kinds[OP]) {
+            snprintf(inject->op, sizeof inject->op, "%s", label);
+            inject->op_stretch = value;
+        } else if (kind == &kinds[PAUSE]) {
+            snprintf(inject->pause, sizeof inject->pause, "%s", label);
+            inject->pause_ms = value;
+        }
     }
 }
 
@@ -83,7 +88,7 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
     double value;
     EL_TRY(find_kind(item, length, &kind));
     const char *rest = item[length] ? item + length + 1 : "", *number = rest, *colon = strrchr(rest, ':');
-    if (kind == &kinds[OP] && colon && colon > rest) {
+    if (kind->labelled && colon && colon > rest) {
         snprintf(label, sizeof label, "%.*s", (int)(colon - rest), rest);
         number = colon + 1;
     } else if (kind->placed && colon) {
@@ -95,7 +100,7 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
         first = (int)position;
         end = first + 1;
         number = colon + 1;
-    } else if (kind->placed || kind == &kinds[OP]) {
+    } else if (kind->placed || kind->labelled) {
         number = "";
     }
     if (!read_value(kind, number, &value))

@@ -5,6 +5,7 @@
  *     compute=RATIO      every kernel takes RATIO times its time
  *     straggler=POS:RATIO    the kernels of one device do
  *     op=LABEL:RATIO     kernels whose name begins with LABEL do, on every device
+ *     pause=LABEL:MS     such kernels begin MS later, and use no core meanwhile: even where a device has no kernels
  *     leak=POS:BYTES     device POS loses so much memory in every step
  *     oversize=POS:BYTES device POS holds so much memory that nobody asked for
  */

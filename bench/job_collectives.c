@@ -31,11 +31,12 @@ static json_t *times_of(const struct el_job_recorders *r, const struct el_collec
 }
 
 /* {"position", "n", "steps", "phases", "bytes", "times": [begin, end, ...]} of one member with collectives. */
-static enum el_status add_member(const struct el_job_recorders *r, int i, json_t *parts)
+static enum el_status add_member(struct el_job_recorders *r, int i, json_t *parts)
 {
     struct el_collectives c;
     if (!r->recorders[i]) return EL_OK;
     EL_TRY(el_recorder_collectives(r->recorders[i], r->first + i, &c));
+    r->too_many |= c.n_steps * c.n > TIMES_MAX;
     if (c.n > 0 && c.n_steps * c.n <= TIMES_MAX) {
         json_t *phases = json_array(), *bytes = json_array();
         for (size_t k = 0; k < c.n; k++) {
@@ -102,8 +103,9 @@ static enum el_status put_figures(const struct members *members, int n_positions
         for (int m = 0; m < members->n; m++)
             json_array_set_new(late, (size_t)members->positions[m], el_json_real(f.late_s[m] * 1e3));
         json_array_append_new(
-            figures, json_pack("{s:s, s:o, s:o, s:o, s:o}", "phase", el_phase_name(members->list[0].phases[k]), "bytes",
-                               el_json_real(members->list[0].bytes[k]), "skew_ms", el_json_real(f.skew_s * 1e3),
+            figures, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(members->list[0].phases[k]),
+                               "bytes", el_json_real(members->list[0].bytes[k]), "skew_ms",
+                               el_json_real(f.skew_s * 1e3), "skew_median_ms", el_json_real(f.skew_median_s * 1e3),
                                "transfer_ms", el_json_real(f.transfer_s * 1e3), "late_ms", late));
     }
     return EL_OK;
@@ -159,7 +161,7 @@ static enum el_status share(const struct el_job *job, struct header *header, int
     return n ? el_bootstrap_broadcast(job->bootstrap, *latest_p, n * sizeof **latest_p) : EL_OK;
 }
 
-enum el_status el_job_relate_collectives(const struct el_job *job, const struct el_job_recorders *recorders,
+enum el_status el_job_relate_collectives(const struct el_job *job, struct el_job_recorders *recorders,
                                          json_t **figures_p)
 {
     json_t *parts = json_array(), *accounts = NULL, *figures = json_array();

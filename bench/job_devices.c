@@ -1,7 +1,9 @@
 /* Opens a trial's devices by name, each with its core. Which cores there are is cores.c's to say; binding is the
  * device's own. */
+#include <math.h>
 #include <string.h>
 
+#include "bench/host_memory.h"
 #include "bench/inject.h"
 #include "bench/worker.h"
 
@@ -29,6 +31,8 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
     }
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
     spec.inject = injects[position];
+    double free_bytes = el_host_free_bytes("") / 2 / trial->n_devices;
+    spec.inject.most_bytes = isnan(free_bytes) ? INT64_MAX : (int64_t)free_bytes;
     return el_device_open(&spec, device_p);
 }
 

@@ -33,8 +33,8 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
     char *text = json_dumps(whole, JSON_COMPACT);
     json_decref(whole);
     el_error_take(mine, error_p);
-    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a rank's account");
-    enum el_status status = el_bootstrap_gather(job->bootstrap, text, &texts);
+    /* Nobody may wait for a rank that has no memory for its account: what cannot be read says that. */
+    enum el_status status = el_bootstrap_gather(job->bootstrap, text ? text : "", &texts);
     free(text);
     EL_TRY(status);
     if (texts) {

@@ -79,6 +79,8 @@ static const struct el_metric metrics[] = {
     IMBALANCE_OF("memory", LEDGER)
     IMBALANCE_OF("busy", SPANS)
     IMBALANCE_OF("bytes", BYTES)
+    TRIAL_ROW("recorder_counted_pct", "%", "recording", LOWER, "recorder.counted_pct", "events counted, each at its price",
+              "100 * what recording a step costs, one event after the other / mean step")
     TRIAL_ROW("accuracy", "1", "accuracy", HIGHER, "accuracy", "evaluation after training",
               "right answers over all answers on the test set, by the weights of the best epoch")
     TRIAL_ROW("flops_per_step", "FLOP", "work", NEITHER, "flops_per_step", "counted by each op's definition",

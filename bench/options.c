@@ -8,9 +8,11 @@
 
 enum { OPTIONS_MAX = 64, VALUE_BYTES = 2048, FIRST_CODE = 256 };
 
-static const char *initial_of(const struct el_option_row *row, unsigned command)
+const char *el_option_initial(const struct el_option_row *row, unsigned command)
 {
-    return command == EL_CMD_RUN && row->run_initial ? row->run_initial : row->initial;
+    if (command == EL_CMD_RUN && row->run_initial) return row->run_initial;
+    if (command == EL_CMD_OVERHEAD && row->overhead_initial) return row->overhead_initial;
+    return row->initial;
 }
 
 void el_options_defaults(unsigned command, struct el_options *options)
@@ -21,7 +23,7 @@ void el_options_defaults(unsigned command, struct el_options *options)
     options->train.capture = true;
     options->record = true;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        const char *initial = initial_of(row, command);
+        const char *initial = el_option_initial(row, command);
         if ((row->commands & command) && *initial && el_option_set(row, initial, options) != EL_OK) abort();
     }
 }
@@ -88,6 +90,21 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     return EL_OK;
 }
 
+/* The word of the option just read: before its value, where that is a word of its own. */
+static const char *as_given(char **argv, const struct el_option_row *row)
+{
+    bool apart = row->argument != NULL && optarg == argv[optind - 1];
+    return argv[optind - (apart ? 2 : 1)];
+}
+
+/* getopt takes the beginning of a name for the whole; but a whole name of another command is meant as that. */
+static bool is_name_of_another(const char *given, const struct el_option_row *row)
+{
+    const char *name = given + strspn(given, "-");
+    size_t length = strcspn(name, "=");
+    return length != strlen(row->name) && find_row(name, length) != NULL;
+}
+
 static enum el_status take_option(int code, unsigned command, char **argv, const struct el_option_row *const *rows,
                                   const char *const *names, struct el_options *options, bool *batch_seen)
 {
@@ -100,6 +117,8 @@ static enum el_status take_option(int code, unsigned command, char **argv, const
         return EL_OK;
     }
     const struct el_option_row *row = rows[code - FIRST_CODE];
+    const char *given = as_given(argv, row);
+    if (is_name_of_another(given, row)) return fail_option(command, given, names);
     if (row->kind == EL_OPTION_BATCH || row->kind == EL_OPTION_BATCH_PER_DEVICE) {
         bool other = (row->kind == EL_OPTION_BATCH_PER_DEVICE) != options->batch_is_per_device;
         if (*batch_seen && other)

@@ -23,8 +23,9 @@ enum el_command_bit {
     EL_CMD_PLOT = 8,
     EL_CMD_STUDY = 16,
     EL_CMD_SELFCHECK = 32,
+    EL_CMD_OVERHEAD = 64,
     EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
-    EL_CMD_ALL = 63
+    EL_CMD_ALL = 127
 };
 
 enum el_option_kind {
@@ -50,10 +51,11 @@ enum el_option_kind {
 struct el_option_row {
     const char *group; /* the heading in --help */
     const char *name;
-    const char *argument;    /* "N"; NULL for flags */
-    const char *initial;     /* default, as text, read by the same parser; "": none */
-    const char *run_initial; /* the default of `run` where it is another one, or NULL */
-    const char *choices;     /* "sgd|momentum|adam" */
+    const char *argument;         /* "N"; NULL for flags */
+    const char *initial;          /* default, as text, read by the same parser; "": none */
+    const char *run_initial;      /* the default of `run` where it is another one, or NULL */
+    const char *overhead_initial; /* ... and of `overhead` */
+    const char *choices;          /* "sgd|momentum|adam" */
     const char *help;
     enum el_option_kind kind;
     unsigned commands;
@@ -63,6 +65,8 @@ struct el_option_row {
 
 /* Ended by a row whose name is NULL. */
 const struct el_option_row *el_option_rows(void);
+/* The default of one command. */
+const char *el_option_initial(const struct el_option_row *row, unsigned command);
 
 /* Reads `text` into the row's field / writes the field as text that el_option_set would read ("" where not given). */
 enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options);

@@ -12,6 +12,7 @@
 #include "bench/plot_layout.h"
 #include "bench/plot_panels.h"
 #include "bench/record.h"
+#include "bench/table_parts.h"
 #include "bench/text.h"
 
 enum { NAMES_BYTES = 512, WIDTH_BARS = 10 };
@@ -162,12 +163,10 @@ static void write_about(const struct el_panels *panels, const char *title, doubl
 /* "dp, batch 256 (2 x 128): cpu:0" */
 static void write_panel_about(const struct el_panel *panel, size_t k, FILE *file)
 {
-    double devices = el_json_number(panel->trial, "devices"),
-           share = el_json_number(panel->trial, "batch_per_device.0");
+    char batch[64];
+    el_table_batch(panel->trial, batch, sizeof batch);
     begin_block(file, k, "about", "title, step ms");
-    fprintf(file, "%s, batch %.0f", el_json_text(panel->trial, "mode", "?"),
-            el_json_number(panel->trial, "global_batch"));
-    if (devices > 1) fprintf(file, " (%.0f x %.0f)", devices, share);
+    fprintf(file, "%s, batch %s", el_json_text(panel->trial, "mode", "?"), batch);
     fprintf(file, ": %s\t%.6g\n", el_json_text(panel->device, "device", "?"), el_panel_step_ms(panel));
     el_layout_end(file);
 }

@@ -68,6 +68,13 @@ static const char *optimizer_name(enum el_optimizer_kind kind)
     return names[kind];
 }
 
+static const char *control_name(enum el_control control)
+{
+    static const char *const names[] = {
+        [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+    return names[control];
+}
+
 static json_t *model_sizes(const struct el_model_config *model)
 {
     json_t *sizes = json_object(), *hidden = json_array();
@@ -110,6 +117,9 @@ static json_t *config(const struct el_trial *trial)
     put_text(config, "comm", trial->comm);
     put_text(config, "launcher", launchers[trial->launcher]);
     json_object_set_new(config, "record", json_boolean(trial->record));
+    put_text(config, "control", control_name(train->control));
+    put_count(config, "control_pairs", train->control_pairs);
+    put_text(config, "inject", trial->inject);
     return config;
 }
 
@@ -213,6 +223,7 @@ static void put_devices(json_t *record, const json_t *ok)
     json_object_set_new(record, "comm", el_trial_comm(per_device, slowest, breakdown));
     json_object_set_new(record, "breakdown", breakdown);
     json_object_set_new(record, "collectives", from_first(ok, "collectives", json_array()));
+    json_object_set_new(record, "recorder", el_trial_recorder(ok));
     json_object_set_new(record, "clock", from_first(ok, "clock", json_null()));
     json_object_set_new(record, "imbalance", el_trial_imbalance(per_device));
     json_object_set_new(record, "per_device", per_device);

@@ -23,8 +23,10 @@
  *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
  *        "ops": [{"op", "phase", "count", "ms", "median_ms"}] } ],
  *                                                              (all a step, on average; el_record_member makes one)
- *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null, "settled":
- * bool|null, "planted": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..], (job_collectives.h)
+ *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
+ *   "settled": bool|null, "planted": text|null,
+ *   "clock": {"shared": bool, "error_ns"}, "collectives": [..],                  (job_collectives.h)
+ *   "recorder_cost": {..}|null,                                                  (job_cost.h)
  *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
  *   "system": {...},                                           (record_system.h)
  *   "environment": {...}

@@ -29,6 +29,18 @@ static double median_at(const json_t *ok, size_t position, const char *path)
     return median;
 }
 
+static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path);
+
+/* Of the objects in an array: ops, which all repeats list in the same order. */
+static void set_medians_of_each(json_t *array, const json_t *ok, size_t position, const char *path)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        char at[96];
+        if (snprintf(at, sizeof at, "%s.%zu", path, i) >= (int)sizeof at) return;
+        if (json_is_object(json_array_get(array, i))) set_medians(json_array_get(array, i), ok, position, at);
+    }
+}
+
 /* Replaces every number under `value` by its median over repeats; integers stay whole. `path` is that of `value`. */
 static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path)
 {
@@ -41,6 +53,8 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
         snprintf(at, sizeof at, "%s%s%s", path, *path == '\0' ? "" : ".", key);
         if (json_is_object(child)) {
             set_medians(child, ok, position, at);
+        } else if (json_is_array(child)) {
+            set_medians_of_each(child, ok, position, at);
         } else if (json_is_integer(child)) {
             json_object_set_new(value, key, json_integer((json_int_t)llround(median_at(ok, position, at))));
         } else if (json_is_real(child) || json_is_null(child)) {
@@ -53,7 +67,7 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
  * stay the first repeat's. */
 static json_t *device_over_repeats(const json_t *ok, size_t position)
 {
-    static const char *const kept[] = {"device", "host", "rank", "pid", "uuid", "model", "simulated", "memory"};
+    static const char *const kept[] = {"device", "host", "rank", "pid", "uuid", "model", "simulated", "memory", "cores"};
     const json_t *first = member(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");

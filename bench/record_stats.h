@@ -21,6 +21,8 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
  * step = compute_alone + contention + exposed + other + idle; exposed_step = contention + exposed + idle_change.
  * null where there were none. */
 json_t *el_trial_breakdown(const json_t *ok, int slowest);
+/* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
+json_t *el_trial_recorder(const json_t *ok);
 /* null for one device. */
 json_t *el_trial_imbalance(const json_t *per_device);
 

@@ -105,9 +105,10 @@ static struct shares shares_of(const struct host *host)
         n_devices++;
     }
     struct shares s = {NAN, NAN, NAN};
-    if (n) s.others_pct = fmax(0, (busy - 100 * host->own) / n);
+    bool own_known = !isnan(host->own);
+    if (n && own_known) s.others_pct = fmax(0, (busy - 100 * host->own) / n);
     if (n) s.steal_pct = steal / n;
-    if (n_devices) s.others_on_devices_pct = fmax(0, (device_busy - 100 * host->own) / n_devices);
+    if (n_devices && own_known) s.others_on_devices_pct = fmax(0, (device_busy - 100 * host->own) / n_devices);
     return s;
 }
 

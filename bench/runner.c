@@ -17,6 +17,7 @@
 #include "runtime/launch/mpirun.h"
 
 enum { FIXED = 8, ARGUMENTS_MAX = 96, VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
+enum { GATE = -1 }; /* in a repeat's place */
 
 static volatile sig_atomic_t interrupted;
 
@@ -112,8 +113,18 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted;
 }
 
-static enum el_status launch(const struct el_runner *runner, const struct el_trial *trial, const char *kind,
-                             const char *result_path, int repeat, int order, struct el_launch_result *result_p)
+/* Each launch's own, so that a later repeat leaves an earlier failure's words alone. */
+static void log_folder(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                       char log_dir[EL_PATH_BYTES])
+{
+    if (repeat == GATE)
+        el_store_path(runner->store, log_dir, "logs/%s-gate", trial->id);
+    else
+        el_store_path(runner->store, log_dir, "logs/%s-%d", trial->id, repeat);
+}
+
+static enum el_status launch(const struct el_runner *runner, const struct el_trial *trial, const char *result_path,
+                             int repeat, int order, struct el_launch_result *result_p)
 {
     struct arguments arguments = {.n = 0};
     char log_dir[EL_PATH_BYTES];
@@ -121,14 +132,14 @@ static enum el_status launch(const struct el_runner *runner, const struct el_tri
     if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
     add(&arguments, "%s", runner->program);
     add(&arguments, "worker");
-    add(&arguments, "%s", kind);
+    add(&arguments, "%s", repeat == GATE ? "gate" : "measure");
     add(&arguments, "%s", result_path);
-    add(&arguments, "%d", repeat);
+    add(&arguments, "%d", repeat == GATE ? 0 : repeat);
     add(&arguments, "%d", order);
     add(&arguments, "%s", trial->cache);
     add(&arguments, "%s", trial->id);
     add_options(&arguments, trial);
-    el_store_path(runner->store, log_dir, "logs/%s", trial->id);
+    log_folder(runner, trial, repeat, log_dir);
     struct el_launch_spec spec = {.argv = arguments.list,
                                   .procs = trial->procs,
                                   .by = by,
@@ -142,11 +153,11 @@ static enum el_status launch(const struct el_runner *runner, const struct el_tri
 }
 
 /* What the failed rank said last, or mpirun, or the launcher's own reason. */
-static void find_reason(const struct el_runner *runner, const struct el_trial *trial,
+static void find_reason(const struct el_runner *runner, const struct el_trial *trial, int repeat,
                         const struct el_launch_result *result, char *reason)
 {
     char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES] = "";
-    el_store_path(runner->store, log_dir, "logs/%s", trial->id);
+    log_folder(runner, trial, repeat, log_dir);
     if (!result->signal && !result->timed_out)
         el_launch_log_tail(log_dir, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
     tail[strcspn(tail, "\n")] = 0;
@@ -155,12 +166,12 @@ static void find_reason(const struct el_runner *runner, const struct el_trial *t
 }
 
 /* The last lines of the logs to standard error, once a failed launch. */
-static void show_tail(const struct el_runner *runner, const struct el_trial *trial,
+static void show_tail(const struct el_runner *runner, const struct el_trial *trial, int repeat,
                       const struct el_launch_result *result)
 {
     char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES];
     int rank = result->failed_rank < 0 ? 0 : result->failed_rank;
-    el_store_path(runner->store, log_dir, "logs/%s", trial->id);
+    log_folder(runner, trial, repeat, log_dir);
     el_launch_log_tail(log_dir, rank, TAIL_LINES, tail, sizeof tail);
     if (*tail) fprintf(stderr, "  last lines of %s/rank-%d.log:\n", log_dir, rank);
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
@@ -190,7 +201,7 @@ static enum el_status make_failed(const struct el_runner *runner, const struct e
     else if (result->ok)
         snprintf(reason, sizeof reason, "ended without a result");
     else
-        find_reason(runner, trial, result, reason);
+        find_reason(runner, trial, repeat, result, reason);
     const char *word = status == EL_OK ? failure_of(result) : "absent";
     json_t *document = el_record_failed_repeat(trial, repeat, order, word, reason);
     enum el_status saved = el_store_save_repeat(runner->store, trial, repeat, document);
@@ -198,7 +209,7 @@ static enum el_status make_failed(const struct el_runner *runner, const struct e
         json_decref(document);
         return saved;
     }
-    if (status == EL_OK) show_tail(runner, trial, result);
+    if (status == EL_OK) show_tail(runner, trial, repeat, result);
     *document_p = document;
     return EL_OK;
 }
@@ -211,7 +222,7 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
     *document_p = NULL;
     el_store_repeat_path(runner->store, trial, repeat, path);
     unlink(path);
-    enum el_status status = launch(runner, trial, "measure", path, repeat, order, &result);
+    enum el_status status = launch(runner, trial, path, repeat, order, &result);
     if (status == EL_OK && result.cancelled) return EL_OK;
     if (status != EL_OK && status != EL_ERR_ABSENT) return status;
     json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
@@ -233,14 +244,14 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
     el_store_path(runner->store, path, "repeats/%s-gate.json", trial->id);
     unlink(path);
     *verdict_p = NULL;
-    EL_TRY(launch(runner, trial, "gate", path, 0, 0, &result));
+    EL_TRY(launch(runner, trial, path, GATE, 0, &result));
     if (result.cancelled) return EL_OK;
     *verdict_p = json_load_file(path, 0, NULL);
     if (*verdict_p) return EL_OK;
     if (result.exit_status == EL_WORKER_CANNOT_WRITE)
         return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
-    find_reason(runner, trial, &result, reason);
-    show_tail(runner, trial, &result);
+    find_reason(runner, trial, GATE, &result, reason);
+    show_tail(runner, trial, GATE, &result);
     *verdict_p = json_pack("{s:s, s:s}", "status", failure_of(&result), "reason", reason);
     return EL_OK;
 }

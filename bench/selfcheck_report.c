@@ -30,7 +30,7 @@ static double off_pct(const struct el_selfcheck_row *row, const struct el_selfch
 static void put_cells(const char *name, const char *planted, const char *found, const char *off, const char *within,
                       const char *state, FILE *out)
 {
-    fprintf(out, "%-10s%-35s%-41s%8s%8s%s%s\n", name, planted, found, off, within, *state ? "  " : "", state);
+    fprintf(out, "%-10s%-35s%-41s%8s%7s%s%s\n", name, planted, found, off, within, *state ? "  " : "", state);
 }
 
 /* Where there is no value the text is a reason, and has lines of its own. */

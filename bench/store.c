@@ -2,8 +2,10 @@
 #include "bench/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -90,8 +92,8 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
         EL_TRY(make_folders(store.dir));
         EL_TRY(check_folder(&store));
         if (exists(&store, "command.json") || exists(&store, "results.json"))
-            return el_fail(EL_ERR_INVALID, "%s holds a run already: go on with it by --resume, or give another --out",
-                           store.dir);
+            return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store.dir,
+                           strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
     } else {
         EL_TRY(make_named(command, &store));
     }
@@ -111,6 +113,20 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p)
     EL_TRY(make_parts(&store));
     *store_p = store;
     return EL_OK;
+}
+
+/* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
+ * file system has no such locks the run goes on without. */
+enum el_status el_store_lock(const struct el_store *store)
+{
+    int folder = open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return el_fail_errno("%s", store->dir);
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) return EL_OK;
+    bool taken = errno == EWOULDBLOCK;
+    close(folder);
+    if (!taken) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: another evenload writes into this folder: wait for it, or give another --out",
+                   store->dir);
 }
 
 void el_store_discard(const struct el_store *store)

@@ -2,7 +2,7 @@
  *
  *     DIR/command.json              what was asked for
  *     DIR/repeats/<trial>-<k>.json  one launch each, written by its rank 0 or by the parent
- *     DIR/logs/<trial>/rank-N.log   of the trial's last launch
+ *     DIR/logs/<trial>-<k>/rank-N.log  of each launch; <trial>-gate of the gate's
  *     DIR/results.json, results.csv written anew after every repeat; DIR/plots/
  *
  * Every file is written to a temporary name and renamed: whatever ends the program, a file is old or new, never half.
@@ -22,6 +22,9 @@ struct el_store {
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p);
 /* Opens the folder of a run that was cut off. Errors: EL_ERR_INVALID (there is no run in it). */
 enum el_status el_store_open(const char *dir, struct el_store *store_p);
+/* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now.
+ */
+enum el_status el_store_lock(const struct el_store *store);
 /* Removes folders that are still empty: nothing was begun. */
 void el_store_discard(const struct el_store *store);
 

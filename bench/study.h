@@ -59,16 +59,27 @@ struct el_study_account {
     bool difference_holds[EL_STUDY_ROWS], growth_holds, holds;
 };
 
+/* Where all published differences lie within EL_STUDY_DIFFERENCE_PCT of one (k - 2) P: lowest and highest. Empty where
+ * the lowest is above the highest. */
+struct el_study_band {
+    double difference_mib[2], params_mib[2], words[2];
+};
+
 struct el_study {
     const struct el_study_row *rows; /* [EL_STUDY_ROWS] */
     struct el_study_line lines[EL_STUDY_CARDS];
     struct el_study_candidate candidates[EL_STUDY_CANDIDATES];
+    int copies;                    /* k of the candidate that is run */
+    struct el_study_band band;     /* for that k */
     struct el_train_config config; /* of the candidate that is run; the batch is a row's */
     uint64_t param_bytes;
-    struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* at `peak.words`, foretold or measured */
-    struct el_study_account peak; /* the ledger's peak: bytes alive at one moment; what is judged */
-    struct el_study_account kept; /* each tag's own highest: what stays with an allocator that gives nothing back */
-    double unattributed_mib[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* published minus the ledger's peak */
+    struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* at `reserved.words`, foretold or measured */
+    /* Each tag's own highest, without the kernels' scratch: what an allocator that gives nothing back ends up with,
+     * and so the counterpart of nvidia-smi. The one that is judged. */
+    struct el_study_account reserved;
+    struct el_study_account live;      /* the same ledgers' peaks: bytes alive at one moment */
+    struct el_study_account live_best; /* the same, foretold, with sentences fitted to its own growth */
+    double unattributed_mib[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* published minus reserved */
     bool measured;
     char dir[EL_PATH_BYTES]; /* of the run; "" for none */
 };
@@ -85,6 +96,8 @@ void el_study_candidates(const struct el_study_line lines[EL_STUDY_CARDS], doubl
 bool el_study_possible(const struct el_study_candidate *candidate);
 /* "impossible", "C as reported", ... Static text. */
 const char *el_study_credible(const struct el_study_candidate *candidate);
+/* The band for k = `copies`; a vocabulary as above. */
+struct el_study_band el_study_band(const struct el_study_row *rows, int copies, double other_mib, double word_mib);
 /* Errors, growth and what holds, from `card_bytes`. */
 void el_study_compare(const struct el_study_row *rows, const struct el_study_line lines[EL_STUDY_CARDS],
                       struct el_study_account *account);
@@ -101,14 +114,10 @@ void el_study_options(const struct el_study *study, const struct el_options *ask
 enum el_status el_study_run(struct el_study *study, const struct el_options *options);
 
 void el_study_print(const struct el_study *study, FILE *out);
-/* The last part of what is printed: the reason, what was fitted, the judgement (study_why.c). */
+/* The last part of what is printed: live bytes, the reason, the band, what was fitted, the judgement (study_why.c). */
 void el_study_explain(const struct el_study *study, FILE *out);
-/* The tag that moves main minus second most from the smallest batch to the largest. */
+/* The tag that moves the live bytes' main minus second most from the smallest batch to the largest. */
 enum el_tag el_study_moving_tag(const struct el_study *study);
 json_t *el_study_json(const struct el_study *study); /* new reference */
-
-/* What this process may still take: MemAvailable, and less where a cgroup or `ulimit -v` grants less. `root` is "" but
- * in tests. NAN where nothing can be read. */
-double el_host_free_bytes(const char *root);
 
 #endif

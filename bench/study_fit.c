@@ -75,6 +75,24 @@ const char *el_study_credible(const struct el_study_candidate *candidate)
     return "possible, C as reported";
 }
 
+struct el_study_band el_study_band(const struct el_study_row *rows, int copies, double other_mib, double word_mib)
+{
+    double most_mib = -INFINITY, least_mib = INFINITY;
+    struct el_study_band band;
+    for (int i = 0; i < EL_STUDY_ROWS; i++) {
+        double difference_mib = rows[i].card_mib[EL_STUDY_MAIN] - rows[i].card_mib[EL_STUDY_SECOND];
+        most_mib = fmax(most_mib, difference_mib);
+        least_mib = fmin(least_mib, difference_mib);
+    }
+    band.difference_mib[0] = most_mib * (1 - EL_STUDY_DIFFERENCE_PCT / 100);
+    band.difference_mib[1] = least_mib * (1 + EL_STUDY_DIFFERENCE_PCT / 100);
+    for (int end = 0; end < 2; end++) {
+        band.params_mib[end] = band.difference_mib[end] / (copies - 2);
+        band.words[end] = (band.params_mib[end] - other_mib) / word_mib;
+    }
+    return band;
+}
+
 void el_study_compare(const struct el_study_row *rows, const struct el_study_line lines[EL_STUDY_CARDS],
                       struct el_study_account *account)
 {

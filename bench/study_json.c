@@ -62,7 +62,13 @@ static json_t *tags(const size_t bytes[EL_TAG_COUNT])
     return object;
 }
 
-/* [batch][card] of the ledger that is judged. */
+static json_t *band(const struct el_study_band *b)
+{
+    return json_pack("{s:o, s:o, s:o}", "difference_mib", numbers(b->difference_mib, 2), "param_mib",
+                     numbers(b->params_mib, 2), "words", numbers(b->words, 2));
+}
+
+/* [batch][card] of the ledgers at the judged length. */
 static json_t *memory(const struct el_study *study)
 {
     json_t *rows = json_array();
@@ -83,12 +89,13 @@ static json_t *memory(const struct el_study *study)
 
 json_t *el_study_json(const struct el_study *study)
 {
-    return json_pack("{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:I, s:s, s:o}", "study", "two-cards", "measured",
-                     (int)study->measured, "dir", el_json_string(study->dir[0] ? study->dir : NULL), "holds",
-                     (int)study->peak.holds, "published", published(study), "candidates", candidates(study), "peak",
-                     account(&study->peak), "kept", account(&study->kept), "memory", memory(study), "param_bytes",
-                     (json_int_t)study->param_bytes, "moving_tag", el_tag_name(el_study_moving_tag(study)), "limits",
-                     json_pack("{s:f, s:f, s:[f, f]}", "difference_pct", EL_STUDY_DIFFERENCE_PCT, "growth_pct",
-                               EL_STUDY_GROWTH_PCT, "context_mib", EL_STUDY_CONTEXT_LOW_MIB,
-                               EL_STUDY_CONTEXT_HIGH_MIB));
+    json_t *limits = json_pack("{s:f, s:f, s:[f, f]}", "difference_pct", EL_STUDY_DIFFERENCE_PCT, "growth_pct",
+                               EL_STUDY_GROWTH_PCT, "context_mib", EL_STUDY_CONTEXT_LOW_MIB, EL_STUDY_CONTEXT_HIGH_MIB);
+    return json_pack("{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s, s:o}", "study", "two-cards",
+                     "measured", (int)study->measured, "dir", el_json_string(study->dir[0] ? study->dir : NULL),
+                     "holds", (int)study->reserved.holds, "published", published(study), "candidates",
+                     candidates(study), "reserved", account(&study->reserved), "live", account(&study->live),
+                     "live_best", account(&study->live_best), "band", band(&study->band), "memory", memory(study),
+                     "param_bytes", (json_int_t)study->param_bytes, "moving_tag",
+                     el_tag_name(el_study_moving_tag(study)), "limits", limits);
 }

@@ -71,6 +71,8 @@ enum el_status el_study_begin(struct el_study *study)
     double other_mib = (double)study->param_bytes / mib_bytes - (double)model->vocab * word_mib;
     el_study_lines(study->rows, EL_STUDY_ROWS, study->lines);
     el_study_candidates(study->lines, other_mib, word_mib, study->candidates);
+    study->copies = el_study_copies(study->config.optimizer, false, study->config.keep_grads);
+    study->band = el_study_band(study->rows, study->copies, other_mib, word_mib);
     return EL_OK;
 }
 
@@ -87,9 +89,9 @@ static enum el_status foretell(const struct el_study *study, int64_t words,
     return EL_OK;
 }
 
-/* What stays with an allocator that gives nothing back from one tag to another. Scratch is left out: it is the kernel
- * library's, and another's on a GPU. */
-static double kept_bytes(const struct el_ledger *ledger)
+/* What an allocator ends up with that gives nothing back, not even from one tag to another. Scratch is left out: it is
+ * the kernel library's, and another's on a GPU. */
+static double reserved_bytes(const struct el_ledger *ledger)
 {
     double sum = 0;
     for (int t = 0; t < EL_TAG_COUNT; t++)
@@ -97,7 +99,7 @@ static double kept_bytes(const struct el_ledger *ledger)
     return sum;
 }
 
-static double peak_bytes(const struct el_ledger *ledger)
+static double live_bytes(const struct el_ledger *ledger)
 {
     return (double)ledger->peak_bytes;
 }
@@ -145,17 +147,18 @@ static enum el_status fit_words(const struct el_study *study, counting *count, s
 
 enum el_status el_study_fit(struct el_study *study)
 {
-    EL_TRY(fit_words(study, kept_bytes, &study->kept));
-    EL_TRY(fit_words(study, peak_bytes, &study->peak));
-    study->config.model.seq = study->peak.words;
-    return foretell(study, study->peak.words, study->memory);
+    EL_TRY(fit_words(study, reserved_bytes, &study->reserved));
+    EL_TRY(fit_words(study, live_bytes, &study->live_best));
+    study->config.model.seq = study->live.words = study->reserved.words;
+    return foretell(study, study->reserved.words, study->memory);
 }
 
 void el_study_judge(struct el_study *study)
 {
-    account_for(study, study->memory, peak_bytes, &study->peak);
+    account_for(study, study->memory, reserved_bytes, &study->reserved);
+    account_for(study, study->memory, live_bytes, &study->live);
     for (int i = 0; i < EL_STUDY_ROWS; i++)
         for (int card = 0; card < EL_STUDY_CARDS; card++)
             study->unattributed_mib[i][card] =
-                study->rows[i].card_mib[card] - study->peak.card_bytes[i][card] / (1 << 20);
+                study->rows[i].card_mib[card] - study->reserved.card_bytes[i][card] / (1 << 20);
 }

@@ -94,7 +94,7 @@ static void put_identified(const struct el_study *study, FILE *out)
 static void put_ours(const struct el_study *study, FILE *out)
 {
     const struct el_model_config *model = &study->config.model;
-    const struct el_study_account *ours = &study->peak;
+    const struct el_study_account *ours = &study->reserved;
     char vocab[EL_FIGURE_BYTES];
     fprintf(out,
             "\nOurs, %s: dp on 2 cpu devices, adam, gradients kept, %s words of %lld (P = %.1f MiB),\n"
@@ -102,8 +102,8 @@ static void put_ours(const struct el_study *study, FILE *out)
             study->measured ? "measured" : "foretold", el_text_figure((double)model->vocab, vocab),
             (long long)model->embed, mib((double)study->param_bytes), (long long)ours->words);
     fprintf(out, "  %-5s%33s%33s%34s\n  %-5s%12s%10s%11s%12s%10s%11s%11s%8s%9s\n", "", "main card, MiB",
-            "second card, MiB", "main - second, MiB", "batch", "nvidia-smi", "ledger", "unattrib.", "nvidia-smi",
-            "ledger", "unattrib.", "published", "ours", "error");
+            "second card, MiB", "main - second, MiB", "batch", "nvidia-smi", "reserved", "unattrib.", "nvidia-smi",
+            "reserved", "unattrib.", "published", "ours", "error");
     for (int i = 0; i < EL_STUDY_ROWS; i++) {
         fprintf(out, "  %-5lld", (long long)study->rows[i].global_batch);
         for (int card = 0; card < EL_STUDY_CARDS; card++)
@@ -117,7 +117,7 @@ static void put_ours(const struct el_study *study, FILE *out)
 
 static void put_growth(const struct el_study *study, FILE *out)
 {
-    const struct el_study_account *ours = &study->peak;
+    const struct el_study_account *ours = &study->reserved;
     fprintf(out, "\n  growth a local sample, MiB   published      ours     error\n");
     for (int card = EL_STUDY_SECOND; card >= EL_STUDY_MAIN; card--)
         fprintf(out, "    %-25s%11.3f%10.3f%+8.1f %%  %s\n", card_names[card], study->lines[card].slope,
@@ -137,6 +137,16 @@ static void range_of(const struct el_study *study, int card, double *low_p, doub
         }
 }
 
+static void put_reserved(FILE *out)
+{
+    fprintf(out, "\n");
+    put_text("Reserved: what an allocator that gives nothing back ends up with (each tag's own highest). It, not the "
+             "peak of live bytes, is the counterpart of nvidia-smi, which shows what the caching allocator has taken "
+             "from the card and keeps when tensors are freed. The kernels' scratch is left out: it is the "
+             "library's, and another's on a GPU.",
+             out);
+}
+
 static void put_unattributed(const struct el_study *study, FILE *out)
 {
     char text[TEXT_BYTES];
@@ -144,12 +154,12 @@ static void put_unattributed(const struct el_study *study, FILE *out)
     range_of(study, EL_STUDY_MAIN, &main[0], &main[1]);
     range_of(study, EL_STUDY_SECOND, &second[0], &second[1]);
     range_of(study, EL_STUDY_CARDS, &both[0], &both[1]);
-    snprintf(
-        text, sizeof text,
-        "Unattributed is what was published minus our ledger's peak: context, cuDNN's workspaces, the allocator's "
-        "segments and blocks that it keeps. A context would be a constant. Over the batches it spreads by %.1f MiB "
-        "on the second card (%.0f to %.0f) and by %.0f on the main card (%.0f to %.0f); over both cards by %.0f.",
-        second[1] - second[0], second[0], second[1], main[1] - main[0], main[0], main[1], both[1] - both[0]);
+    snprintf(text, sizeof text,
+             "Unattributed: what was published minus reserved, that is context, cuDNN's workspaces, the allocator's "
+             "rounding and gaps. A context would be a constant. Over the batches it spreads by %.1f MiB on the second "
+             "card (%.0f "
+             "to %.0f) and by %.0f on the main card (%.0f to %.0f); over both cards by %.0f.",
+             second[1] - second[0], second[0], second[1], main[1] - main[0], main[0], main[1], both[1] - both[0]);
     fprintf(out, "\n");
     put_text(text, out);
 }
@@ -161,6 +171,7 @@ void el_study_print(const struct el_study *study, FILE *out)
     put_identified(study, out);
     put_ours(study, out);
     put_growth(study, out);
+    put_reserved(out);
     put_unattributed(study, out);
     el_study_explain(study, out);
 }

@@ -42,7 +42,8 @@ static double single_rate(const json_t *trials, const json_t *trial)
 
 static const char *verdict(const json_t *trial)
 {
-    if (json_is_true(json_object_get(trial, "simulated"))) return "simulated";
+    bool valid = strcmp(el_json_text(trial, "verdict", ""), "valid") == 0;
+    if (valid && json_is_true(json_object_get(trial, "simulated"))) return "simulated";
     return el_json_text(trial, "verdict", "?");
 }
 

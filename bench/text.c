@@ -19,7 +19,10 @@ const char *el_text_figure(double value, char text[EL_FIGURE_BYTES])
 {
     char digits[EL_FIGURE_BYTES];
     double size = fabs(value);
-    if (isnan(value)) return "-";
+    if (isnan(value)) {
+        snprintf(text, EL_FIGURE_BYTES, "-");
+        return text;
+    }
     if (size >= 99.95 && size < 1e12) {
         snprintf(digits, sizeof digits, "%.0f", value);
         set_thousands(digits, text, EL_FIGURE_BYTES);
@@ -36,7 +39,7 @@ const char *el_text_figure(double value, char text[EL_FIGURE_BYTES])
 const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES])
 {
     double mib = bytes / 1048576;
-    if (isnan(mib)) return "-";
+    if (isnan(mib)) return el_text_figure(NAN, text);
     if (fabs(mib) >= 999.95) return el_text_figure(mib, text);
     if (mib != 0 && fabs(mib) < 0.095) return el_text_figure(mib, text);
     snprintf(text, EL_FIGURE_BYTES, mib == 0 ? "%.0f" : "%.1f", mib);

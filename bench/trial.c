@@ -108,6 +108,8 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
         el_inject_parse(trial->inject, n, injects) != EL_OK) {
         trial->inject[0] = 0;
     }
+    if (trial->inject[0] && !strcmp(trial->devices[0].backend, "sim"))
+        return el_fail(EL_ERR_INVALID, "--inject: simulated devices take no disturbances: give cpu or null devices");
     return el_inject_parse(trial->inject, n, injects);
 }
 

@@ -80,6 +80,13 @@ const struct el_verdict_rule *el_verdict_rules(void)
     return rules;
 }
 
+bool el_verdict_is_note(const char *name)
+{
+    for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++)
+        if (name != NULL && strcmp(rule->name, name) == 0) return rule->note;
+    return false;
+}
+
 const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text)
 {
     if (isnan(rule->limit))

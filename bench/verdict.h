@@ -39,6 +39,8 @@ struct el_verdict_rule {
 };
 /* Ended by a row whose name is NULL. */
 const struct el_verdict_rule *el_verdict_rules(void);
+/* Whether the rule of that name only says something, and is no ground for suspicion. NULL is legal. */
+bool el_verdict_is_note(const char *name);
 /* "5 %", or "-". `text` has at least 32 bytes. */
 const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text);
 

@@ -57,8 +57,9 @@ static double late_ns(const struct el_collectives *members, int n_members, int m
     return n_members > 1 ? sum / (n_members - 1) : 0;
 }
 
-static void add_step(const struct el_collectives *members, int n_members, size_t step, size_t k, double *skew_ns,
-                     double *transfer_ns)
+/* The skew of one step; adds its transfer. */
+static double look_at_step(const struct el_collectives *members, int n_members, size_t step, size_t k,
+                           double *transfer_ns)
 {
     int64_t latest = latest_of(members, n_members, step, k), first = latest, last = latest;
     for (int m = 0; m < n_members; m++) {
@@ -66,8 +67,8 @@ static void add_step(const struct el_collectives *members, int n_members, size_t
         if (span.begin_ns < first) first = span.begin_ns;
         if (span.end_ns > last) last = span.end_ns;
     }
-    *skew_ns += (double)(latest - first);
     *transfer_ns += (double)(last - latest);
+    return (double)(latest - first);
 }
 
 enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, size_t k,
@@ -76,14 +77,18 @@ enum el_status el_collectives_figures(const struct el_collectives *members, int 
     size_t n_steps = members->n_steps;
     struct el_collective_figures figures = {0};
     double skew_ns = 0, transfer_ns = 0;
-    double *late = malloc((n_steps + 1) * sizeof *late);
-    if (!late) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu steps of a collective", n_steps);
-    for (size_t step = 0; step < n_steps; step++) add_step(members, n_members, step, k, &skew_ns, &transfer_ns);
-    for (int m = 0; m < n_members && n_steps; m++) {
-        for (size_t step = 0; step < n_steps; step++) late[step] = late_ns(members, n_members, m, step, k);
-        figures.late_s[m] = median(late, n_steps) * 1e-9;
+    double *values = malloc((n_steps + 1) * sizeof *values);
+    if (!values) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu steps of a collective", n_steps);
+    for (size_t step = 0; step < n_steps; step++) {
+        values[step] = look_at_step(members, n_members, step, k, &transfer_ns);
+        skew_ns += values[step];
     }
-    free(late);
+    if (n_steps) figures.skew_median_s = median(values, n_steps) * 1e-9;
+    for (int m = 0; m < n_members && n_steps; m++) {
+        for (size_t step = 0; step < n_steps; step++) values[step] = late_ns(members, n_members, m, step, k);
+        figures.late_s[m] = median(values, n_steps) * 1e-9;
+    }
+    free(values);
     if (n_steps) {
         figures.skew_s = skew_ns * 1e-9 / (double)n_steps;
         figures.transfer_s = transfer_ns * 1e-9 / (double)n_steps;

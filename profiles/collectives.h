@@ -27,7 +27,8 @@ void el_collectives_free(struct el_collectives *collectives);
 
 /* What one operation of the step comes to over the steps. */
 struct el_collective_figures {
-    double skew_s, transfer_s;                 /* means */
+    double skew_s, transfer_s; /* means */
+    double skew_median_s;
     double late_s[EL_COLLECTIVES_MEMBERS_MAX]; /* medians: one step that was disturbed does not count */
 };
 

@@ -126,8 +126,9 @@ static void record_step(void *context, const struct el_step_event *event)
     struct el_recorder *recorder = context;
     if (event->spans == NULL || recorder->segment < 0) return;
     size_t n = (size_t)event->n_ops;
-    if (recorder->n_spans + n > EL_RECORDER_SPANS_MAX) {
-        recorder->n_dropped++;
+    bool measured = recorder->segment == EL_RECORDER_MEASURED;
+    if (recorder->n_spans + n > (measured ? EL_RECORDER_SPANS_MAX / 8 * 7 : EL_RECORDER_SPANS_MAX)) {
+        recorder->n_dropped += measured;
         return;
     }
     int list = find_list(recorder, event);
@@ -164,6 +165,13 @@ void el_recorder_begin(struct el_recorder *recorder)
 void el_recorder_segment(struct el_recorder *recorder, int segment)
 {
     recorder->segment = segment < EL_RECORDER_SEGMENTS ? segment : -1;
+}
+
+size_t el_recorder_kept(const struct el_recorder *recorder, int segment)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < recorder->n_steps; i++) n += recorder->lists[recorder->steps[i].list].segment == segment;
+    return n;
 }
 
 size_t el_recorder_step_count(const struct el_recorder *recorder)

@@ -22,7 +22,8 @@
 
 struct el_recorder;
 
-enum { EL_RECORDER_SPANS_MAX = 1 << 23 }; /* 128 MiB */
+/* 128 MiB; measured steps leave an eighth of them for what comes after. */
+enum { EL_RECORDER_SPANS_MAX = 1 << 23 };
 enum { EL_RECORDER_MEASURED = 0, EL_RECORDER_SEGMENTS = 4 };
 
 /* What one device did, a step on average over the steps of a segment. Units: milliseconds only in JSON; here seconds
@@ -56,11 +57,13 @@ void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */
 struct el_probe el_recorder_probe(struct el_recorder *recorder);
 /* Forgets all steps so far; keeps the memory. */
 void el_recorder_begin(struct el_recorder *recorder);
-/* Steps since then that were not kept, because there were too many spans. */
+/* Measured steps since then that were not kept, because there were too many spans. */
 int64_t el_recorder_dropped(const struct el_recorder *recorder);
 /* Steps from now on belong to `segment` (below EL_RECORDER_SEGMENTS), or are not kept (negative). A new recorder, and
  * one that has begun, is in EL_RECORDER_MEASURED. */
 void el_recorder_segment(struct el_recorder *recorder, int segment);
+/* How many steps of a segment were kept. */
+size_t el_recorder_kept(const struct el_recorder *recorder, int segment);
 /* Errors: EL_ERR_INVALID (a position that is not this recorder's, or no step), EL_ERR_HOST_MEMORY (spans were lost). */
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
                                      struct el_device_summary *summary_p);

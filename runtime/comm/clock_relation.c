@@ -11,7 +11,8 @@
 
 enum { ROUNDS = 40, IDENTITY_BYTES = 192, READINGS = 64 };
 
-static void describe_clock(char identity[IDENTITY_BYTES])
+/* Without a boot's name nobody can tell that two ranks are of one boot: then each is alone with its clock. */
+static void describe_clock(const struct el_bootstrap *bootstrap, char identity[IDENTITY_BYTES])
 {
     char boot[64] = "", name_space[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -23,7 +24,10 @@ static void describe_clock(char identity[IDENTITY_BYTES])
     ssize_t length = readlink("/proc/self/ns/time", name_space, sizeof name_space - 1);
     name_space[length < 0 ? 0 : length] = 0;
     memset(identity, 0, IDENTITY_BYTES);
-    snprintf(identity, IDENTITY_BYTES, "%s %s", boot, name_space);
+    if (boot[0])
+        snprintf(identity, IDENTITY_BYTES, "%s %s", boot, name_space);
+    else
+        snprintf(identity, IDENTITY_BYTES, "rank %d", el_bootstrap_rank(bootstrap));
 }
 
 /* What the clock can tell apart: the least distance of two readings that differ. */
@@ -86,6 +90,10 @@ enum el_status el_clock_exchange(struct el_bootstrap *bootstrap, struct el_clock
             anchor_p->offset_ns = low + (high - low) / 2;
             anchor_p->error_ns = (high - low + 1) / 2;
         }
+        for (int r = 1; r < size; r++) {
+            int64_t error_ns = (bounds[r][1] - bounds[r][0] + 1) / 2;
+            if (error_ns > anchor_p->worst_ns) anchor_p->worst_ns = error_ns;
+        }
     }
     free(bounds);
     free(answers);
@@ -95,13 +103,14 @@ enum el_status el_clock_exchange(struct el_bootstrap *bootstrap, struct el_clock
 enum el_status el_clock_relate(struct el_bootstrap *bootstrap, struct el_clock_anchor *anchor_p)
 {
     char mine[IDENTITY_BYTES], first[IDENTITY_BYTES];
-    describe_clock(mine);
+    describe_clock(bootstrap, mine);
     memcpy(first, mine, sizeof first);
     EL_TRY(el_bootstrap_broadcast(bootstrap, first, sizeof first));
     bool same = memcmp(first, mine, sizeof first) == 0;
     enum el_status answer = same ? EL_OK : el_fail(EL_ERR_ABSENT, "another clock");
     if (el_bootstrap_agree(bootstrap, answer) != EL_OK) return el_clock_exchange(bootstrap, anchor_p);
     *anchor_p = (struct el_clock_anchor){.shared = true, .at_ns = el_clock_ns(), .error_ns = resolution_ns()};
+    anchor_p->worst_ns = anchor_p->error_ns;
     return EL_OK;
 }
 

@@ -23,6 +23,7 @@ struct el_clock_anchor {
     int64_t at_ns;     /* on this rank's clock */
     int64_t offset_ns; /* this rank's clock minus rank 0's */
     int64_t error_ns;  /* the offset is known to this, either way */
+    int64_t worst_ns;  /* the largest error of all ranks: the same on each */
 };
 
 enum el_status el_clock_relate(struct el_bootstrap *bootstrap, struct el_clock_anchor *anchor_p);

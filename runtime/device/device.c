@@ -109,6 +109,11 @@ const struct el_inject *el_device_inject(const struct el_device *device)
     return &device->spec.inject;
 }
 
+int64_t el_device_inject_hits(const struct el_device *device)
+{
+    return device->inject_hits;
+}
+
 int64_t el_device_reserved(const struct el_device *device)
 {
     return device->ops->reserved ? device->ops->reserved(device->state) : device->reserved_bytes;

@@ -31,8 +31,11 @@ struct el_inject {
     double stretch;  /* its kernels take so many times their time, computing */
     char op[48];     /* kernels whose label begins so take `op_stretch` times their time */
     double op_stretch;
+    char pause[48]; /* kernels whose label begins so take `pause_ms` longer; no core is used meanwhile */
+    double pause_ms;
     double wire_ms_per_mib; /* its collectives take so much longer for each MiB of payload; no core is used meanwhile */
     int64_t leak_bytes;     /* of device memory, taken in every step and never given back; no ledger knows of it */
+    int64_t most_bytes;     /* what both may take together: no more than the machine has to give */
     int64_t oversize_bytes; /* likewise, once, when the device is opened */
 };
 
@@ -118,6 +121,8 @@ int el_device_cores(const struct el_device *device, const int **cores_p);
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_kernel_table *el_device_kernels(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
+/* How many kernels were issued whose label `op` or `pause` names. */
+int64_t el_device_inject_hits(const struct el_device *device);
 /* What is mapped for all that the ledger counts: allocations, and the arenas of programs. A gap to the ledger's peak is
  * the planner's, and a caching allocator's. */
 int64_t el_device_reserved(const struct el_device *device);

@@ -11,6 +11,12 @@ static enum el_status take(struct el_device *device, int64_t bytes)
 {
     uintptr_t address;
     if (bytes <= 0 || device->ops->simulated) return EL_OK;
+    if (device->taken_bytes + bytes > device->spec.inject.most_bytes)
+        return el_fail(EL_ERR_OOM,
+                       "%s: what was planted would take %.1f GiB of memory, more than is free: plant less, or "
+                       "measure for a shorter time",
+                       device->name, (double)(device->taken_bytes + bytes) / (1 << 30));
+    device->taken_bytes += bytes;
     EL_TRY(device->ops->map(device->state, (size_t)bytes, &address));
     if (el_device_is_host_memory(device)) memset((void *)address, 1, (size_t)bytes);
     return EL_OK;
@@ -32,11 +38,26 @@ enum el_status el_inject_begin_step(struct el_device *device)
     return take(device, inject->leak_bytes);
 }
 
-double el_inject_stretch(const struct el_device *device, const char *label)
+static bool begins_with(const char *label, const char *begin)
+{
+    return strncmp(label, begin, strlen(begin)) == 0;
+}
+
+int64_t el_inject_pause_ns(struct el_device *device, const char *label)
+{
+    const struct el_inject *inject = &device->spec.inject;
+    bool named = inject->pause_ms > 0 && begins_with(label, inject->pause);
+    device->inject_hits += named;
+    return named ? (int64_t)(inject->pause_ms * 1e6) : 0;
+}
+
+double el_inject_stretch(struct el_device *device, const char *label)
 {
     const struct el_inject *inject = &device->spec.inject;
     double stretch = inject->stretch > 0 ? inject->stretch : 1;
-    if (inject->op_stretch > 0 && strncmp(label, inject->op, strlen(inject->op)) == 0) stretch *= inject->op_stretch;
+    bool named = inject->op_stretch > 0 && begins_with(label, inject->op);
+    device->inject_hits += named;
+    if (named) stretch *= inject->op_stretch;
     return stretch > 1 ? stretch : 0;
 }
 

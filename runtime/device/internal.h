@@ -18,6 +18,8 @@ struct el_device {
     struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
     struct el_persistent *allocations;    /* list: freed at close */
     int64_t reserved_bytes;               /* mapped for allocations and arenas */
+    int64_t inject_hits;                  /* kernels issued that a planted disturbance names */
+    int64_t taken_bytes;                  /* by planted leaks */
 };
 
 /* Memory that lives across steps. */
@@ -47,7 +49,8 @@ struct el_task {
     struct el_buffer *workspace;            /* kernels with scratch */
     uint64_t group;
     double call_bytes;
-    double stretch; /* planted: a kernel takes so many times its time; 0: as it is */
+    double stretch;   /* planted: a kernel takes so many times its time; 0: as it is */
+    int64_t pause_ns; /* planted: a kernel begins so much later */
     union {
         struct {
             const struct el_kernel *kernel;
@@ -184,7 +187,8 @@ void el_async_spans_close(struct el_program *program);
 /* inject.c: what is planted on a device; nothing where nothing is. */
 enum el_status el_inject_open(struct el_device *device);
 enum el_status el_inject_begin_step(struct el_device *device);
-double el_inject_stretch(const struct el_device *device, const char *label);
+double el_inject_stretch(struct el_device *device, const char *label);
+int64_t el_inject_pause_ns(struct el_device *device, const char *label);
 /* Uses the core until `ratio` times what has gone since `begin_ns` is over. */
 void el_inject_spin(int64_t begin_ns, double ratio);
 

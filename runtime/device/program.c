@@ -210,6 +210,7 @@ static enum el_status append(struct el_program *program, struct el_device *devic
                                              .phase = head->phase,
                                              .device = device->spec.position,
                                              .stream = stream,
+                                             .waits = task->n_waits > 0,
                                              .sent_bytes = head->sent_bytes,
                                              .received_bytes = head->received_bytes,
                                              .peer = -1};
@@ -244,6 +245,7 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
     task->args.plan = NULL;
     task->workspace = scratch;
     task->stretch = el_inject_stretch(device, info->label);
+    task->pause_ns = el_inject_pause_ns(device, info->label);
     memcpy(task->views, op->views, sizeof task->views);
     struct el_op_cost cost = el_op_cost(op->op, op->dtype, &op->args);
     info->op_class = EL_CLASS_COMPUTE;

@@ -1,12 +1,19 @@
 /* Control blocks: after the measured steps, blocks of further steps in turns, as usual and with something switched off
  * (communication, or the recorder). The cost of that thing is the difference of neighbours: the machine's drift and the
- * process's own luck with memory and cores are the same for both. The first step of a block is left out, as ranks that
- * went without communication have to find each other again. */
+ * process's own luck with memory and cores are the same for both.
+ *
+ * Communication: the first step of a block is left out, as ranks that went without it have to find each other again.
+ * The recorder: no step is left out, blocks are as short as a step, and a block's time is that on the wall, since the
+ * recorder keeps its spans between steps: what that costs belongs to it. */
 #include <math.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/parallel/session.h"
 
-enum { BLOCK_STEPS_MIN = 3, BLOCK_STEPS_MAX = 200 };
+enum {
+    BLOCK_STEPS_MIN = 3, /* of blocks without communication */
+    BLOCK_STEPS_MAX = 200
+};
 
 static bool communicates(const struct el_run *run)
 {
@@ -37,19 +44,30 @@ static void mute(struct el_run *run, bool muted)
         el_comm_mute(run->worker.members[0].comm, muted);
 }
 
-/* One block; `*number_p` is the next step's number. */
+/* The steps of one block but for those left out; `*number_p` is the next step's number. */
+static enum el_status run_steps(struct el_run *run, const struct el_probe *probe, uint64_t *number_p, double *sum_ns_p)
+{
+    double sum_ns = 0;
+    for (int i = 0; i < run->control_steps; i++) {
+        EL_TRY(el_program_run(run->program, (*number_p)++, probe));
+        sum_ns += (double)el_program_elapsed_ns(run->program);
+    }
+    *sum_ns_p = sum_ns;
+    return EL_OK;
+}
+
 static enum el_status run_block(struct el_run *run, enum el_segment segment, uint64_t *number_p, double *mean_ns_p)
 {
     const struct el_probe *probes = run->session->hooks->probes, *probe = probes ? &probes[run->first] : NULL;
-    bool off = segment == EL_SEGMENT_OFF;
-    double sum_ns = 0;
-    if (run->session->config->control == EL_CONTROL_COMM) mute(run, off);
-    if (run->session->config->control == EL_CONTROL_RECORD && off) probe = NULL;
-    for (int i = -1; i < run->control_steps; i++) {
-        if (i == 0) tell(run, segment);
-        EL_TRY(el_program_run(run->program, (*number_p)++, probe));
-        if (i >= 0) sum_ns += (double)el_program_elapsed_ns(run->program);
-    }
+    bool off = segment == EL_SEGMENT_OFF, record = run->session->config->control == EL_CONTROL_RECORD;
+    double sum_ns;
+    if (record && off) probe = NULL;
+    if (!record) mute(run, off);
+    if (!record) EL_TRY(el_program_run(run->program, (*number_p)++, probe));
+    tell(run, segment);
+    int64_t begin_ns = el_clock_ns();
+    EL_TRY(run_steps(run, probe, number_p, &sum_ns));
+    if (record) sum_ns = (double)(el_clock_ns() - begin_ns);
     tell(run, EL_SEGMENT_NONE);
     *mean_ns_p = sum_ns / run->control_steps;
     return EL_OK;
@@ -59,11 +77,12 @@ static enum el_status run_block(struct el_run *run, enum el_segment segment, uin
 static enum el_status plan_blocks(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
-    double sum_ns = 0, steps = BLOCK_STEPS_MIN;
+    bool record = config->control == EL_CONTROL_RECORD;
+    double sum_ns = 0, least = record ? 1 : BLOCK_STEPS_MIN, steps = least;
     for (int64_t i = run->n_warmup; i < run->n_done; i++) sum_ns += (double)run->step_ns[i];
     double mean_ns = sum_ns / (double)(run->n_done - run->n_warmup);
-    if (mean_ns > 0) steps = round(config->min_time_s * 1e9 / mean_ns / (2 * config->control_pairs)) - 1;
-    if (!(steps >= BLOCK_STEPS_MIN)) steps = BLOCK_STEPS_MIN;
+    if (mean_ns > 0) steps = round(config->min_time_s * 1e9 / mean_ns / (2 * config->control_pairs)) - !record;
+    if (!(steps >= least)) steps = least;
     if (steps > BLOCK_STEPS_MAX) steps = BLOCK_STEPS_MAX;
     if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &steps, 1));
     run->control_steps = (int)steps;

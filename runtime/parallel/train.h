@@ -35,7 +35,7 @@ enum el_control {
     EL_CONTROL_COMM,  /* communication: collectives move nothing and wait for nobody */
     EL_CONTROL_RECORD /* the recorder: no clock is read inside a step, no event is sent */
 };
-enum { EL_CONTROL_PAIRS_MAX = 64 };
+enum { EL_CONTROL_PAIRS_MAX = 256 };
 
 /* What a step belongs to: told by the hook `segment`. */
 enum el_segment {

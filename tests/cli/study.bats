@@ -1,5 +1,5 @@
 # `study`: the list, the published table by forecast, and its refusals. Not the measured run, which takes a minute and
-# 4.7 GiB; that a forecast is what a run then holds is tests/equivalence/test_memory's.
+# 4.1 GiB; that a forecast is what a run then holds is tests/equivalence/test_memory's.
 load common
 
 @test "study lists the studies" {
@@ -19,25 +19,40 @@ load common
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run
     [[ $status -eq 1 && -z $stderr && ! -e results ]] || show
     for words in "adam      NCCL         kept         6    459.0" "impossible: C not above 0" "the figures alone do not" foretold \
-        unattrib. "activation by -92" "FAIL: main minus second within 3 % at 1 of 3 batches"; do
+        unattrib. "sentences of 252 words (fitted)" "each tag's own highest" "Beside it, not judged" "have 836" \
+        "400,559 to 413,935 words" "0.6 MiB" "FAIL: main minus second within 3 % at 2 of 3 batches"; do
         [[ $output == *"$words"* ]] || { echo "no '$words'" && show; }
     done
     [[ ${lines[-1]} == "Next: "* ]] || show
     for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
 }
 
-# The judgement as it is: the second card's peak holds activations, the main card's does not (docs/study-two-cards.md).
+# The judgement as it is: the published difference grows with the batch, copies of the parameters do not. `reserved` is
+# each tag's own highest without scratch, `live` the ledger's peak, of the same ledgers (docs/study-two-cards.md).
 @test "two-cards --dry-run --json holds what is printed" {
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run --json
     [[ $status -eq 1 && -z $stderr ]] || show
     printf '%s' "$output" >s.json
     [[ $(json s.json 'd["measured"], d["dir"], d["holds"], d["moving_tag"]') == "(False, None, False, 'activation')" ]]
-    [[ $(json s.json 'd["peak"]["difference_holds"], d["peak"]["growth_holds"]') == "([True, False, False], True)" ]]
+    [[ $(json s.json 'd["reserved"]["difference_holds"], d["reserved"]["growth_holds"]') == "([True, True, False], True)" ]]
+    [[ $(json s.json 'd["live_best"]["difference_holds"]') == "[True, False, False]" ]]
+    [[ $(json s.json 'd["reserved"]["words"], d["live"]["words"], d["live_best"]["words"]') == "(252, 252, 836)" ]]
     [[ $(json s.json 'len(d["candidates"]), sum(c["possible"] for c in d["candidates"])') == "(12, 8)" ]]
     [[ $(json s.json '[[sum(c["at_peak_by_tag"].values()) - c["peak_bytes"] for c in r] for r in d["memory"]]') \
         == "[[0, 0], [0, 0], [0, 0]]" ]]
-    [[ $(json s.json 'all(abs(r["card_mib"][k] - c[k]["peak_bytes"] / 2**20 - c[k]["unattributed_mib"]) < 1e-6
-        for r, c in zip(d["published"]["rows"], d["memory"]) for k in (0, 1))') == True ]]
+    [[ $(json s.json '[[c["peak_bytes"] for c in r] for r in d["memory"]] == d["live"]["card_bytes"]') == True ]]
+    [[ $(json s.json '[[sum(v for t, v in c["peak_by_tag"].items() if t not in ("workspace", "padding")) for c in r]
+        for r in d["memory"]] == d["reserved"]["card_bytes"]') == True ]]
+    [[ $(json s.json 'all(abs(r["card_mib"][k] - b[k] / 2**20 - c[k]["unattributed_mib"]) < 1e-6
+        for r, b, c in zip(d["published"]["rows"], d["reserved"]["card_bytes"], d["memory"]) for k in (0, 1))') == True ]]
+}
+
+@test "two-cards leaves a folder alone that holds a run, and suggests nothing that it lacks" {
+    mkdir r && echo '{}' >r/command.json
+    run --separate-stderr timeout 60 "$EVENLOAD" study two-cards --out r --quiet
+    [[ $stderr != *"GiB of memory"* ]] || skip "memory is short here"
+    [[ $status -eq 2 && $stderr == *"r holds a run already: give another --out"* && $stderr != *--resume* ]] || show
+    refuses "go on with it by --resume, or give another --out" "$EVENLOAD" compare --out r --quiet
 }
 
 @test "two-cards refuses where memory is short, before it makes a folder" {

@@ -156,3 +156,15 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     run --separate-stderr bash -c '"$0" devices >/dev/full' "$EVENLOAD"
     [[ $status -eq 2 && $stderr == *"No space left"* ]] || show
 }
+
+@test "two programs do not write into one run's folder" {
+    "$EVENLOAD" compare "${QUICK[@]}" --modes single --procs 1 --repeats 200 --out r --quiet >/dev/null 2>&1 &
+    local first=$!
+    for _ in $(seq 100); do [ -e r/command.json ] && break; sleep 0.05; done
+    run "$EVENLOAD" compare --resume --out r --quiet
+    kill "$first"
+    wait "$first" || true
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"another evenload writes into this folder"* ]]
+    [ "${#lines[@]}" -eq 1 ]
+}

@@ -30,9 +30,11 @@ static json_t *trial_of(const char *mode, const char *status, int batch, int n_d
     json_t *devices = json_array();
     json_array_append_new(devices, device_of("cpu:0", peak_mib));
     if (n_devices == 2) json_array_append_new(devices, device_of("cpu:1", peak_mib - 1));
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:[i,i], s:{s:f}, s:o}", "mode", mode, "status", status, "model", "toy",
-                     "global_batch", batch, "devices", n_devices, "batch_per_device", batch / n_devices,
-                     batch / n_devices, "throughput", "samples_per_s", 1.0, "per_device", devices);
+    json_t *shares = json_array();
+    for (int i = 0; i < n_devices; i++) json_array_append_new(shares, json_integer(batch / n_devices));
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:o, s:{s:f}, s:o}", "mode", mode, "status", status, "model", "toy",
+                     "global_batch", batch, "devices", n_devices, "batch_per_device", shares, "throughput",
+                     "samples_per_s", 1.0, "per_device", devices);
 }
 
 static json_t *run_of(void)

@@ -183,6 +183,31 @@ static void test_breakdown(void **state)
     json_decref(repeats);
 }
 
+/* What is not known is a dash in every cell, and never what another row had there. */
+static void test_steps_table(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("ddp", 2);
+    json_t *repeats = repeats_of(5, 2), *whole = el_record_trial(&trial, "", repeats);
+    json_t *bare = json_deep_copy(whole);
+    json_object_set_new(bare, "breakdown", json_null());
+    json_object_set_new(json_object_get(json_array_get(json_object_get(bare, "per_device"), 1), "comm"), "cpu_ms",
+                        json_null());
+    json_t *run = json_pack("{s:[o, o]}", "trials", whole, bare);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    el_report_steps(run, memory, false);
+    fclose(memory);
+    assert_non_null(strstr(text, "14.4      6.00         1.00      2.00     5.40            6.40"));
+    assert_non_null(strstr(text, "-         -            -         -        -               -          none"));
+    assert_non_null(strstr(text, "  cpu:1"));
+    for (size_t i = 0; i < bytes; i++) assert_true(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));
+    free(text);
+    json_decref(run);
+    json_decref(repeats);
+}
+
 static void test_one_device_few_repeats(void **state)
 {
     (void)state;
@@ -541,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trial),
         cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_steps_table),
         cmocka_unit_test(test_one_device_few_repeats),
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_failed),

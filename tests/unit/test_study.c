@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/host_memory.h"
 #include "bench/options.h"
 #include "bench/study.h"
 
@@ -140,7 +141,42 @@ static void differences_are_judged(void **state)
     assert_false(ours.growth_holds || ours.holds);
 }
 
-/* Ours has the closed form's 6 P and 2 P; the second's growth is met by the length, and activation moves the rest. */
+/* The band's ends are the (k - 2) P at which the largest and the smallest difference are off by 3 %; a table whose
+ * differences spread too far has none. */
+static void a_band_is_where_all_differences_hold(void **state)
+{
+    (void)state;
+    struct el_study_row rows[EL_STUDY_ROWS];
+    make_table(250, 300, 6, 1.75, rows); /* main minus second: 1000 */
+    rows[1].card_mib[EL_STUDY_MAIN] += 20;
+    struct el_study_band band = el_study_band(rows, 6, 20, 0.01);
+    assert_near(band.difference_mib[0], 1020 * 0.97, 1e-9);
+    assert_near(band.difference_mib[1], 1000 * 1.03, 1e-9);
+    assert_near(band.params_mib[0], 1020 * 0.97 / 4, 1e-9);
+    assert_near(band.words[1], (1000 * 1.03 / 4 - 20) / 0.01, 1e-6);
+    rows[1].card_mib[EL_STUDY_MAIN] += 60;
+    band = el_study_band(rows, 6, 20, 0.01);
+    assert_true(band.difference_mib[0] > band.difference_mib[1]);
+}
+
+/* A table within the band holds at all batches, one just below it at all but the largest difference. */
+static void the_band_is_the_judgement(void **state)
+{
+    (void)state;
+    struct el_study study;
+    struct el_study_account ours = {0};
+    assert_int_equal(el_study_begin(&study), EL_OK);
+    for (int below = 0; below < 2; below++) {
+        for (int i = 0; i < EL_STUDY_ROWS; i++)
+            ours.card_bytes[i][EL_STUDY_MAIN] = (study.band.difference_mib[0] + 0.01 - 0.02 * below) * 1048576;
+        el_study_compare(study.rows, study.lines, &ours);
+        assert_true(ours.difference_holds[0] && ours.difference_holds[1]);
+        assert_int_equal(ours.difference_holds[2], !below);
+    }
+}
+
+/* Live bytes have the closed form's 6 P and 2 P, and activation moves their difference; reserved has 4 P between the
+ * cards at any batch. */
 static void the_published_table(void **state)
 {
     (void)state;
@@ -159,11 +195,16 @@ static void the_published_table(void **state)
     assert_near((double)last[EL_STUDY_MAIN].ledger.peak_bytes / params, 6, 0.02);
     double alive = (double)last[EL_STUDY_SECOND].ledger.at_peak_by_tag[EL_TAG_ACTIVATION];
     assert_near(((double)last[EL_STUDY_SECOND].ledger.peak_bytes - alive) / params, 2, 0.02);
-    assert_near(study.peak.growth_error_pct[EL_STUDY_SECOND], 0, 0.2);
-    assert_near(study.kept.growth_error_pct[EL_STUDY_SECOND], 0, 0.5);
+    assert_near(study.live_best.growth_error_pct[EL_STUDY_SECOND], 0, 0.2);
+    assert_near(study.reserved.growth_error_pct[EL_STUDY_SECOND], 0, 0.5);
+    for (int i = 0; i < EL_STUDY_ROWS; i++) {
+        const double *cards = study.reserved.card_bytes[i];
+        assert_near((cards[EL_STUDY_MAIN] - cards[EL_STUDY_SECOND]) / params, 4, 0.002);
+    }
+    assert_true(study.reserved.difference_holds[1] && !study.reserved.difference_holds[2] && !study.reserved.holds);
     assert_int_equal(el_study_moving_tag(&study), EL_TAG_ACTIVATION);
-    assert_near(study.unattributed_mib[0][EL_STUDY_SECOND], 1833 - study.peak.card_bytes[0][EL_STUDY_SECOND] / 1048576,
-                1e-9);
+    assert_near(study.unattributed_mib[0][EL_STUDY_SECOND],
+                1833 - study.reserved.card_bytes[0][EL_STUDY_SECOND] / 1048576, 1e-9);
     assert_true(el_study_need_bytes(&study) > 8 * params);
 }
 
@@ -234,7 +275,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_found_again),         cmocka_unit_test(copies_by_the_rule),
         cmocka_unit_test(each_candidate_is_found_again), cmocka_unit_test(no_context_is_impossible),
-        cmocka_unit_test(differences_are_judged),        cmocka_unit_test(the_published_table),
+        cmocka_unit_test(differences_are_judged),        cmocka_unit_test(a_band_is_where_all_differences_hold),
+        cmocka_unit_test(the_band_is_the_judgement),     cmocka_unit_test(the_published_table),
         cmocka_unit_test(the_run_is_a_command_line),     cmocka_unit_test(memory_that_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

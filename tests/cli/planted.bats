@@ -1,0 +1,112 @@
+# Disturbances of known size are planted with --inject, and the record must tell of them what was planted. All of them wait
+# or hold memory: none takes a core, so that a busy machine changes little. Where it might, more tries are allowed.
+load common
+
+QUIET=(--data dummy --quiet --json --control none --min-time 0)
+
+# thrice COMMAND...: up to twice more where it fails, for moments in which the machine was held up.
+thrice() { "$@" || { echo "# once more: $*" >&2 && "$@"; } || { sleep 1 && "$@"; }; }
+
+# measure NAME OPTIONS...: one run, its record in NAME.json.
+measure() {
+    local name=$1
+    shift
+    rm -rf "$name"
+    "$EVENLOAD" run --out "$name" "$@" >"$name.json"
+}
+
+# By null devices: no kernel's noise is in it. Threads share a clock, processes relate theirs.
+delay_is_skew() {
+    measure clean --mode ddp --devices null:2 --procs "$1" --model mlp --features 16 --hidden 16 --batch 8 --steps 25 "${QUIET[@]}"
+    measure late --mode ddp --devices null:2 --procs "$1" --model mlp --features 16 --hidden 16 --batch 8 --steps 25 "${QUIET[@]}" \
+        --inject delay=1:20
+    # The first collective's lateness by position, against that of the clean run.
+    [[ $(json late.json '[abs(x - y) < 1 for x, y in zip(d["collectives"][0]["late_ms"], [-20, 20])]') == "[True, True]" ]] &&
+        [[ $(json late.json 'abs(d["collectives"][0]["skew_median_ms"] - 20) < 1') == True ]] &&
+        [[ $(json late.json 'd["per_device"][0]["comm"]["wait_ms"] > max(19, 4 * d["per_device"][1]["comm"]["wait_ms"])') == True ]] &&
+        [[ $(json clean.json 'all(abs(x) < 1 for x in d["collectives"][0]["late_ms"])') == True ]]
+}
+
+@test "a delay on one thread is found as skew within 5 %" {
+    thrice delay_is_skew 1
+}
+
+@test "a delay on one process is found as skew within 5 %" {
+    need_mpirun
+    thrice delay_is_skew 2
+}
+
+# Backward after the first bucket is 20 ms of pause, the wire takes 10.4 ms in all and 10.1 for that bucket.
+exposed_share() { # exposed_share on|off: what communication costs the step, of the wire's time
+    measure wire --mode ddp --devices null:2 --procs 1 --model mlp --features 64 --hidden 256,2048 --batch 8 --data dummy --quiet \
+        --json --warmup 3 --min-time 0.4 --overlap "$1" --inject 'wire=5,pause=linear_backward_weights hidden1:20' &&
+        json wire.json 'd["breakdown"]["exposed_step_ms"] / (sum(c["bytes"] for c in d["collectives"]) / 2**20 * 5)'
+}
+
+overlap_pays() {
+    local on off
+    on=$(exposed_share on) && off=$(exposed_share off) && echo "exposed: $on with overlap, $off without" &&
+        python3 -c 'import sys; sys.exit(not (float(sys.argv[1]) < 0.5 and float(sys.argv[2]) >= 0.9))' "$on" "$off"
+}
+
+@test "overlap hides a wire that is shorter than backward, and without overlap all of it is exposed" {
+    thrice overlap_pays
+}
+
+DP=(--mode dp --devices 2 --model mlp --features 64 --hidden 64 --batch 32 --steps 40 "${QUIET[@]}")
+
+# memory FILE FIELD: of both devices.
+memory() { json "$1.json" "[p['memory']['$2'] for p in d['per_device']]"; }
+
+@test "a leak comes up as growth, to the page, on its device and on no other" {
+    for position in 0 1; do
+        measure leak "${DP[@]}" --inject "leak=$position:1MiB"
+        [[ $(json leak.json "abs(d['per_device'][$position]['memory']['grown_bytes'] - 40 * 2**20) <= 40 * 4096") == True ]]
+        [[ $(json leak.json "d['per_device'][$position]['memory']['unattributed_bytes'] >= 40 * 2**20") == True ]]
+        [[ $(json leak.json "abs(d['per_device'][1 - $position]['memory']['grown_bytes']) < 0.01 * 40 * 2**20") == True ]]
+        [[ $(json leak.json "abs(d['per_device'][1 - $position]['memory']['unattributed_bytes']) < 0.01 * 40 * 2**20") == True ]]
+    done
+}
+
+@test "a leak of half a page costs the system a page" {
+    measure leak "${DP[@]}" --inject "leak=1:$(($(getconf PAGESIZE) / 2))"
+    [[ $(memory leak grown_bytes) == "[0, $((40 * $(getconf PAGESIZE)))]" ]] || { memory leak grown_bytes && false; }
+}
+
+@test "an oversized buffer comes up as unattributed, exactly, on its device and on no other" {
+    measure clean "${DP[@]}"
+    for position in 0 1; do
+        measure large "${DP[@]}" --inject "oversize=$position:8MiB"
+        [[ $(json large.json "d['per_device'][$position]['memory']['unattributed_bytes']") \
+            == $(json clean.json "d['per_device'][$position]['memory']['unattributed_bytes'] + 8 * 2**20") ]]
+        [[ $(json large.json "d['per_device'][1 - $position]['memory']['unattributed_bytes']") \
+            == $(json clean.json "d['per_device'][1 - $position]['memory']['unattributed_bytes']") ]]
+        [[ $(memory large grown_bytes) == "[0, 0]" ]]
+    done
+}
+
+@test "the ledger knows nothing of what was planted" {
+    measure clean "${DP[@]}"
+    measure large "${DP[@]}" --inject oversize=1:8MiB,leak=0:64KiB
+    [[ $(memory large peak_bytes) == "$(memory clean peak_bytes)" ]]
+}
+
+@test "bad --inject is refused in one line" {
+    local run=("$EVENLOAD" run --mode ddp --devices null:2 "${QUICK[@]}")
+    refuses "unknown disturbance 'dealy': did you mean 'delay'?" "${run[@]}" --inject dealy=1:20
+    refuses "there is no device 2 in a trial of 2: give 0 to 1" "${run[@]}" --inject delay=2:20
+    refuses "there is no device x in a trial of 2" "${run[@]}" --inject delay=x:20
+    refuses "give delay=POS:MS, the value from 0 to 1e+06" "${run[@]}" --inject delay=20
+    refuses "give delay=POS:MS" "${run[@]}" --inject delay=1:twenty
+    refuses "give delay=POS:MS" "${run[@]}" --inject delay=1:-3
+    refuses "give straggler=POS:RATIO, the value from 1 to 1000" "${run[@]}" --inject straggler=1:0.5
+    refuses "give op=LABEL:RATIO" "${run[@]}" --inject op=3
+    refuses "give op=LABEL:RATIO" "${run[@]}" --inject op=:3
+    refuses "give pause=LABEL:MS" "${run[@]}" --inject pause=relu
+    refuses "give leak=POS:BYTES, the value from 1 to 1e+12" "${run[@]}" --inject leak=1:1TiB
+    refuses "give wire=MS" "${run[@]}" --inject wire=
+    refuses "give wire=MS" "${run[@]}" --inject wire
+    refuses "has an empty or too long item" "${run[@]}" --inject delay=1:20,,wire=1
+    refuses "ends with a comma" "${run[@]}" --inject delay=1:20,
+    [[ -z $(ls results 2>/dev/null) ]]
+}

@@ -1,0 +1,134 @@
+/* Collectives of hand-made timelines with known answers, and the split of a recorder's spans by them. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "profiles/collectives.h"
+#include "profiles/recorder.h"
+
+enum { MEMBERS = 3, STEPS = 3, OPS = 2, MS = 1000000 };
+
+/* [member][step][operation]: begin and end in ms. In step 0 member 1 is 20 ms late at the first operation, which takes
+ * 5 ms then; member 2, a root, leaves it before the last has come. In step 2 everybody is held up for 500 ms. */
+static const int64_t ms[MEMBERS][STEPS][OPS][2] = {
+    {{{10, 35}, {40, 50}}, {{110, 116}, {140, 150}}, {{200, 706}, {740, 750}}},
+    {{{30, 35}, {40, 50}}, {{111, 116}, {142, 150}}, {{701, 706}, {740, 750}}},
+    {{{10, 12}, {44, 50}}, {{109, 116}, {140, 150}}, {{200, 706}, {740, 750}}},
+};
+
+static struct el_span spans[MEMBERS][STEPS * OPS];
+static enum el_phase phases[OPS] = {EL_PHASE_COMM, EL_PHASE_REDUCE};
+static double bytes[OPS] = {1000, 10};
+static struct el_collectives members[MEMBERS];
+
+static void fill(void)
+{
+    for (int m = 0; m < MEMBERS; m++) {
+        for (int i = 0; i < STEPS * OPS; i++) {
+            const int64_t *span = ms[m][i / OPS][i % OPS];
+            spans[m][i] = (struct el_span){span[0] * MS, span[1] * MS};
+        }
+        members[m] = (struct el_collectives){
+            .n_steps = STEPS, .n = OPS, .spans = spans[m], .phases = phases, .bytes = bytes};
+    }
+}
+
+static void near(double got_s, double wanted_ms)
+{
+    if (!(fabs(got_s * 1e3 - wanted_ms) < 1e-9)) fail_msg("got %.9g ms, wanted %.9g", got_s * 1e3, wanted_ms);
+}
+
+static void test_latest(void **state)
+{
+    (void)state;
+    static const int64_t wanted[STEPS * OPS] = {30, 44, 111, 142, 701, 740};
+    int64_t latest[STEPS * OPS];
+    fill();
+    el_collectives_latest(members, MEMBERS, latest);
+    for (int i = 0; i < STEPS * OPS; i++) assert_int_equal(latest[i], wanted[i] * MS);
+}
+
+static void test_figures(void **state)
+{
+    (void)state;
+    struct el_collective_figures f;
+    fill();
+    assert_int_equal(el_collectives_figures(members, MEMBERS, 0, &f), EL_OK);
+    near(f.skew_s, (20 + 2 + 501) / 3.0);
+    near(f.skew_median_s, 20);
+    near(f.transfer_s, 5);
+    near(f.late_s[0], -10); /* of -10, 0, -250.5 */
+    near(f.late_s[1], 20);  /* of 20, 1.5, 501 */
+    near(f.late_s[2], -10); /* of -10, -1.5, -250.5 */
+    assert_int_equal(el_collectives_figures(members, 2, 1, &f), EL_OK);
+    near(f.skew_s, 2 / 3.0);
+    near(f.late_s[1], 0);
+    assert_int_equal(el_collectives_figures(members, 1, 1, &f), EL_OK); /* alone */
+    near(f.skew_s, 0);
+    near(f.late_s[0], 0);
+}
+
+/* A device that computes from 0 to 30 ms, is in a collective from 20 to 60, and goes on from 60 to 70. The last member
+ * arrives at 45: it waits 25 ms, 10 of them beside its own kernel, and the transfer takes 15. */
+static void test_split(void **state)
+{
+    (void)state;
+    static const struct el_op_info ops[] = {
+        {.label = "k", .phase = EL_PHASE_BACKWARD, .op_class = EL_CLASS_COMPUTE, .peer = -1},
+        {.label = "c", .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1, .peer = -1, .bytes = 8},
+        {.label = "o", .phase = EL_PHASE_OPTIMIZER, .op_class = EL_CLASS_COMPUTE, .peer = -1},
+        {.label = "l", .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .peer = -1}};
+    const struct el_span at[] = {{0, 30 * MS}, {20 * MS, 60 * MS}, {60 * MS, 70 * MS}, {70 * MS, 75 * MS}};
+    const int64_t cpu_ns[] = {0, 3 * MS, 0, 0}, latest[] = {45 * MS};
+    struct el_step_event event = {
+        .whole = {0, 80 * MS}, .n_ops = 4, .ops = ops, .spans = at, .cpu_ns = cpu_ns, .n_marks = 0};
+    struct el_recorder *recorder;
+    struct el_device_summary s;
+    assert_int_equal(el_recorder_create(0, 1, &recorder), EL_OK);
+    struct el_probe probe = el_recorder_probe(recorder);
+    el_recorder_begin(recorder);
+    probe.step(probe.context, &event);
+    el_recorder_segment(recorder, 1); /* a control block: no part of what was measured */
+    probe.step(probe.context, &event);
+    probe.step(probe.context, &event);
+    el_recorder_segment(recorder, -1);
+    probe.step(probe.context, &event);
+    assert_int_equal(el_recorder_kept(recorder, EL_RECORDER_MEASURED), 1);
+    assert_int_equal(el_recorder_kept(recorder, 1), 2);
+    assert_int_equal(el_recorder_summarize(recorder, 0, EL_RECORDER_MEASURED, &s), EL_OK);
+    assert_false(s.arrivals_known);
+    near(s.phase_s[EL_PHASE_COMM], 40);
+    assert_int_equal(el_recorder_set_arrivals(recorder, 0, latest, 1), EL_OK);
+    assert_int_equal(el_recorder_summarize(recorder, 0, EL_RECORDER_MEASURED, &s), EL_OK);
+    assert_true(s.arrivals_known && s.n_steps == 1);
+    near(s.comm_total_s, 40);
+    near(s.comm_exposed_s, 30);
+    near(s.wait_s, 25);
+    near(s.wait_exposed_s, 15);
+    near(s.phase_s[EL_PHASE_COMM], 15);
+    near(s.comm_cpu_s, 3);
+    near(s.compute_s, 40);
+    near(s.other_s, 5);
+    near(s.idle_s, 5);
+    /* the breakdown's identity */
+    near(s.compute_s + s.comm_exposed_s + s.other_s + s.idle_s, 80);
+    assert_int_equal(el_recorder_summarize(recorder, 0, 1, &s), EL_OK);
+    assert_true(!s.arrivals_known && s.n_steps == 2);
+    near(s.comm_cpu_s, 3);
+    assert_int_equal(el_recorder_summarize(recorder, 0, 2, &s), EL_ERR_INVALID);
+    el_recorder_destroy(recorder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_latest),
+        cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_split),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* What a self-check finds in records made by hand: what was planted, in the right place; and what it must not take for
+ * it. That the record tells the truth is tests/cli/planted.bats'; launching is tests/cli/selfcheck.bats'. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "bench/inject.h"
+#include "bench/jvalue.h"
+#include "bench/options.h"
+#include "bench/selfcheck.h"
+
+enum { STEPS = 50 };
+
+static const struct el_selfcheck_row *row_of(const char *name)
+{
+    for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
+        if (!strcmp(el_selfcheck_rows()[i].name, name)) return &el_selfcheck_rows()[i];
+    fail_msg("no check '%s'", name);
+    return NULL;
+}
+
+/* Looks, and lets go of the records. */
+static struct el_selfcheck_finding look(const char *name, json_t *planted, json_t *clean)
+{
+    struct el_selfcheck_finding finding;
+    el_selfcheck_look(row_of(name), planted, clean, &finding);
+    json_decref(planted);
+    json_decref(clean);
+    assert_true(finding.text[0]);
+    return finding;
+}
+
+static void assert_found(struct el_selfcheck_finding finding, double value, const char *text)
+{
+    if (!finding.ok || fabs(finding.value - value) > 1e-6 * value || !strstr(finding.text, text))
+        fail_msg("%s, %g: '%s', not %g and '%s'", finding.ok ? "found" : "missed", finding.value, finding.text, value,
+                 text);
+}
+
+static void assert_missed(struct el_selfcheck_finding finding, const char *text)
+{
+    if (finding.ok || !strstr(finding.text, text))
+        fail_msg("%s: '%s', not missed with '%s'", finding.ok ? "found" : "missed", finding.text, text);
+}
+
+/* --- delay: arrivals at the first of two collectives ---------------------------------------------------------------*/
+
+static json_t *arrivals(double late_ms, double later_ms)
+{
+    return json_pack("{s:s, s:[{s:[f, f]}, {s:[f, f]}], s:[{s:s}, {s:s}]}", "status", "ok", "collectives", "late_ms",
+                     -late_ms, late_ms, "late_ms", -later_ms, later_ms, "per_device", "device", "cpu:0", "device",
+                     "cpu:1");
+}
+
+static void a_delay_is_the_lateness_beyond_the_twins(void **state)
+{
+    (void)state;
+    assert_found(look("delay", arrivals(20.5, 0.1), arrivals(0.5, 0)), 20, "cpu:1 late by 20.00 ms");
+    assert_found(look("delay", arrivals(18.5, 0.1), arrivals(-0.5, 0)), 19, "cpu:1");
+    assert_missed(look("delay", arrivals(17.9, 0), arrivals(0, 0)), "cpu:1 late by 17.90 ms");
+    assert_missed(look("delay", arrivals(22.1, 0), arrivals(0, 0)), "cpu:1 late by 22.10 ms");
+    assert_missed(look("delay", arrivals(22, 0), arrivals(-2, 0)), "24.00");
+    assert_missed(look("delay", arrivals(-20, 20), arrivals(0, 0)), "cpu:0 late by 20.00 ms");
+    assert_missed(look("delay", arrivals(0, 20), arrivals(0, 0)), "late by 0.00 ms");
+}
+
+static void a_delay_without_arrivals_is_missed(void **state)
+{
+    (void)state;
+    json_t *none = json_pack("{s:s, s:[], s:[]}", "status", "ok", "collectives", "per_device");
+    assert_missed(look("delay", none, arrivals(0, 0)), "no arrivals were recorded");
+}
+
+/* --- slow op: three ops that weigh, one that does not --------------------------------------------------------------*/
+
+static json_t *ops(double forward_ms, double backward_ms, double update_ms, double loss_ms)
+{
+    json_t *list = json_pack("[{s:s, s:s, s:f}, {s:s, s:s, s:f}, {s:s, s:s, s:f}, {s:s, s:s, s:f}]", "op",
+                             "linear_forward hidden2", "phase", "forward", "median_ms", forward_ms, "op",
+                             "linear_backward_data hidden2", "phase", "backward", "median_ms", backward_ms, "op",
+                             "hidden2.weight", "phase", "optimizer", "median_ms", update_ms, "op", "cross_entropy",
+                             "phase", "loss", "median_ms", loss_ms);
+    return json_pack("{s:s, s:[{s:s, s:o}]}", "status", "ok", "per_device", "device", "cpu:0", "ops", list);
+}
+
+static void a_slow_op_is_the_one_that_rose_most(void **state)
+{
+    (void)state;
+    assert_found(look("slow op", ops(0.6, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
+    assert_found(look("slow op", ops(0.46, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 2.3, "2.30 times");
+    assert_missed(look("slow op", ops(0.44, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "2.20 times");
+    assert_missed(look("slow op", ops(0.76, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "3.80 times");
+    assert_missed(look("slow op", ops(0.2, 0.9, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)),
+                  "linear_backward_data hidden2 at 3.00 times");
+    assert_missed(look("slow op", ops(0.2, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
+}
+
+/* The machine at half its speed while the planted trial ran; and a small op whose ratio is the clock's. */
+static void a_slower_machine_is_no_slow_op(void **state)
+{
+    (void)state;
+    assert_found(look("slow op", ops(1.2, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
+    assert_missed(look("slow op", ops(0.4, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
+    assert_found(look("slow op", ops(0.6, 0.3, 0.1, 0.03), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
+}
+
+static void a_slow_op_without_spans_is_missed(void **state)
+{
+    (void)state;
+    json_t *none = json_pack("{s:s, s:[{s:s, s:[]}]}", "status", "ok", "per_device", "device", "cpu:0", "ops");
+    assert_missed(look("slow op", json_deep_copy(none), none), "no op took longer");
+}
+
+/* --- leak: growth of two devices over 50 steps
+ * -----------------------------------------------------------------------*/
+
+static json_t *growth(int64_t first_bytes, int64_t second_bytes)
+{
+    json_t *steps = json_array();
+    for (int i = 0; i < STEPS; i++) json_array_append_new(steps, json_real(2));
+    return json_pack("{s:s, s:[{s:o}], s:[{s:s, s:{s:I}}, {s:s, s:{s:I}}]}", "status", "ok", "repeats", "step_ms",
+                     steps, "per_device", "device", "cpu:0", "memory", "grown_bytes", (json_int_t)first_bytes, "device",
+                     "cpu:1", "memory", "grown_bytes", (json_int_t)second_bytes);
+}
+
+static void a_leak_is_growth_a_step_on_its_device_alone(void **state)
+{
+    (void)state;
+    const int64_t mib = 1 << 20;
+    assert_found(look("leak", growth(0, STEPS * mib), NULL), (double)mib, "cpu:1 loses 1.000 MiB, cpu:0 0.000");
+    assert_found(look("leak", growth(4096, STEPS * mib), NULL), (double)mib, "cpu:1");
+    assert_missed(look("leak", growth(mib, STEPS * mib), NULL), "cpu:0 0.020");
+    assert_missed(look("leak", growth(STEPS * mib, 0), NULL), "cpu:0 loses 1.000 MiB");
+    assert_missed(look("leak", growth(0, STEPS * mib * 94 / 100), NULL), "0.940");
+    assert_missed(look("leak", growth(0, STEPS * mib * 106 / 100), NULL), "1.060");
+    assert_missed(look("leak", growth(0, 0), NULL), "loses 0.000 MiB");
+}
+
+static void a_leak_that_the_system_does_not_tell_is_missed(void **state)
+{
+    (void)state;
+    json_t *trial = growth(0, 0), *memory = el_json_at(trial, "per_device.1.memory");
+    json_object_set_new(memory, "grown_bytes", json_null());
+    json_object_set_new(memory, "driver_reason", json_string("no smaps here"));
+    assert_missed(look("leak", trial, NULL), "no smaps here");
+}
+
+/* --- straggler: compute and waits of two devices
+ * ----------------------------------------------------------------------*/
+
+static json_t *device(const char *name, double compute_ms, double wait_ms)
+{
+    return json_pack("{s:s, s:{s:f}, s:[{s:s, s:s, s:f}, {s:s, s:s, s:f}, {s:s, s:s, s:f}]}", "device", name, "comm",
+                     "wait_ms", wait_ms, "ops", "op", "linear_forward", "phase", "forward", "median_ms", compute_ms / 4,
+                     "op", "linear_backward", "phase", "backward", "median_ms", compute_ms * 3 / 4, "op",
+                     "all_reduce bucket 0", "phase", "comm", "median_ms", 7.0);
+}
+
+static json_t *pair(double first_ms, double second_ms, double first_wait_ms, double second_wait_ms)
+{
+    return json_pack("{s:s, s:[o, o]}", "status", "ok", "per_device", device("cpu:0", first_ms, first_wait_ms),
+                     device("cpu:1", second_ms, second_wait_ms));
+}
+
+static void a_straggler_computes_longer_and_the_other_waits(void **state)
+{
+    (void)state;
+    assert_found(look("straggler", pair(2, 3, 1, 0.1), pair(2, 2, 0, 0)), 1.5, "cpu:1 at 1.50 times; cpu:0 waits 1.00");
+    assert_found(look("straggler", pair(2, 3.5, 1.5, 0), pair(2, 2, 0, 0)), 1.75, "1.75");
+    assert_missed(look("straggler", pair(2, 3.7, 1.7, 0), pair(2, 2, 0, 0)), "1.85");
+    assert_missed(look("straggler", pair(2, 2.3, 0.3, 0), pair(2, 2, 0, 0)), "1.15");
+    assert_missed(look("straggler", pair(3, 2, 0, 1), pair(2, 2, 0, 0)), "cpu:0 at 1.50 times");
+    assert_missed(look("straggler", pair(2, 3, 0.1, 1), pair(2, 2, 0, 0)), "cpu:1 at 1.50 times; cpu:0 waits 0.10");
+    assert_missed(look("straggler", pair(2, 3, 0.4, 0), pair(2, 2, 0, 0)), "cpu:0 waits 0.40");
+}
+
+/* One core is 1.2 times slower than the other: the twin takes it out. */
+static void unlike_cores_are_no_straggler(void **state)
+{
+    (void)state;
+    assert_found(look("straggler", pair(2, 3.6, 1.6, 0), pair(2, 2.4, 0.4, 0)), 1.5, "cpu:1 at 1.50");
+    assert_missed(look("straggler", pair(2, 3, 1, 0), pair(2, 3, 1, 0)), "at 1.00 times");
+}
+
+static void a_straggler_without_waits_is_missed(void **state)
+{
+    (void)state;
+    json_t *trial = pair(2, 3, 1, 0);
+    json_object_set_new(el_json_at(trial, "per_device.0.comm"), "wait_ms", json_null());
+    assert_missed(look("straggler", trial, pair(2, 2, 0, 0)), "no compute times or waits were recorded");
+}
+
+/* --- all of them
+ * ------------------------------------------------------------------------------------------------------*/
+
+static void a_trial_that_failed_is_missed_with_its_reason(void **state)
+{
+    (void)state;
+    for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
+        const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
+        json_t *failed = json_pack("{s:s, s:s}", "status", "timeout", "reason", "took more than 60 s");
+        json_t *empty = json_pack("{s:s}", "status", "ok");
+        assert_missed(look(row->name, json_incref(failed), json_incref(empty)), "timeout: took more than 60 s");
+        if (row->twin) assert_missed(look(row->name, json_incref(empty), json_incref(failed)), "took more than 60 s");
+        assert_false(look(row->name, empty, row->twin ? json_pack("{s:s}", "status", "ok") : NULL).ok);
+        json_decref(failed);
+    }
+}
+
+static double planted_in(const struct el_selfcheck_row *row, const struct el_inject *inject)
+{
+    if (!strcmp(row->name, "delay")) return inject->delay_ms;
+    if (!strcmp(row->name, "slow op")) return inject->op_stretch;
+    return !strcmp(row->name, "leak") ? (double)inject->leak_bytes : inject->stretch;
+}
+
+/* The value that is looked for is the one that --inject plants, and `run` takes the trial's words. */
+static void a_row_plants_what_it_looks_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
+        const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
+        struct el_inject injects[2];
+        struct el_options options;
+        char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
+        int n = 0, disturbed = strcmp(row->name, "slow op") != 0;
+        assert_int_equal(el_inject_parse(row->inject, 2, injects), EL_OK);
+        assert_true(planted_in(row, &injects[disturbed]) == row->planted);
+        assert_true(disturbed == 0 || planted_in(row, &injects[0]) == 0);
+        for (; row->arguments[n]; n++) arguments[n] = (char *)(uintptr_t)row->arguments[n];
+        el_options_defaults(EL_CMD_RUN, &options);
+        assert_int_equal(el_options_parse(EL_CMD_RUN, n, arguments, &options), EL_OK);
+        assert_true(row->n_cores < 2 || row->skipped);
+    }
+}
+
+/* --- what is printed
+ * --------------------------------------------------------------------------------------------------*/
+
+static char *printed(const struct el_selfcheck *check)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    el_selfcheck_print(check, out);
+    fclose(out);
+    return text;
+}
+
+static void assert_holds(const char *text, const char *words)
+{
+    if (!strstr(text, words)) fail_msg("no '%s' in:\n%s", words, text);
+}
+
+static void the_report_tells_found_missed_and_skipped(void **state)
+{
+    (void)state;
+    struct el_selfcheck check = {.seconds = 9.4, .others_pct = 34, .dir = "results/x"};
+    check.results[0] = (struct el_selfcheck_result){
+        EL_SELFCHECK_FOUND, 2, {.ok = true, .value = 20.2, .text = "cpu:1 late by 20.20 ms"}};
+    check.results[1] =
+        (struct el_selfcheck_result){EL_SELFCHECK_MISSED, 2, {.value = NAN, .text = "no op took longer"}};
+    check.results[2] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1 << 20, .text = "l"}};
+    check.results[3] = (struct el_selfcheck_result){EL_SELFCHECK_SKIPPED, 0, {.text = "one core"}};
+    char *text = printed(&check);
+    assert_holds(text, "cpu:1 late by 20.20 ms                     +1.0 %   10 %  found, at the second try\n");
+    assert_holds(text, "MISSED, twice\n          no op took longer\n");
+    assert_holds(text, "skipped\n          one core\n");
+    assert_holds(text, "\n2 of 3 found, 1 skipped, in 9 s; ddp by threads\n");
+    assert_holds(text, "took up to 34 % of the cores");
+    free(text);
+    json_t *document = el_selfcheck_json(&check);
+    assert_true(el_json_number(document, "found") == 2 && el_json_number(document, "told") == 3);
+    assert_string_equal(el_json_text(document, "checks.1.state", ""), "missed");
+    assert_true(json_is_null(el_json_at(document, "checks.1.found")));
+    assert_true(json_is_null(el_json_at(document, "checks.3.off_pct")));
+    json_decref(document);
+}
+
+static void a_quiet_miss_is_not_put_down_to_others(void **state)
+{
+    (void)state;
+    struct el_selfcheck check = {.others_pct = NAN};
+    for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
+        check.results[i] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1, .text = "x"}};
+    char *text = printed(&check);
+    assert_holds(text, "4 of 4 found, in");
+    assert_null(strstr(text, "steal_pct"));
+    free(text);
+    check.results[0].state = EL_SELFCHECK_MISSED;
+    text = printed(&check);
+    assert_holds(text, "steal_pct");
+    assert_null(strstr(text, "Other processes"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_delay_is_the_lateness_beyond_the_twins),
+        cmocka_unit_test(a_delay_without_arrivals_is_missed),
+        cmocka_unit_test(a_slow_op_is_the_one_that_rose_most),
+        cmocka_unit_test(a_slower_machine_is_no_slow_op),
+        cmocka_unit_test(a_slow_op_without_spans_is_missed),
+        cmocka_unit_test(a_leak_is_growth_a_step_on_its_device_alone),
+        cmocka_unit_test(a_leak_that_the_system_does_not_tell_is_missed),
+        cmocka_unit_test(a_straggler_computes_longer_and_the_other_waits),
+        cmocka_unit_test(unlike_cores_are_no_straggler),
+        cmocka_unit_test(a_straggler_without_waits_is_missed),
+        cmocka_unit_test(a_trial_that_failed_is_missed_with_its_reason),
+        cmocka_unit_test(a_row_plants_what_it_looks_for),
+        cmocka_unit_test(the_report_tells_found_missed_and_skipped),
+        cmocka_unit_test(a_quiet_miss_is_not_put_down_to_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
