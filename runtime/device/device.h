@@ -45,6 +45,7 @@ struct el_device_spec {
     int comm_core;             /* the communication stream's own core + 1; 0: it shares the compute stream's */
     size_t memory_limit_bytes; /* 0: no limit but the machine's */
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
+    bool tf32;                             /* GPUs: matrix work in TF32 instead of f32 */
     struct el_inject inject;
 };
 
