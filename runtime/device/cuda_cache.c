@@ -141,7 +141,7 @@ void el_cuda_cache_give(struct el_cuda_cache *cache, uintptr_t address)
     cache->n_live--;
     cache->live_bytes -= (int64_t)block->bytes;
     join_next(block);
-    if (!block->first) join_next(previous);
+    if (previous && !block->first) join_next(previous);
 }
 
 void el_cuda_cache_close(struct el_cuda_cache *cache)
