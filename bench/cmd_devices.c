@@ -5,9 +5,10 @@
 #include "bench/commands.h"
 #include "bench/cores.h"
 #include "bench/runner.h"
+#include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 
-enum { BACKENDS_MAX = 16, TEXT_BYTES = 512 };
+enum { BACKENDS_MAX = 16, N_LIBRARIES = 5, TEXT_BYTES = 512 };
 
 struct line {
     const char *name;
@@ -26,6 +27,22 @@ static struct line dnnl_line(void)
 {
     const char *lack = el_kernels_cpu_lack();
     return line_of("oneDNN", !lack, lack ? lack : el_kernels_cpu_library());
+}
+
+static struct line cuda_line(void)
+{
+    const char *libraries, *lack;
+    if (el_device_gpu_libraries(&libraries, &lack) != EL_OK) return line_of("CUDA", false, "no toolkit at build");
+    struct line line = line_of("CUDA", true, libraries);
+    if (lack) snprintf(line.detail, sizeof line.detail, "%s; %s", libraries, lack);
+    return line;
+}
+
+static struct line nccl_line(void)
+{
+    char version[TEXT_BYTES];
+    bool usable = el_nccl_version(version, sizeof version) == EL_OK;
+    return line_of("NCCL", usable, usable ? version : el_error_message());
 }
 
 static struct line mpi_line(void)
@@ -82,16 +99,17 @@ int el_cmd_devices(const struct el_options *options, int argc, char **argv)
 {
     (void)argc, (void)argv;
     struct el_backend_info infos[BACKENDS_MAX];
-    struct line backends[BACKENDS_MAX], libraries[3] = {dnnl_line(), mpi_line(), gnuplot_line()};
+    struct line backends[BACKENDS_MAX],
+        libraries[N_LIBRARIES] = {dnnl_line(), cuda_line(), nccl_line(), mpi_line(), gnuplot_line()};
     struct el_cores cores;
     char text[TEXT_BYTES];
     int n = el_device_backends(infos, BACKENDS_MAX);
     for (int i = 0; i < n; i++) backends[i] = line_of(infos[i].name, infos[i].usable, infos[i].detail);
     el_cores_find("", &cores);
-    if (options->json) return print_json(&cores, backends, n, libraries, 3);
+    if (options->json) return print_json(&cores, backends, n, libraries, N_LIBRARIES);
     el_cores_describe(&cores, text, sizeof text);
     print_lines("Backends", backends, n);
-    print_lines("Libraries", libraries, 3);
+    print_lines("Libraries", libraries, N_LIBRARIES);
     printf("Cores\n  %s: %d cpu device%s without sharing\n", text, cores.n, cores.n == 1 ? "" : "s");
     return el_exit_flush(0);
 }

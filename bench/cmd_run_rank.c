@@ -5,6 +5,7 @@
 
 #include "bench/campaign.h"
 #include "bench/commands.h"
+#include "bench/devices.h"
 #include "bench/join.h"
 #include "bench/jvalue.h"
 #include "bench/record.h"
@@ -26,8 +27,6 @@ static enum el_status take_place(const struct el_options *asked, const struct el
                        "--devices out",
                        asked->n_devices, place->launcher, size);
     if (size > EL_MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
-    for (int i = 0; i < size && !asked->n_devices; i++)
-        options->devices[i] = (struct el_device_name){.backend = "cpu", .index = i};
     options->n_devices = size;
     options->procs = size > 1 ? size : 0;
     return EL_OK;
@@ -93,6 +92,7 @@ int el_cmd_run_rank(const struct el_options *asked, const struct el_launch_place
     enum el_status status = el_join(place, &bootstrap);
     if (status == EL_OK) {
         status = take_place(asked, place, el_bootstrap_size(bootstrap), options);
+        if (status == EL_OK && !asked->n_devices) status = el_devices_of_ranks(bootstrap, options->devices);
         bool first = el_bootstrap_rank(bootstrap) == 0;
         exit_status = status == EL_OK ? work(options, bootstrap) : first ? el_exit_failed(status) : EL_EXIT_USE;
         el_bootstrap_close(bootstrap);

@@ -40,6 +40,7 @@ struct el_options {
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
+    bool tf32;
     bool record, json, quiet, term, resume, dry_run, strict;
     bool help, version;
     enum el_launching launch;
@@ -62,7 +63,7 @@ struct el_trial {
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char cache[EL_PATH_BYTES]; /* where the synthetic set lies; not part of the id */
-    bool record;
+    bool record, tf32;
     enum el_launcher launcher;
     char comm[8];
     char inject[EL_PATH_BYTES];

@@ -2,12 +2,14 @@
 #include "bench/devices.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "runtime/comm/share.h"
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { CPU_DEVICES = 2 };
+enum { CPU_DEVICES = 2, RANK_BYTES = EL_HOST_IDENTITY_BYTES + 8 };
 
 int el_devices_default(struct el_device_name *devices)
 {
@@ -17,6 +19,42 @@ int el_devices_default(struct el_device_name *devices)
         snprintf(devices[i].backend, sizeof devices[i].backend, "%s", gpus ? "cuda" : "cpu");
     }
     return n;
+}
+
+/* "cuda host", of a rank that sees GPUs, or "cpu host". */
+static void describe_rank(char text[RANK_BYTES])
+{
+    char host[EL_HOST_IDENTITY_BYTES];
+    el_share_host(host);
+    snprintf(text, RANK_BYTES, "%s %s", el_device_gpus() ? "cuda" : "cpu", host);
+}
+
+/* How many ranks before this one are on its host. */
+static int local_rank(const char *texts, int rank)
+{
+    int n = 0;
+    const char *host = strchr(texts + (size_t)rank * RANK_BYTES, ' ');
+    for (int r = 0; r < rank; r++) n += strcmp(strchr(texts + (size_t)r * RANK_BYTES, ' '), host) == 0;
+    return n;
+}
+
+enum el_status el_devices_of_ranks(struct el_bootstrap *bootstrap, struct el_device_name *devices)
+{
+    int size = el_bootstrap_size(bootstrap);
+    bool gpus = false;
+    char mine[RANK_BYTES], *texts = calloc((size_t)size, RANK_BYTES);
+    describe_rank(mine);
+    enum el_status status =
+        el_bootstrap_agree(bootstrap, texts ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", size));
+    if (status == EL_OK) status = el_share_texts(bootstrap, mine, RANK_BYTES, texts);
+    for (int r = 0; r < size && status == EL_OK; r++)
+        gpus = gpus || strncmp(texts + (size_t)r * RANK_BYTES, "cuda ", 5) == 0;
+    for (int r = 0; r < size && status == EL_OK; r++) {
+        devices[r] = (struct el_device_name){.index = gpus ? local_rank(texts, r) : r};
+        snprintf(devices[r].backend, sizeof devices[r].backend, "%s", gpus ? "cuda" : "cpu");
+    }
+    free(texts);
+    return status;
 }
 
 enum el_status el_devices_check(const struct el_device_name *devices, int n_devices)

@@ -24,6 +24,9 @@ json_t *el_gate_judge(const char *mode, const json_t *verdict)
     double loss = el_json_number(verdict, "loss"), reference = el_json_number(verdict, "reference_loss");
     double worst = el_json_number(verdict, "worst"), difference = fabs(loss - reference) / fmax(1, fabs(reference));
     const char *parameter = el_json_text(verdict, "parameter", "?");
+    bool gpu = json_is_true(json_object_get(verdict, "gpu"));
+    double loss_limit = gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
+    double gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
     json_t *row =
         json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "agrees", "reason", "loss", el_json_real(loss),
                   "reference_loss", el_json_real(reference), "worst", el_json_real(worst), "parameter", parameter);
@@ -32,12 +35,12 @@ json_t *el_gate_judge(const char *mode, const json_t *verdict)
                             json_sprintf("the gate did not run: %s: %s", status, el_json_text(verdict, "reason", "")));
         return row;
     }
-    bool same_loss = difference <= EL_GATE_LOSS, same_gradients = worst <= EL_GATE_GRADIENT; /* a NaN is neither */
+    bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
     json_object_set_new(row, "agrees", json_boolean(same_loss && same_gradients));
     if (!same_gradients)
         json_object_set_new(row, "reason",
                             json_sprintf("the gradient of %s differs from the reference by %.2g (at most %g)",
-                                         parameter, worst, EL_GATE_GRADIENT));
+                                         parameter, worst, gradient_limit));
     else if (!same_loss)
         json_object_set_new(row, "reason", json_sprintf("the loss is %.9g, the reference's %.9g", loss, reference));
     return row;

@@ -9,8 +9,13 @@
 #include "bench/campaign.h"
 #include "bench/progress.h"
 
-#define EL_GATE_LOSS     1e-6
-#define EL_GATE_GRADIENT 1e-4
+/* Relative differences that the order of sums explains. */
+#define EL_GATE_LOSS         1e-6
+#define EL_GATE_GRADIENT     1e-4
+/* Of GPUs from the reference kernels: other arithmetic moves a few maxima and ReLUs, each of which takes a sample's
+ * gradient elsewhere; a mode that is wrong is off by its devices' number or by a sample's whole part. */
+#define EL_GATE_GPU_LOSS     1e-3
+#define EL_GATE_GPU_GRADIENT 5e-2
 
 /* Fills campaign->gate with a row a mode: {mode, agrees: true|false|null, reason, loss, reference_loss, worst,
  * parameter}; null: could not be run, or kernels do not compute. Keeps what an earlier command found. */

@@ -23,6 +23,7 @@ static enum el_status open_device(const struct el_job *job, const struct el_core
     struct el_device_spec spec = {.backend = name->backend,
                                   .index = name->index,
                                   .position = position,
+                                  .tf32 = trial->tf32,
                                   .memory_limit_bytes = (size_t)trial->device_mem_bytes};
     if (is_on_cores(name)) {
         spec.n_cores = 1;

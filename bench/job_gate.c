@@ -8,6 +8,11 @@
 
 #include <string.h>
 
+static bool on_gpus(const struct el_job *job)
+{
+    return !strcmp(job->trial->devices[0].backend, "cuda");
+}
+
 static enum el_status first_steps(const struct el_job *job, double *loss_p, double **grads_p)
 {
     const char *kind = job->trial->comm;
@@ -36,10 +41,9 @@ static enum el_status reference(const struct el_job *job, double *loss_p, double
     struct el_cores cores;
     struct el_device *device;
     el_cores_find("", &cores);
-    const char *backend = job->trial->devices[0].backend;
-    bool gpu = !strcmp(backend, "cuda");
-    struct el_device_spec spec = {.backend = gpu ? "cpu" : backend, .n_cores = 1, .cores = {cores.cpus[0]}};
-    if (gpu) spec.kernels = el_kernels_reference();
+    const char *backend = on_gpus(job) ? "cpu" : job->trial->devices[0].backend;
+    struct el_device_spec spec = {.backend = backend, .n_cores = 1, .cores = {cores.cpus[0]}};
+    if (on_gpus(job)) spec.kernels = el_kernels_reference();
     EL_TRY(el_device_open(&spec, &device));
     enum el_status status = el_train_reference(&job->trial->train, device, job->dataset, loss_p, grads_p);
     el_device_close(device);
@@ -56,9 +60,9 @@ static enum el_status compare(const struct el_job *job, json_t **verdict_p)
         if (status == EL_OK)
             status = el_train_compare(&job->trial->train, grads, reference_grads, &worst, parameter, sizeof parameter);
         if (status == EL_OK)
-            *verdict_p = json_pack("{s:s, s:n, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "loss",
-                                   el_json_real(loss), "reference_loss", el_json_real(reference_loss), "worst",
-                                   el_json_real(worst), "parameter", parameter);
+            *verdict_p = json_pack("{s:s, s:n, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "gpu",
+                                   (int)on_gpus(job), "loss", el_json_real(loss), "reference_loss",
+                                   el_json_real(reference_loss), "worst", el_json_real(worst), "parameter", parameter);
     }
     free(grads);
     free(reference_grads);

@@ -73,7 +73,8 @@ void el_selfcheck_print(const struct el_selfcheck *check, FILE *out)
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++) put_row(&el_selfcheck_rows()[i], &check->results[i], out);
     fprintf(out, "\n%d of %d found", found, EL_SELFCHECK_ROWS - skipped);
     if (skipped) fprintf(out, ", %d skipped", skipped);
-    fprintf(out, ", in %.0f s; ddp by %s\n", check->seconds, check->by_mpi ? "mpirun's processes" : "processes of its own");
+    fprintf(out, ", in %.0f s; ddp by %s\n", check->seconds,
+            check->by_mpi ? "mpirun's processes" : "processes of its own");
     if (el_selfcheck_count(check, EL_SELFCHECK_MISSED)) put_advice(check, out);
     fprintf(out, "%s/results.json\n", check->dir);
 }

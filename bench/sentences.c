@@ -264,7 +264,8 @@ static void say_gpu(const json_t *trials, FILE *out)
     const json_t *trial = NULL;
     char param[EL_FIGURE_BYTES], sample[EL_FIGURE_BYTES], sent[EL_FIGURE_BYTES];
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && trial == NULL; i++) trial = largest(trials, modes[i], 1);
-    fputs("A GPU would add its context's and libraries' memory, its own speed and real links. ", out);
+    bool on_gpus = el_json_text(json_array_get(trials, 0), "per_device.0.uuid", NULL) != NULL;
+    if (!on_gpus) fputs("A GPU would add its context's and libraries' memory, its own speed and real links. ", out);
     if (trial != NULL && !isnan(bytes_a_sample(trial))) {
         double comm = el_json_number(trial, "comm.bytes");
         fprintf(out,
@@ -280,7 +281,10 @@ static void say_gpu(const json_t *trials, FILE *out)
     } else {
         fputs("Memory terms and bytes sent carry over, to PyTorch too. ", out);
     }
-    fputs("Step times on CPU devices do not, nor do ratios made of them.", out);
+    if (on_gpus)
+        fputs("The CUDA context, the libraries and what they load come on top of the memory above.", out);
+    else
+        fputs("Step times on CPU devices do not, nor do ratios made of them.", out);
 }
 
 void el_report_sentences(const json_t *run, FILE *out)

@@ -123,6 +123,9 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->n_devices = trial->train.n_devices = mode->one_device ? 1 : n;
     memset(&trial->devices[trial->n_devices], 0,
            sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
+    if (trial->tf32 && strcmp(trial->devices[0].backend, "cuda"))
+        return el_fail(EL_ERR_INVALID, "--tf32 on is for GPUs, and the devices are %s: leave it out",
+                       trial->devices[0].backend);
     EL_TRY(resolve_procs(command, options, mode, trial));
     EL_TRY(resolve_batch(options, batch, trial));
     EL_TRY(el_train_check(&trial->train));
@@ -140,6 +143,7 @@ static void common_part(const struct el_options *options, const char *cache, str
     trial->timeout_s = options->timeout_s;
     trial->record = options->record;
     trial->launcher = options->launcher;
+    trial->tf32 = options->tf32;
     memcpy(trial->data, options->data, sizeof trial->data);
     memcpy(trial->test, options->test, sizeof trial->test);
     memcpy(trial->comm, options->comm, sizeof trial->comm);
@@ -204,6 +208,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->timeout_s = trial->timeout_s;
     o->record = trial->record;
     o->launcher = trial->launcher;
+    o->tf32 = trial->tf32;
     memcpy(o->data, trial->data, sizeof o->data);
     memcpy(o->test, trial->test, sizeof o->test);
     memcpy(o->comm, trial->comm, sizeof o->comm);

@@ -196,8 +196,8 @@ void el_comm_traffic(const struct el_comm *comm, enum el_comm_verb verb, size_t 
                                   .count = count,
                                   .element_bytes = el_dtype_bytes(dtype)};
     struct el_comm_traffic traffic = {0, 0};
-    if (comm->state && count > 0) {
-        const struct el_comm_ops *ops = comm->backend->ops;
+    const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
+    if (ops && count > 0) {
         traffic = ops->traffic ? ops->traffic(&shape) : el_comm_traffic_direct(&shape);
     }
     *sent_bytes_p = traffic.sent_bytes;

@@ -139,6 +139,7 @@ static void close_member(void *state)
 
 static enum el_status open_members(struct el_device *const *devices, int n, void **states)
 {
+    if (n < 1) return el_fail(EL_ERR_INVALID, "peer communicator: %d members", n);
     struct peer_group *group = calloc(1, sizeof *group + (size_t)n * sizeof *group->members);
     if (!group) return el_fail(EL_ERR_HOST_MEMORY, "peer communicator: no memory for %d members", n);
     group->n = group->open = n;

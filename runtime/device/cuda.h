@@ -27,6 +27,7 @@ struct el_cuda_device {
     const struct el_cuda_module *module;
     const struct el_cuda_api *api;
     int ordinal; /* of the card, as this process sees them */
+    bool tf32;
     char name[EL_DEVICE_NAME_BYTES];
     struct el_cuda_info info;
     struct el_cuda_cache cache;

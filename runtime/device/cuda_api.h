@@ -78,7 +78,9 @@ struct el_cuda_module {
 /* The module's one symbol. */
 const struct el_cuda_module *el_cuda_module(void);
 
-/* Opens the module at first use, and looks for a driver and for cards. Errors: EL_ERR_ABSENT with what is missing: not
+/* Opens the module at first use, with all libraries behind it; needs no driver. Errors: EL_ERR_ABSENT: not built. */
+enum el_status el_cuda_module_load(const struct el_cuda_module **module_p);
+/* The same, and looks for a driver and for cards. Errors: EL_ERR_ABSENT with what is missing: not
  * built, no driver, a driver older than the toolkit, no card. */
 enum el_status el_cuda_module_open(const struct el_cuda_module **module_p, int *n_devices_p);
 /* The part of it behind the module: what `module` says of driver and cards. */

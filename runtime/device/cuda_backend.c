@@ -103,6 +103,7 @@ enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct
     device->module = module;
     device->api = module->api;
     device->ordinal = spec->index;
+    device->tf32 = spec->tf32;
     snprintf(device->name, sizeof device->name, "cuda:%d", spec->index);
     el_cuda_cache_open(&device->cache, device->api, device->name);
     enum el_status status =

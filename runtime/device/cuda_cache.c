@@ -9,7 +9,7 @@ struct el_cuda_block {
     size_t bytes;
     bool is_free;
     bool first; /* of its segment: the next `first` begins another one */
-    struct el_cuda_block *next, *previous;
+    struct el_cuda_block *next;
 };
 
 void el_cuda_cache_open(struct el_cuda_cache *cache, const struct el_cuda_api *api, const char *who)
@@ -20,22 +20,6 @@ void el_cuda_cache_open(struct el_cuda_cache *cache, const struct el_cuda_api *a
 static size_t round_up(size_t bytes, size_t unit)
 {
     return bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
-}
-
-/* Puts a block behind `before`; NULL: at the front. */
-static void insert(struct el_cuda_cache *cache, struct el_cuda_block *before, struct el_cuda_block *block)
-{
-    block->previous = before;
-    block->next = before ? before->next : cache->blocks;
-    if (block->next) block->next->previous = block;
-    *(before ? &before->next : &cache->blocks) = block;
-}
-
-static void discard(struct el_cuda_cache *cache, struct el_cuda_block *block)
-{
-    *(block->previous ? &block->previous->next : &cache->blocks) = block->next;
-    if (block->next) block->next->previous = block->previous;
-    free(block);
 }
 
 static bool ends_segment(const struct el_cuda_block *block)
@@ -54,13 +38,17 @@ static struct el_cuda_block *best_fit(const struct el_cuda_cache *cache, size_t 
 
 void el_cuda_cache_trim(struct el_cuda_cache *cache)
 {
-    for (struct el_cuda_block *block = cache->blocks, *next; block; block = next) {
-        next = block->next;
-        if (!block->is_free || !block->first || !ends_segment(block)) continue;
+    for (struct el_cuda_block **link = &cache->blocks; *link;) {
+        struct el_cuda_block *block = *link;
+        if (!block->is_free || !block->first || !ends_segment(block)) {
+            link = &block->next;
+            continue;
+        }
         cache->api->Free((void *)block->address);
         cache->reserved_bytes -= (int64_t)block->bytes;
         cache->n_segments--;
-        discard(cache, block);
+        *link = block->next;
+        free(block);
     }
 }
 
@@ -95,8 +83,9 @@ static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct e
         return code == EL_CUDA_ERROR_MEMORY ? out_of_memory(cache, bytes)
                                             : el_cuda_status(cache->api, cache->who, "Malloc", code);
     }
-    *made = (struct el_cuda_block){.address = (uintptr_t)address, .bytes = whole, .is_free = true, .first = true};
-    insert(cache, NULL, made);
+    *made = (struct el_cuda_block){
+        .address = (uintptr_t)address, .bytes = whole, .is_free = true, .first = true, .next = cache->blocks};
+    cache->blocks = made;
     cache->n_segments++;
     cache->reserved_bytes += (int64_t)whole;
     if (cache->reserved_bytes > cache->peak_reserved_bytes) cache->peak_reserved_bytes = cache->reserved_bytes;
@@ -110,9 +99,10 @@ static enum el_status split(struct el_cuda_cache *cache, struct el_cuda_block *b
     if (block->bytes == bytes) return EL_OK;
     struct el_cuda_block *rest = malloc(sizeof *rest);
     if (!rest) return el_fail_errno("%s: %zu bytes", cache->who, bytes);
-    *rest = (struct el_cuda_block){.address = block->address + bytes, .bytes = block->bytes - bytes, .is_free = true};
+    *rest = (struct el_cuda_block){
+        .address = block->address + bytes, .bytes = block->bytes - bytes, .is_free = true, .next = block->next};
     block->bytes = bytes;
-    insert(cache, block, rest);
+    block->next = rest;
     return EL_OK;
 }
 
@@ -121,7 +111,9 @@ enum el_status el_cuda_cache_take(struct el_cuda_cache *cache, size_t bytes, uin
     if (bytes > SIZE_MAX / 2) return out_of_memory(cache, bytes);
     size_t wanted = round_up(bytes, EL_CUDA_BLOCK_BYTES);
     struct el_cuda_block *block = best_fit(cache, wanted);
-    if (!block) EL_TRY(extend(cache, wanted, &block));
+    enum el_status status = EL_OK;
+    if (!block) status = extend(cache, wanted, &block);
+    if (!block) return status;
     EL_TRY(split(cache, block, wanted));
     block->is_free = false;
     cache->n_live++;
@@ -131,23 +123,25 @@ enum el_status el_cuda_cache_take(struct el_cuda_cache *cache, size_t bytes, uin
 }
 
 /* Makes a block one with the next one of its segment if both are free. */
-static void join_next(struct el_cuda_cache *cache, struct el_cuda_block *block)
+static void join_next(struct el_cuda_block *block)
 {
-    if (!block->is_free || ends_segment(block) || !block->next->is_free) return;
-    block->bytes += block->next->bytes;
-    discard(cache, block->next);
+    struct el_cuda_block *next = block->next;
+    if (!block->is_free || ends_segment(block) || !next->is_free) return;
+    block->bytes += next->bytes;
+    block->next = next->next;
+    free(next);
 }
 
 void el_cuda_cache_give(struct el_cuda_cache *cache, uintptr_t address)
 {
-    struct el_cuda_block *block = cache->blocks;
-    while (block && (block->address != address || block->is_free)) block = block->next;
+    struct el_cuda_block *block = cache->blocks, *previous = NULL;
+    for (; block && (block->address != address || block->is_free); block = block->next) previous = block;
     if (!block) return;
     block->is_free = true;
     cache->n_live--;
     cache->live_bytes -= (int64_t)block->bytes;
-    join_next(cache, block);
-    if (!block->first) join_next(cache, block->previous);
+    join_next(block);
+    if (previous && !block->first) join_next(previous);
 }
 
 void el_cuda_cache_close(struct el_cuda_cache *cache)

@@ -61,13 +61,12 @@ enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices
     return EL_OK;
 }
 
-static enum el_status load(const struct el_cuda_module **module_p)
+enum el_status el_cuda_module_load(const struct el_cuda_module **module_p)
 {
     void *symbol;
     if (!el_module_exists("cuda"))
         return el_fail(EL_ERR_ABSENT, "cuda: built without CUDA: no toolkit was found (install nvcc and cuBLAS, or set "
                                       "CUDA_HOME, and build again)");
-    if (!has_driver_library()) return el_fail(EL_ERR_ABSENT, "%s", NO_DRIVER);
     EL_TRY(el_module_open("cuda", "el_cuda_module", &symbol));
     const struct el_cuda_module *(*get)(void);
     memcpy(&get, &symbol, sizeof get); /* C has no conversion from an object's to a function's pointer */
@@ -78,7 +77,8 @@ static enum el_status load(const struct el_cuda_module **module_p)
 enum el_status el_cuda_module_open(const struct el_cuda_module **module_p, int *n_devices_p)
 {
     const struct el_cuda_module *module = NULL;
-    EL_TRY(load(&module));
+    if (el_module_exists("cuda") && !has_driver_library()) return el_fail(EL_ERR_ABSENT, "%s", NO_DRIVER);
+    EL_TRY(el_cuda_module_load(&module));
     EL_TRY(el_cuda_count(module, n_devices_p));
     *module_p = module;
     return EL_OK;

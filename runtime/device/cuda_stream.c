@@ -36,7 +36,7 @@ enum el_status el_cuda_stream_open(void *state, int index, void **stream_p)
     struct el_cuda_device *device = state;
     struct el_cuda_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return el_fail_errno("%s: stream %d", device->name, index);
-    *stream = (struct el_cuda_stream){.device = device, .native = {.device = device->ordinal}};
+    *stream = (struct el_cuda_stream){.device = device, .native = {.device = device->ordinal, .tf32 = device->tf32}};
     enum el_status status = activate(device);
     if (status == EL_OK) status = EL_CUDART_CALL(device->api, device->name, StreamCreate, &stream->native.stream);
     if (status == EL_OK) status = open_libraries(stream, index);

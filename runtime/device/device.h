@@ -48,6 +48,7 @@ struct el_device_spec {
     int comm_core;             /* the communication stream's own core + 1; 0: it shares the compute stream's */
     size_t memory_limit_bytes; /* 0: no limit but the machine's */
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
+    bool tf32;                             /* GPUs: matrix work in TF32 instead of f32 */
     struct el_inject inject;
 };
 
@@ -182,6 +183,12 @@ struct el_backend_info {
 enum el_status el_device_count(const char *backend, int *n_p);
 /* How many GPUs this process can use; 0 where there is no driver, and then nothing of CUDA is loaded. */
 int el_device_gpus(void);
+/* The kernels of GPUs, without having one: what they take in workspaces, for forecasts. Loads CUDA's libraries. Errors:
+ * EL_ERR_ABSENT where they were not built. */
+enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p);
+/* CUDA's libraries in words, and why convolutions go without cuDNN (NULL: they do not). Loads them. Errors:
+ * EL_ERR_ABSENT where they were not built. */
+enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_lack_p);
 /* The backends in the order of the registry; returns how many. */
 int el_device_backends(struct el_backend_info *infos, int capacity);
 

@@ -122,6 +122,16 @@ load common
     refuses "'1.5' is not a whole number" "$EVENLOAD" run --devices 1.5
 }
 
+@test "the memory of GPUs without having them" {
+    [[ -e $EVENLOAD_BUILD/modules/el_cuda.so ]] || skip "built without CUDA"
+    run "$EVENLOAD" run --mode dp --devices cuda:2 --data dummy --dry-run
+    [[ $status -eq 0 && $output == *"cuda:0"*"cuda:1"* ]] || show
+}
+
+@test "TF32 without a GPU" {
+    refuses "--tf32 on is for GPUs" "$EVENLOAD" run --devices 2 --tf32 on
+}
+
 # One line at once and status 2, whatever is missing: the build, the driver, the cards.
 @test "GPUs where there are none" {
     run "$EVENLOAD" devices

@@ -61,10 +61,21 @@ static struct {
     bool stuck;    /* no stream moves: a collective whose peer is gone */
     int n_wrong;   /* breaches of the contract */
     int fail_copy; /* the n-th copy from now fails to be queued; 0: none */
+    uint32_t seed; /* of what is random from now on; 0: it goes on */
     int refuse;    /* kernels of this op + 1 fail to be queued; 0: none */
 } fake;
 static _Thread_local struct fake_device *fake_active;
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The same numbers on every machine, 15 bits each. */
+static int fake_random(void)
+{
+    static _Thread_local uint32_t seed = 1;
+    if (fake.seed) seed = fake.seed;
+    fake.seed = 0;
+    seed = seed * 1103515245u + 12345u;
+    return (int)(seed >> 17);
+}
 
 static int fake_enter(void)
 {
@@ -180,7 +191,7 @@ static bool fake_drain(struct fake_stream *stream)
 {
     if (fake.policy == FAKE_OTHERS_FIRST) fake_run_others(stream);
     while (stream->first) {
-        if (fake.policy == FAKE_RANDOM) fake_advance(fake.streams[rand() % fake.n_streams]);
+        if (fake.policy == FAKE_RANDOM) fake_advance(fake.streams[fake_random() % fake.n_streams]);
         if (fake.stuck) return false;
         if (fake.policy != FAKE_RANDOM && !fake_pull(stream)) return false;
     }

@@ -20,7 +20,7 @@ struct bench {
 static void open_bench(struct bench *bench, enum fake_policy policy, unsigned seed)
 {
     fake_reset(policy);
-    srand(seed);
+    fake.seed = seed;
     for (int d = 0; d < DEVICES; d++) bench->devices[d] = fake_device(d);
     for (int b = 0; b < BUFFERS; b++) {
         float values[N];
@@ -116,7 +116,7 @@ struct random_op {
 static void add_random(struct bench *bench, struct random_op *ops, int n, float *truth)
 {
     struct random_op *op = &ops[n];
-    *op = (struct random_op){.x = rand() % BUFFERS, .y = rand() % BUFFERS, .stream = rand() % 3};
+    *op = (struct random_op){.x = fake_random() % BUFFERS, .y = fake_random() % BUFFERS, .stream = fake_random() % 3};
     if (op->x == op->y) op->x = (op->y + 1) % BUFFERS;
     bool same_device = op->x % DEVICES == op->y % DEVICES;
     for (int i = 0; i < n; i++) {

@@ -118,21 +118,28 @@ static void test_crossed_groups(void **state)
     close_step(&step);
 }
 
+static int draw(uint32_t *seed, int below)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (int)((*seed >> 8) % (uint32_t)below);
+}
+
 /* Many programs at random: groups of all members between plain ops and waits. */
 static void test_random(void **state)
 {
     (void)state;
     int n_ordered = 0;
-    srand(1);
+    uint32_t seed = 1;
     for (int round = 0; round < 50; round++) {
         struct step step;
         open_step(&step);
         int calls[16][MEMBERS];
         for (int g = 0; g < 16; g++) {
             for (int m = 0; m < MEMBERS; m++) {
-                for (int k = rand() % 4; k > 0; k--) {
+                for (int k = draw(&seed, 4); k > 0; k--) {
                     int last = el_program_op_count(step.program);
-                    add(&step, rand() % MEMBERS, rand() % 2 ? EL_STREAM_COMPUTE : 2, 0, last ? rand() % last : -1);
+                    add(&step, draw(&seed, MEMBERS), draw(&seed, 2) ? EL_STREAM_COMPUTE : 2, 0,
+                        last ? draw(&seed, last) : -1);
                 }
                 calls[g][m] = add(&step, m, EL_STREAM_COMM, 50 + (uint64_t)g,
                                   el_program_last(step.program, step.devices[m], EL_STREAM_COMPUTE));

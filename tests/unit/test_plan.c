@@ -74,14 +74,31 @@ static void no_trial_is_always_first(void **state)
     el_plan_free(&plan);
 }
 
-static json_t *judge(double loss, double reference, double worst)
+static json_t *judge_on(bool gpu, double loss, double reference, double worst)
 {
     json_t *verdict =
-        json_pack("{s:s, s:o, s:o, s:o, s:s}", "status", "ok", "loss", el_json_real(loss), "reference_loss",
-                  el_json_real(reference), "worst", el_json_real(worst), "parameter", "conv3.weight");
+        json_pack("{s:s, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "gpu", (int)gpu, "loss", el_json_real(loss),
+                  "reference_loss", el_json_real(reference), "worst", el_json_real(worst), "parameter", "conv3.weight");
     json_t *row = el_gate_judge("dp", verdict);
     json_decref(verdict);
     return row;
+}
+
+static json_t *judge(double loss, double reference, double worst)
+{
+    return judge_on(false, loss, reference, worst);
+}
+
+/* GPUs are held against other kernels: what rounding explains is more there, what an error makes is not. */
+static void the_gate_knows_gpus(void **state)
+{
+    (void)state;
+    static const double cases[][4] = {{1.7, 1.7008, 0.03, 1}, {1.7, 1.7, 0.5, 0}, {1.7, 3.4, 0, 0}, {1.7, 1.7, NAN, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *row = judge_on(true, cases[i][0], cases[i][1], cases[i][2]);
+        assert_int_equal(json_is_true(json_object_get(row, "agrees")), (int)cases[i][3]);
+        json_decref(row);
+    }
 }
 
 static void the_gate_agrees(void **state)
@@ -209,6 +226,7 @@ int main(void)
         cmocka_unit_test(no_trial_is_always_first),
         cmocka_unit_test(the_gate_agrees),
         cmocka_unit_test(the_gate_refuses),
+        cmocka_unit_test(the_gate_knows_gpus),
         cmocka_unit_test(a_gate_that_did_not_run_is_no_refusal),
         cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),

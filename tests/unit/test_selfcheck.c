@@ -273,7 +273,7 @@ static void the_report_tells_found_missed_and_skipped(void **state)
     assert_holds(text, "cpu:1 late by 20.20 ms                     +1.0 %   10 %  found, at the second try\n");
     assert_holds(text, "MISSED, twice\n          no op took longer\n");
     assert_holds(text, "skipped\n          one core\n");
-    assert_holds(text, "\n2 of 3 found, 1 skipped, in 9 s; ddp by threads\n");
+    assert_holds(text, "\n2 of 3 found, 1 skipped, in 9 s; ddp by processes of its own\n");
     assert_holds(text, "took up to 34 % of the cores");
     free(text);
     json_t *document = el_selfcheck_json(&check);
