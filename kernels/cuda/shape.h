@@ -13,8 +13,12 @@
 enum { EL_CUDA_THREADS = 256, EL_CUDA_WARP = 32, EL_CUDA_ALIGN_BYTES = 64 };
 
 /* Every kernel strides over its work, so that any number of blocks from one on is right. 65,536 blocks fill the largest
- * card many times over and stay far below what a grid may have. */
+ * card many times over and stay far below what a grid may have. Emulated, few do: then the strides are walked. */
+#ifdef EL_CUDA_EMULATED
+enum { EL_CUDA_BLOCKS_MAX = 3 };
+#else
 enum { EL_CUDA_BLOCKS_MAX = 65536 };
+#endif
 
 EL_HOST_DEVICE static inline int64_t el_cuda_ceil_div(int64_t n, int64_t by)
 {

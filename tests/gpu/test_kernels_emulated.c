@@ -94,6 +94,23 @@ static void test_a_gradient_that_is_not_finite_shows(void **state)
     assert_true(isnan(dtable[0]) && dtable[1] == 2);
 }
 
+/* Magnitudes far apart in one row: the unit goes by the largest, wherever it stands, and f64 keeps what lies 60 bits
+ * below it in the second word. */
+static void test_magnitudes_far_apart(void **state)
+{
+    (void)state;
+    static const struct el_cuda_native native;
+    int32_t ids[] = {0, 0, 0, 1};
+    float few[] = {1e-12f, 1e12f, -3e-12f, -2e12f, 1e-12f, 5e12f, 7, 8}, dfew[4];
+    struct el_kernel_args f32 = {.p = {ids, few, dfew}, .d = {4, 2, 2}};
+    run_f32(EL_OP_EMBEDDING_BACKWARD, &f32);
+    assert_true(dfew[1] == 4e12f && dfew[2] == 7 && dfew[3] == 8);
+    double terms[] = {1, 0x1p-60, -1, 0x1p-1000}, sums[2];
+    struct el_kernel_args f64 = {.p = {ids, terms, sums}, .d = {4, 2, 1}, .native = &native};
+    row_run(el_kernels_cuda()->find(EL_OP_EMBEDDING_BACKWARD, EL_F64), &f64, "embedding_backward f64");
+    assert_true(sums[0] == 0x1p-60 && sums[1] == 0x1p-1000);
+}
+
 /* What is empty launches nothing; sums over nothing are 0. */
 static void test_nothing_to_do(void **state)
 {
@@ -129,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_dropout_drops_what_the_cpu_drops),
         cmocka_unit_test(test_ids_out_of_range),
         cmocka_unit_test(test_a_gradient_that_is_not_finite_shows),
+        cmocka_unit_test(test_magnitudes_far_apart),
         cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_a_convolution_says_how_it_is_done),
     };
