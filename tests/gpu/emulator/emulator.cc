@@ -146,6 +146,26 @@ bool may_run(const struct fiber *fiber)
     return !fiber->idle && (!fiber->waits_for || fiber->waits_for->generation != fiber->generation);
 }
 
+/* A warp runs on until all of it waits for others: as far ahead as barriers let it, so that a missing one shows. */
+bool resume(unsigned used)
+{
+    bool moved = false;
+    for (unsigned first = 0; first < used; first += WARP)
+        for (bool again = true; again;) {
+            again = false;
+            for (unsigned i = first; i < used && i < first + WARP; i++)
+                if (may_run(&emulator.fibers[i])) to_fiber(&emulator.fibers[i]), moved = again = true;
+        }
+    return moved;
+}
+
+bool all_idle(unsigned used)
+{
+    for (unsigned i = 0; i < used; i++)
+        if (!emulator.fibers[i].idle) return false;
+    return true;
+}
+
 /* Starts fibers as long as threads are left, and resumes those whose barrier has opened. */
 void run_block(void)
 {
@@ -153,23 +173,14 @@ void run_block(void)
     emulator.next = 0;
     emulator.block = {emulator.threads, 0, 0};
     for (unsigned warp = 0; warp < emulator.threads / WARP; warp++) emulator.warps[warp] = {WARP, 0, 0};
-    for (;;) {
-        bool moved = false;
-        while (emulator.next < emulator.threads) {
-            prepare(&emulator.fibers[used]);
-            to_fiber(&emulator.fibers[used++]);
-            moved = true;
-        }
-        bool all_idle = true;
-        for (unsigned i = 0; i < used; i++) {
-            if (may_run(&emulator.fibers[i])) to_fiber(&emulator.fibers[i]), moved = true;
-            all_idle = all_idle && emulator.fibers[i].idle;
-        }
-        if (all_idle) return;
-        if (!moved) {
-            fprintf(stderr, "emulator: block %u: threads wait at a barrier that others never reach\n", blockIdx.x);
-            abort();
-        }
+    while (emulator.next < emulator.threads) {
+        prepare(&emulator.fibers[used]);
+        to_fiber(&emulator.fibers[used++]);
+    }
+    while (!all_idle(used)) {
+        if (resume(used)) continue;
+        fprintf(stderr, "emulator: block %u: threads wait at a barrier that others never reach\n", blockIdx.x);
+        abort();
     }
 }
 
