@@ -46,6 +46,8 @@ static struct {
     int n_wrong;
     double now_ms;
     bool no_nvml;
+    bool eager;    /* streams do at once what they are given: for kernels that do */
+    bool one_uuid; /* all cards have it: nobody thinks of NCCL */
 } cuda;
 
 static void cuda_breach(const char *what)
@@ -91,7 +93,7 @@ static int cuda_GetDeviceCount(int *n_p)
 static int cuda_GetDeviceProperties(struct el_cuda_info *info_p, int device)
 {
     *info_p = (struct el_cuda_info){.identity.model = "Fake GPU", .major = 9, .memory_bytes = cuda.capacity};
-    snprintf(info_p->identity.uuid, sizeof info_p->identity.uuid, "GPU-%d", device);
+    snprintf(info_p->identity.uuid, sizeof info_p->identity.uuid, "GPU-%d", cuda.one_uuid ? 0 : device);
     return 0;
 }
 
@@ -164,16 +166,6 @@ static int cuda_FreeHost(void *address)
     return 0;
 }
 
-static void cuda_push(struct fake_queue *queue, const struct fake_job *job)
-{
-    struct fake_job *made = malloc(sizeof *made);
-    if (!made) abort();
-    *made = *job;
-    made->next = NULL;
-    *queue->last = made;
-    queue->last = &made->next;
-}
-
 static void cuda_drain(struct fake_queue *queue)
 {
     while (queue->first) {
@@ -186,6 +178,17 @@ static void cuda_drain(struct fake_queue *queue)
         free(job);
     }
     queue->last = &queue->first;
+}
+
+static void cuda_push(struct fake_queue *queue, const struct fake_job *job)
+{
+    struct fake_job *made = malloc(sizeof *made);
+    if (!made) abort();
+    *made = *job;
+    made->next = NULL;
+    *queue->last = made;
+    queue->last = &made->next;
+    if (cuda.eager) cuda_drain(queue);
 }
 
 static int cuda_MemcpyAsync(void *destination, const void *source, size_t bytes, void *stream)
