@@ -93,7 +93,7 @@ report:
 	@echo "  compiler $(or $(HAVE_CC),NO: install gcc; nothing can be built without it)"
 	@echo "  jansson  $(or $(HAVE_JANSSON),NO: install libjansson-dev; nothing can be built without it)"
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
-	@echo "  MPI      $(or $(HAVE_MPI),no: ddp runs with --procs 1 only (install libopenmpi-dev openmpi-bin))"
+	@echo "  MPI      $(or $(HAVE_MPI),no: ranks are started by evenload itself and talk over shared memory or tcp (libopenmpi-dev openmpi-bin))"
 	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_LACK); there are no GPU devices)"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
 	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)

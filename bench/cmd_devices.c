@@ -8,7 +8,7 @@
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 
-enum { BACKENDS_MAX = 16, N_LIBRARIES = 5, TEXT_BYTES = 512 };
+enum { BACKENDS_MAX = 16, N_LIBRARIES = 5, RANK_LINES = 5, TEXT_BYTES = 512 };
 
 struct line {
     const char *name;
@@ -55,6 +55,21 @@ static struct line mpi_line(void)
     return line;
 }
 
+/* Ways in which processes are started and talk to each other. */
+static int rank_lines(struct line lines[RANK_LINES])
+{
+    bool mpi = el_runner_check_mpi() == EL_OK;
+    int n = 0;
+    lines[n++] = line_of("own", true, "launcher: starts the ranks of this host itself");
+    lines[n++] =
+        line_of("mpirun", mpi, mpi ? "launcher: starts the ranks of this host through Open MPI" : el_error_message());
+    lines[n++] =
+        line_of("torchrun", true, "launcher, or whoever sets its variables: on any hosts; ranks meet over tcp");
+    lines[n++] = line_of("shm", true, "communicator: between processes of one host, through shared memory");
+    lines[n++] = line_of("tcp", true, "communicator: between processes of any hosts, a ring over sockets");
+    return n;
+}
+
 static struct line gnuplot_line(void)
 {
     char *path = NULL;
@@ -84,11 +99,13 @@ static void print_lines(const char *heading, const struct line *lines, int n)
 static int print_json(const struct el_cores *cores, const struct line *backends, int n_backends,
                       const struct line *libraries, int n_libraries)
 {
+    struct line ranks[RANK_LINES];
+    int n_ranks = rank_lines(ranks);
     json_t *cpus = json_array();
     for (int i = 0; i < cores->n; i++) json_array_append_new(cpus, json_integer(cores->cpus[i]));
-    json_t *document = json_pack("{s:o, s:o, s:o, s:o}", "backends", json_lines(backends, n_backends), "libraries",
-                                 json_lines(libraries, n_libraries), "cores", cpus, "quota_cpus",
-                                 cores->quota > 0 ? json_real(cores->quota) : json_null());
+    json_t *document = json_pack("{s:o, s:o, s:o, s:o, s:o}", "backends", json_lines(backends, n_backends), "libraries",
+                                 json_lines(libraries, n_libraries), "ranks", json_lines(ranks, n_ranks), "cores", cpus,
+                                 "quota_cpus", cores->quota > 0 ? json_real(cores->quota) : json_null());
     json_dumpf(document, stdout, JSON_INDENT(1));
     printf("\n");
     json_decref(document);
@@ -110,6 +127,8 @@ int el_cmd_devices(const struct el_options *options, int argc, char **argv)
     el_cores_describe(&cores, text, sizeof text);
     print_lines("Backends", backends, n);
     print_lines("Libraries", libraries, N_LIBRARIES);
+    struct line ranks[RANK_LINES];
+    print_lines("Ranks", ranks, rank_lines(ranks));
     printf("Cores\n  %s: %d cpu device%s without sharing\n", text, cores.n, cores.n == 1 ? "" : "s");
     return el_exit_flush(0);
 }

@@ -68,6 +68,8 @@ static int work(const struct el_options *options, struct el_bootstrap *bootstrap
         job.repeat = job.order = r;
         status = el_job_measure(&job, &document);
         if (status != EL_OK) exit_status = EL_EXIT_TRIAL;
+        if (status == EL_ERR_PEER && !first) /* rank 0 may be the one that is gone */
+            fprintf(stderr, "evenload: rank %d: %s\n", el_bootstrap_rank(bootstrap), el_error_message());
         if (!document) continue;
         enum el_status written = el_store_save_repeat(&campaign.store, job.trial, r, document);
         if (written == EL_OK) written = el_campaign_take(&campaign, 0, r, document);

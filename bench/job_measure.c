@@ -157,16 +157,14 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     if (status == EL_OK) status = el_job_account(m, &account);
     enum el_status gathered = el_job_gather(job, status, account, &accounts, &error);
     *repeat_p = NULL;
-    if (gathered != EL_OK)
-        status = gathered;
-    else if (accounts && error.status == EL_OK)
+    if (gathered != EL_OK) el_error_take(gathered, &error); /* a rank is gone: rank 0 can still say so */
+    if (accounts && error.status == EL_OK)
         *repeat_p = el_job_repeat(m, accounts);
-    else if (accounts)
+    else if (accounts || (gathered != EL_OK && el_bootstrap_rank(job->bootstrap) == 0))
         *repeat_p =
             el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
     json_decref(accounts);
     close_measurement(m);
     free(m);
-    if (gathered == EL_OK && error.status != EL_OK) return el_error_give(&error);
-    return status;
+    return error.status != EL_OK ? el_error_give(&error) : status;
 }

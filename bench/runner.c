@@ -177,11 +177,20 @@ static void show_tail(const struct el_runner *runner, const struct el_trial *tri
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
 }
 
+/* A rank that was killed explains it better than what the others saw of it, if one of them could still write. */
+static enum el_status blame_killed(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                                   const struct el_launch_result *result, json_t *document)
+{
+    json_object_set_new(document, "reason", json_string(result->reason));
+    return el_store_save_repeat(runner->store, trial, repeat, document);
+}
+
 /* The result was written, and then the job did not end well. */
 static enum el_status warn_of_end(const struct el_runner *runner, const struct el_trial *trial, int repeat,
                                   const struct el_launch_result *result, json_t *document)
 {
-    if (strcmp(el_json_text(document, "status", "failed"), "ok")) return EL_OK;
+    if (strcmp(el_json_text(document, "status", "failed"), "ok"))
+        return result->signal ? blame_killed(runner, trial, repeat, result, document) : EL_OK;
     json_array_append_new(json_object_get(document, "warnings"), json_sprintf("after its result: %s", result->reason));
     return el_store_save_repeat(runner->store, trial, repeat, document);
 }

@@ -39,7 +39,7 @@ enum el_status el_mpirun_find(char **path_p)
 {
     if (el_launch_find_program("mpirun", path_p) == EL_OK) return EL_OK;
     return el_fail(EL_ERR_ABSENT, "mpirun: not found on PATH: install openmpi-bin (Debian, Ubuntu), "
-                                  "or keep all devices in one process with --procs 1");
+                                  "or take --launcher own");
 }
 
 /* Each rank redirects itself: so even a program that cannot be loaded leaves its reason in its own log, lines of

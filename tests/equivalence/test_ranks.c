@@ -1,6 +1,6 @@
-/* The semantics gate between processes: ddp by ranks equals single for even batches, and for uneven ones the mean of
- * the ranks' means. All cases of a world size share one job: this program starts itself through mpirun, with 'rank' as
- * its argument. */
+/* The semantics gate between processes, in f64: ddp by ranks equals single for even batches, and for uneven ones the
+ * mean of the ranks' means. All cases of a world size share one job: this program starts itself, through mpirun and by
+ * our own launcher, with 'rank' as its argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/launch/launch.h"
+#include "bench/join.h"
 #include "tests/equivalence/cases.h"
 
 enum { LIMIT_S = 100 };
@@ -61,12 +61,12 @@ static enum el_status run_rank(void)
     struct el_bootstrap *world, *self;
     struct el_dataset *dataset;
     el_launch_rank_init();
-    EL_TRY(el_bootstrap_open("mpi", &world));
+    EL_TRY(el_join_environment(&world));
     EL_TRY(el_bootstrap_open("self", &self));
     EL_TRY(el_case_dataset(&dataset));
     enum el_status status = EL_OK;
     for (int i = 0; i < N_CASES && status == EL_OK; i++) {
-        status = run_case(&el_cases[i], "mpi", world, self, dataset);
+        status = run_case(&el_cases[i], el_bootstrap_kind(world), world, self, dataset); /* mpi, or tcp */
         if (status == EL_OK) status = run_case(&el_cases[i], "shm", world, self, dataset);
     }
     el_dataset_close(dataset);
@@ -79,13 +79,13 @@ static enum el_status run_rank(void)
     return status;
 }
 
-static void run_job(int procs)
+static void run_job(enum el_launch_by by, int procs)
 {
     char program[1024] = {0}, log_dir[] = "/tmp/el-ranks-XXXXXX", text[1024];
     assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
     assert_non_null(mkdtemp(log_dir));
     char *argv[] = {program, "rank", NULL};
-    struct el_launch_spec spec = {.argv = argv, .procs = procs, .log_dir = log_dir, .timeout_s = LIMIT_S};
+    struct el_launch_spec spec = {.argv = argv, .procs = procs, .by = by, .log_dir = log_dir, .timeout_s = LIMIT_S};
     struct el_launch_result result;
     if (el_launch_run(&spec, &result) == EL_ERR_ABSENT) skip();
     el_launch_log_tail(log_dir, 0, 3, text, sizeof text);
@@ -99,25 +99,31 @@ static void run_job(int procs)
 static void two_ranks(void **state)
 {
     (void)state;
-    run_job(2);
+    run_job(EL_LAUNCH_BY_MPIRUN, 2);
 }
 
 static void three_ranks(void **state)
 {
     (void)state;
-    run_job(3);
+    run_job(EL_LAUNCH_BY_MPIRUN, 3);
 }
 
 static void four_ranks(void **state)
 {
     (void)state;
-    run_job(4);
+    run_job(EL_LAUNCH_BY_MPIRUN, 4);
+}
+
+static void ranks_over_tcp(void **state)
+{
+    (void)state;
+    for (int procs = 2; procs <= 4; procs++) run_job(EL_LAUNCH_BY_OWN, procs);
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "rank") == 0) return run_rank() == EL_OK ? 0 : 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(two_ranks), cmocka_unit_test(three_ranks),
-                                       cmocka_unit_test(four_ranks)};
+                                       cmocka_unit_test(four_ranks), cmocka_unit_test(ranks_over_tcp)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

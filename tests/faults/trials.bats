@@ -41,10 +41,19 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     [[ $(json c/results.json 'd["trials"][0]["status"], len(d["trials"])') == "('oom', 2)" ]] || show
 }
 
+# Each of these is the same for ranks of mpirun and for ranks of our own.
+oom_in_a_process() { # oom_in_a_process LAUNCHER
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --mode ddp --device-mem 300KiB --launcher "$1" --out r
+    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]] || show
+}
+
 @test "out of memory in a process of its own reaches the row" {
     need_mpirun
-    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --mode ddp --device-mem 300KiB --out r
-    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]] || show
+    oom_in_a_process mpirun
+}
+
+@test "out of memory in a process of its own reaches the row, without mpirun" {
+    oom_in_a_process own
 }
 
 @test "a time-out ends the launch and is a row" {
@@ -54,11 +63,19 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["reason"]') == "('timeout', 'timed out after 1 s')" ]]
 }
 
-@test "a time-out of several processes leaves none behind" {
-    need_mpirun
-    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 2 --out r
+time_out_of_several() { # time_out_of_several LAUNCHER
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 2 --launcher "$1" --out r
     [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]] || show
     [[ -z $(pgrep -f "worker measure r/repeats") ]]
+}
+
+@test "a time-out of several processes leaves none behind" {
+    need_mpirun
+    time_out_of_several mpirun
+}
+
+@test "a time-out of several processes leaves none behind, without mpirun" {
+    time_out_of_several own
 }
 
 @test "a killed process is a row with its signal" {
@@ -74,9 +91,8 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"signal 9"* ]]
 }
 
-@test "a killed rank is a row with its signal within 5 seconds" {
-    need_mpirun
-    "$EVENLOAD" run "${LONG[@]}" --mode ddp --out r --quiet >out 2>err 3>&- &
+killed_rank() { # killed_rank OPTION...
+    "$EVENLOAD" run "${LONG[@]}" --mode ddp "$@" --out r --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 1
     sleep 1
@@ -86,6 +102,43 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
     [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
     [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
     [[ -z $(pgrep -f "worker measure r/repeats") ]]
+}
+
+@test "a killed rank is a row with its signal within 5 seconds" {
+    need_mpirun
+    killed_rank --launcher mpirun
+}
+
+@test "a killed rank is a row with its signal within 5 seconds, without mpirun" {
+    killed_rank --launcher own
+}
+
+@test "a killed rank is a row with its signal within 5 seconds, over tcp" {
+    killed_rank --launcher own --comm tcp
+}
+
+# Nobody but the ranks themselves is there to see it: as under torchrun's variables on several hosts.
+@test "a rank killed under torchrun's variables ends the others, who say which it was" {
+    local port code=0
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+    RANK=1 "$EVENLOAD" run "${LONG[@]}" --mode ddp --comm tcp >one 2>&1 3>&- &
+    local one=$!
+    RANK=2 "$EVENLOAD" run "${LONG[@]}" --mode ddp --comm tcp >two 2>&1 3>&- &
+    local two=$!
+    RANK=0 "$EVENLOAD" run "${LONG[@]}" --mode ddp --comm tcp --out r --json >out 2>err 3>&- &
+    local zero=$!
+    wait_for test -d r/repeats
+    sleep 1
+    kill -KILL "$two"
+    local began=$SECONDS
+    wait "$zero" || code=$?
+    [[ $code -ne 0 ]]
+    code=0
+    wait "$one" || code=$?
+    [[ $code -ne 0 && $((SECONDS - began)) -le 5 ]]
+    cat out err one
+    grep -q "rank 2 is gone" out err one
 }
 
 @test "a launch killed in a comparison leaves what was measured" {

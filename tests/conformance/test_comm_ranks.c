@@ -1,17 +1,19 @@
-/* The communicators between ranks as users start them: this program starts itself under mpirun with 1 to 4 ranks and
- * lets every rank check bootstrap, shm and mpi. Prints lines of the Test Anything Protocol; exit status 1 on a failure.
+/* The communicators between ranks as users start them: this program starts itself, under mpirun and by our own
+ * launcher, with up to 4 ranks, and lets every rank check its bootstrap and each communicator. Prints lines of the Test
+ * Anything Protocol; exit status 1 on a failure.
  *
- *     comm_ranks                          all of it (skipped where there is no mpirun or no MPI module)
- *     comm_ranks busbw KIND [BYTES]       a measurement instead: all-reduce between two ranks, not a test
+ *     test_comm_ranks                          all of it (what needs MPI is skipped where there is none)
+ *     test_comm_ranks busbw KIND [BYTES]       a measurement instead: all-reduce between two ranks, not a test
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/join.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/clock_relation.h"
-#include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 #include "tests/conformance/bootstrap_checks.h"
 #include "tests/conformance/comm_checks.h"
@@ -114,6 +116,20 @@ static enum el_status measure_kind(struct el_bootstrap *bootstrap, struct el_dev
     return status;
 }
 
+/* The last rank is killed while the others are in an all-reduce: they are to end, whatever they wait for. */
+static enum el_status die_in_the_middle(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
+{
+    struct el_comm *comm = NULL;
+    EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
+    enum el_status status = EL_OK;
+    for (int i = 0; status == EL_OK; i++) {
+        if (i == 3 && el_comm_rank(comm) == el_comm_size(comm) - 1) raise(SIGKILL);
+        status = check_operations(comm, 1000000, EL_F32, 0);
+    }
+    el_comm_close(comm);
+    return status;
+}
+
 static enum el_status act(struct el_bootstrap *bootstrap, struct el_device *device, char **argv)
 {
     if (strcmp(argv[2], "busbw") == 0) return measure_kind(bootstrap, device, argv[3], argv[4]);
@@ -122,9 +138,11 @@ static enum el_status act(struct el_bootstrap *bootstrap, struct el_device *devi
     EL_TRY(el_bootstrap_agree(bootstrap, check_bootstrap(bootstrap)));
     EL_TRY(el_bootstrap_agree(bootstrap, check_clocks(bootstrap)));
     printf("ok bootstrap %s\n", el_bootstrap_library(bootstrap));
-    if (strcmp(el_comm_choose(bootstrap, NULL), "shm") != 0) return el_fail(EL_ERR_INTERNAL, "chose mpi on one host");
+    if (strcmp(argv[2], "die") == 0) return die_in_the_middle(bootstrap, device, argv[4]);
+    if (strcmp(el_comm_choose(bootstrap, NULL), "shm") != 0) return el_fail(EL_ERR_INTERNAL, "not shm on one host");
     EL_TRY(check_kind(bootstrap, device, "shm"));
-    return check_kind(bootstrap, device, "mpi");
+    EL_TRY(check_kind(bootstrap, device, "tcp"));
+    return strcmp(el_bootstrap_kind(bootstrap), "mpi") == 0 ? check_kind(bootstrap, device, "mpi") : EL_OK;
 }
 
 static int be_rank(char **argv)
@@ -132,7 +150,7 @@ static int be_rank(char **argv)
     struct el_bootstrap *bootstrap = NULL;
     struct el_device *device = NULL;
     el_launch_rank_init();
-    enum el_status status = el_bootstrap_open("mpi", &bootstrap);
+    enum el_status status = el_join_environment(&bootstrap);
     if (status == EL_ERR_ABSENT) {
         printf("absent: %s\n", el_error_message());
         return 77;
@@ -154,39 +172,65 @@ static int be_rank(char **argv)
 
 /* ---- in the program that starts them ---- */
 
-static enum el_status start(int ranks, const char *folder, char *const *arguments, struct el_launch_result *result)
+static enum el_status start(enum el_launch_by by, int ranks, const char *folder, char *const *arguments,
+                            struct el_launch_result *result)
 {
     char self[4096], *argv[8] = {self, "rank"};
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0) return el_fail_errno("/proc/self/exe");
     self[length] = 0;
     for (int i = 0; arguments[i] && i < 5; i++) argv[2 + i] = arguments[i];
-    struct el_launch_spec spec = {.argv = argv, .procs = ranks, .log_dir = folder, .timeout_s = 120};
+    struct el_launch_spec spec = {.argv = argv, .procs = ranks, .by = by, .log_dir = folder, .timeout_s = 120};
     return el_launch_run(&spec, result);
 }
 
-static int test_size(int number, int ranks, const char *folder)
+static const char *name_of(enum el_launch_by by)
 {
-    char text[TAIL_BYTES], size[16];
-    struct el_launch_result result;
-    snprintf(size, sizeof size, "%d", ranks);
-    if (start(ranks, folder, (char *[]){"check", size, NULL}, &result) != EL_OK) {
-        printf("not ok %d - %d ranks: %s\n", number, ranks, el_error_message());
-        return 1;
-    }
-    if (result.exit_status == 77) {
-        el_launch_log_tail(folder, 0, 1, text, sizeof text);
-        printf("ok %d - %d ranks # SKIP %s", number, ranks, text);
-        return 0;
-    }
-    printf("%s %d - %d ranks: bootstrap, shm, mpi (%.1f s)\n", result.ok ? "ok" : "not ok", number, ranks,
-           result.wall_s);
-    if (result.ok) return 0;
-    printf("# %s\n", result.reason);
+    return by == EL_LAUNCH_BY_OWN ? "own" : "mpirun";
+}
+
+static void show_logs(const char *folder, int ranks)
+{
+    char text[TAIL_BYTES];
     for (int rank = -1; rank < ranks; rank++) {
         el_launch_log_tail(folder, rank, 8, text, sizeof text);
         if (text[0]) printf("# log of rank %d:\n%s", rank, text);
     }
+}
+
+/* One process is started without any launcher: MPI takes it for a world of its own. */
+static int test_size(int number, enum el_launch_by by, int ranks, const char *folder)
+{
+    char text[TAIL_BYTES], size[16];
+    struct el_launch_result result;
+    snprintf(size, sizeof size, "%d", ranks);
+    if (start(by, ranks, folder, (char *[]){"check", size, NULL}, &result) != EL_OK) {
+        printf("not ok %d - %s, %d ranks: %s\n", number, name_of(by), ranks, el_error_message());
+        return 1;
+    }
+    if (result.exit_status == 77) {
+        el_launch_log_tail(folder, 0, 1, text, sizeof text);
+        printf("ok %d - %s, %d ranks # SKIP %s", number, name_of(by), ranks, text);
+        return 0;
+    }
+    printf("%s %d - %s, %d ranks: bootstrap and communicators (%.1f s)\n", result.ok ? "ok" : "not ok", number,
+           name_of(by), ranks, result.wall_s);
+    if (result.ok) return 0;
+    printf("# %s\n", result.reason);
+    show_logs(folder, ranks);
+    return 1;
+}
+
+static int test_death(int number, const char *kind, const char *folder)
+{
+    struct el_launch_result result = {.wall_s = 0};
+    enum el_status status = start(EL_LAUNCH_BY_OWN, 4, folder, (char *[]){"die", "4", (char *)kind, NULL}, &result);
+    bool well =
+        status == EL_OK && strcmp(result.reason, "rank 3 was killed by signal 9 (Killed)") == 0 && result.wall_s < 30;
+    printf("%s %d - a rank killed in an all-reduce of %s ends the job\n", well ? "ok" : "not ok", number, kind);
+    if (well) return 0;
+    printf("# after %.1f s: %s\n", result.wall_s, status == EL_OK ? result.reason : el_error_message());
+    show_logs(folder, 4);
     return 1;
 }
 
@@ -194,7 +238,8 @@ static int measure_all(const char *folder, char **argv)
 {
     char text[TAIL_BYTES];
     struct el_launch_result result;
-    enum el_status status = start(2, folder, (char *[]){"busbw", argv[2], argv[3], NULL}, &result);
+    enum el_launch_by by = strcmp(argv[2], "mpi") == 0 ? EL_LAUNCH_BY_MPIRUN : EL_LAUNCH_BY_OWN;
+    enum el_status status = start(by, 2, folder, (char *[]){"busbw", argv[2], argv[3], NULL}, &result);
     for (int rank = -1; rank < 2; rank++) {
         el_launch_log_tail(folder, rank, 20, text, sizeof text);
         if (rank != 1 || !result.ok) printf("%s", text);
@@ -203,23 +248,32 @@ static int measure_all(const char *folder, char **argv)
     return status == EL_OK && result.ok ? 0 : 1;
 }
 
+static int test_all(const char *folder)
+{
+    char *mpirun = NULL;
+    bool with_mpirun = el_mpirun_find(&mpirun) == EL_OK;
+    int n_failed = 0, number = 0;
+    free(mpirun);
+    printf("1..%d\n", 2 * RANKS_MAX + 1);
+    for (int ranks = 2; ranks <= RANKS_MAX; ranks++) n_failed += test_size(++number, EL_LAUNCH_BY_OWN, ranks, folder);
+    n_failed += test_death(++number, "shm", folder);
+    n_failed += test_death(++number, "tcp", folder);
+    for (int ranks = 1; ranks <= RANKS_MAX; ranks++) {
+        if (with_mpirun)
+            n_failed += test_size(++number, EL_LAUNCH_BY_MPIRUN, ranks, folder);
+        else
+            printf("ok %d - mpirun, %d ranks # SKIP mpirun is not installed\n", ++number, ranks);
+    }
+    return n_failed;
+}
+
 int main(int argc, char **argv)
 {
-    char folder[] = "/tmp/el-test-comm-XXXXXX", command[64], *mpirun;
-    int n_failed = 0;
+    char folder[] = "/tmp/el-test-comm-XXXXXX", command[64];
     if (argc > 2 && strcmp(argv[1], "rank") == 0) return be_rank(argv);
-    if (el_mpirun_find(&mpirun) != EL_OK) {
-        printf("1..0 # SKIP %s\n", el_error_message());
-        return 0;
-    }
-    free(mpirun);
     if (!mkdtemp(folder)) return 1;
-    if (argc > 2 && strcmp(argv[1], "busbw") == 0) {
-        n_failed = measure_all(folder, argv);
-    } else {
-        printf("1..%d\n", RANKS_MAX);
-        for (int ranks = 1; ranks <= RANKS_MAX; ranks++) n_failed += test_size(ranks, ranks, folder);
-    }
+    bool busbw = argc > 2 && strcmp(argv[1], "busbw") == 0;
+    int n_failed = busbw ? measure_all(folder, argv) : test_all(folder);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     if (system(command) != 0) n_failed++;
     return n_failed ? 1 : 0;
