@@ -30,7 +30,7 @@ load common
     run "$EVENLOAD" compare --help
     for option in modes model devices procs batch batch-per-device steps warmup min-time repeats timeout optimizer lr \
         momentum dropout max-norm zero-grad dtype overlap seed device-mem data test epochs vocab embed seq filters \
-        features hidden classes no-record out strict json quiet term resume; do
+        features hidden classes no-record out strict json quiet term resume launcher comm; do
         [[ $output == *"--$option "* ]] || { echo "no --$option" && show; }
     done
 }

@@ -27,6 +27,31 @@ kill_worker() {
 has_worker() { [[ -n $(worker_pid "$1" "$2") ]]; }
 has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l) -ge $2 ]]; }
 
+# Each of these is the same for ranks of mpirun and for ranks of our own.
+oom_in_a_process() { # oom_in_a_process LAUNCHER
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --mode ddp --device-mem 300KiB --launcher "$1" --out r
+    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]] || show
+}
+
+time_out_of_several() { # time_out_of_several LAUNCHER
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 2 --launcher "$1" --out r
+    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]] || show
+    [[ -z $(pgrep -f "worker measure r/repeats") ]]
+}
+
+killed_rank() { # killed_rank OPTION...
+    "$EVENLOAD" run "${LONG[@]}" --mode ddp "$@" --out r --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_worker r 1
+    sleep 1
+    kill_worker r 1
+    local began=$SECONDS
+    wait "$parent" || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
+    [[ -z $(pgrep -f "worker measure r/repeats") ]]
+}
+
 @test "out of device memory: a row, with the tag" {
     run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --device-mem 300KiB --out r
     [[ $status -eq 1 ]] || show
@@ -39,12 +64,6 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
         'import json, sys; print(max(d["peak_bytes"] for d in json.load(sys.stdin)["devices"]) - 1)')
     run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes dp,ddp --repeats 1 --device-mem "$need" --out c
     [[ $(json c/results.json 'd["trials"][0]["status"], len(d["trials"])') == "('oom', 2)" ]] || show
-}
-
-# Each of these is the same for ranks of mpirun and for ranks of our own.
-oom_in_a_process() { # oom_in_a_process LAUNCHER
-    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 4096 --mode ddp --device-mem 300KiB --launcher "$1" --out r
-    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]] || show
 }
 
 @test "out of memory in a process of its own reaches the row" {
@@ -61,12 +80,6 @@ oom_in_a_process() { # oom_in_a_process LAUNCHER
     run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --timeout 1 --out r
     [[ $status -eq 1 && $((SECONDS - began)) -lt 8 ]] || show
     [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["reason"]') == "('timeout', 'timed out after 1 s')" ]]
-}
-
-time_out_of_several() { # time_out_of_several LAUNCHER
-    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 2 --launcher "$1" --out r
-    [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]] || show
-    [[ -z $(pgrep -f "worker measure r/repeats") ]]
 }
 
 @test "a time-out of several processes leaves none behind" {
@@ -89,19 +102,6 @@ time_out_of_several() { # time_out_of_several LAUNCHER
     [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
     [[ $(json r/results.json 'd["trials"][0]["status"]') == failed ]]
     [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"signal 9"* ]]
-}
-
-killed_rank() { # killed_rank OPTION...
-    "$EVENLOAD" run "${LONG[@]}" --mode ddp "$@" --out r --quiet >out 2>err 3>&- &
-    local parent=$! code=0
-    wait_for has_worker r 1
-    sleep 1
-    kill_worker r 1
-    local began=$SECONDS
-    wait "$parent" || code=$?
-    [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
-    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
-    [[ -z $(pgrep -f "worker measure r/repeats") ]]
 }
 
 @test "a killed rank is a row with its signal within 5 seconds" {

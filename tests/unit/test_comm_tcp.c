@@ -22,6 +22,8 @@
 #include "tests/conformance/comm_checks.h"
 
 enum { RANKS_MAX = 4 };
+/* Far beyond what a failure takes, also on a slow machine under a sanitizer; what hangs does not end at all. */
+static const int64_t LATE_NS = 20000000000;
 
 typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap, struct el_comm *comm);
 
@@ -215,9 +217,9 @@ static void test_what_is_booked_is_what_moves(void **state)
 static enum el_status expect_peer_error(struct el_comm *comm)
 {
     int64_t begin_ns = el_clock_ns();
-    if (check_operations(comm, 3000000, EL_F32, 0) != EL_ERR_PEER)
+    if (check_operations(comm, 1000000, EL_F32, 0) != EL_ERR_PEER)
         return el_fail(EL_ERR_INTERNAL, "the operation did not fail");
-    if (el_clock_ns() - begin_ns > 3000000000) return el_fail(EL_ERR_INTERNAL, "the operation failed late");
+    if (el_clock_ns() - begin_ns > LATE_NS) return el_fail(EL_ERR_INTERNAL, "the operation failed late");
     return EL_OK;
 }
 
