@@ -103,7 +103,8 @@ static const struct el_metric metrics[] = {
     DEVICE_ROW("device_busy_pct", "%", "utilization", HIGHER, "utilization.busy_pct", SPANS,
                "100 * union of kernels and copies on the compute stream / step")
     DEVICE_ROW("device_system_pct", "%", "utilization by the system", HIGHER, "utilization.system_pct",
-               "/proc/stat over the measured steps", "100 * busy time of the device's cores / window, whoever computed there")
+               "/proc/stat, or NVML, over the measured steps",
+               "100 * busy time of the device's cores, or the GPU's, / window, whoever computed there")
     DEVICE_ROW("device_step_ms", "ms", "step", LOWER, "step_ms", SPANS, "mean step as the device saw it")
     EL_PHASE_LIST(PHASE_OF_DEVICE)
     DEVICE_ROW("device_idle_ms", "ms", "idle", LOWER, "idle_ms", SPANS, "step minus the union of the device's ops")

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "profiles/nvtx.h"
-#include "runtime/device/program.h"
+#include "tests/unit/fake_async.h"
 
 enum { EVENTS_MAX = 256, CALLBACKS = 1, CORE2 = 5, PUSH = 4, POP = 5, CREATE = 12 };
 
@@ -163,6 +163,28 @@ static void ranges_nest_as_the_step_does(void **state)
     el_device_close(device);
 }
 
+/* On asynchronous devices one thread issues for all streams: phases and collectives lie within the step. */
+static void one_thread_issues_within_the_step(void **state)
+{
+    struct el_program *program;
+    char text[1024] = "";
+    if (!*state) skip();
+    struct el_probe probe = {.watch = *state};
+    fake_reset(FAKE_LAZY);
+    struct el_device *device = fake_device(0);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    add(program, device, EL_PHASE_BACKWARD, EL_CLASS_HOST, "a");
+    add(program, device, EL_PHASE_COMM, EL_CLASS_COMM, "bucket_0");
+    add(program, device, EL_PHASE_BACKWARD, EL_CLASS_HOST, "b");
+    assert_int_equal(el_program_end(program), EL_OK);
+    int from = seen.n;
+    assert_int_equal(el_program_run(program, 3, &probe), EL_OK);
+    gather(from, 1, text, sizeof text);
+    assert_string_equal(text, ">step 3 >backward < >comm >bucket_0 < < >backward < < ");
+    el_program_destroy(program);
+    el_device_close(device);
+}
+
 static void the_domain_is_ours(void **state)
 {
     if (!*state) skip();
@@ -175,6 +197,7 @@ int main(void)
     struct el_watch *watch = open_watch();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(ranges_nest_as_the_step_does, watch),
+        cmocka_unit_test_prestate(one_thread_issues_within_the_step, watch),
         cmocka_unit_test_prestate(the_domain_is_ours, watch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
