@@ -67,6 +67,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     json_object_set_new(repeat, "planted", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
     json_object_set_new(repeat, "control", control_of(m));
     json_object_set_new(repeat, "clock", clock_of(m));
+    json_object_set_new(repeat, "communicator", el_json_string(result->comm));
     json_object_set(repeat, "collectives", m->collectives);
     json_object_set_new(repeat, "epochs", epochs_of(result));
     json_object_set_new(repeat, "accuracy", accuracy(result->test_accuracy));

@@ -224,6 +224,7 @@ static void put_devices(json_t *record, const json_t *ok)
     json_object_set_new(record, "breakdown", breakdown);
     json_object_set_new(record, "collectives", from_first(ok, "collectives", json_array()));
     json_object_set_new(record, "recorder", el_trial_recorder(ok));
+    json_object_set_new(record, "communicator", from_first(ok, "communicator", json_null()));
     json_object_set_new(record, "clock", from_first(ok, "clock", json_null()));
     json_object_set_new(record, "imbalance", el_trial_imbalance(per_device));
     json_object_set_new(record, "per_device", per_device);

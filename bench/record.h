@@ -25,7 +25,7 @@
  *                                                              (all a step, on average; el_record_member makes one)
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
  *   "settled": bool|null, "planted": text|null,
- *   "clock": {"shared": bool, "error_ns"}, "collectives": [..],                  (job_collectives.h)
+ *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job_collectives.h)
  *   "recorder_cost": {..}|null,                                                  (job_cost.h)
  *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
  *   "system": {...},                                           (record_system.h)

@@ -13,7 +13,8 @@ struct el_worker {
     const struct el_graph *graph;
     struct el_member *members;
     int n_members;
-    void *state; /* the mode's */
+    const char *comm; /* what a controller's own communicator is; NULL: it has none */
+    void *state;      /* the mode's */
 };
 
 struct el_mode_ops {

@@ -61,6 +61,7 @@ static void run_members(struct el_run *run, struct el_comm *comm)
     enum el_status status = open_members(run, comm);
     if (status == EL_OK) status = el_run_loop(run);
     if (status == EL_OK && run->session->want_grads && run->first == 0) status = read_grads(run);
+    run->comm = run->worker.comm ? run->worker.comm : comm ? el_comm_backend(comm) : NULL;
     if (status != EL_OK && comm) el_comm_abort(comm);
     el_error_take(status, &run->error);
     el_program_destroy(run->program);
@@ -151,7 +152,8 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
                                        .flops_per_step = run->model_flops,
                                        .param_bytes = (uint64_t)el_graph_param_count(session->graph) *
                                                       el_dtype_bytes(session->config->dtype),
-                                       .simulated = el_device_is_simulated(device)};
+                                       .simulated = el_device_is_simulated(device),
+                                       .comm = run->comm};
     el_train_shares(session->config, result->batch_per_device);
     memcpy(result->control_on_ns, run->control_ns[0], sizeof result->control_on_ns);
     memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);

@@ -107,6 +107,7 @@ struct el_train_result {
     uint64_t param_bytes;  /* P, logical */
     int64_t batch_per_device[EL_MEMBERS_MAX];
     bool simulated;
+    const char *comm;                         /* the communicator, "nccl"; NULL: none */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
 };
 
