@@ -67,7 +67,8 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
  * stay the first repeat's. */
 static json_t *device_over_repeats(const json_t *ok, size_t position)
 {
-    static const char *const kept[] = {"device", "host", "rank", "pid", "uuid", "model", "simulated", "memory", "cores"};
+    static const char *const kept[] = {"device", "host",      "rank",   "pid",  "uuid",
+                                       "model",  "simulated", "memory", "cores"};
     const json_t *first = member(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");

@@ -32,8 +32,8 @@ static void fill(void)
             const int64_t *span = ms[m][i / OPS][i % OPS];
             spans[m][i] = (struct el_span){span[0] * MS, span[1] * MS};
         }
-        members[m] = (struct el_collectives){
-            .n_steps = STEPS, .n = OPS, .spans = spans[m], .phases = phases, .bytes = bytes};
+        members[m] =
+            (struct el_collectives){.n_steps = STEPS, .n = OPS, .spans = spans[m], .phases = phases, .bytes = bytes};
     }
 }
 
