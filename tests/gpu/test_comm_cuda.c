@@ -43,7 +43,7 @@ static void need_gpu(int *cards_p)
 
 static enum el_status open_device(int position, int cards, struct el_device **device_p)
 {
-    struct el_device_spec spec = {.backend = "cuda", .index = position % cards, .position = position};
+    struct el_device_spec spec = {.backend = "cuda", .index = cards > 0 ? position % cards : 0, .position = position};
     return el_device_open(&spec, device_p);
 }
 
