@@ -78,9 +78,10 @@ int el_cmd_run(const struct el_options *options, int argc, char **argv)
     enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
     if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return el_exit_failed(status);
     if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
-        return el_exit_failed(el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n "
-                                                      "N (or torchrun --no-python -n N) evenload run ..., or leave "
-                                                      "--launch out"));
+        return el_exit_failed(el_fail(EL_ERR_INVALID,
+                                      "--launch rank: no launcher started this process; use mpirun -n "
+                                      "N (or torchrun --no_python --nproc_per_node N) evenload run ..., or leave "
+                                      "--launch out"));
     bool rank = options->launch == EL_LAUNCH_RANK ||
                 (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
     return rank ? el_cmd_run_rank(options, &place) : run_self(options);

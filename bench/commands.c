@@ -30,7 +30,7 @@ static const struct el_command_row commands[] = {
                  "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
                  "  evenload run --mode ddp --data train.txt --test test.txt --epochs 10 --optimizer adam --json\n"
                  "  mpirun -n 4 evenload run --mode ddp\n"
-                 "  torchrun --no-python --nproc-per-node 4 evenload run --mode ddp\n",
+                 "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
      .run = el_cmd_run},
     {.name = "devices",
      .bit = EL_CMD_DEVICES,
