@@ -81,6 +81,7 @@ GPU_TESTS    := $(if $(HAVE_CUDA),$(patsubst %.c,$(BUILD)/%,$(filter-out %emulat
 TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST)
 EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(filter-out kernels/cuda/native.c,$(wildcard kernels/cuda/*.cu kernels/cuda/*.c)) \
                       $(wildcard tests/gpu/emulator/*.c*))
+GPU_LIMITS   := $(if $(HAVE_CUDA),$(BUILD)/tests/gpu/limits)
 PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c))
 
 .PHONY: all check planted clean help format report probes programs flags FORCE
@@ -101,7 +102,7 @@ report:
 cudnn_words = $(if $(HAVE_CUDNN),cuDNN $(HAVE_CUDNN),no cuDNN (convolutions by cuBLAS))
 nccl_words  = $(if $(HAVE_NCCL),NCCL $(HAVE_NCCL),no NCCL (other communicators serve))
 
-check: all $(if $(HAVE_CMOCKA),$(TESTS))
+check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(GPU_LIMITS)
 planted: $(PLANTED)
 
 help:
@@ -213,8 +214,13 @@ $(BUILD)/tests/unit/test_nvtx: | $(BUILD)/tests/unit/nvtx_injection.so
 $(BUILD)/tests/unit/nvtx_injection.so: $(BUILD)/tests/injection/nvtx.o
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $<
 
+# What the card can do at most, by CUDA's own calls: scripts/gpu-check runs it.
+$(GPU_LIMITS): $(BUILD)/tests/gpu/limits.o $(BUILD)/kernels/cuda/check.o $(LIBRARY)
+	@$(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(WHOLE) $(CUDA_LIBS) $(if $(HAVE_CUDNN),$(CUDNN_LIBS)) $(LIBS)
+
 $(PLANTED): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(PLANTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(GPU_LIMITS:=.o) $(PLANTED:=.o))

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""A part's key figure, in one line, from the records it left. It measures and judges nothing, except that the modes' losses agree.
+
+usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, study
+"""
+import json
+import os
+import sys
+
+MIB = 2**20
+# f64: the semantics' gate, over all steps. f32: the first step alone, since later ones drift apart where a maximum switches.
+TOLERANCE = {"f32": 2e-5, "f64": 1e-7}
+
+
+def load(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def trial_of(path):
+    if not os.path.exists(path):
+        return {"status": "failed", "reason": "no record"}
+    return load(path)["trials"][0]
+
+
+def losses(*named):
+    """DTYPE:MODE:FILE of the same training; each mode against the same type's run on the CPU."""
+    words, agree = [], True
+    for dtype, tolerance in TOLERANCE.items():
+        runs = {}
+        for name in named:
+            of, mode, path = name.split(":", 2)
+            if of == dtype:
+                runs[mode] = trial_of(path)
+        truth = runs.pop("cpu")
+        for mode, run in runs.items():
+            if run["status"] != "ok" or truth["status"] != "ok":
+                agree = False
+                words.append(f"{dtype} {mode}: {run['status']} ({run.get('reason')})")
+                continue
+            pairs = list(zip(run["loss"], truth["loss"]))[: 1 if dtype == "f32" else None]
+            worst = max((abs(a - b) for a, b in pairs), default=float("inf"))
+            agree = agree and worst <= tolerance
+            words.append(f"{dtype} {mode} {worst:.1e}{'' if worst <= tolerance else ' > %.0e' % tolerance}")
+    print("loss off the CPU's by at most: " + ", ".join(words))
+    return agree
+
+
+def compare(path):
+    trials = load(path)["trials"]
+    words = []
+    largest = max(t["global_batch"] for t in trials)
+    for trial in trials:
+        if trial["global_batch"] == largest:
+            rate = (trial.get("throughput") or {}).get("samples_per_s")
+            peaks = [f"{d['memory']['peak_bytes'] / MIB:.0f}" for d in trial.get("per_device") or []]
+            said = f"{rate:,.0f} samples/s, peak {'/'.join(peaks)} MiB" if rate else f"{trial['status']}: {trial['reason']}"
+            words.append(f"{trial['mode']} {said}")
+    ok = sum(t["status"] == "ok" for t in trials)
+    print(f"{ok} of {len(trials)} trials; at batch {largest}: " + "; ".join(words))
+
+
+def limits(path):
+    d = load(path)
+
+    def share(what, unit, scale, label):
+        limit, ours = d[f"{what}_limit_{unit}"], d[f"{what}_ours_{unit}"]
+        return f"{label} {ours / scale:.1f} of {limit / scale:.1f} ({100 * ours / limit:.0f} %)"
+
+    print(
+        share("host_to_device", "bytes_per_s", 1e9, "h2d GB/s") + ", "
+        + share("within_device", "bytes_per_s", 1e9, "d2d GB/s") + ", "
+        + share("product_f32", "flops_per_s", 1e12, "f32 product TFLOP/s")
+        + f", tf32 limit {d['product_tf32_limit_flops_per_s'] / 1e12:.1f}; "
+        + ", ".join(f"{k} {v / MIB:.0f} MiB" for k, v in d["library_bytes"].items())
+    )
+
+
+def torch(path):
+    d = load(path)
+    words = [
+        f"{name} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f})" if "ratio_median" in r else f"{name}: {r['lack']}"
+        for name, r in d["against"].items()
+    ]
+    print(f"evenload {d['evenload_ms']:.3f} ms a step; ratio to torch {d['torch']}: " + ", ".join(words))
+
+
+def nccl(*paths):
+    words = []
+    for n, path in enumerate(paths, 1):
+        trial = trial_of(path)
+        if trial["status"] != "ok":
+            words.append(f"{n} ranks: {trial['status']} ({trial.get('reason')})")
+            continue
+        comm = trial["comm"]
+        words.append(f"{n} ranks: {trial['step_ms']['median']:.2f} ms a step, collectives {comm['total_ms']:.2f} ms, {comm['bytes'] / MIB:.1f} MiB")
+    print("; ".join(words))
+
+
+def overhead(path):
+    words = []
+    for trial in load(path)["trials"]:
+        recorder, band = trial.get("recorder") or {}, (trial.get("recorder") or {}).get("toggled_pct_ci95")
+        if recorder.get("toggled_us") is None:
+            words.append(f"{trial['mode']}: {trial['status']} ({trial['reason']})")
+            continue
+        said = f"{recorder['toggled_us']:.1f} us of {trial['step_ms']:.3f} ms, {recorder['toggled_pct']:.2f} %"
+        words.append(f"{trial['mode']}: {said}" + (f" ({band[0]:.2f} to {band[1]:.2f})" if band else "") + f": {trial['verdict']}")
+    print("; ".join(words))
+
+
+def study(path, measured):
+    candidates = [c for c in load(path)["candidates"] if c["possible"]]
+    libraries = load(measured)["library_bytes"]
+    held = sum(libraries.values()) / MIB
+    wanted = sorted({round(c["context_mib"]) for c in candidates})
+    print(
+        f"outside tensors this card holds {held:.0f} MiB ({', '.join(f'{k} {v / MIB:.0f}' for k, v in libraries.items())}); "
+        f"the published table leaves {', '.join(map(str, wanted))} MiB for it, by candidate"
+    )
+
+
+def main():
+    known = {f.__name__: f for f in (losses, compare, limits, torch, nccl, overhead, study)}
+    if len(sys.argv) < 3 or sys.argv[1] not in known:
+        sys.exit(__doc__)
+    return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
