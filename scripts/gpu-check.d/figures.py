@@ -78,11 +78,13 @@ def limits(path):
 
 def torch(path):
     d = load(path)
-    words = [
-        f"{name} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f})" if "ratio_median" in r else f"{name}: {r['lack']}"
-        for name, r in d["against"].items()
-    ]
-    print(f"evenload {d['evenload_ms']:.3f} ms a step; ratio to torch {d['torch']}: " + ", ".join(words))
+    words = []
+    for way, r in d["against"].items():
+        if "lack" in r:
+            words.append(f"{way}: {r['lack']}")
+            continue
+        words.append(f"{way} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}; {r['evenload_ms']:.3f} to {r['torch_ms']:.3f} ms)")
+    print(f"step at batch {d['batch']}, ratio to torch {d['torch']}: " + ", ".join(words))
 
 
 def nccl(*paths):

@@ -5,7 +5,7 @@ What a step is, on both sides: a batch that lies in pinned host memory is copied
 momentum; gradients are freed between steps; the host waits for the card at the step's end. Dropout is off. Judged by medians of
 steps, pair by pair: a pair is some steps of each, in alternating order, so that a drift of clocks favours none.
 
-usage: torch_step.py --evenload PROGRAM --folder DIR [--out FILE] [--pairs 5] [--steps 200] [--batch 64] [--device cuda]
+usage: torch_step.py --evenload PROGRAM --folder DIR [--out FILE] [--pairs 5] [--steps 200] [--batch 64] [--device cuda] [--ways eager,compiled]
 """
 import argparse
 import json
@@ -88,34 +88,43 @@ def evenload_steps(a, number):
     return trial["step_ms"]["median"], trial["param_bytes"]
 
 
-def trainers(a):
-    """Eager and compiled; where the latter cannot be made, why."""
-    made, lack = {"eager": Trainer(torch.device(a.device), a.batch, False)}, {}
+def pair(a, number, trainer):
+    """One turn of both: (evenload's ms, PyTorch's)."""
+    works = [lambda: evenload_steps(a, number)[0], lambda: trainer.steps(a.steps)]
+    if number % 2 == 0:
+        return works[0](), works[1]()
+    theirs = works[1]()
+    return works[0](), theirs
+
+
+def judge(turns):
+    ratios = sorted(ours / theirs for ours, theirs in turns)
+    return {
+        "evenload_ms": statistics.median(ours for ours, _ in turns),
+        "torch_ms": statistics.median(theirs for _, theirs in turns),
+        "ratio_median": statistics.median(ratios),
+        "ratio_min": ratios[0],
+        "ratio_max": ratios[-1],
+        "turns_ms": turns,
+    }
+
+
+def compare(a, way, param_bytes):
+    """evenload against one way of running PyTorch; where that cannot be made, why."""
     try:
-        made["compiled"] = Trainer(torch.device(a.device), a.batch, True)
+        trainer = Trainer(torch.device(a.device), a.batch, way == "compiled")
     except Exception as error:  # a compiler that is not there, a Triton that does not fit: its own matter
-        lack["compiled"] = f"{type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}"
-    return made, lack
+        return {"lack": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"}
+    if trainer.param_bytes != param_bytes:
+        sys.exit(f"not the same model: {trainer.param_bytes} bytes of parameters in PyTorch, {param_bytes} in evenload")
+    return judge([pair(a, number, trainer) for number in range(a.pairs)])
 
 
-def pair(a, number, made):
-    """One turn of all: {name: ms}."""
-    works = {"evenload": lambda: evenload_steps(a, number)[0], **{name: lambda t=t: t.steps(a.steps) for name, t in made.items()}}
-    names = list(works) if number % 2 == 0 else list(reversed(works))
-    return {name: works[name]() for name in names}
-
-
-def judge(turns, made):
-    against = {}
-    for name in made:
-        ratios = sorted(turn["evenload"] / turn[name] for turn in turns)
-        against[name] = {
-            "torch_ms": statistics.median(turn[name] for turn in turns),
-            "ratio_median": statistics.median(ratios),
-            "ratio_min": ratios[0],
-            "ratio_max": ratios[-1],
-        }
-    return against
+def write(path, document):
+    """After each way: compiling the next may take longer than there is."""
+    if path:
+        with open(path, "w") as file:
+            json.dump(document, file, indent=1)
 
 
 def main():
@@ -124,31 +133,25 @@ def main():
     p.add_argument("--folder", required=True)
     p.add_argument("--out")
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    p.add_argument("--ways", default="eager,compiled")
     for name, value in {"pairs": 5, "steps": 200, "batch": 64}.items():
         p.add_argument(f"--{name}", type=int, default=value)
     a = p.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     param_bytes = evenload_steps(a, "first")[1]
-    made, lack = trainers(a)
-    if made["eager"].param_bytes != param_bytes:
-        sys.exit(f"not the same model: {made['eager'].param_bytes} bytes of parameters in PyTorch, {param_bytes} in evenload")
-    turns = [pair(a, number, made) for number in range(a.pairs)]
     document = {
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if a.device == "cuda" else "cpu",
         "batch": a.batch,
         "steps": a.steps,
         "param_bytes": param_bytes,
-        "turns_ms": turns,
-        "evenload_ms": statistics.median(turn["evenload"] for turn in turns),
-        "against": {**judge(turns, made), **{name: {"lack": why} for name, why in lack.items()}},
+        "against": {},
     }
-    text = json.dumps(document, indent=1)
-    print(text)
-    if a.out:
-        with open(a.out, "w") as file:
-            print(text, file=file)
+    for way in a.ways.split(","):
+        document["against"][way] = compare(a, way, param_bytes)
+        write(a.out, document)
+    print(json.dumps(document, indent=1))
 
 
 if __name__ == "__main__":

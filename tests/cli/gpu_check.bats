@@ -1,0 +1,110 @@
+# scripts/gpu-check where there is no GPU: it says so, rehearses what needs none in a root without network and without the system's
+# libraries, and leaves a folder that may be committed.
+load common
+
+ROOT=$BATS_TEST_DIRNAME/../..
+EVENLOAD_BUILD=${EVENLOAD_BUILD:-$ROOT/build}
+stderr='' # set by run
+
+need_compiler() {
+    command -v cc >/dev/null || skip "no compiler"
+}
+
+# The tree's own build, so that only what the prefix touches is compiled anew: what includes jansson here, and every link.
+bring_build() { # bring_build FOLDER
+    mkdir -p "$1"
+    (cd "$EVENLOAD_BUILD" && cp -a --parents bench kernels runtime profiles tests modules probes ./*.stamp libevenload.a "$1")
+    rm -f "$1"/bench/record*.o
+}
+
+rehearse() { # rehearse OPTION...
+    "$ROOT/scripts/gpu-check" --rehearse --prefix "$PWD/prefix" --build "$PWD/gpu-check" "$@"
+}
+
+@test "without a GPU: one line, status 2" {
+    ! command -v nvidia-smi >/dev/null || skip "there is a driver"
+    refuses "no GPU here" "$ROOT/scripts/gpu-check" --out "$PWD/out"
+    [[ ! -e out ]]
+}
+
+@test "bad use is refused" {
+    refuses "no part is called 'nothing'" "$ROOT/scripts/gpu-check" --rehearse nothing
+    refuses "unknown option '--frobnicate'" "$ROOT/scripts/gpu-check" --frobnicate
+    refuses "whole seconds" "$ROOT/scripts/gpu-check" --rehearse --budget soon
+}
+
+@test "--prepare copies headers, libraries and licences, and little of it" {
+    need_compiler
+    "$ROOT/scripts/gpu-check" --prepare --prefix "$PWD/prefix"
+    local file
+    for file in include/jansson.h include/cmocka.h lib/libjansson.so.4 lib/libcmocka.so; do [[ -s prefix/$file ]] || show; done
+    [[ $(du -sm prefix | cut -f 1) -le 20 && -z $(find prefix -type l) ]]
+    [[ ! -d /usr/share/doc/libjansson4 ]] || grep -qi copyright prefix/licences/jansson
+}
+
+@test "a rehearsal without network and without the system's jansson and cmocka" {
+    need_compiler
+    unshare -rnm true 2>/dev/null || skip "unshare is not allowed here"
+    "$ROOT/scripts/gpu-check" --prepare --prefix "$PWD/prefix"
+    bring_build "$PWD/gpu-check"
+    local hide file
+    # A network of its own with nothing but the loopback device, and /dev/null where the system's libraries lie.
+    hide='python3 -c "import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"; '
+    hide+='for f in /usr/include/{jansson,cmocka}.h /usr/lib/*/lib{jansson,cmocka}.so*; do [[ ! -f $f ]] || mount --bind /dev/null "$f"; done'
+    run --separate-stderr unshare -rnm bash -c "$hide; exec \"\$@\"" - "$ROOT/scripts/gpu-check" --rehearse --prefix "$PWD/prefix" \
+        --build "$PWD/gpu-check" --out "$PWD/out"
+    [[ $status -eq 0 ]] || { cat out/*.log && show; }
+    # A row a part, with its word, and the folder's files.
+    grep -qE '^build +ok .*evenload ' out/summary.txt
+    grep -qE '^host +ok .* passed' out/summary.txt
+    grep -qE '^absent +ok .*status 2 in' out/summary.txt
+    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq 10 && $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]]
+    for file in environment.txt devices.json build.log host.log absent.log; do [[ -s out/$file ]] || show; done
+    # Nothing of this machine in it.
+    run grep -rlF -e "$BATS_TEST_TMPDIR" -e "$(cd "$ROOT" && pwd)/" -e "\"$(uname -n)\"" out
+    [[ $status -eq 1 ]] || show
+    # The program was linked to the prefix, and finds it wherever both are carried to.
+    mkdir elsewhere
+    mv prefix gpu-check elsewhere/
+    [[ $(ldd elsewhere/gpu-check/evenload) == *"$PWD/elsewhere/"*libjansson* ]] || { ldd elsewhere/gpu-check/evenload && show; }
+    elsewhere/gpu-check/evenload --version
+}
+
+@test "a part that fails is a row, and the others are run; the archive holds them" {
+    mkdir -p gpu-check
+    printf '#!/bin/sh\ncase $1 in --version) echo evenload brought;; compare) echo nothing; exit 1;; *) echo "  cuda     no   none";; esac\n' >gpu-check/evenload
+    chmod +x gpu-check/evenload
+    run --separate-stderr env CC=/nonexistent "$ROOT/scripts/gpu-check" --rehearse --prefix "$PWD/none" --build "$PWD/gpu-check" \
+        --out "$PWD/out.tar.gz"
+    [[ $status -eq 1 && $output == *" s, 1 failed"* ]] || show
+    tar -xzf out.tar.gz
+    grep -qE '^build +ok .*brought along' out/summary.txt
+    grep -qE '^absent +failed .*status 1' out/summary.txt
+    grep -qE '^devices +ok ' out/summary.txt
+    [[ $(<out/absent.log) == nothing ]]
+}
+
+@test "what the budget does not hold is skipped, and said" {
+    run --separate-stderr rehearse --budget 0 --out "$PWD/out"
+    [[ $status -eq 0 && $output == *"skipped"*"the budget of 0 s is used up"* ]] || show
+}
+
+@test "losses that agree, and losses that do not" {
+    local figures=$ROOT/scripts/gpu-check.d/figures.py mode list=()
+    for mode in cpu single dp; do
+        "$EVENLOAD" run "${QUICK[@]}" --dtype f64 --mode "${mode/cpu/single}" --devices cpu:0,cpu:0 --out "$mode" --quiet >/dev/null
+        list+=("f64:$mode:$mode/results.json" "f32:$mode:$mode/results.json")
+    done
+    run python3 "$figures" losses "${list[@]}"
+    [[ $status -eq 0 && $output == *"f64 dp "* ]] || show
+    sed -i -E '0,/"loss": \[/s/("loss": \[)[^,]*/\19.5/' dp/results.json
+    run python3 "$figures" losses "${list[@]}"
+    [[ $status -eq 1 && $output == *"f64 dp "*" > 1e-07"* ]] || show
+    run python3 "$figures" losses "${list[@]/dp\/results/none\/results}"
+    [[ $status -eq 1 && $output == *"f64 dp: failed (no record)"* ]] || show
+}
+
+@test "key figures of a comparison" {
+    run python3 "$ROOT/scripts/gpu-check.d/figures.py" compare "$ROOT/results/reference/cpu-2-cores/results.json"
+    [[ $status -eq 0 && $output == "9 of 9 trials; at batch 256: single "*"samples/s, peak "*"; dp "*"; ddp "* ]] || show
+}
