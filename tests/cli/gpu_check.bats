@@ -13,7 +13,10 @@ need_compiler() {
 # The tree's own build, so that only what the prefix touches is compiled anew: what includes jansson here, and every link.
 bring_build() { # bring_build FOLDER
     mkdir -p "$1"
-    (cd "$EVENLOAD_BUILD" && cp -a --parents bench kernels runtime profiles tests modules probes ./*.stamp libevenload.a "$1")
+    local part
+    for part in bench kernels runtime profiles tests emulated modules probes flags.stamp commit.stamp libevenload.a; do
+        [[ ! -e $EVENLOAD_BUILD/$part ]] || cp -a "$EVENLOAD_BUILD/$part" "$1/"
+    done
     rm -f "$1"/bench/record*.o
 }
 

@@ -163,13 +163,10 @@ static enum el_status time_our_copy(struct el_device *device, struct el_view to,
 }
 
 /* What ours reach: copies as a step makes them. */
-static enum el_status ours_of_copies(struct el_device *device, size_t bytes)
+static enum el_status ours_of_copies(struct el_device *device, void *host, size_t bytes)
 {
     struct el_buffer *a, *b;
     double seconds;
-    char *host = malloc(bytes);
-    if (!host) return el_fail_errno("limits: host memory");
-    memset(host, 1, bytes);
     EL_TRY(el_device_alloc(device, EL_TAG_INPUT, bytes, "a", &a));
     EL_TRY(el_device_alloc(device, EL_TAG_INPUT, bytes, "b", &b));
     EL_TRY(time_our_copy(device, el_view_of(a, 0), el_view_host(host), bytes, &seconds));
@@ -178,7 +175,6 @@ static enum el_status ours_of_copies(struct el_device *device, size_t bytes)
     print_rate("within_device_ours_bytes_per_s", (double)bytes, seconds);
     el_device_free(b);
     el_device_free(a);
-    free(host);
     return EL_OK;
 }
 
@@ -207,7 +203,7 @@ static enum el_status ours_of_products(struct el_device *device, const float *nu
 }
 
 /* Our device before anything else touches CUDA: then the context's memory is told from the libraries'. */
-static enum el_status ours(size_t bytes, const float *numbers, int size)
+static enum el_status ours(size_t bytes, float *numbers, int size)
 {
     const struct el_device_spec spec = {.backend = "cuda"};
     struct el_library_memory libraries[EL_LIBRARIES_MAX];
@@ -216,7 +212,7 @@ static enum el_status ours(size_t bytes, const float *numbers, int size)
     EL_TRY(el_device_open(&spec, &device));
     el_device_identify(device, &identity);
     printf("{\n  \"model\": \"%s\"", identity.model);
-    enum el_status status = ours_of_copies(device, bytes);
+    enum el_status status = ours_of_copies(device, numbers, bytes);
     if (status == EL_OK) status = ours_of_products(device, numbers, size);
     int n = el_device_library_memory(device, libraries);
     printf(",\n  \"library_bytes\": {");
@@ -229,7 +225,8 @@ static enum el_status ours(size_t bytes, const float *numbers, int size)
 
 static enum el_status measure(size_t bytes, int size)
 {
-    size_t n = (size_t)size * (size_t)size;
+    size_t n = (size_t)size * (size_t)size, n_copied = bytes / sizeof(float);
+    n = n > n_copied ? n : n_copied;
     float *numbers = malloc(sizeof *numbers * n);
     if (!numbers) return el_fail_errno("limits: host memory");
     fill(numbers, n);
