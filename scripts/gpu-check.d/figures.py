@@ -87,16 +87,13 @@ def torch(path):
     print(f"step at batch {d['batch']}, ratio to torch {d['torch']}: " + ", ".join(words))
 
 
-def nccl(*paths):
-    words = []
-    for n, path in enumerate(paths, 1):
-        trial = trial_of(path)
-        if trial["status"] != "ok":
-            words.append(f"{n} ranks: {trial['status']} ({trial.get('reason')})")
-            continue
-        comm = trial["comm"]
-        words.append(f"{n} ranks: {trial['step_ms']['median']:.2f} ms a step, collectives {comm['total_ms']:.2f} ms, {comm['bytes'] / MIB:.1f} MiB")
-    print("; ".join(words))
+def nccl(path):
+    trial = trial_of(path)
+    if trial["status"] != "ok":
+        print(f"ddp: {trial['status']} ({trial.get('reason')})")
+        return
+    comm = trial["comm"]
+    print(f"ddp {trial['step_ms']['median']:.2f} ms a step, of that collectives {comm['total_ms']:.2f} ms for {comm['bytes'] / MIB:.1f} MiB")
 
 
 def overhead(path):

@@ -107,6 +107,33 @@ rehearse() { # rehearse OPTION...
     [[ $status -eq 1 && $output == *"f64 dp: failed (no record)"* ]] || show
 }
 
+# A part of the card's, on CPU devices.
+part() { # part NAME
+    mkdir -p work
+    run env WORK="$PWD/work" BUILD="$EVENLOAD_BUILD" BROUGHT="$PWD/none" CARD=cpu:0 CARDS=cpu:0,cpu:1 REHEARSE=no \
+        "$ROOT/scripts/gpu-check.d/part" "$1"
+}
+
+@test "the modes' losses, by the part that looks at them on a card" {
+    part modes
+    [[ $status -eq 0 && $(<work/modes.figure) == *"f32 dp "*"f64 single "*"f64 dp "*"f64 ddp "* ]] || show
+}
+
+@test "the published table beside a context" {
+    part study
+    [[ $status -eq 77 && $(<work/study.figure) == "the context was not measured"* ]] || show
+    printf '{"library_bytes": {"context": 524288000, "cuBLAS": 10485760}}' >work/limits.json
+    part study
+    [[ $status -eq 0 && $(<work/study.figure) == "outside tensors this card holds 510 MiB (context 500, cuBLAS 10)"*" 884, "* ]] || show
+}
+
+@test "where there should be a card, a test that finds none has failed" {
+    ! command -v nvidia-smi >/dev/null || skip "there is a driver"
+    [[ -x $EVENLOAD_BUILD/tests/conformance/test_device ]] || skip "cmocka is not installed"
+    part conformance
+    [[ $status -eq 1 && $(<work/conformance.figure) == *"failed: test_device ("* ]] || show
+}
+
 @test "key figures of a comparison" {
     run python3 "$ROOT/scripts/gpu-check.d/figures.py" compare "$ROOT/results/reference/cpu-2-cores/results.json"
     [[ $status -eq 0 && $output == "9 of 9 trials; at batch 256: single "*"samples/s, peak "*"; dp "*"; ddp "* ]] || show

@@ -1,0 +1,26 @@
+# With a CUDA toolkit and without: both build, and without a driver both say what is missing, in one line.
+load common
+
+ROOT=$BATS_TEST_DIRNAME/../..
+EVENLOAD_BUILD=${EVENLOAD_BUILD:-$ROOT/build}
+stderr='' # set by run
+
+@test "with a toolkit every .cu is compiled, into a module" {
+    local file object
+    grep -q '^cuda=.' <(make -C "$ROOT" -s --no-print-directory BUILD="$EVENLOAD_BUILD" probes) || skip "no CUDA toolkit"
+    for file in "$ROOT"/kernels/cuda/*.cu; do
+        object=$EVENLOAD_BUILD/kernels/cuda/$(basename "$file" .cu).o
+        [[ $object -nt $file && $EVENLOAD_BUILD/modules/el_cuda.so -nt $object ]] || { printf '%s\n' "$file: not compiled" && show; }
+    done
+}
+
+# Unoptimised: what is looked at is that it builds, without warnings.
+@test "without a toolkit all else is built, and GPUs that are asked for end in one line" {
+    command -v cc >/dev/null || skip "no compiler"
+    make -C "$ROOT" -j "$(nproc)" CUDA=0 OPT=-O0 BUILD="$PWD/build" >make.log 2>&1 || { cat make.log && return 1; }
+    [[ -z $(find build/modules -name 'el_cuda.so' -o -name 'el_nccl.so') ]] || show
+    [[ $(build/evenload devices) == *"  cuda     no   "*"CUDA"* ]] || { build/evenload devices && show; }
+    refuses "cuda" build/evenload compare --devices cuda:2 --out out
+    [[ ${#stderr_lines[@]} -eq 1 ]] || show
+    build/evenload run "${QUICK[@]}" --out r --quiet
+}
