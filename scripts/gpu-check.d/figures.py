@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A part's key figure, in one line, from the records it left. It measures and judges nothing, except that the modes' losses agree.
+"""A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
+is 1 where losses disagree, a trial failed, or ranks did not talk by NCCL.
 
 usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, study
 """
@@ -91,14 +92,15 @@ def nccl(path):
     trial = trial_of(path)
     if trial["status"] != "ok":
         print(f"ddp: {trial['status']} ({trial.get('reason')})")
-        return
+        return False
     comm = trial["comm"]
-    print(f"ddp {trial['step_ms']['median']:.2f} ms a step, of that collectives {comm['total_ms']:.2f} ms for {comm['bytes'] / MIB:.1f} MiB")
+    print(f"ddp by {trial.get('communicator')} {trial['step_ms']['median']:.2f} ms a step, of that collectives {comm['total_ms']:.2f} ms for {comm['bytes'] / MIB:.1f} MiB")
+    return trial.get("communicator") == "nccl"
 
 
 def overhead(path):
-    words = []
-    for trial in load(path)["trials"]:
+    words, trials = [], load(path)["trials"]
+    for trial in trials:
         recorder, band = trial.get("recorder") or {}, (trial.get("recorder") or {}).get("toggled_pct_ci95")
         if recorder.get("toggled_us") is None:
             words.append(f"{trial['mode']}: {trial['status']} ({trial['reason']})")
@@ -106,6 +108,7 @@ def overhead(path):
         said = f"{recorder['toggled_us']:.1f} us of {trial['step_ms']:.3f} ms, {recorder['toggled_pct']:.2f} %"
         words.append(f"{trial['mode']}: {said}" + (f" ({band[0]:.2f} to {band[1]:.2f})" if band else "") + f": {trial['verdict']}")
     print("; ".join(words))
+    return all(trial["status"] == "ok" for trial in trials)
 
 
 def study(path, measured):
