@@ -29,7 +29,7 @@ enum el_status el_cublas_check(cublasStatus_t error, const char *call)
 
 enum el_status el_cuda_launched(const char *op)
 {
-    cudaError_t error = cudaPeekAtLastError();
+    cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess) return EL_OK;
     return el_fail(EL_ERR_INTERNAL, "cuda kernel %s: %s (%s)", op, cudaGetErrorString(error), cudaGetErrorName(error));
 }

@@ -2,10 +2,13 @@
  * is a product a tap. The bias, its ReLU and its gradient are kernels of ours either way. */
 #include "kernels/cuda/conv1d.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/cuda/typed.h"
+
+enum { CUDNN_ALIGNMENT = 16 };
 
 /* What prepare() chose. */
 struct plan {
@@ -34,6 +37,14 @@ static struct layout layout_of(enum el_cuda_conv_way way, const struct el_kernel
     return layout;
 }
 
+/* cuDNN may load several numbers at once; views of a flat buffer lie anywhere. */
+static bool is_aligned(enum el_cuda_conv_way way, const struct el_kernel_args *args)
+{
+    uintptr_t all = (uintptr_t)args->p[0] | (uintptr_t)args->p[1] | (uintptr_t)args->workspace;
+    all |= (uintptr_t)args->p[way == EL_CONV_FORWARD ? 3 : 2];
+    return all % CUDNN_ALIGNMENT == 0;
+}
+
 static enum el_status prepare(enum el_cuda_conv_way way, const struct el_kernel_args *args, enum el_dtype dtype,
                               void **plan_p)
 {
@@ -41,7 +52,9 @@ static enum el_status prepare(enum el_cuda_conv_way way, const struct el_kernel_
     const char *why = dtype == EL_F64 ? "f64" : "no cuDNN";
     struct plan *plan = calloc(1, sizeof *plan);
     if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuda conv1d: no memory for a plan");
-    if (dtype == EL_F32 && native->cudnn && el_cuda_conv_cudnn_make(way, args, &plan->cudnn) != EL_OK)
+    if (dtype == EL_F32 && native->cudnn && !is_aligned(way, args))
+        why = "operands that are not aligned";
+    else if (dtype == EL_F32 && native->cudnn && el_cuda_conv_cudnn_make(way, args, &plan->cudnn) != EL_OK)
         why = el_error_message();
     if (plan->cudnn)
         snprintf(plan->text, sizeof plan->text, "%s", el_cuda_conv_cudnn_text(plan->cudnn));

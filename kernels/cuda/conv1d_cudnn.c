@@ -109,14 +109,16 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
     for (int i = 0; i < n; i++) {
         size_t bytes = 0;
         if (list[i].status != CUDNN_STATUS_SUCCESS || list[i].determinism != CUDNN_DETERMINISTIC) continue;
-        if (!sums_plainly(conv->way, list[i].algorithm) || (!tf32 && list[i].math != CUDNN_FMA_MATH)) continue;
-        EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, list[i].math));
+        if (!sums_plainly(conv->way, list[i].algorithm)) continue;
+        /* The heuristics name a math type of their own, whatever was asked for; what is set here is what is used. */
+        cudnnMathType_t math = tf32 ? list[i].math : CUDNN_FMA_MATH;
+        EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, math));
         if (scratch_of(handle, conv, list[i].algorithm, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_bytes) continue;
         conv->algorithm = list[i].algorithm;
         conv->scratch_bytes = bytes;
         snprintf(conv->text, sizeof conv->text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
                  (const char *[]){"forward", "data", "weights"}[conv->way], conv->algorithm,
-                 list[i].math == CUDNN_FMA_MATH ? "f32" : "tf32", bytes);
+                 math == CUDNN_FMA_MATH ? "f32" : "tf32", bytes);
         return EL_OK;
     }
     return el_fail(EL_ERR_ABSENT, "cuDNN: none of %d algorithms is deterministic, plain and within %zu bytes", n,

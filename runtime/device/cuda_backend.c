@@ -52,7 +52,8 @@ static enum el_status check_index(const struct el_cuda_module *module, const str
                    spec->index, n, n == 1 ? "" : "s", n - 1);
 }
 
-/* The driver's own version stands in /proc, behind the words "Kernel Module"; what CUDA tells is how far it goes. */
+/* The driver's own version stands in /proc, behind the words "Kernel Module" (and "for x86_64" with the open one): the
+ * first word that begins with a digit. What CUDA tells is how far it goes. */
 static void read_versions(struct el_cuda_device *device)
 {
     struct el_device_identity *identity = &device->info.identity;
@@ -62,7 +63,7 @@ static void read_versions(struct el_cuda_device *device)
     if (file && !fgets(line, sizeof line, file)) line[0] = 0;
     if (file) fclose(file);
     const char *at = strstr(line, "Kernel Module");
-    for (at = at ? at + strlen("Kernel Module") : ""; *at && !(*at >= '0' && *at <= '9');) at++;
+    for (at = at ? at + strlen("Kernel Module") : ""; *at && !(*at >= '0' && *at <= '9' && at[-1] == ' ');) at++;
     snprintf(version, sizeof version, "%.*s", (int)strcspn(at, " \n"), at);
     device->api->DriverGetVersion(&cuda);
     snprintf(identity->driver, sizeof identity->driver, "%s%sCUDA %d.%d", version, *version ? ", " : "", cuda / 1000,
@@ -144,15 +145,20 @@ static int64_t reserved(void *state)
     return ((struct el_cuda_device *)state)->cache.reserved_bytes;
 }
 
-/* What the driver says of the whole card, less what was in use before this device was opened, where that is known. */
+/* What the driver says of the whole card, less what was in use before this device was opened: both by NVML, whose
+ * figure has the driver's own reserve in it, as CUDA's has not. Without NVML, all that is in use. */
 static enum el_status resident(void *state, int64_t *bytes_p)
 {
     struct el_cuda_device *device = state;
     size_t left = 0, total = 0;
+    int64_t before = device->used_before_bytes, now = device->module->used_bytes(device->info.identity.uuid);
+    if (before >= 0 && now >= 0) {
+        *bytes_p = now > before ? now - before : 0;
+        return EL_OK;
+    }
     EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
     EL_CUDART_TRY(device->api, device->name, MemGetInfo, &left, &total);
-    int64_t used = (int64_t)(total - left), before = device->used_before_bytes;
-    *bytes_p = before > 0 && before < used ? used - before : used;
+    *bytes_p = (int64_t)(total - left);
     return EL_OK;
 }
 

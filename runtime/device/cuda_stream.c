@@ -28,7 +28,10 @@ static enum el_status open_libraries(struct el_cuda_stream *stream, int index)
     const struct el_cuda_module *module = stream->device->module;
     if (index == EL_STREAM_COMM) return EL_OK;
     EL_TRY(open_library(stream, "cuBLAS", module->open_cublas));
-    return module->cudnn_lack() ? EL_OK : open_library(stream, "cuDNN", module->open_cudnn);
+    /* A cuDNN that does not start here is one that is not there: convolutions have another way, and say so. */
+    if (!module->cudnn_lack() && open_library(stream, "cuDNN", module->open_cudnn) != EL_OK)
+        stream->native.cudnn = NULL;
+    return EL_OK;
 }
 
 enum el_status el_cuda_stream_open(void *state, int index, void **stream_p)

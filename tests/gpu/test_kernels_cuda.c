@@ -112,6 +112,8 @@ static void run_prepared(const struct el_kernel *row, struct el_kernel_args *arg
     args->plan = NULL;
     if (row->prepare) must_be_ok(row->prepare(args, &args->plan), what);
     keep_way(row, args->plan);
+    /* Copies from pageable memory may still be under way, and this stream does not wait for the default one. */
+    must(cudaDeviceSynchronize(), "upload");
     must_be_ok(row->run(args), what);
     must(cudaStreamSynchronize(fixture.native.stream), what);
     if (row->release) row->release(args->plan);

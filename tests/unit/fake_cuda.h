@@ -393,9 +393,11 @@ static const char *cuda_cudnn_lack(void)
     return NULL;
 }
 
+/* NVML counts the driver's own reserve as used; CUDA's total leaves it out. */
 static int64_t cuda_used_bytes(const char *uuid)
 {
-    return cuda.no_nvml ? -1 : (int64_t)cuda.used[atoi(uuid + 4)];
+    const int64_t reserve_bytes = 600 << 20;
+    return cuda.no_nvml ? -1 : (int64_t)cuda.used[atoi(uuid + 4)] + reserve_bytes;
 }
 
 static const struct el_cuda_module fake_module = {.api = &fake_api,

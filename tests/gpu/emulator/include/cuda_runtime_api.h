@@ -20,7 +20,7 @@ typedef enum {
 
 typedef struct el_emulated_stream *cudaStream_t;
 
-cudaError_t cudaPeekAtLastError(void);
+cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorName(cudaError_t error);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
