@@ -68,7 +68,7 @@ publish_folder() { # publish_folder WORK FOLDER|FILE.tar.gz
     mv "$1/pack.tar.gz" "$2"
 }
 
-# The commit, or what --prepare noted where the tree came without its history.
+# The commit; where the tree came without its history what --prepare noted, which says so: the tree may have changed since.
 commit_of_tree() { # commit_of_tree PREFIX
-    git describe --always --dirty --abbrev=12 2>/dev/null || cat "$1/commit" 2>/dev/null || say unknown
+    git describe --always --dirty --abbrev=12 2>/dev/null || sed 's/$/-when-prepared/' "$1/commit" 2>/dev/null || say unknown
 }
