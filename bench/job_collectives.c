@@ -120,7 +120,7 @@ static enum el_status analyse(const struct el_job *job, const json_t *accounts, 
     enum el_status status = read_members(accounts, members);
     if (status == EL_OK && agree(members)) {
         const struct el_collectives *c = members->list;
-        *latest_p = calloc(c->n * c->n_steps, sizeof **latest_p);
+        *latest_p = calloc(c->n * c->n_steps + 1, sizeof **latest_p);
         if (*latest_p) {
             *header = (struct header){.n_steps = c->n_steps, .n = c->n};
             el_collectives_latest(c, members->n, *latest_p);

@@ -77,22 +77,36 @@ static void put(json_t *breakdown, size_t part, const double *values, size_t n)
     if (!interval.valid) json_object_set_new(breakdown, "ci_reason", el_json_string(interval.reason));
 }
 
-json_t *el_trial_breakdown(const json_t *ok, int slowest)
+/* The member's blocks of each repeat that has them; returns how many. */
+static size_t find_blocks(const json_t *ok, int member, struct blocks *blocks)
 {
-    size_t n_repeats = json_array_size(ok), n = 0;
-    struct blocks *blocks = calloc(n_repeats + 1, sizeof *blocks);
-    double *values = calloc(n_repeats + 1, sizeof *values);
-    for (size_t i = 0; blocks && slowest >= 0 && i < n_repeats; i++) {
+    size_t n = 0;
+    for (size_t i = 0; member >= 0 && i < json_array_size(ok); i++) {
         const json_t *members = json_object_get(json_array_get(ok, i), "members");
-        const json_t *control = json_object_get(json_array_get(members, (size_t)slowest), "control");
+        const json_t *control = json_object_get(json_array_get(members, (size_t)member), "control");
         blocks[n] = (struct blocks){.on = json_object_get(control, "on"), .off = json_object_get(control, "off")};
         n += blocks[n].on != NULL && blocks[n].off != NULL;
     }
-    json_t *breakdown = n == 0 || !values ? json_null() : json_object();
-    for (size_t p = 0; json_is_object(breakdown) && p < sizeof parts / sizeof parts[0]; p++) {
+    return n;
+}
+
+static json_t *make(const struct blocks *blocks, double *values, size_t n)
+{
+    if (n == 0) return json_null();
+    json_t *breakdown = json_object();
+    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
         for (size_t i = 0; i < n; i++) values[i] = parts[p].value(blocks[i]);
         put(breakdown, p, values, n);
     }
+    return breakdown;
+}
+
+json_t *el_trial_breakdown(const json_t *ok, int slowest)
+{
+    size_t room = json_array_size(ok) + 1;
+    struct blocks *blocks = calloc(room, sizeof *blocks);
+    double *values = calloc(room, sizeof *values);
+    json_t *breakdown = blocks && values ? make(blocks, values, find_blocks(ok, slowest, blocks)) : json_null();
     free(blocks);
     free(values);
     return breakdown;
