@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # It learns: Kim's sentence classifier by ddp on two devices, through the whole program, from files on disk. With the TREC questions at
-# hand (EVENLOAD_TREC: a folder with train.txt and test.txt) at least 89.0 % of the test questions must be right, as the mean of three
-# seeds (the paper's CNN-rand: 91.2); without them the synthetic set is learned, and the test's name says so.
+# hand (EVENLOAD_TREC: a folder with train.txt and test.txt) at least 89.0 % of the test questions must be right (the paper's CNN-rand: 91.2):
+# with --long as the mean of three seeds, else by one, a third of the time; without them the synthetic set is learned, and the test's name says so.
 load common
 
 # accuracy OPTION...: the test accuracy of one training, the epoch chosen on held-out training samples.
@@ -11,16 +11,16 @@ accuracy() {
     json record.json 'd["accuracy"]'
 }
 
-@test "learning: TREC reaches 89 % as the mean of three seeds" {
+@test "learning: TREC reaches 89 %" {
     [[ -n ${EVENLOAD_TREC-} ]] || skip "EVENLOAD_TREC names no folder with the TREC questions: the synthetic set is learned instead"
-    local seed sum=0 one
-    for seed in 1 2 3; do
-        one=$(accuracy --data "$EVENLOAD_TREC/train.txt" --test "$EVENLOAD_TREC/test.txt" --epochs 6 --seed $seed)
+    local seed sum=0 one seeds=(3)
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then seeds=(1 2 3); else echo "# long: TREC as the mean of three seeds" >&3; fi
+    for seed in "${seeds[@]}"; do
+        one=$(accuracy --data "$EVENLOAD_TREC/train.txt" --test "$EVENLOAD_TREC/test.txt" --epochs 6 --seed "$seed")
         echo "seed $seed: $one"
         sum=$(awk -v a="$sum" -v b="$one" 'BEGIN { print a + b }')
     done
-    echo "mean of three: $(awk -v s="$sum" 'BEGIN { print s / 3 }')"
-    awk -v s="$sum" 'BEGIN { exit !(s / 3 >= 0.89) }'
+    awk -v s="$sum" -v n="${#seeds[@]}" 'BEGIN { print "mean of " n ": " s / n; exit !(s / n >= 0.89) }'
 }
 
 # Six classes: guessing gives 0.17. One sample in 25 has a random label.
