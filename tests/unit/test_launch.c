@@ -340,7 +340,7 @@ static void expect_failing_rank(enum el_launch_by by)
 {
     char text[256];
     struct el_launch_result result =
-        launch_by(by, RANKS("test $r = 2 && { echo because >&2; exit 5; }; exec sleep 98765434"), 3, 30);
+        launch_by(by, RANKS("test $r = 2 && { sleep 0.3; echo because >&2; exit 5; }; exec sleep 98765434"), 3, 30);
     assert_string_equal(result.reason, "rank 2 ended with exit status 5");
     assert_int_equal(result.failed_rank, 2);
     assert_true(result.wall_s < 5);
