@@ -67,7 +67,7 @@ module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
 MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
-SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c bench/*.c))
+SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c bench/*.c bench/*/*.c))
 LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
 WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
@@ -136,7 +136,7 @@ COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls E
 $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 # Where the plots' scripts are looked for last, for a build outside the tree.
-$(BUILD)/bench/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
+$(BUILD)/bench/plot/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 $(BUILD)/kernels/reference/%.o: EXTRA += -O3 -ffp-contract=off

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/trial.h"
+#include "bench/campaign/trial.h"
 
 uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
 {

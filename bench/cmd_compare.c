@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign.h"
+#include "bench/campaign/campaign.h"
+#include "bench/campaign/gate.h"
+#include "bench/campaign/plan.h"
 #include "bench/commands.h"
-#include "bench/devices.h"
-#include "bench/gate.h"
-#include "bench/jvalue.h"
-#include "bench/plan.h"
-#include "bench/plot.h"
-#include "bench/record.h"
-#include "bench/report.h"
+#include "bench/options/devices.h"
+#include "bench/plot/plot.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
 #include "runtime/launch/launch.h"
 
 /* A resumed run has the options it was begun with; those given now come on top. */

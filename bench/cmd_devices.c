@@ -2,9 +2,9 @@
  * MPI_Init, no device. */
 #include <stdlib.h>
 
+#include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/cores.h"
-#include "bench/runner.h"
+#include "bench/job/cores.h"
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign.h"
+#include "bench/campaign/campaign.h"
+#include "bench/campaign/plan.h"
+#include "bench/campaign/progress.h"
 #include "bench/commands.h"
-#include "bench/overhead.h"
-#include "bench/plan.h"
-#include "bench/progress.h"
-#include "bench/record.h"
+#include "bench/overhead/overhead.h"
+#include "bench/record/record.h"
 
 static enum el_status check(const struct el_options *options)
 {

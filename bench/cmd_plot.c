@@ -1,6 +1,6 @@
 /* `evenload plot DIR`: the plots again, from the run's files alone. What is drawn is plot.h's business. */
 #include "bench/commands.h"
-#include "bench/plot.h"
+#include "bench/plot/plot.h"
 
 int el_cmd_plot(const struct el_options *options, int argc, char **argv)
 {

@@ -2,13 +2,13 @@
  * or torchrun it goes another way: cmd_run_rank.c. */
 #include <stdlib.h>
 
-#include "bench/campaign.h"
+#include "bench/campaign/campaign.h"
+#include "bench/campaign/progress.h"
 #include "bench/commands.h"
-#include "bench/devices.h"
-#include "bench/jvalue.h"
-#include "bench/progress.h"
-#include "bench/record.h"
-#include "bench/report.h"
+#include "bench/options/devices.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
 #include "runtime/launch/launch.h"
 
 static void print_result(const struct el_campaign *c)

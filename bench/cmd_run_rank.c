@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign.h"
+#include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/devices.h"
-#include "bench/join.h"
-#include "bench/jvalue.h"
-#include "bench/record.h"
-#include "bench/report.h"
-#include "bench/worker.h"
+#include "bench/job/join.h"
+#include "bench/job/worker.h"
+#include "bench/options/devices.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
 
 /* The user's options, with the world's devices and processes. */
 static enum el_status take_place(const struct el_options *asked, const struct el_launch_place *place, int size,

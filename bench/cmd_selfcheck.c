@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/record.h"
-#include "bench/runner.h"
-#include "bench/selfcheck.h"
+#include "bench/record/record.h"
+#include "bench/selfcheck/selfcheck.h"
 
 static enum el_status show(const struct el_options *options, const struct el_selfcheck *check)
 {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/host_memory.h"
-#include "bench/record.h"
-#include "bench/runner.h"
-#include "bench/study.h"
+#include "bench/job/host_memory.h"
+#include "bench/record/record.h"
+#include "bench/study/study.h"
 
 struct study_row {
     const char *name, *summary;

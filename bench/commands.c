@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/worker.h"
+#include "bench/job/worker.h"
 
 #define EL_VERSION "0.1.0"
 

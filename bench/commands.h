@@ -6,7 +6,7 @@
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
 
-#include "bench/options.h"
+#include "bench/options/options.h"
 
 enum { EL_EXIT_TRIAL = 1, EL_EXIT_USE = 2, EL_EXIT_INTERRUPTED = 130 };
 
@@ -22,7 +22,7 @@ int el_cmd_study(const struct el_options *options, int argc, char **argv);
 struct el_launch_place;
 /* `run` of a process that a user's mpirun or torchrun started (cmd_run_rank.c), as its environment says. */
 int el_cmd_run_rank(const struct el_options *options, const struct el_launch_place *place);
-/* `run --dry-run` (dryrun.c). */
+/* `run --dry-run` (cmd_dry_run.c). */
 int el_cmd_dry_run(const struct el_options *options);
 
 /* Prints "evenload: <message>" on standard error and gives the exit status that goes with it. */

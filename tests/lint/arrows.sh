@@ -79,7 +79,7 @@ runtime/data/x.c     #include "runtime/models/models.h"
 runtime/models/x.c   #include "runtime/parallel/mode.h"
 runtime/parallel/x.c #include "profiles/recorder.h"
 runtime/parallel/y.c # include "runtime/launch/launch.h"
-profiles/x.c         #include "bench/record.h"
+profiles/x.c         #include "bench/record/record.h"
 runtime/device/y.h   #include "device.h"
 kernels/cpu/x.c      #include <oneapi/dnnl/dnnl.h>
 kernels/cpu/y.c      #include <dnnl.h>

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "bench/stats.h"
+#include "bench/stats/stats.h"
 #include "tests/unit/test_random_common.h"
 
 enum { TRIALS = 20000, OTHERS_TRIALS = 4000, RESAMPLES = 200, TRUTH_REPEATS = 100000, BATCH = 64 };

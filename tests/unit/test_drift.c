@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "bench/stats.h"
+#include "bench/stats/stats.h"
 #include "tests/unit/test_random_common.h"
 
 static void near(double got, double wanted, double tolerance)

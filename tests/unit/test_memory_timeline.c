@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "bench/jvalue.h"
-#include "bench/record.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
 #include "profiles/memory_timeline.h"
 
 /* A step of 100 us on device 0, with one op of device 1 and one on another stream between. */

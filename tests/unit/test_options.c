@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/cores.h"
-#include "bench/options.h"
-#include "bench/trial.h"
+#include "bench/campaign/trial.h"
+#include "bench/job/cores.h"
+#include "bench/options/options.h"
 
 static struct el_options options;
 

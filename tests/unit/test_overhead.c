@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "bench/jvalue.h"
-#include "bench/overhead.h"
-#include "bench/record_stats.h"
-#include "bench/stats.h"
+#include "bench/overhead/overhead.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/stats.h"
+#include "bench/stats/stats.h"
 #include "profiles/cost.h"
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"

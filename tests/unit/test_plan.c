@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/cores.h"
-#include "bench/gate.h"
-#include "bench/jvalue.h"
-#include "bench/plan.h"
+#include "bench/campaign/gate.h"
+#include "bench/campaign/plan.h"
+#include "bench/job/cores.h"
+#include "bench/record/jvalue.h"
 
 enum { TRIALS = 9, REPEATS = 5 };
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "bench/plot.h"
-#include "bench/report.h"
+#include "bench/plot/plot.h"
+#include "bench/report/report.h"
 
 enum { MIB = 1 << 20 };
 

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "bench/jvalue.h"
-#include "bench/metrics.h"
-#include "bench/plot.h"
-#include "bench/record.h"
-#include "bench/report.h"
+#include "bench/plot/plot.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/metrics.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
 
 static const char V1[] = "tests/unit/data/record-v1.json";
 

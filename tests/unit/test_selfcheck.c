@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "bench/inject.h"
-#include "bench/jvalue.h"
-#include "bench/options.h"
-#include "bench/selfcheck.h"
+#include "bench/options/inject.h"
+#include "bench/options/options.h"
+#include "bench/record/jvalue.h"
+#include "bench/selfcheck/selfcheck.h"
 
 enum { STEPS = 50 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "bench/stats.h"
+#include "bench/stats/stats.h"
 
 static void near(double got, double wanted, double tolerance)
 {

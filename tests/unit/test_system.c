@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "bench/jvalue.h"
-#include "bench/record_system.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/system.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
 

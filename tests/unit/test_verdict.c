@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "bench/jvalue.h"
-#include "bench/verdict.h"
+#include "bench/record/jvalue.h"
+#include "bench/verdict/verdict.h"
 
 enum { REPEATS = 5, STEPS = 30 };
 

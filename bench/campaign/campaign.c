@@ -1,0 +1,131 @@
+/* Trials and their repeats into results.json. Launching is runner.c's; what repeats come to is record.c's. */
+#include "bench/campaign/campaign.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/commands.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/verdict/verdict.h"
+
+enum { COMMAND_BYTES = 8192 };
+
+json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat)
+{
+    return &campaign->repeats[trial * campaign->options->repeats + repeat];
+}
+
+static enum el_status prepare(struct el_campaign *c)
+{
+    char cache[EL_PATH_BYTES];
+    el_store_cache(c->options->out, cache, sizeof cache);
+    EL_TRY(el_trials_resolve(c->command, c->options, cache, &c->set));
+    c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
+    c->environment = el_environment();
+    if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
+    json_t *echo = el_options_echo(c->command, c->options);
+    enum el_status status = el_store_save_command(&c->store, echo);
+    json_decref(echo);
+    return status;
+}
+
+enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
+{
+    struct el_campaign c = {.command = command, .options = options};
+    const char *word = command & EL_CMD_STUDY      ? "study"
+                       : command & EL_CMD_OVERHEAD ? "overhead"
+                       : command == EL_CMD_RUN     ? "run"
+                                                   : "compare";
+    if (options->resume)
+        EL_TRY(el_store_open(options->out, &c.store));
+    else
+        EL_TRY(el_store_create(options->out, word, &c.store));
+    enum el_status status = el_store_lock(&c.store);
+    if (status == EL_OK) status = prepare(&c);
+    if (status != EL_OK) {
+        struct el_error error;
+        el_error_take(status, &error);
+        el_campaign_end(&c);
+        el_store_discard(&c.store);
+        return el_error_give(&error);
+    }
+    *campaign = c;
+    return EL_OK;
+}
+
+void el_campaign_end(struct el_campaign *campaign)
+{
+    int n = campaign->repeats ? campaign->set.n * campaign->options->repeats : 0;
+    for (int i = 0; i < n; i++) json_decref(campaign->repeats[i]);
+    free(campaign->repeats);
+    campaign->repeats = NULL;
+    json_decref(campaign->environment);
+    json_decref(campaign->gate);
+    json_decref(campaign->run);
+    el_trials_free(&campaign->set);
+}
+
+static enum el_status add_trial(const struct el_campaign *c, int t, json_t *trials)
+{
+    json_t *repeats = json_array();
+    char command[COMMAND_BYTES];
+    for (int r = 0; r < c->options->repeats; r++) {
+        json_t *repeat = *el_campaign_repeat(c, t, r);
+        if (repeat) json_array_append(repeats, repeat);
+    }
+    enum el_status status = el_trial_command(&c->set.trials[t], command, sizeof command);
+    if (status == EL_OK && json_array_size(repeats))
+        json_array_append_new(trials, el_record_trial(&c->set.trials[t], command, repeats));
+    json_decref(repeats);
+    return status;
+}
+
+enum el_status el_campaign_write(struct el_campaign *c)
+{
+    json_t *trials = json_array();
+    for (int t = 0; t < c->set.n; t++) {
+        enum el_status status = add_trial(c, t, trials);
+        if (status == EL_OK) continue;
+        json_decref(trials);
+        return status;
+    }
+    json_t *run = el_record_run(json_incref(c->environment), trials);
+    if (!run) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the run's document");
+    json_object_set_new(run, "options", el_options_echo(c->command, c->options));
+    if (c->gate) json_object_set(run, "gate", c->gate);
+    json_decref(c->run);
+    c->run = run;
+    return el_store_save_run(&c->store, run);
+}
+
+enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document)
+{
+    json_t **place = el_campaign_repeat(campaign, trial, repeat);
+    json_decref(*place);
+    *place = document;
+    return el_campaign_write(campaign);
+}
+
+/* One line on standard error says why. */
+static int strict_status(const struct el_campaign *campaign, int otherwise)
+{
+    char line[512];
+    if (!campaign->options->strict || el_verdict_suspects(campaign->run, line, sizeof line) == 0) return otherwise;
+    fprintf(stderr, "evenload: --strict: %s\n", line);
+    return otherwise ? otherwise : EL_EXIT_TRIAL;
+}
+
+int el_campaign_exit_status(const struct el_campaign *campaign)
+{
+    const json_t *trials = json_object_get(campaign->run, "trials");
+    int worst = 0;
+    for (size_t t = 0; t < json_array_size(trials); t++) {
+        const char *status = el_json_text(json_array_get(trials, t), "status", "failed");
+        if (!strcmp(status, "absent"))
+            worst = EL_EXIT_USE;
+        else if (strcmp(status, "ok") && worst == 0)
+            worst = EL_EXIT_TRIAL;
+    }
+    return strict_status(campaign, worst);
+}

@@ -1,0 +1,39 @@
+/* A campaign: the trials of one command, their repeats as they come in, and the run's document made of them. `run` has
+ * one trial, `compare` many; both write the same files.
+ *
+ *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats; a study's trials are
+ *                                                               compare's: EL_CMD_COMPARE | EL_CMD_STUDY
+ *     el_campaign_take(&c, trial, repeat, document);            keeps it and writes results anew
+ *     el_campaign_end(&c);
+ */
+#ifndef EL_BENCH_CAMPAIGN_H
+#define EL_BENCH_CAMPAIGN_H
+
+#include "bench/campaign/runner.h"
+#include "bench/campaign/trial.h"
+
+struct el_campaign {
+    unsigned command;
+    const struct el_options *options;
+    struct el_store store;
+    struct el_trial_set set;
+    json_t **repeats;    /* [trial][repeat]; NULL: not there yet */
+    json_t *environment; /* of the run */
+    json_t *gate;        /* array; NULL: no gate */
+    json_t *run;         /* the document, as last written */
+};
+
+/* Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder it made is gone again. */
+enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
+void el_campaign_end(struct el_campaign *campaign);
+
+json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);
+/* Steals `document`. Errors: EL_ERR_IO: earlier results stand. */
+enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
+/* Makes the document of all repeats so far and writes results.json and results.csv. */
+enum el_status el_campaign_write(struct el_campaign *campaign);
+/* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial
+ * is EL_EXIT_TRIAL too, and a line on standard error says so. */
+int el_campaign_exit_status(const struct el_campaign *campaign);
+
+#endif

@@ -1,0 +1,96 @@
+/* The gate's judgement and its rows. The arithmetic is a worker's (job/gate.c). */
+#include "bench/campaign/gate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+
+/* The smallest batch of each mode: what differs there differs everywhere. */
+static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode)
+{
+    const struct el_trial *found = NULL;
+    for (int t = 0; t < campaign->set.n; t++) {
+        const struct el_trial *trial = &campaign->set.trials[t];
+        if (strcmp(trial->train.mode, mode)) continue;
+        if (!found || trial->train.global_batch < found->train.global_batch) found = trial;
+    }
+    return found;
+}
+
+json_t *el_gate_judge(const char *mode, const json_t *verdict)
+{
+    const char *status = el_json_text(verdict, "status", "failed");
+    double loss = el_json_number(verdict, "loss"), reference = el_json_number(verdict, "reference_loss");
+    double worst = el_json_number(verdict, "worst"), difference = fabs(loss - reference) / fmax(1, fabs(reference));
+    const char *parameter = el_json_text(verdict, "parameter", "?");
+    bool gpu = json_is_true(json_object_get(verdict, "gpu"));
+    double loss_limit = gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
+    double gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
+    json_t *row =
+        json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "agrees", "reason", "loss", el_json_real(loss),
+                  "reference_loss", el_json_real(reference), "worst", el_json_real(worst), "parameter", parameter);
+    if (strcmp(status, "ok")) {
+        json_object_set_new(row, "reason",
+                            json_sprintf("the gate did not run: %s: %s", status, el_json_text(verdict, "reason", "")));
+        return row;
+    }
+    bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
+    json_object_set_new(row, "agrees", json_boolean(same_loss && same_gradients));
+    if (!same_gradients)
+        json_object_set_new(row, "reason",
+                            json_sprintf("the gradient of %s differs from the reference by %.2g (at most %g)",
+                                         parameter, worst, gradient_limit));
+    else if (!same_loss)
+        json_object_set_new(row, "reason", json_sprintf("the loss is %.9g, the reference's %.9g", loss, reference));
+    return row;
+}
+
+static enum el_status verdict_of(const struct el_campaign *campaign, const struct el_runner *runner,
+                                 const struct el_trial *trial, json_t **verdict_p)
+{
+    char path[EL_PATH_BYTES];
+    el_store_path(&campaign->store, path, "repeats/%s-gate.json", trial->id);
+    *verdict_p = campaign->options->resume ? json_load_file(path, 0, NULL) : NULL;
+    if (*verdict_p) return EL_OK;
+    enum el_status status = el_runner_gate(runner, trial, verdict_p);
+    if (status != EL_ERR_ABSENT) return status;
+    *verdict_p = json_pack("{s:s, s:s}", "status", "absent", "reason", el_error_message());
+    return EL_OK;
+}
+
+enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner *runner, struct el_progress *progress)
+{
+    const struct el_options *options = campaign->options;
+    json_t *rows = json_array();
+    const char *backend = campaign->set.trials->devices[0].backend;
+    bool computes = !strcmp(backend, "cpu") || !strcmp(backend, "cuda");
+    for (int m = 0; m < options->n_modes && computes && !el_runner_interrupted(); m++) {
+        const char *mode = options->modes[m];
+        json_t *verdict = NULL;
+        enum el_status status = verdict_of(campaign, runner, smallest(campaign, mode), &verdict);
+        if (status != EL_OK) {
+            json_decref(rows);
+            return status;
+        }
+        if (!verdict) break;
+        json_t *row = el_gate_judge(mode, verdict);
+        json_decref(verdict);
+        const char *reason = el_json_text(row, "reason", NULL);
+        if (reason) el_progress_say(progress, "gate: %s: %s", mode, reason);
+        json_array_append_new(rows, row);
+    }
+    json_decref(campaign->gate);
+    campaign->gate = rows;
+    return EL_OK;
+}
+
+const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial)
+{
+    for (size_t i = 0; i < json_array_size(campaign->gate); i++) {
+        const json_t *row = json_array_get(campaign->gate, i);
+        if (strcmp(el_json_text(row, "mode", ""), trial->train.mode)) continue;
+        if (json_is_false(json_object_get(row, "agrees"))) return el_json_text(row, "reason", "it disagrees");
+    }
+    return NULL;
+}

@@ -1,0 +1,29 @@
+/* The numerical gate: no timing is believed of a mode whose first steps differ from the reference.
+ *
+ * In f32 by the fast kernels: loss within 1e-6 (relative where it is above 1), each parameter's gradient within 1e-4 in
+ * relative L2 norm. Each mode once, at its smallest batch. A mode whose gate could not run (out of memory, a crash) is
+ * not refused: its trials will tell. */
+#ifndef EL_BENCH_GATE_H
+#define EL_BENCH_GATE_H
+
+#include "bench/campaign/campaign.h"
+#include "bench/campaign/progress.h"
+
+/* Relative differences that the order of sums explains. */
+#define EL_GATE_LOSS         1e-6
+#define EL_GATE_GRADIENT     1e-4
+/* Of GPUs from the reference kernels: other arithmetic moves a few maxima and ReLUs, each of which takes a sample's
+ * gradient elsewhere; a mode that is wrong is off by its devices' number or by a sample's whole part. */
+#define EL_GATE_GPU_LOSS     1e-3
+#define EL_GATE_GPU_GRADIENT 5e-2
+
+/* Fills campaign->gate with a row a mode: {mode, agrees: true|false|null, reason, loss, reference_loss, worst,
+ * parameter}; null: could not be run, or kernels do not compute. Keeps what an earlier command found. */
+enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner *runner, struct el_progress *progress);
+/* Why the trial's mode must not be timed, or NULL. */
+const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial);
+
+/* The judgement itself: completes a verdict's row (tests). New reference. */
+json_t *el_gate_judge(const char *mode, const json_t *verdict);
+
+#endif

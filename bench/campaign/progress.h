@@ -1,0 +1,31 @@
+/* Progress on standard error: one line that is written over on a terminal, a line now and then elsewhere, none when
+ * quiet. */
+#ifndef EL_BENCH_PROGRESS_H
+#define EL_BENCH_PROGRESS_H
+
+#include "bench/options/config.h"
+
+struct el_progress {
+    int n, done;
+    bool quiet, terminal;
+    int64_t begin_ns;
+    int64_t said_ns; /* when a line was last printed */
+    int measured;    /* launches of this process: what the estimate is made from */
+    char now[96];    /* "ddp, batch 128, repeat 2" */
+};
+
+void el_progress_init(struct el_progress *progress, int n_launches, bool quiet);
+/* What is done before the first launch, on a terminal. */
+void el_progress_phase(struct el_progress *progress, const char *what);
+/* The first launch begins: the estimate counts from here. */
+void el_progress_start(struct el_progress *progress);
+/* A launch that an earlier command did. */
+void el_progress_skip(struct el_progress *progress);
+void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat);
+void el_progress_tick(void *progress, double elapsed_s);
+/* `document` may be NULL (interrupted). */
+void el_progress_end(struct el_progress *progress, const json_t *document);
+/* A line of its own, between: the gate, a warning. */
+void el_progress_say(struct el_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,266 @@
+/* The parent's side of a launch: arguments, log folder, time-out, and what to write when rank 0 did not. Processes are
+ * runtime/launch's business. */
+#include "bench/campaign/runner.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/campaign/trial.h"
+#include "bench/job/worker.h"
+#include "bench/options/options.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "runtime/comm/mpi/module.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/mpirun.h"
+
+enum { FIXED = 8, ARGUMENTS_MAX = 96, VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
+enum { GATE = -1 }; /* in a repeat's place */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void el_runner_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool el_runner_interrupted(void)
+{
+    return interrupted;
+}
+
+enum el_status el_runner_check_mpi(void)
+{
+    const struct el_mpi_module *module;
+    char *path;
+    EL_TRY(el_mpirun_find(&path));
+    free(path);
+    return el_mpi_module_open(&module);
+}
+
+/* mpirun where it is there, as its ranks' memory and transports are what users have; on cuda devices our own, since
+ * NCCL needs none of it. */
+static enum el_status choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
+{
+    bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
+    bool own = trial->launcher == EL_LAUNCHER_OWN;
+    if (trial->launcher == EL_LAUNCHER_AUTO && !mpi_comm)
+        own = strcmp(trial->devices[0].backend, "cuda") == 0 || el_runner_check_mpi() != EL_OK;
+    *by_p = own ? EL_LAUNCH_BY_OWN : EL_LAUNCH_BY_MPIRUN;
+    return own ? EL_OK : el_runner_check_mpi();
+}
+
+enum el_status el_runner_check_launcher(const struct el_trial *trial)
+{
+    enum el_launch_by by;
+    return choose_launcher(trial, &by);
+}
+
+enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store)
+{
+    *runner = (struct el_runner){.store = store};
+    ssize_t length = readlink("/proc/self/exe", runner->program, sizeof runner->program - 1);
+    if (length < 0) return el_fail_errno("/proc/self/exe");
+    runner->program[length] = 0;
+    return EL_OK;
+}
+
+struct arguments {
+    char *list[ARGUMENTS_MAX];
+    int n;
+};
+
+static void add(struct arguments *arguments, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (arguments->n < ARGUMENTS_MAX - 1 && vasprintf(&arguments->list[arguments->n], format, list) >= 0)
+        arguments->n++;
+    va_end(list);
+}
+
+/* The trial as options of `run`: what the worker resolves again. */
+static void add_options(struct arguments *arguments, const struct el_trial *trial)
+{
+    struct el_options options;
+    el_trial_options(trial, &options);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char value[VALUE_BYTES];
+        if (!(row->commands & EL_CMD_RUN)) continue;
+        el_option_show(row, &options, value, sizeof value);
+        if (!*value) continue;
+        add(arguments, "--%s", row->name);
+        if (row->argument) add(arguments, "%s", value);
+    }
+}
+
+static bool on_tick(void *context, double elapsed_s)
+{
+    const struct el_runner *runner = context;
+    if (runner->tick) runner->tick(runner->context, elapsed_s);
+    return !interrupted;
+}
+
+/* Each launch's own, so that a later repeat leaves an earlier failure's words alone. */
+static void log_folder(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                       char log_dir[EL_PATH_BYTES])
+{
+    if (repeat == GATE)
+        el_store_path(runner->store, log_dir, "logs/%s-gate", trial->id);
+    else
+        el_store_path(runner->store, log_dir, "logs/%s-%d", trial->id, repeat);
+}
+
+static enum el_status launch(const struct el_runner *runner, const struct el_trial *trial, const char *result_path,
+                             int repeat, int order, struct el_launch_result *result_p)
+{
+    struct arguments arguments = {.n = 0};
+    char log_dir[EL_PATH_BYTES];
+    enum el_launch_by by = EL_LAUNCH_BY_OWN;
+    if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
+    add(&arguments, "%s", runner->program);
+    add(&arguments, "worker");
+    add(&arguments, "%s", repeat == GATE ? "gate" : "measure");
+    add(&arguments, "%s", result_path);
+    add(&arguments, "%d", repeat == GATE ? 0 : repeat);
+    add(&arguments, "%d", order);
+    add(&arguments, "%s", trial->cache);
+    add(&arguments, "%s", trial->id);
+    add_options(&arguments, trial);
+    log_folder(runner, trial, repeat, log_dir);
+    struct el_launch_spec spec = {.argv = arguments.list,
+                                  .procs = trial->procs,
+                                  .by = by,
+                                  .log_dir = log_dir,
+                                  .timeout_s = trial->timeout_s,
+                                  .progress = on_tick,
+                                  .context = (void *)runner};
+    enum el_status status = el_launch_run(&spec, result_p);
+    for (int i = 0; i < arguments.n; i++) free(arguments.list[i]);
+    return status;
+}
+
+/* What the failed rank said last, or mpirun, or the launcher's own reason. */
+static void find_reason(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                        const struct el_launch_result *result, char *reason)
+{
+    char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES] = "";
+    log_folder(runner, trial, repeat, log_dir);
+    if (!result->signal && !result->timed_out)
+        el_launch_log_tail(log_dir, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
+    tail[strcspn(tail, "\n")] = 0;
+    const char *said = strstr(tail, "evenload: ") == tail ? tail + strlen("evenload: ") : "";
+    snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->reason);
+}
+
+/* The last lines of the logs to standard error, once a failed launch. */
+static void show_tail(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                      const struct el_launch_result *result)
+{
+    char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES];
+    int rank = result->failed_rank < 0 ? 0 : result->failed_rank;
+    log_folder(runner, trial, repeat, log_dir);
+    el_launch_log_tail(log_dir, rank, TAIL_LINES, tail, sizeof tail);
+    if (*tail) fprintf(stderr, "  last lines of %s/rank-%d.log:\n", log_dir, rank);
+    for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
+}
+
+/* A rank that was killed explains it better than what the others saw of it, if one of them could still write. */
+static enum el_status blame_killed(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                                   const struct el_launch_result *result, json_t *document)
+{
+    json_object_set_new(document, "reason", json_string(result->reason));
+    return el_store_save_repeat(runner->store, trial, repeat, document);
+}
+
+/* The result was written, and then the job did not end well. */
+static enum el_status warn_of_end(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                                  const struct el_launch_result *result, json_t *document)
+{
+    if (strcmp(el_json_text(document, "status", "failed"), "ok"))
+        return result->signal ? blame_killed(runner, trial, repeat, result, document) : EL_OK;
+    json_array_append_new(json_object_get(document, "warnings"), json_sprintf("after its result: %s", result->reason));
+    return el_store_save_repeat(runner->store, trial, repeat, document);
+}
+
+static const char *failure_of(const struct el_launch_result *result)
+{
+    return result->timed_out ? "timeout" : "failed";
+}
+
+/* The document of a launch that left none. `status`: of the launching itself, its message not yet taken. */
+static enum el_status make_failed(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+                                  enum el_status status, const struct el_launch_result *result, json_t **document_p)
+{
+    char reason[REASON_BYTES];
+    if (status != EL_OK)
+        snprintf(reason, sizeof reason, "%s", el_error_message());
+    else if (result->ok)
+        snprintf(reason, sizeof reason, "ended without a result");
+    else
+        find_reason(runner, trial, repeat, result, reason);
+    const char *word = status == EL_OK ? failure_of(result) : "absent";
+    json_t *document = el_record_failed_repeat(trial, repeat, order, word, reason);
+    enum el_status saved = el_store_save_repeat(runner->store, trial, repeat, document);
+    if (saved != EL_OK) {
+        json_decref(document);
+        return saved;
+    }
+    if (status == EL_OK) show_tail(runner, trial, repeat, result);
+    *document_p = document;
+    return EL_OK;
+}
+
+enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+                                 json_t **document_p)
+{
+    struct el_launch_result result = {.ok = true};
+    char path[EL_PATH_BYTES];
+    *document_p = NULL;
+    el_store_repeat_path(runner->store, trial, repeat, path);
+    unlink(path);
+    enum el_status status = launch(runner, trial, path, repeat, order, &result);
+    if (status == EL_OK && result.cancelled) return EL_OK;
+    if (status != EL_OK && status != EL_ERR_ABSENT) return status;
+    json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
+    if (!document && result.exit_status == EL_WORKER_CANNOT_WRITE)
+        return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
+    if (!document) return make_failed(runner, trial, repeat, order, status, &result, document_p);
+    status = result.ok ? EL_OK : warn_of_end(runner, trial, repeat, &result, document);
+    if (status == EL_OK)
+        *document_p = document;
+    else
+        json_decref(document);
+    return status;
+}
+
+enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)
+{
+    struct el_launch_result result = {.ok = true};
+    char path[EL_PATH_BYTES], reason[REASON_BYTES];
+    el_store_path(runner->store, path, "repeats/%s-gate.json", trial->id);
+    unlink(path);
+    *verdict_p = NULL;
+    EL_TRY(launch(runner, trial, path, GATE, 0, &result));
+    if (result.cancelled) return EL_OK;
+    *verdict_p = json_load_file(path, 0, NULL);
+    if (*verdict_p) return EL_OK;
+    if (result.exit_status == EL_WORKER_CANNOT_WRITE)
+        return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
+    find_reason(runner, trial, GATE, &result, reason);
+    show_tail(runner, trial, GATE, &result);
+    *verdict_p = json_pack("{s:s, s:s}", "status", failure_of(&result), "reason", reason);
+    return EL_OK;
+}

@@ -1,0 +1,38 @@
+/* Launching one repeat of one trial, and making sure that there is a document of it, whatever happened.
+ *
+ *     el_runner_init(&runner, &store);                       finds this program's own path
+ *     el_runner_measure(&runner, &trial, repeat, order, &document);
+ *     el_runner_gate(&runner, &trial, &verdict);
+ *
+ * A launch that died is a document with status and reason, and its last lines of log on standard error. Interrupted
+ * (el_runner_interrupted) nothing is written. Errors: EL_ERR_IO (disk full, folder not writable).
+ */
+#ifndef EL_BENCH_RUNNER_H
+#define EL_BENCH_RUNNER_H
+
+#include <limits.h>
+
+#include "bench/campaign/store.h"
+
+struct el_runner {
+    const struct el_store *store;
+    char program[PATH_MAX];
+    void (*tick)(void *context, double elapsed_s); /* optional: about ten times a second */
+    void *context;
+};
+
+enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store);
+enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+                                 json_t **document_p);
+enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
+
+/* From here on SIGINT and SIGTERM set a flag, which ends the launch in progress. */
+void el_runner_catch_signals(void);
+bool el_runner_interrupted(void);
+
+/* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
+enum el_status el_runner_check_mpi(void);
+/* Whether a trial of several processes can be launched here, by the launcher it asks for. */
+enum el_status el_runner_check_launcher(const struct el_trial *trial);
+
+#endif

@@ -1,0 +1,216 @@
+/* A run's folder: its names, and reading and writing what is in it. What the documents say is record.h's. */
+#include "bench/campaign/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/record/record.h"
+
+enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
+
+static const char *const folders[] = {"repeats", "logs"};
+
+static enum el_status make_folder(const char *path)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return EL_OK;
+    return el_fail_errno("%s: cannot make this folder; give another --out", path);
+}
+
+/* mkdir -p. */
+static enum el_status make_folders(const char *path)
+{
+    char part[EL_PATH_BYTES];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = 0;
+        EL_TRY(make_folder(part));
+        *at = '/';
+    }
+    return make_folder(part);
+}
+
+static bool exists(const struct el_store *store, const char *name)
+{
+    char path[EL_PATH_BYTES];
+    el_store_path(store, path, "%s", name);
+    return access(path, F_OK) == 0;
+}
+
+/* results/20260131-142501-compare, with -2, -3 ... where that is taken. */
+static enum el_status make_named(const char *command, struct el_store *store)
+{
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    EL_TRY(make_folder("results"));
+    for (int i = 1; i < 1000; i++) {
+        snprintf(store->dir, sizeof store->dir, "results/%s-%s", stamp, command);
+        if (i > 1) snprintf(store->dir, sizeof store->dir, "results/%s-%s-%d", stamp, command, i);
+        if (mkdir(store->dir, 0777) == 0) return EL_OK;
+        if (errno != EEXIST) break;
+    }
+    return el_fail_errno("%s: cannot make this folder; give another with --out", store->dir);
+}
+
+static enum el_status check_folder(const struct el_store *store)
+{
+    struct stat info;
+    if (stat(store->dir, &info) != 0) return el_fail_errno("%s", store->dir);
+    if (!S_ISDIR(info.st_mode)) return el_fail(EL_ERR_IO, "%s: not a folder; give another --out", store->dir);
+    if (access(store->dir, W_OK | X_OK) != 0) return el_fail_errno("%s: cannot write into this folder", store->dir);
+    return EL_OK;
+}
+
+static enum el_status make_parts(const struct el_store *store)
+{
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char path[EL_PATH_BYTES];
+        el_store_path(store, path, "%s", folders[i]);
+        EL_TRY(make_folder(path));
+    }
+    return EL_OK;
+}
+
+enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p)
+{
+    struct el_store store = {.created = true};
+    if (strlen(out) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
+    if (*out) {
+        snprintf(store.dir, sizeof store.dir, "%s", out);
+        size_t length = strlen(store.dir);
+        while (length > 1 && store.dir[length - 1] == '/') store.dir[--length] = 0;
+        store.created = access(store.dir, F_OK) != 0;
+        EL_TRY(make_folders(store.dir));
+        EL_TRY(check_folder(&store));
+        if (exists(&store, "command.json") || exists(&store, "results.json"))
+            return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store.dir,
+                           strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
+    } else {
+        EL_TRY(make_named(command, &store));
+    }
+    EL_TRY(make_parts(&store));
+    *store_p = store;
+    return EL_OK;
+}
+
+enum el_status el_store_open(const char *dir, struct el_store *store_p)
+{
+    struct el_store store = {.created = false};
+    if (strlen(dir) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
+    snprintf(store.dir, sizeof store.dir, "%s", dir);
+    if (!exists(&store, "command.json"))
+        return el_fail(EL_ERR_INVALID, "%s: there is no run to go on with (no command.json in it)", dir);
+    EL_TRY(check_folder(&store));
+    EL_TRY(make_parts(&store));
+    *store_p = store;
+    return EL_OK;
+}
+
+/* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
+ * file system has no such locks the run goes on without. */
+enum el_status el_store_lock(const struct el_store *store)
+{
+    int folder = open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return el_fail_errno("%s", store->dir);
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) return EL_OK;
+    bool taken = errno == EWOULDBLOCK;
+    close(folder);
+    if (!taken) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: another evenload writes into this folder: wait for it, or give another --out",
+                   store->dir);
+}
+
+void el_store_discard(const struct el_store *store)
+{
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char path[EL_PATH_BYTES];
+        el_store_path(store, path, "%s", folders[i]);
+        rmdir(path); /* fails where something is in it, as it should */
+    }
+    if (store->created) rmdir(store->dir);
+}
+
+void el_store_cache(const char *out, char *path, size_t bytes)
+{
+    if (*out)
+        snprintf(path, bytes, "%s/data", out);
+    else
+        snprintf(path, bytes, "results/data");
+}
+
+void el_store_path(const struct el_store *store, char *path, const char *format, ...)
+{
+    int used = snprintf(path, EL_PATH_BYTES, "%s/", store->dir);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(path + used, EL_PATH_BYTES - (size_t)used, format, list);
+    va_end(list);
+}
+
+void el_store_repeat_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path)
+{
+    el_store_path(store, path, "repeats/%s-%d.json", trial->id, repeat);
+}
+
+enum el_status el_store_save_command(const struct el_store *store, json_t *echo)
+{
+    char path[EL_PATH_BYTES];
+    json_t *document = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "options", echo);
+    el_store_path(store, path, "command.json");
+    enum el_status status = document ? el_write_json(document, path) : el_fail_errno("%s", path);
+    json_decref(document);
+    return status;
+}
+
+enum el_status el_store_load_command(const struct el_store *store, json_t **echo_p)
+{
+    char path[EL_PATH_BYTES];
+    json_error_t error;
+    el_store_path(store, path, "command.json");
+    json_t *document = json_load_file(path, 0, &error);
+    json_t *echo = json_incref(json_object_get(document, "options"));
+    json_decref(document);
+    if (!json_is_object(echo)) {
+        json_decref(echo);
+        return el_fail(EL_ERR_INVALID, "%s, line %d: %s", path, document ? 1 : error.line,
+                       document ? "no options in it" : error.text);
+    }
+    *echo_p = echo;
+    return EL_OK;
+}
+
+json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat)
+{
+    char path[EL_PATH_BYTES];
+    el_store_repeat_path(store, trial, repeat, path);
+    json_t *document = json_load_file(path, 0, NULL);
+    if (json_is_string(json_object_get(document, "status"))) return document;
+    json_decref(document);
+    return NULL;
+}
+
+enum el_status el_store_save_repeat(const struct el_store *store, const struct el_trial *trial, int repeat,
+                                    const json_t *document)
+{
+    char path[EL_PATH_BYTES];
+    el_store_repeat_path(store, trial, repeat, path);
+    return el_write_json(document, path);
+}
+
+enum el_status el_store_save_run(const struct el_store *store, const json_t *run)
+{
+    char path[EL_PATH_BYTES];
+    el_store_path(store, path, "results.json");
+    EL_TRY(el_write_json(run, path));
+    el_store_path(store, path, "results.csv");
+    return el_write_csv(run, path);
+}

@@ -1,0 +1,48 @@
+/* A run's folder.
+ *
+ *     DIR/command.json              what was asked for
+ *     DIR/repeats/<trial>-<k>.json  one launch each, written by its rank 0 or by the parent
+ *     DIR/logs/<trial>-<k>/rank-N.log  of each launch; <trial>-gate of the gate's
+ *     DIR/results.json, results.csv written anew after every repeat; DIR/plots/
+ *
+ * Every file is written to a temporary name and renamed: whatever ends the program, a file is old or new, never half.
+ */
+#ifndef EL_BENCH_STORE_H
+#define EL_BENCH_STORE_H
+
+#include "bench/options/config.h"
+
+struct el_store {
+    char dir[EL_PATH_BYTES];
+    bool created; /* by this process */
+};
+
+/* Makes the folder: `out`, or results/<time>-<command> where that is "". Errors: EL_ERR_INVALID (holds a run already),
+ * EL_ERR_IO. */
+enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p);
+/* Opens the folder of a run that was cut off. Errors: EL_ERR_INVALID (there is no run in it). */
+enum el_status el_store_open(const char *dir, struct el_store *store_p);
+/* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now.
+ */
+enum el_status el_store_lock(const struct el_store *store);
+/* Removes folders that are still empty: nothing was begun. */
+void el_store_discard(const struct el_store *store);
+
+/* Where the synthetic set of a run lies. */
+void el_store_cache(const char *out, char *path, size_t bytes);
+/* DIR/<format...>. Paths that are too long are cut: el_store_create refuses names that could come to that. */
+void el_store_path(const struct el_store *store, char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void el_store_repeat_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path);
+
+/* What was asked for, as {option: text}. */
+enum el_status el_store_save_command(const struct el_store *store, json_t *echo);
+enum el_status el_store_load_command(const struct el_store *store, json_t **echo_p);
+/* A repeat that was written: new reference, or NULL where there is none that can be read. */
+json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat);
+enum el_status el_store_save_repeat(const struct el_store *store, const struct el_trial *trial, int repeat,
+                                    const json_t *document);
+/* results.json and results.csv. */
+enum el_status el_store_save_run(const struct el_store *store, const json_t *run);
+
+#endif

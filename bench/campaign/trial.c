@@ -1,0 +1,238 @@
+/* Options into trials: sizes from model and data, processes, batches, and the checks of what goes together. The range
+ * of each option by itself was checked when it was read. */
+#include "bench/campaign/trial.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/options/devices.h"
+#include "bench/options/inject.h"
+#include "bench/options/options.h"
+
+/* Whether the model takes any number of classes; else it has its own. */
+static bool takes_classes(const struct el_model_config *given, int64_t *own_p)
+{
+    struct el_model_config probe = *given;
+    probe.classes = 3;
+    if (el_model_resolve(&probe) != EL_OK) return true;
+    *own_p = probe.classes;
+    return probe.classes == 3;
+}
+
+static enum el_status check_kept(const char *model, const char *option, int64_t given, int64_t resolved)
+{
+    if (!given || given == resolved) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, option, given, model, resolved);
+}
+
+static bool is_file(const char *source)
+{
+    return strcmp(source, "synthetic") != 0 && strcmp(source, "dummy") != 0;
+}
+
+enum el_status el_trial_open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
+                                  struct el_dataset **dataset_p)
+{
+    const struct el_model_config *given = &options->train.model;
+    struct el_model_config model = *given;
+    int64_t own_classes = 0;
+    bool ids = el_model_find(given->name)->input == EL_INPUT_IDS, free_classes = takes_classes(given, &own_classes);
+    struct el_dataset *dataset;
+    struct el_dataset_spec spec = {.source = options->data,
+                                   .test_path = options->test[0] ? options->test : NULL,
+                                   .cache_dir = cache,
+                                   .vocab = given->vocab,
+                                   .seq = given->seq,
+                                   .classes = free_classes ? given->classes : own_classes,
+                                   .seed = options->train.seed,
+                                   .held_out = options->train.epochs ? 0.1 : 0};
+    EL_TRY(el_dataset_open(&spec, &dataset));
+    if (ids) model.seq = el_dataset_seq(dataset);
+    /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */
+    if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
+    if (free_classes) model.classes = el_dataset_classes(dataset);
+    enum el_status status = el_model_resolve(&model);
+    if (status == EL_OK) status = check_kept(given->name, "classes", given->classes, model.classes);
+    if (status == EL_OK) status = check_kept(given->name, "features", given->features, model.features);
+    if (status != EL_OK) {
+        el_dataset_close(dataset);
+        return status;
+    }
+    *model_p = model;
+    *dataset_p = dataset;
+    return EL_OK;
+}
+
+static enum el_status resolve_procs(unsigned command, const struct el_options *options, const struct el_mode_info *mode,
+                                    struct el_trial *trial)
+{
+    int n = trial->n_devices, asked = options->procs;
+    bool simulated = !strcmp(trial->devices[0].backend, "sim");
+    trial->procs = 1;
+    if (mode->controller || mode->one_device) {
+        if (asked > 1 && command == EL_CMD_RUN)
+            return el_fail(EL_ERR_INVALID, "--procs %d: mode %s is one process: leave --procs out", asked, mode->name);
+        return EL_OK;
+    }
+    if (asked > 1 && simulated)
+        return el_fail(EL_ERR_INVALID, "--procs %d: simulated devices live in one process: leave --procs out", asked);
+    if (asked > 1 && asked != n)
+        return el_fail(EL_ERR_INVALID,
+                       "--procs %d does not go with %d devices: give 1 (a thread a device) or %d (a process a device)",
+                       asked, n, n);
+    trial->procs = asked ? asked : simulated ? 1 : n;
+    if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
+        return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
+    return EL_OK;
+}
+
+static enum el_status resolve_batch(const struct el_options *options, int64_t batch, struct el_trial *trial)
+{
+    int64_t n = trial->n_devices;
+    trial->batch_is_per_device = options->batch_is_per_device;
+    trial->train.global_batch = options->batch_is_per_device ? batch * n : batch;
+    if (trial->train.global_batch >= n) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--batch %" PRId64 " is smaller than the %" PRId64 " devices: give at least %" PRId64
+                   ", or fewer devices",
+                   batch, n, n);
+}
+
+/* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
+static enum el_status check_inject(unsigned command, struct el_trial *trial)
+{
+    struct el_inject injects[EL_MEMBERS_MAX];
+    int n = trial->n_devices;
+    if (command != EL_CMD_RUN && n == 1 && el_inject_parse(trial->inject, EL_MEMBERS_MAX, injects) == EL_OK &&
+        el_inject_parse(trial->inject, n, injects) != EL_OK) {
+        trial->inject[0] = 0;
+    }
+    if (trial->inject[0] && !strcmp(trial->devices[0].backend, "sim"))
+        return el_fail(EL_ERR_INVALID, "--inject: simulated devices take no disturbances: give cpu or null devices");
+    return el_inject_parse(trial->inject, n, injects);
+}
+
+static enum el_status resolve_one(unsigned command, const struct el_options *options, const char *mode_name,
+                                  int64_t batch, struct el_trial *trial)
+{
+    const struct el_mode_info *mode = el_mode_find(mode_name);
+    int n = options->n_devices > 0 ? options->n_devices : el_devices_default(trial->devices);
+    snprintf(trial->train.mode, sizeof trial->train.mode, "%s", mode_name);
+    if (options->n_devices > 0) memcpy(trial->devices, options->devices, sizeof trial->devices);
+    trial->n_devices = trial->train.n_devices = mode->one_device ? 1 : n;
+    memset(&trial->devices[trial->n_devices], 0,
+           sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
+    if (trial->tf32 && strcmp(trial->devices[0].backend, "cuda"))
+        return el_fail(EL_ERR_INVALID, "--tf32 on is for GPUs, and the devices are %s: leave it out",
+                       trial->devices[0].backend);
+    EL_TRY(resolve_procs(command, options, mode, trial));
+    EL_TRY(resolve_batch(options, batch, trial));
+    EL_TRY(el_train_check(&trial->train));
+    EL_TRY(check_inject(command, trial));
+    el_trial_identify(trial);
+    return EL_OK;
+}
+
+static void common_part(const struct el_options *options, const char *cache, struct el_trial *trial)
+{
+    memset(trial, 0, sizeof *trial);
+    trial->train = options->train;
+    trial->given = options->train.model;
+    trial->device_mem_bytes = options->device_mem_bytes;
+    trial->timeout_s = options->timeout_s;
+    trial->record = options->record;
+    trial->launcher = options->launcher;
+    trial->tf32 = options->tf32;
+    memcpy(trial->data, options->data, sizeof trial->data);
+    memcpy(trial->test, options->test, sizeof trial->test);
+    memcpy(trial->comm, options->comm, sizeof trial->comm);
+    memcpy(trial->inject, options->inject, sizeof trial->inject);
+    snprintf(trial->cache, sizeof trial->cache, "%s", cache);
+}
+
+static enum el_status check_training_set(const struct el_trial *trial, const struct el_dataset *dataset)
+{
+    int64_t samples = el_dataset_size(dataset, EL_SPLIT_TRAIN);
+    if (trial->train.global_batch <= samples) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "a global batch of %" PRId64 " is more than the %" PRId64 " training samples of %s",
+                   trial->train.global_batch, samples, trial->data);
+}
+
+enum el_status el_trials_resolve(unsigned command, const struct el_options *options, const char *cache,
+                                 struct el_trial_set *set_p)
+{
+    struct el_trial_set set = {0};
+    struct el_model_config model;
+    enum el_status status = EL_OK;
+    if (command == EL_CMD_RUN && options->n_batches != 1)
+        return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
+    EL_TRY(el_trial_open_data(options, cache, &model, &set.dataset));
+    set.trials = calloc((size_t)(options->n_batches * options->n_modes), sizeof *set.trials);
+    if (!set.trials) EL_TRY_GOTO(el_fail_errno("trials"), failed);
+    for (int b = 0; b < options->n_batches; b++)
+        for (int m = 0; m < options->n_modes; m++) {
+            struct el_trial *trial = &set.trials[set.n++];
+            common_part(options, cache, trial);
+            trial->train.model = model;
+            EL_TRY_GOTO(resolve_one(command, options, options->modes[m], options->batches[b], trial), failed);
+            EL_TRY_GOTO(check_training_set(trial, set.dataset), failed);
+        }
+    *set_p = set;
+    return EL_OK;
+failed:
+    el_trials_free(&set);
+    return status;
+}
+
+void el_trials_free(struct el_trial_set *set)
+{
+    free(set->trials);
+    el_dataset_close(set->dataset);
+    *set = (struct el_trial_set){0};
+}
+
+void el_trial_options(const struct el_trial *trial, struct el_options *options_p)
+{
+    struct el_options *o = options_p;
+    el_options_defaults(EL_CMD_RUN, o);
+    memcpy(o->modes[0], trial->train.mode, sizeof o->modes[0]);
+    memcpy(o->devices, trial->devices, sizeof o->devices);
+    o->n_devices = trial->n_devices;
+    o->procs = trial->procs > 1 || !el_mode_find(trial->train.mode)->controller ? trial->procs : 0;
+    o->batch_is_per_device = trial->batch_is_per_device;
+    o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
+    o->train = trial->train;
+    o->train.model = trial->given;
+    o->device_mem_bytes = trial->device_mem_bytes;
+    o->timeout_s = trial->timeout_s;
+    o->record = trial->record;
+    o->launcher = trial->launcher;
+    o->tf32 = trial->tf32;
+    memcpy(o->data, trial->data, sizeof o->data);
+    memcpy(o->test, trial->test, sizeof o->test);
+    memcpy(o->comm, trial->comm, sizeof o->comm);
+    memcpy(o->inject, trial->inject, sizeof o->inject);
+}
+
+enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes)
+{
+    struct el_options options;
+    el_trial_options(trial, &options);
+    return el_options_command_line(EL_CMD_RUN, &options, text, bytes);
+}
+
+void el_trial_identify(struct el_trial *trial)
+{
+    struct el_options options;
+    el_trial_options(trial, &options);
+    options.train.model = trial->train.model;
+    json_t *echo = el_options_echo(EL_CMD_RUN, &options);
+    json_object_del(echo, "timeout");
+    char *text = json_dumps(echo, JSON_SORT_KEYS | JSON_COMPACT);
+    uint64_t build = el_build_hash(), hash = el_hash(EL_HASH_BEGIN, &build, sizeof build);
+    if (text) hash = el_hash(hash, text, strlen(text));
+    snprintf(trial->id, sizeof trial->id, "%016" PRIx64, hash);
+    free(text);
+    json_decref(echo);
+}

@@ -1,0 +1,43 @@
+/* Trials: options resolved into configurations, each with an id, and back into a command line.
+ *
+ *     el_trials_resolve(EL_CMD_COMPARE, &options, cache, &set);      opens the data once, to know words and classes
+ *     set.trials[0 .. set.n - 1], set.dataset;
+ *     el_trial_options(&trial, &options);                            the options of `evenload run` for this one
+ *     el_trials_free(&set);
+ *
+ * A worker is given such a command line and resolves it again: there is one way from words to a trial.
+ */
+#ifndef EL_BENCH_TRIAL_H
+#define EL_BENCH_TRIAL_H
+
+#include "bench/options/config.h"
+
+struct el_trial_set {
+    struct el_trial *trials; /* batches outer, modes inner */
+    int n;
+    struct el_dataset *dataset;
+};
+
+/* Errors: EL_ERR_INVALID or EL_ERR_IO in one line, naming the option to change. */
+enum el_status el_trials_resolve(unsigned command, const struct el_options *options, const char *cache,
+                                 struct el_trial_set *set_p);
+void el_trials_free(struct el_trial_set *set);
+
+/* Sizes from the model, the data and the user: fills `model` and opens the data. */
+enum el_status el_trial_open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
+                                  struct el_dataset **dataset_p);
+
+/* Options of `run` that resolve to this trial. */
+void el_trial_options(const struct el_trial *trial, struct el_options *options_p);
+/* "evenload run --mode ddp ...". */
+enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes);
+/* Fills in `id`. */
+void el_trial_identify(struct el_trial *trial);
+
+/* FNV-1a over this program's file and its modules, once a process. */
+uint64_t el_build_hash(void);
+/* Goes on with a hash over more bytes; begin with EL_HASH_BEGIN. */
+#define EL_HASH_BEGIN 0xcbf29ce484222325u
+uint64_t el_hash(uint64_t hash, const void *bytes, size_t n);
+
+#endif

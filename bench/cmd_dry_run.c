@@ -1,0 +1,98 @@
+/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run, and beside it the closed form
+ * of the persistent and reduced bytes (docs/semantics.md). No memory is taken, no step is run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/store.h"
+#include "bench/campaign/trial.h"
+#include "bench/commands.h"
+#include "bench/record/jvalue.h"
+
+static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
+{
+    json_t *tags = json_object();
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
+    return tags;
+}
+
+static void print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    json_t *devices = json_array();
+    for (int i = 0; i < trial->n_devices; i++) {
+        const struct el_ledger *ledger = &forecasts[i].ledger;
+        json_array_append_new(
+            devices, json_pack("{s:o, s:I, s:s, s:o, s:o}", "device",
+                               json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index), "peak_bytes",
+                               (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment, "at_peak_by_tag",
+                               by_tag(ledger->at_peak_by_tag), "peak_by_tag", by_tag(ledger->peak_by_tag)));
+    }
+    json_t *document = json_pack("{s:s, s:s, s:I, s:o}", "mode", trial->train.mode, "model", trial->train.model.name,
+                                 "global_batch", (json_int_t)trial->train.global_batch, "devices", devices);
+    json_dumpf(document, stdout, JSON_INDENT(1));
+    printf("\n");
+    json_decref(document);
+}
+
+static void print_table(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    const double mib = 1 << 20;
+    printf("%s %s, global batch %lld: MiB at each device's peak, foretold\n\n", trial->train.model.name,
+           trial->train.mode, (long long)trial->train.global_batch);
+    printf("%-10s %9s", "device", "peak");
+    bool used[EL_TAG_COUNT] = {false};
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        for (int i = 0; i < trial->n_devices; i++) used[t] = used[t] || forecasts[i].ledger.at_peak_by_tag[t];
+        if (used[t]) printf(" %10s", el_tag_name((enum el_tag)t));
+    }
+    printf("  in\n");
+    for (int i = 0; i < trial->n_devices; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s:%d", trial->devices[i].backend, trial->devices[i].index);
+        printf("%-10s %9.2f", name, (double)forecasts[i].ledger.peak_bytes / mib);
+        for (int t = 0; t < EL_TAG_COUNT; t++)
+            if (used[t]) printf(" %10.2f", (double)forecasts[i].ledger.at_peak_by_tag[t] / mib);
+        printf("  %s\n", forecasts[i].moment);
+    }
+}
+
+/* What is left when activations, inputs, outputs and scratch are left out. */
+static void print_closed_form(const struct el_train_config *config, size_t params_bytes)
+{
+    const double p = (double)params_bytes / (1 << 20);
+    int slots = config->optimizer == EL_OPT_ADAM ? 2 : config->optimizer == EL_OPT_MOMENTUM ? 1 : 0;
+    int kept = config->keep_grads;
+    printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer: ", p, slots);
+    if (!strcmp(config->mode, "dp") && config->n_devices > 1)
+        printf("end of backward on the master (%d + S) P = %.2f, on each other 2 P = %.2f\n", 3 + kept,
+               (3 + kept + slots) * p, 2 * p);
+    else if (!strcmp(config->mode, "ddp"))
+        printf("parameters, gradients, optimizer and buckets (3 + S) P = %.2f on each\n", (3 + slots) * p);
+    else
+        printf("parameters, gradients and optimizer (2 + S) P = %.2f\n", (2 + slots) * p);
+    printf("(the table adds inputs, outputs, activations and scratch, and takes the moment at which the sum is "
+           "highest)\n");
+}
+
+int el_cmd_dry_run(const struct el_options *options)
+{
+    struct el_trial_set set;
+    char cache[EL_PATH_BYTES];
+    el_store_cache("", cache, sizeof cache);
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, cache, &set);
+    if (status != EL_OK) return el_exit_failed(status);
+    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    const struct el_kernel_table *kernels = el_kernels_cpu();
+    if (!forecasts) status = el_fail_errno("forecast");
+    /* A GPU's kernels have other workspaces than a CPU's. */
+    if (status == EL_OK && !strcmp(set.trials->devices[0].backend, "cuda")) status = el_device_gpu_kernels(&kernels);
+    if (status == EL_OK) status = el_train_forecast(&set.trials->train, kernels, forecasts);
+    if (status == EL_OK && options->json) print_json(set.trials, forecasts);
+    if (status == EL_OK && !options->json) {
+        print_table(set.trials, forecasts);
+        print_closed_form(&set.trials->train, forecasts[0].ledger.at_peak_by_tag[EL_TAG_PARAM]);
+    }
+    free(forecasts);
+    el_trials_free(&set);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+}

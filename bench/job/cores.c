@@ -1,0 +1,143 @@
+/* Cores for devices, from sched_getaffinity, /sys and the cgroup. It binds nothing: a device binds its own streams. */
+#include "bench/job/cores.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CPUS_MAX = 4096 };
+
+/* First line of a file below root, "" if there is none. */
+static bool read_line(const char *root, const char *path, char *line, size_t bytes)
+{
+    char whole[EL_PATH_BYTES * 2];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    FILE *file = fopen(whole, "r");
+    line[0] = 0;
+    if (!file) return false;
+    bool got = fgets(line, (int)bytes, file) != NULL;
+    fclose(file);
+    line[strcspn(line, "\n")] = 0;
+    return got;
+}
+
+/* The lowest logical CPU of this one's core: siblings have the same. */
+static int first_sibling(const char *root, int cpu)
+{
+    char path[128], line[256];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    if (!read_line(root, path, line, sizeof line)) return cpu;
+    return (int)strtol(line, NULL, 10);
+}
+
+static void lower(double *quota, double found)
+{
+    if (found > 0 && (*quota == 0 || found < *quota)) *quota = found;
+}
+
+/* cgroup v2: the least cpu.max from the process's group up to the root. */
+static double quota_v2(const char *root, char *group)
+{
+    double quota = 0;
+    for (;;) {
+        char path[EL_PATH_BYTES + 64], line[128];
+        double used, period;
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
+        if (read_line(root, path, line, sizeof line) && sscanf(line, "%lf %lf", &used, &period) == 2)
+            lower(&quota, used / period);
+        char *slash = strrchr(group, '/');
+        if (!slash) return quota;
+        *slash = 0;
+    }
+}
+
+/* cgroup v1: as the container sees it (its own group is mounted as the root), or by its whole path. */
+static double quota_v1(const char *root, const char *group)
+{
+    const char *const mounts[] = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"};
+    double quota = 0;
+    for (int i = 0; i < 4; i++) {
+        char path[EL_PATH_BYTES + 64], used[64], period[64];
+        const char *below = i < 2 ? "" : group;
+        snprintf(path, sizeof path, "%s%s/cpu.cfs_quota_us", mounts[i % 2], below);
+        if (!read_line(root, path, used, sizeof used)) continue;
+        snprintf(path, sizeof path, "%s%s/cpu.cfs_period_us", mounts[i % 2], below);
+        if (!read_line(root, path, period, sizeof period) || strtod(period, NULL) <= 0) continue;
+        lower(&quota, strtod(used, NULL) / strtod(period, NULL));
+    }
+    return quota;
+}
+
+static double find_quota(const char *root)
+{
+    char path[EL_PATH_BYTES], line[EL_PATH_BYTES], group_v1[EL_PATH_BYTES] = "", group_v2[EL_PATH_BYTES] = "";
+    double quota = 0;
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        *group++ = 0;
+        group[strcspn(group, "\n")] = 0;
+        if (!strcmp(group, "/")) group = (char *)"";
+        if (!strcmp(controllers, ":"))
+            snprintf(group_v2, sizeof group_v2, "%s", group);
+        else if (strstr(controllers, "cpu,") || strstr(controllers, ":cpu"))
+            snprintf(group_v1, sizeof group_v1, "%s", group);
+    }
+    if (file) fclose(file);
+    lower(&quota, quota_v2(root, group_v2));
+    lower(&quota, quota_v1(root, group_v1));
+    return quota;
+}
+
+static void take_cores(const char *root, const cpu_set_t *mask, size_t bytes, struct el_cores *cores)
+{
+    int firsts[EL_DEVICE_CORES_MAX];
+    for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+        if (!CPU_ISSET_S((size_t)cpu, bytes, mask)) continue;
+        cores->n_allowed++;
+        int first = first_sibling(root, cpu);
+        bool known = cores->n == EL_DEVICE_CORES_MAX;
+        for (int i = 0; i < cores->n && !known; i++) known = firsts[i] == first;
+        if (known) continue;
+        firsts[cores->n] = first;
+        cores->cpus[cores->n++] = cpu;
+    }
+}
+
+void el_cores_find(const char *root, struct el_cores *cores_p)
+{
+    struct el_cores cores = {0};
+    cpu_set_t *mask = CPU_ALLOC(CPUS_MAX);
+    size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
+    if (mask && sched_getaffinity(0, bytes, mask) == 0) take_cores(root, mask, bytes, &cores);
+    CPU_FREE(mask);
+    if (cores.n == 0) cores.n = cores.n_allowed = 1;
+    cores.quota = find_quota(root);
+    int granted = cores.quota > 0 ? (int)(cores.quota + 0.001) : cores.n;
+    if (granted < 1) granted = 1;
+    if (granted < cores.n) cores.n = granted;
+    *cores_p = cores;
+}
+
+void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "%d core%s (", cores->n, cores->n == 1 ? "" : "s");
+    for (int i = 0; i < cores->n && used < bytes - 32; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%d", i ? "," : "", cores->cpus[i]);
+    used += (size_t)snprintf(text + used, bytes - used, ") of %d logical CPUs allowed", cores->n_allowed);
+    if (cores->quota > 0 && used < bytes) snprintf(text + used, bytes - used, ", cgroup quota %.2g", cores->quota);
+}
+
+bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus)
+{
+    int found = 0;
+    for (int c = 0; c < cores->n && found < n_devices; c++) {
+        bool used = false;
+        for (int i = 0; i < n_devices; i++) used = used || devices[i].index % cores->n == c;
+        if (!used) cpus[found++] = cores->cpus[c];
+    }
+    return found == n_devices;
+}

@@ -1,0 +1,27 @@
+/* Which cores devices compute on: the affinity mask, SMT siblings counted once, cut to the cgroup's quota.
+ *
+ *     el_cores_find("", &cores);              "" is this machine; tests give the root of a recorded one
+ *     cpu = cores.cpus[index % cores.n];      cpu:INDEX computes there
+ */
+#ifndef EL_BENCH_CORES_H
+#define EL_BENCH_CORES_H
+
+#include <stdbool.h>
+
+#include "bench/options/config.h"
+
+struct el_cores {
+    int n; /* at least 1 */
+    int cpus[EL_DEVICE_CORES_MAX];
+    int n_allowed; /* logical CPUs in the affinity mask */
+    double quota;  /* CPUs that the cgroup grants; 0: no quota */
+};
+
+/* Never fails: what cannot be read does not limit. */
+void el_cores_find(const char *root, struct el_cores *cores_p);
+/* "2 cores (0-1)" with what limits them. */
+void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes);
+/* Whether there is a core for each device's communication beside those that compute; writes [n_devices] if so. */
+bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus);
+
+#endif

@@ -1,0 +1,65 @@
+/* Opens a trial's devices by name, each with its core. Which cores there are is cores.c's to say; binding is the
+ * device's own. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/job/host_memory.h"
+#include "bench/job/worker.h"
+#include "bench/options/inject.h"
+
+/* Whether its streams are threads, each with a core to compute on. */
+static bool is_on_cores(const struct el_device_name *name)
+{
+    return !strcmp(name->backend, "cpu") || !strcmp(name->backend, "null");
+}
+
+static enum el_status open_device(const struct el_job *job, const struct el_cores *cores, int position,
+                                  struct el_device **device_p)
+{
+    const struct el_trial *trial = job->trial;
+    const struct el_device_name *name = &trial->devices[position];
+    struct el_inject injects[EL_MEMBERS_MAX];
+    int spare[EL_MEMBERS_MAX];
+    struct el_device_spec spec = {.backend = name->backend,
+                                  .index = name->index,
+                                  .position = position,
+                                  .tf32 = trial->tf32,
+                                  .memory_limit_bytes = (size_t)trial->device_mem_bytes};
+    if (is_on_cores(name)) {
+        spec.n_cores = 1;
+        spec.cores[0] = cores->cpus[name->index % cores->n];
+        if (el_cores_spare(cores, trial->devices, trial->n_devices, spare)) spec.comm_core = spare[position] + 1;
+    }
+    EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
+    spec.inject = injects[position];
+    double free_bytes = el_host_free_bytes("") / 2 / trial->n_devices;
+    spec.inject.most_bytes = isnan(free_bytes) ? INT64_MAX : (int64_t)free_bytes;
+    return el_device_open(&spec, device_p);
+}
+
+enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p)
+{
+    const struct el_trial *trial = job->trial;
+    struct el_job_devices open = {0};
+    struct el_cores cores;
+    bool alone = el_bootstrap_size(job->bootstrap) == 1;
+    el_cores_find("", &cores);
+    open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
+    int spare[EL_MEMBERS_MAX];
+    open.time_sliced = is_on_cores(&trial->devices[0]) && trial->n_devices > 1 &&
+                       !el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
+    for (int wanted = alone ? trial->n_devices : 1; open.n < wanted; open.n++) {
+        enum el_status status = open_device(job, &cores, open.first + open.n, &open.devices[open.n]);
+        if (status == EL_OK) continue;
+        el_job_close_devices(&open);
+        return status;
+    }
+    *devices_p = open;
+    return EL_OK;
+}
+
+void el_job_close_devices(struct el_job_devices *devices)
+{
+    for (int i = 0; i < devices->n; i++) el_device_close(devices->devices[i]);
+    devices->n = 0;
+}

@@ -1,0 +1,170 @@
+/* The environment of a run: what the figures depend on and the command line does not say.
+ *
+ * Read from /proc, /sys and uname by plain files; what cannot be read is null. It judges nothing: verdicts are the
+ * record's. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+
+#ifndef EL_BUILD_COMMIT
+#define EL_BUILD_COMMIT "unknown"
+#endif
+
+/* The first line of a file, without its newline; NULL if it cannot be read. */
+static const char *first_line(const char *path, char *line, size_t bytes)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return NULL;
+    char *read = fgets(line, (int)bytes, file);
+    fclose(file);
+    if (read == NULL) return NULL;
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+/* What follows "key<spaces>:" in a file of such lines; NULL if there is no such key. */
+static const char *value_of(const char *path, const char *key, char *line, size_t bytes)
+{
+    FILE *file = fopen(path, "r");
+    const char *value = NULL;
+    while (file != NULL && value == NULL && fgets(line, (int)bytes, file) != NULL) {
+        size_t n = strlen(key);
+        if (strncmp(line, key, n) != 0 || strchr("\t :", line[n]) == NULL) continue;
+        char *colon = strchr(line, ':');
+        if (colon == NULL) continue;
+        line[strcspn(line, "\n")] = '\0';
+        value = colon + 1 + strspn(colon + 1, " \t");
+    }
+    if (file != NULL) fclose(file);
+    return value;
+}
+
+static json_t *affinity(void)
+{
+    cpu_set_t set;
+    json_t *cores = json_array();
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &set)) json_array_append_new(cores, json_integer(i));
+    }
+    return cores;
+}
+
+/* Cores' worth of time that the cgroup allows (v2 "max 100000" or v1); null: no limit, or not readable. */
+static json_t *cgroup_cores(void)
+{
+    char line[128];
+    double quota = -1, period = 100000;
+    if (first_line("/sys/fs/cgroup/cpu.max", line, sizeof line) != NULL) {
+        char *end;
+        quota = strtod(line, &end);
+        if (end == line) return json_null(); /* "max" */
+        double given = strtod(end, NULL);
+        period = given > 0 ? given : period;
+    } else if (first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line) != NULL) {
+        quota = strtod(line, NULL);
+        if (first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof line) != NULL) period = strtod(line, NULL);
+    }
+    return quota > 0 && period > 0 ? json_real(quota / period) : json_null();
+}
+
+static json_t *load_average(void)
+{
+    double load[3];
+    json_t *array = json_array();
+    int n = getloadavg(load, 3);
+    for (int i = 0; i < n; i++) json_array_append_new(array, json_real(load[i]));
+    return array;
+}
+
+static json_t *utc_now(void)
+{
+    char text[32];
+    struct tm parts;
+    time_t now = time(NULL);
+    gmtime_r(&now, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return json_string(text);
+}
+
+/* Where a program lies in PATH; null if it does not. */
+static json_t *program_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[EL_PATH_BYTES];
+    for (const char *at = path == NULL ? "" : path; *at != '\0';) {
+        size_t n = strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/%s", (int)n, at, name);
+        if (access(file, X_OK) == 0) return el_json_string(file);
+        at += at[n] == ':' ? n + 1 : n;
+    }
+    return json_null();
+}
+
+json_t *el_machine(void)
+{
+    char line[512];
+    struct utsname names;
+    bool named = uname(&names) == 0;
+    json_t *e = json_object();
+    json_object_set_new(e, "hostname", el_json_string(named ? names.nodename : NULL));
+    json_object_set_new(e, "kernel", named ? json_sprintf("%s %s", names.sysname, names.release) : json_null());
+    json_object_set_new(e, "machine", el_json_string(named ? names.machine : NULL));
+    json_object_set_new(e, "cpu_model", el_json_string(value_of("/proc/cpuinfo", "model name", line, sizeof line)));
+    json_object_set_new(e, "cores_online", el_json_count(sysconf(_SC_NPROCESSORS_ONLN)));
+    json_object_set_new(e, "memory_bytes",
+                        el_json_count((int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)));
+    json_object_set_new(e, "boot_id", el_json_string(first_line("/proc/sys/kernel/random/boot_id", line, sizeof line)));
+    return e;
+}
+
+static void put_state(json_t *e)
+{
+    char line[512];
+    json_object_set_new(e, "affinity", affinity());
+    json_object_set_new(e, "cgroup_cores", cgroup_cores());
+    json_object_set_new(
+        e, "governor",
+        el_json_string(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line)));
+    json_object_set_new(e, "load_average", load_average());
+}
+
+static void put_build(json_t *e)
+{
+    const char *library = el_kernels_cpu_library();
+    json_object_set_new(e, "commit", el_json_string(EL_BUILD_COMMIT));
+    json_object_set_new(e, "compiler",
+                        el_json_string(
+#if defined(__clang__)
+                            "clang " __clang_version__
+#elif defined(__GNUC__)
+                            "gcc " __VERSION__
+#else
+                            "unknown"
+#endif
+                            ));
+    json_object_set_new(e, "cpu_library", el_json_string(library == NULL || *library == '\0' ? NULL : library));
+    json_object_set_new(e, "cpu_library_lack", el_json_string(el_kernels_cpu_lack()));
+}
+
+json_t *el_environment(void)
+{
+    json_t *e = json_object(), *machine = el_machine();
+    json_object_set_new(e, "time_utc", utc_now());
+    json_object_update(e, machine);
+    json_decref(machine);
+    put_state(e);
+    put_build(e);
+    json_object_set_new(e, "mpirun", program_path("mpirun"));
+    json_object_set_new(e, "gnuplot", program_path("gnuplot"));
+    json_object_set_new(e, "warnings", json_array());
+    return e;
+}

@@ -1,0 +1,114 @@
+/* NVML's window round the measured steps of each GPU of a process. */
+#include "bench/job/gpu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/record/jvalue.h"
+#include "runtime/comm/nccl/api.h"
+
+struct el_job_gpu {
+    struct el_nvml *nvml;          /* NULL: not to be had */
+    struct el_nvml_figures absent; /* then: why */
+    bool is_gpu[EL_MEMBERS_MAX];
+};
+
+static void start(struct el_job_gpu *gpus, const char *const *uuids, int n)
+{
+    struct el_nvml_api api;
+    enum el_status status = el_nvml_load(&api);
+    if (status == EL_OK) status = el_nvml_open(&api, uuids, n, &gpus->nvml);
+    if (status != EL_OK) el_nvml_unknown(el_error_message(), &gpus->absent);
+}
+
+enum el_status el_job_gpu_open(const struct el_job_devices *devices, struct el_job_gpu **gpus_p)
+{
+    struct el_device_identity identities[EL_MEMBERS_MAX];
+    const char *uuids[EL_MEMBERS_MAX];
+    bool any = false;
+    struct el_job_gpu *gpus = calloc(1, sizeof *gpus);
+    if (!gpus) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what the driver says");
+    for (int i = 0; i < devices->n; i++) {
+        el_device_identify(devices->devices[i], &identities[i]);
+        uuids[i] = identities[i].uuid;
+        gpus->is_gpu[i] = *uuids[i] != '\0';
+        any |= gpus->is_gpu[i];
+    }
+    if (any) start(gpus, uuids, devices->n);
+    *gpus_p = any ? gpus : NULL;
+    if (!any) free(gpus);
+    return EL_OK;
+}
+
+void el_job_gpu_close(struct el_job_gpu *gpus)
+{
+    if (gpus) el_nvml_close(gpus->nvml);
+    free(gpus);
+}
+
+void el_job_gpu_begin(struct el_job_gpu *gpus, int member)
+{
+    if (gpus && gpus->nvml) el_nvml_begin(gpus->nvml, member);
+}
+
+void el_job_gpu_end(struct el_job_gpu *gpus, int member)
+{
+    if (gpus && gpus->nvml) el_nvml_end(gpus->nvml, member);
+}
+
+const struct el_nvml_figures *el_job_gpu_figures(const struct el_job_gpu *gpus, int member)
+{
+    if (!gpus || !gpus->is_gpu[member]) return NULL;
+    return gpus->nvml ? el_nvml_figures(gpus->nvml, member) : &gpus->absent;
+}
+
+json_t *el_record_gpu(const struct el_nvml_figures *f)
+{
+    if (!f) return json_null();
+    json_t *throttled = json_object();
+    for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++)
+        json_object_set_new(throttled, el_nvml_throttle_name(r), el_json_real(f->throttled_pct[r]));
+    json_t *clock = json_pack("{s:o, s:o, s:o}", "min", el_json_real(f->clock_min_hz / 1e6), "mean",
+                              el_json_real(f->clock_mean_hz / 1e6), "max", el_json_real(f->clock_max_hz / 1e6));
+    json_t *gpu = json_object();
+    json_object_set_new(gpu, "clock_mhz", clock);
+    json_object_set_new(gpu, "power_w", el_json_real(f->power_w));
+    json_object_set_new(gpu, "energy_mj", el_json_real(f->energy_j * 1e3));
+    json_object_set_new(gpu, "throttled_pct", throttled);
+    json_object_set_new(gpu, "used_bytes", el_json_count(f->used_bytes));
+    json_object_set_new(gpu, "total_bytes", el_json_count(f->total_bytes));
+    json_object_set_new(gpu, "process_bytes", el_json_count(f->process_bytes));
+    json_object_set_new(gpu, "processes", el_json_count(f->n_processes));
+    json_object_set_new(gpu, "looks", json_integer(f->n_looks));
+    json_object_set_new(gpu, "window_s", el_json_real(f->window_s));
+    json_object_set_new(gpu, "reason", el_json_string(*f->reason ? f->reason : NULL));
+    return gpu;
+}
+
+/* NCCL's settings as they were given: it says nowhere what it made of them. */
+static json_t *variables(void)
+{
+    json_t *variables = json_object();
+    for (char **at = environ; *at; at++) {
+        const char *value = strchr(*at, '=');
+        char name[128];
+        if (strncmp(*at, "NCCL_", 5) != 0 || !value) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(value - *at), *at);
+        json_object_set_new(variables, name, el_json_string(value + 1));
+    }
+    return variables;
+}
+
+json_t *el_record_nccl(void)
+{
+    char version[32];
+    bool known = el_nccl_version(version, sizeof version) == EL_OK;
+    json_t *nccl = json_object();
+    json_object_set_new(nccl, "version", el_json_string(known ? version : NULL));
+    json_object_set_new(nccl, "reason", el_json_string(known ? NULL : el_error_message()));
+    json_object_set_new(nccl, "variables", variables());
+    return nccl;
+}

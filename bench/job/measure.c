@@ -1,0 +1,170 @@
+/* One launch of one trial: devices, recorders, training, and what each rank gives of it. What is in an account and in
+ * the document is account.c's and repeat.c's; what repeats come to is record.c's. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/job/gather.h"
+#include "bench/job/measurement.h"
+#include "bench/record/record.h"
+#include "profiles/nvtx.h"
+#include "runtime/comm/comm.h"
+
+static enum el_status open_recorders(struct el_job_measurement *m)
+{
+    bool one = el_mode_find(m->job->trial->train.mode)->controller;
+    int wanted = !m->job->trial->record ? 0 : one ? 1 : m->open.n;
+    for (; m->n_recorders < wanted; m->n_recorders++)
+        EL_TRY(el_recorder_create(m->open.first + m->n_recorders, one ? m->open.n : 1, &m->recorders[m->n_recorders]));
+    for (int i = 0; i < m->open.n && wanted; i++) m->probes[i] = el_recorder_probe(el_job_recorder(m, i));
+    return EL_OK;
+}
+
+/* Profilers name the library that NVTX is to load in this variable; without one, marks would cost something for nobody.
+ */
+static void mark_for_profiler(struct el_job_measurement *m)
+{
+    const char *library = getenv("NVTX_INJECTION64_PATH");
+    m->watched = library && *library && el_nvtx_open(&m->watch) == EL_OK;
+    for (int i = 0; i < m->open.n && m->watched; i++) m->probes[i].watch = &m->watch;
+}
+
+/* The resident size of this process, or -1. */
+static int64_t process_resident_bytes(void)
+{
+    long long pages = -1;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*d %lld", &pages) != 1) pages = -1;
+    if (file) fclose(file);
+    return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static int64_t read_memory(struct el_job_measurement *m, int member)
+{
+    int64_t bytes = -1;
+    if (el_device_resident(m->open.devices[member], &bytes) != EL_OK)
+        snprintf(m->readings[member].reason, sizeof m->readings[member].reason, "%s", el_error_message());
+    return bytes;
+}
+
+static void measure_begin(void *context, int member)
+{
+    struct el_job_measurement *m = context;
+    struct el_recorder *recorder = el_job_recorder(m, member);
+    m->readings[member].begin_bytes = read_memory(m, member);
+    if (recorder) el_recorder_begin(recorder);
+    el_job_gpu_begin(m->gpus, member);
+    el_job_system_begin(m->window);
+}
+
+static void measure_end(void *context, int member)
+{
+    struct el_job_measurement *m = context;
+    el_job_gpu_end(m->gpus, member);
+    el_job_system_end(m->window);
+    m->readings[member].end_bytes = read_memory(m, member);
+    m->readings[member].reserved_bytes = el_device_reserved(m->open.devices[member]);
+    m->resident_bytes = process_resident_bytes();
+    if (el_job_recorder(m, member)) el_recorder_segment(el_job_recorder(m, member), -1);
+}
+
+static void begin_segment(void *context, int member, enum el_segment segment)
+{
+    struct el_recorder *recorder = el_job_recorder(context, member);
+    if (recorder) el_recorder_segment(recorder, el_job_segment(segment));
+}
+
+static enum el_status train(struct el_job_measurement *m)
+{
+    const struct el_job *job = m->job;
+    bool several = el_bootstrap_size(job->bootstrap) > 1;
+    const char *kind = job->trial->comm;
+    if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap, m->open.devices[0]);
+    struct el_train_place place = {.devices = m->open.devices,
+                                   .n_devices = m->open.n,
+                                   .bootstrap = job->bootstrap,
+                                   .comm_kind = kind,
+                                   .dataset = job->dataset};
+    struct el_train_hooks hooks = {.probes = m->n_recorders || m->watched ? m->probes : NULL,
+                                   .context = m,
+                                   .measure_begin = measure_begin,
+                                   .measure_end = measure_end,
+                                   .segment = begin_segment};
+    EL_TRY(el_train(&job->trial->train, &place, &hooks, &m->result));
+    m->trained = true;
+    return EL_OK;
+}
+
+/* Trains between two looks at the clocks, and lets the recorders know when all members had arrived where. */
+static enum el_status train_and_relate(struct el_job_measurement *m)
+{
+    struct el_bootstrap *bootstrap = m->job->bootstrap;
+    m->relation.n = m->open.n;
+    m->relation.first = m->open.first;
+    for (int i = 0; i < m->open.n; i++) m->relation.recorders[i] = el_job_recorder(m, i);
+    EL_TRY(el_clock_relate(bootstrap, &m->relation.begin));
+    EL_TRY(el_bootstrap_agree(bootstrap, train(m)));
+    EL_TRY(el_clock_relate(bootstrap, &m->relation.end));
+    return el_job_relate_collectives(m->job, &m->relation, &m->collectives);
+}
+
+const char *el_job_status(enum el_status status)
+{
+    switch (status) {
+    case EL_OK:
+        return "ok";
+    case EL_ERR_OOM:
+        return "oom";
+    case EL_ERR_ABSENT:
+        return "absent";
+    case EL_ERR_TIMEOUT:
+        return "timeout";
+    default:
+        return "failed";
+    }
+}
+
+static void close_measurement(struct el_job_measurement *m)
+{
+    for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
+    el_job_close_devices(&m->open);
+    el_job_system_close(m->window);
+    el_job_gpu_close(m->gpus);
+    if (m->trained) el_train_result_free(&m->result);
+    json_decref(m->collectives);
+}
+
+static enum el_status open_measurement(struct el_job_measurement *m)
+{
+    EL_TRY(el_job_open_devices(m->job, &m->open));
+    EL_TRY(el_job_system_open(&m->open, &m->window));
+    EL_TRY(el_job_gpu_open(&m->open, &m->gpus));
+    EL_TRY(open_recorders(m));
+    mark_for_profiler(m);
+    return EL_OK;
+}
+
+enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
+{
+    struct el_job_measurement *m = calloc(1, sizeof *m);
+    if (!m) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a measurement");
+    struct el_error error;
+    json_t *account = NULL, *accounts = NULL;
+    m->job = job;
+    /* Nobody may wait in training for a rank that could not begin it. */
+    enum el_status status = el_bootstrap_agree(job->bootstrap, open_measurement(m));
+    if (status == EL_OK) status = train_and_relate(m);
+    if (status == EL_OK) status = el_job_account(m, &account);
+    enum el_status gathered = el_job_gather(job, status, account, &accounts, &error);
+    *repeat_p = NULL;
+    if (gathered != EL_OK) el_error_take(gathered, &error); /* a rank is gone: rank 0 can still say so */
+    if (accounts && error.status == EL_OK)
+        *repeat_p = el_job_repeat(m, accounts);
+    else if (accounts || (gathered != EL_OK && el_bootstrap_rank(job->bootstrap) == 0))
+        *repeat_p =
+            el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
+    json_decref(accounts);
+    close_measurement(m);
+    free(m);
+    return error.status != EL_OK ? el_error_give(&error) : status;
+}

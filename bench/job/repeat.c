@@ -1,0 +1,139 @@
+/* Rank 0's document of a launch: what training gave, and every rank's account. Fields: record.h. */
+#include <string.h>
+
+#include "bench/job/cost.h"
+#include "bench/job/measurement.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/record/system.h"
+
+static json_t *accuracy(double value)
+{
+    return value < 0 ? json_null() : json_real(value);
+}
+
+static json_t *epochs_of(const struct el_train_result *result)
+{
+    json_t *epochs = json_array();
+    for (int e = 0; e < result->n_epochs; e++) {
+        const struct el_epoch_result *epoch = &result->epochs[e];
+        json_array_append_new(epochs,
+                              json_pack("{s:o, s:o, s:o, s:o}", "seconds", el_json_real(epoch->seconds), "train_loss",
+                                        el_json_real(epoch->train_loss), "held_out_accuracy",
+                                        accuracy(epoch->held_out_accuracy), "test_accuracy",
+                                        e == result->best_epoch ? accuracy(result->test_accuracy) : json_null()));
+    }
+    return epochs;
+}
+
+static json_t *control_of(const struct el_job_measurement *m)
+{
+    static const char *const kinds[] = {[EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+    const struct el_train_result *result = &m->result;
+    json_t *on = json_array(), *off = json_array();
+    if (result->n_control_pairs == 0) return json_null();
+    for (int p = 0; p < result->n_control_pairs; p++) {
+        json_array_append_new(on, json_real(result->control_on_ns[p] / 1e6));
+        json_array_append_new(off, json_real(result->control_off_ns[p] / 1e6));
+    }
+    return json_pack("{s:s, s:i, s:o, s:o}", "kind", kinds[m->job->trial->train.control], "steps",
+                     result->control_steps, "on_ms", on, "off_ms", off);
+}
+
+static json_t *clock_of(const struct el_job_measurement *m)
+{
+    const struct el_clock_anchor *begin = &m->relation.begin, *end = &m->relation.end;
+    int64_t error_ns = begin->worst_ns > end->worst_ns ? begin->worst_ns : end->worst_ns;
+    return json_pack("{s:b, s:I}", "shared", begin->shared, "error_ns", (json_int_t)error_ns);
+}
+
+static void put_result(json_t *repeat, const struct el_job_measurement *m)
+{
+    const struct el_train_result *result = &m->result;
+    json_t *shares = json_array(), *loss = json_array();
+    for (int i = 0; i < m->job->trial->n_devices; i++)
+        json_array_append_new(shares, json_integer(result->batch_per_device[i]));
+    for (int64_t s = 0; s < result->n_warmup + result->n_steps; s++)
+        json_array_append_new(loss, result->loss_valid ? el_json_real(result->loss[s]) : json_null());
+    json_object_set_new(repeat, "simulated", json_boolean(result->simulated));
+    json_object_set_new(repeat, "batch_per_device", shares);
+    json_object_set_new(repeat, "flops_per_step", el_json_real(result->flops_per_step));
+    json_object_set_new(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
+    json_object_set_new(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
+    json_object_set_new(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
+    json_object_set_new(repeat, "loss", loss);
+    bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
+    json_object_set_new(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
+    json_object_set_new(repeat, "planted", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
+    json_object_set_new(repeat, "control", control_of(m));
+    json_object_set_new(repeat, "clock", clock_of(m));
+    json_object_set_new(repeat, "communicator", el_json_string(result->comm));
+    json_object_set(repeat, "collectives", m->collectives);
+    json_object_set_new(repeat, "epochs", epochs_of(result));
+    json_object_set_new(repeat, "accuracy", accuracy(result->test_accuracy));
+}
+
+static void put_accounts(json_t *repeat, const json_t *accounts)
+{
+    json_t *members = json_array(), *processes = json_array(), *systems = json_array();
+    for (size_t r = 0; r < json_array_size(accounts); r++) {
+        const json_t *account = json_array_get(accounts, r);
+        json_array_extend(members, json_object_get(account, "members"));
+        json_array_append(processes, json_object_get(account, "process"));
+        json_array_append(systems, json_object_get(account, "system"));
+    }
+    json_object_set_new(repeat, "members", members);
+    json_object_set_new(repeat, "processes", processes);
+    json_object_set_new(repeat, "recorder_cost", el_job_cost_of_ranks(accounts));
+    json_object_set_new(repeat, "system", el_record_system_of_job(systems));
+}
+
+/* Kernels were to be disturbed, and none of that name was there. */
+static bool no_such_op(const struct el_job_measurement *m)
+{
+    bool wanted = false, found = false;
+    for (int i = 0; i < m->open.n; i++) {
+        const struct el_inject *inject = el_device_inject(m->open.devices[i]);
+        wanted |= inject->op_stretch > 0 || inject->pause_ms > 0;
+        found |= el_device_inject_hits(m->open.devices[i]) > 0;
+    }
+    return wanted && !found;
+}
+
+/* With the driver's and the libraries' versions where the devices are GPUs. */
+static json_t *environment_of(const struct el_device *device)
+{
+    json_t *environment = el_environment();
+    struct el_device_identity identity;
+    el_device_identify(device, &identity);
+    json_object_set_new(environment, "gpu_driver", el_json_string(*identity.driver ? identity.driver : NULL));
+    json_object_set_new(environment, "gpu_libraries", el_json_string(*identity.libraries ? identity.libraries : NULL));
+    if (el_device_is_asynchronous(device)) json_object_set_new(environment, "nccl", el_record_nccl());
+    return environment;
+}
+
+json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts)
+{
+    const struct el_job *job = m->job;
+    json_t *warnings = json_array();
+    int64_t dropped = m->n_recorders ? el_recorder_dropped(m->recorders[0]) : 0;
+    if (dropped) {
+        json_array_append_new(warnings, json_sprintf("recorder full: the last %lld of %lld steps have no spans",
+                                                     (long long)dropped, (long long)m->result.n_steps));
+    }
+    if (m->relation.too_many)
+        json_array_append_new(warnings,
+                              json_string("too many collectives to tell waiting from transfer, so phases hold "
+                                          "waits: give a shorter --min-time or fewer --steps"));
+    if (no_such_op(m))
+        json_array_append_new(warnings, json_sprintf("--inject %s: no kernel's name begins so, and nothing was planted "
+                                                     "there; ops[] of the record has the names",
+                                                     job->trial->inject));
+    json_t *repeat =
+        json_pack("{s:i, s:s, s:i, s:i, s:s, s:n, s:o}", "schema", EL_SCHEMA, "trial", job->trial->id, "repeat",
+                  job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);
+    put_result(repeat, m);
+    put_accounts(repeat, accounts);
+    json_object_set_new(repeat, "environment", environment_of(m->open.devices[0]));
+    return repeat;
+}

@@ -1,0 +1,87 @@
+/* The launched process: reads its trial from its arguments, joins the others, does its part, and on rank 0 writes the
+ * document. Its standard output and error are the rank's log. */
+#include "bench/job/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/trial.h"
+#include "bench/job/join.h"
+#include "bench/options/options.h"
+#include "bench/record/record.h"
+#include "runtime/launch/launch.h"
+
+enum { FIXED_ARGUMENTS = 7 }; /* "worker" KIND RESULT REPEAT ORDER CACHE ID */
+
+struct order {
+    bool gate;
+    const char *result, *cache, *id;
+    int repeat, order;
+};
+
+static enum el_status read_order(int argc, char **argv, struct order *order)
+{
+    if (argc < FIXED_ARGUMENTS) return el_fail(EL_ERR_INVALID, "worker: started by 'evenload run' and 'compare' only");
+    *order = (struct order){.gate = !strcmp(argv[1], "gate"),
+                            .result = argv[2],
+                            .repeat = atoi(argv[3]),
+                            .order = atoi(argv[4]),
+                            .cache = argv[5],
+                            .id = argv[6]};
+    return EL_OK;
+}
+
+static enum el_status work(const struct order *order, const struct el_options *options, struct el_bootstrap *bootstrap,
+                           bool *written_p)
+{
+    struct el_trial_set set;
+    json_t *document = NULL;
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, order->cache, &set);
+    if (status == EL_OK && strcmp(set.trials->id, order->id)) {
+        status = el_fail(EL_ERR_INTERNAL, "worker: trial %s became %s: was evenload built anew meanwhile?", order->id,
+                         set.trials->id);
+        el_trials_free(&set);
+    }
+    /* Nobody may wait in the job for a rank that could not begin it. */
+    enum el_status agreed = el_bootstrap_agree(bootstrap, status);
+    if (agreed != EL_OK) {
+        if (status == EL_OK) el_trials_free(&set);
+        return agreed;
+    }
+    struct el_job job = {.trial = set.trials,
+                         .dataset = set.dataset,
+                         .bootstrap = bootstrap,
+                         .repeat = order->repeat,
+                         .order = order->order};
+    status = order->gate ? el_job_gate(&job, &document) : el_job_measure(&job, &document);
+    if (document) {
+        enum el_status written = el_write_json(document, order->result);
+        *written_p = written == EL_OK;
+        if (written != EL_OK) status = written;
+    }
+    json_decref(document);
+    el_trials_free(&set);
+    return status;
+}
+
+int el_worker_main(int argc, char **argv)
+{
+    struct order order = {0};
+    struct el_options *options = calloc(1, sizeof *options);
+    struct el_bootstrap *bootstrap = NULL;
+    enum el_status status = options ? read_order(argc, argv, &order) : el_fail_errno("worker");
+    bool written = true;
+    el_launch_rank_init();
+    if (status == EL_OK) {
+        argv[FIXED_ARGUMENTS - 1] = argv[0];
+        el_options_defaults(EL_CMD_RUN, options);
+        status = el_options_parse(EL_CMD_RUN, argc - FIXED_ARGUMENTS + 1, argv + FIXED_ARGUMENTS - 1, options);
+    }
+    if (status == EL_OK)
+        status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
+    if (status == EL_OK) status = work(&order, options, bootstrap, &written);
+    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    el_bootstrap_close(bootstrap);
+    free(options);
+    return !written ? EL_WORKER_CANNOT_WRITE : status == EL_OK ? 0 : 1;
+}

@@ -1,0 +1,45 @@
+/* What a launched process does: its part of one trial, and rank 0 the document that tells of it.
+ *
+ *     evenload worker measure|gate RESULT REPEAT ORDER CACHE ID --mode ... (options of `run`)
+ *
+ * `run` started as a rank by a user's mpirun or torchrun goes the same way, without a RESULT.
+ * Collective: all ranks of the job.
+ */
+#ifndef EL_BENCH_WORKER_H
+#define EL_BENCH_WORKER_H
+
+#include "bench/job/cores.h"
+
+struct el_job {
+    const struct el_trial *trial;
+    const struct el_dataset *dataset;
+    struct el_bootstrap *bootstrap;
+    int repeat, order;
+};
+
+/* The devices of this process: all of a trial of one process, else the rank's own. */
+struct el_job_devices {
+    struct el_device *devices[EL_MEMBERS_MAX];
+    int n, first;     /* position of devices[0] in the job */
+    bool time_sliced; /* a device's communication stream has no core of its own */
+};
+enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
+void el_job_close_devices(struct el_job_devices *devices);
+
+/* Trains and measures. Rank 0 gets the repeat's document, also of a failure (status and reason in it); others NULL. The
+ * status is this rank's own: a document was made in any case but EL_ERR_HOST_MEMORY. */
+enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p);
+/* {"status", "reason", "loss", "reference_loss", "worst", "parameter"} of the mode's first steps against the
+ * reference's, likewise. */
+enum el_status el_job_gate(const struct el_job *job, json_t **verdict_p);
+
+/* "oom", "failed", ... */
+const char *el_job_status(enum el_status status);
+
+/* The worker's exit status where it could not write its document: what the parent must not take for a failed trial. */
+enum { EL_WORKER_CANNOT_WRITE = 74 };
+
+/* The subcommand that no user types. */
+int el_worker_main(int argc, char **argv);
+
+#endif

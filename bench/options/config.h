@@ -1,0 +1,72 @@
+/* What the user asked for, and the trials that follow from it.
+ *
+ * `struct el_options` is the command line as parsed (lists and all); `struct el_trial` is one resolved configuration:
+ * one mode, one batch. Rows in rows.c feed parser, defaults, help, suggestion for a typo and the echo in the
+ * record.
+ */
+#ifndef EL_BENCH_CONFIG_H
+#define EL_BENCH_CONFIG_H
+
+#include <jansson.h>
+
+#include "runtime/device/device.h"
+#include "runtime/parallel/train.h"
+
+enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024 };
+
+/* Who starts the ranks of a trial. */
+enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
+enum el_launching { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
+
+/* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by
+ * index. */
+struct el_device_name {
+    char backend[16];
+    int index;
+};
+
+struct el_options {
+    char modes[EL_LIST_MAX][16];
+    int n_modes;
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n_devices; /* 0: not given */
+    int procs;     /* 0: the mode's own choice: ddp a process a device, controllers 1 */
+    int64_t batches[EL_LIST_MAX];
+    int n_batches;
+    bool batch_is_per_device;
+    struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
+    int64_t device_mem_bytes;     /* 0: no limit */
+    int repeats;
+    double timeout_s;
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
+    bool tf32;
+    bool record, json, quiet, term, resume, dry_run, strict;
+    bool help, version;
+    enum el_launching launch;
+    enum el_launcher launcher;
+    char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
+    char inject[EL_PATH_BYTES]; /* planted disturbances (bench/options/inject.h); "": none */
+    char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
+};
+
+/* One configuration to be measured. */
+struct el_trial {
+    char id[EL_TRIAL_ID_BYTES]; /* hash of the resolved configuration and of the build: 16 hex digits */
+    struct el_train_config train;
+    struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n_devices;
+    int procs; /* resolved: 1, or as many as devices */
+    bool batch_is_per_device;
+    int64_t device_mem_bytes;
+    double timeout_s;
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    char cache[EL_PATH_BYTES]; /* where the synthetic set lies; not part of the id */
+    bool record, tf32;
+    enum el_launcher launcher;
+    char comm[8];
+    char inject[EL_PATH_BYTES];
+};
+
+#endif

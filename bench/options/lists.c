@@ -1,0 +1,208 @@
+/* Options that are lists: modes, devices, batches, hidden layers; and the model's name, which has a list to be found
+ * in. Whether modes, devices and batches go together is for trial.c to say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/options/values.h"
+
+static const char *const backends[] = {"cpu", "null", "sim", "cuda", NULL};
+
+/* Calls `take` for each item of a comma list. Errors: EL_ERR_INVALID for an empty item or too many. */
+static enum el_status each_item(const struct el_option_row *row, const char *text, int max,
+                                enum el_status (*take)(const struct el_option_row *, const char *, int, void *),
+                                void *into, int *n_p)
+{
+    int n = 0;
+    for (const char *at = text;; at++) {
+        char item[32];
+        size_t length = strcspn(at, ",");
+        if (length == 0)
+            return el_fail(EL_ERR_INVALID, "--%s: '%s' has an empty item: give a list like 1,2", row->name, text);
+        if (length >= sizeof item) return el_fail(EL_ERR_INVALID, "--%s: '%.*s...' is too long", row->name, 31, at);
+        if (n == max) return el_fail(EL_ERR_INVALID, "--%s: more than %d items", row->name, max);
+        memcpy(item, at, length);
+        item[length] = 0;
+        EL_TRY(take(row, item, n++, into));
+        at += length;
+        if (!*at) break;
+    }
+    *n_p = n;
+    return EL_OK;
+}
+
+static enum el_status take_mode(const struct el_option_row *row, const char *item, int n, void *into)
+{
+    const char *names[EL_LIST_MAX + 1] = {NULL};
+    char(*modes)[16] = into;
+    int count = 0;
+    for (const struct el_mode_info *info = el_mode_list(); info->name && count < EL_LIST_MAX; info++)
+        names[count++] = info->name;
+    if (!el_mode_find(item)) return el_fail_unknown("mode", item, names);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(modes[i], item)) return el_fail(EL_ERR_INVALID, "--%s: '%s' is there twice", row->name, item);
+    snprintf(modes[n], sizeof modes[n], "%s", item);
+    return EL_OK;
+}
+
+static enum el_status set_model(const char *text, char *name)
+{
+    const char *names[EL_LIST_MAX + 1] = {NULL};
+    int count = 0;
+    for (const struct el_model_info *info = el_model_list(); info->name && count < EL_LIST_MAX; info++)
+        names[count++] = info->name;
+    if (!el_model_find(text)) return el_fail_unknown("model", text, names);
+    snprintf(name, EL_MODEL_NAME_BYTES, "%s", text);
+    return EL_OK;
+}
+
+static enum el_status take_whole(const struct el_option_row *row, const char *item, int n, void *into)
+{
+    struct el_option_row ranged = *row;
+    ranged.min = 1, ranged.max = 1e9;
+    return el_option_whole(&ranged, item, (int64_t *)into + n);
+}
+
+static enum el_status check_backend(const char *backend)
+{
+    for (const char *const *name = backends; *name; name++)
+        if (!strcmp(backend, *name)) return EL_OK;
+    return el_fail_unknown("backend", backend, backends);
+}
+
+/* "null:3" or "3" into backend and number. */
+static enum el_status split_device(const char *text, double min, struct el_device_name *device_p)
+{
+    const struct el_option_row row = {.name = "devices", .min = min, .max = min > 0 ? EL_MEMBERS_MAX : 1023};
+    const char *colon = strchr(text, ':'), *number = colon ? colon + 1 : text;
+    size_t length = colon ? (size_t)(colon - text) : 3;
+    int64_t whole;
+    if (length >= sizeof device_p->backend) return el_fail(EL_ERR_INVALID, "--devices: '%s' is no device", text);
+    memcpy(device_p->backend, colon ? text : "cpu", length);
+    device_p->backend[length] = 0;
+    if (!colon && strcspn(text, "0123456789+-.") == strlen(text)) {
+        EL_TRY(check_backend(text));
+        return el_fail(EL_ERR_INVALID, "--devices: how many of %s? give %s:2", text, text);
+    }
+    EL_TRY(check_backend(device_p->backend));
+    EL_TRY(el_option_whole(&row, number, &whole));
+    device_p->index = (int)whole;
+    return EL_OK;
+}
+
+static enum el_status take_device(const struct el_option_row *row, const char *item, int n, void *into)
+{
+    (void)row;
+    return split_device(item, 0, (struct el_device_name *)into + n);
+}
+
+enum el_status el_devices_parse(const char *text, struct el_device_name *devices, int *n_devices_p)
+{
+    const struct el_option_row row = {.name = "devices"};
+    struct el_device_name list[EL_MEMBERS_MAX];
+    size_t length = strlen(text);
+    int n = 0;
+    if (strchr(text, ',')) {
+        char copy[EL_PATH_BYTES];
+        if (length >= sizeof copy) return el_fail(EL_ERR_INVALID, "--devices: the list is too long");
+        memcpy(copy, text, length + 1);
+        if (copy[length - 1] == ',' && length > 1) copy[length - 1] = 0; /* "cpu:1," is a list of one */
+        EL_TRY(each_item(&row, copy, EL_MEMBERS_MAX, take_device, list, &n));
+        for (int i = 1; i < n; i++)
+            if (strcmp(list[i].backend, list[0].backend))
+                return el_fail(EL_ERR_INVALID, "--devices: %s and %s do not go together: give devices of one backend",
+                               list[0].backend, list[i].backend);
+    } else {
+        EL_TRY(split_device(text, 1, &list[0]));
+        n = list[0].index;
+        for (int i = n - 1; i >= 0; i--) {
+            list[i] = list[0];
+            list[i].index = i;
+        }
+    }
+    memcpy(devices, list, (size_t)n * sizeof list[0]);
+    *n_devices_p = n;
+    return EL_OK;
+}
+
+void el_devices_show(const struct el_device_name *devices, int n_devices, char *text, size_t bytes)
+{
+    bool counted = true;
+    text[0] = 0;
+    for (int i = 0; i < n_devices; i++)
+        counted = counted && devices[i].index == i && !strcmp(devices[i].backend, devices[0].backend);
+    if (n_devices && counted) {
+        bool cpu = !strcmp(devices[0].backend, "cpu");
+        snprintf(text, bytes, cpu ? "%.0s%d" : "%s:%d", devices[0].backend, n_devices);
+        return;
+    }
+    for (int i = 0; i < n_devices; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, bytes - used, "%s%s:%d%s", i ? "," : "", devices[i].backend, devices[i].index,
+                 n_devices == 1 ? "," : "");
+    }
+}
+
+static enum el_status set_hidden(const struct el_option_row *row, const char *text, struct el_model_config *model)
+{
+    if (!strcmp(text, "none")) {
+        model->n_hidden = 0;
+        return EL_OK;
+    }
+    return each_item(row, text, EL_MODEL_HIDDEN_MAX, take_whole, model->hidden, &model->n_hidden);
+}
+
+enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options)
+{
+    switch (row->kind) {
+    case EL_OPTION_MODES:
+        return each_item(row, text, row->commands == EL_CMD_RUN ? 1 : EL_LIST_MAX, take_mode, options->modes,
+                         &options->n_modes);
+    case EL_OPTION_MODEL:
+        return set_model(text, options->train.model.name);
+    case EL_OPTION_DEVICES:
+        return el_devices_parse(text, options->devices, &options->n_devices);
+    case EL_OPTION_BATCH:
+    case EL_OPTION_BATCH_PER_DEVICE:
+        options->batch_is_per_device = row->kind == EL_OPTION_BATCH_PER_DEVICE;
+        return each_item(row, text, EL_LIST_MAX, take_whole, options->batches, &options->n_batches);
+    case EL_OPTION_HIDDEN:
+        return set_hidden(row, text, &options->train.model);
+    default:
+        return el_fail(EL_ERR_INTERNAL, "--%s: a kind of option nobody reads", row->name);
+    }
+}
+
+static void show_numbers(const int64_t *numbers, int n, char *text, size_t bytes)
+{
+    for (int i = 0; i < n; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, bytes - used, "%s%lld", i ? "," : "", (long long)numbers[i]);
+    }
+}
+
+void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
+{
+    const struct el_model_config *model = &options->train.model;
+    bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
+    switch (row->kind) {
+    case EL_OPTION_MODES:
+        for (int i = 0; i < options->n_modes; i++) {
+            size_t used = strlen(text);
+            snprintf(text + used, bytes - used, "%s%s", i ? "," : "", options->modes[i]);
+        }
+        return;
+    case EL_OPTION_MODEL:
+        snprintf(text, bytes, "%s", model->name);
+        return;
+    case EL_OPTION_DEVICES:
+        el_devices_show(options->devices, options->n_devices, text, bytes);
+        return;
+    case EL_OPTION_BATCH:
+    case EL_OPTION_BATCH_PER_DEVICE:
+        if (local == options->batch_is_per_device) show_numbers(options->batches, options->n_batches, text, bytes);
+        return;
+    default:
+        if (model->n_hidden == 0) snprintf(text, bytes, "none");
+        if (model->n_hidden > 0) show_numbers(model->hidden, model->n_hidden, text, bytes);
+    }
+}

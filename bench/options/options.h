@@ -1,0 +1,107 @@
+/* Options: the command line as rows.
+ *
+ *     el_options_defaults(EL_CMD_COMPARE, &options);
+ *     el_options_parse(EL_CMD_COMPARE, argc, argv, &options);      argv[0] is the subcommand
+ *     if (options.help) el_options_help(stdout, EL_CMD_COMPARE);
+ *     echo = el_options_echo(EL_CMD_COMPARE, &options);            what was asked for, for the record
+ *
+ * A row is name, kind, default, range, choices, help, group and the commands that take it; nothing about an option
+ * stands anywhere else. Errors: EL_ERR_INVALID with one line: what, where, what to do.
+ */
+#ifndef EL_BENCH_OPTIONS_H
+#define EL_BENCH_OPTIONS_H
+
+#include <stdio.h>
+
+#include "bench/options/config.h"
+
+/* Bits: a row names the commands that take it. */
+enum el_command_bit {
+    EL_CMD_COMPARE = 1,
+    EL_CMD_RUN = 2,
+    EL_CMD_DEVICES = 4,
+    EL_CMD_PLOT = 8,
+    EL_CMD_STUDY = 16,
+    EL_CMD_SELFCHECK = 32,
+    EL_CMD_OVERHEAD = 64,
+    EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
+    EL_CMD_ALL = 127
+};
+
+enum el_option_kind {
+    EL_OPTION_FLAG,    /* bool, set when given */
+    EL_OPTION_UNFLAG,  /* bool, cleared when given */
+    EL_OPTION_INT,     /* int */
+    EL_OPTION_COUNT,   /* int64_t */
+    EL_OPTION_SEED,    /* uint64_t */
+    EL_OPTION_REAL,    /* double; negative: not given */
+    EL_OPTION_BYTES,   /* int64_t with a suffix */
+    EL_OPTION_TEXT,    /* char[EL_PATH_BYTES] */
+    EL_OPTION_WORD,    /* char[8], one of the choices */
+    EL_OPTION_SWITCH,  /* bool, by place among the two choices */
+    EL_OPTION_CHOICE,  /* enum, by place among the choices */
+    EL_OPTION_MODES,   /* the lists have their own fields */
+    EL_OPTION_MODEL,   /* char[EL_MODEL_NAME_BYTES] */
+    EL_OPTION_DEVICES, /* names of devices */
+    EL_OPTION_BATCH,   /* global batches */
+    EL_OPTION_BATCH_PER_DEVICE,
+    EL_OPTION_HIDDEN
+};
+
+struct el_option_row {
+    const char *group; /* the heading in --help */
+    const char *name;
+    const char *argument;         /* "N"; NULL for flags */
+    const char *initial;          /* default, as text, read by the same parser; "": none */
+    const char *run_initial;      /* the default of `run` where it is another one, or NULL */
+    const char *overhead_initial; /* ... and of `overhead` */
+    const char *choices;          /* "sgd|momentum|adam" */
+    const char *help;
+    enum el_option_kind kind;
+    unsigned commands;
+    size_t offset;   /* in struct el_options */
+    double min, max; /* of numbers */
+};
+
+/* Ended by a row whose name is NULL. */
+const struct el_option_row *el_option_rows(void);
+/* The default of one command. */
+const char *el_option_initial(const struct el_option_row *row, unsigned command);
+
+/* Reads `text` into the row's field / writes the field as text that el_option_set would read ("" where not given). */
+enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options);
+void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
+
+void el_options_defaults(unsigned command, struct el_options *options);
+/* Reads over what is there already. One argument that is no option is taken into `dir`: a folder by plot and by
+ * --resume, a study's name by study. */
+enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
+void el_options_help(FILE *file, unsigned command);
+/* {option: text} of all rows of the command. New reference. */
+json_t *el_options_echo(unsigned command, const struct el_options *options);
+/* "evenload run --mode ddp ...": what differs from the defaults, quoted for a shell. Errors: EL_ERR_INVALID: too long.
+ */
+enum el_status el_options_command_line(unsigned command, const struct el_options *options, char *text, size_t bytes);
+
+/* "2", "null:3", "cpu:0,cpu:1" and back. Errors: EL_ERR_INVALID. */
+enum el_status el_devices_parse(const char *text, struct el_device_name *devices, int *n_devices_p);
+void el_devices_show(const struct el_device_name *devices, int n_devices, char *text, size_t bytes);
+
+/* The subcommands, for help and suggestions. */
+struct el_command_row {
+    const char *name;
+    unsigned bit;
+    const char *usage; /* after the name */
+    const char *summary;
+    const char *examples; /* lines for the end of --help */
+    int (*run)(const struct el_options *options, int argc, char **argv);
+};
+/* Ended by a row whose name is NULL; in main's own file. */
+const struct el_command_row *el_command_rows(void);
+
+/* The nearest of `names` (ended by NULL) to `word`, or NULL where none is near: a slip of the finger or two. */
+const char *el_suggest(const char *word, const char *const *names);
+/* el_fail(EL_ERR_INVALID): "unknown mode 'dpp': did you mean 'dp'? (single, dp, ddp)". */
+enum el_status el_fail_unknown(const char *what, const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,191 @@
+/* Text to field and field to text, a kind of option at a time. Lists of modes, batches and devices are in
+ * lists.c; which options there are is in rows.c. */
+#include "bench/options/values.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "bench/record/jvalue.h"
+
+static enum el_status fail_number(const struct el_option_row *row, const char *text, const char *what)
+{
+    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not %s", row->name, text, what);
+}
+
+enum el_status el_option_number(const struct el_option_row *row, const char *text, double *number_p)
+{
+    char *end;
+    errno = 0;
+    double number = strtod(text, &end);
+    if (end == text || *end || !isfinite(number) || strpbrk(text, "xX ")) return fail_number(row, text, "a number");
+    if (number < row->min || number > row->max)
+        return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give %g to %g", row->name, text, row->min, row->max);
+    *number_p = number;
+    return EL_OK;
+}
+
+enum el_status el_option_whole(const struct el_option_row *row, const char *text, int64_t *number_p)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || text[0] == ' ') return fail_number(row, text, "a whole number");
+    if (errno || (double)number < row->min || (double)number > row->max)
+        return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give %.0f to %.0f", row->name, text, row->min,
+                       row->max);
+    *number_p = number;
+    return EL_OK;
+}
+
+static enum el_status set_seed(const struct el_option_row *row, const char *text, uint64_t *seed_p)
+{
+    char *end;
+    errno = 0;
+    unsigned long long seed = strtoull(text, &end, 10);
+    if (end == text || *end || errno || !strchr("0123456789", text[0]))
+        return fail_number(row, text, "a whole number from 0 to 18446744073709551615");
+    *seed_p = seed;
+    return EL_OK;
+}
+
+/* "64MiB", "64M", "64m", "1.5G", "1000". */
+static enum el_status set_bytes(const struct el_option_row *row, const char *text, int64_t *bytes_p)
+{
+    static const char *const suffixes[] = {"KiB", "MiB", "GiB", "K", "M", "G", "B", ""};
+    static const double scales[] = {1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1, 1};
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !isfinite(number) || number < 0)
+        return fail_number(row, text, "a size: give bytes, or a number with KiB, MiB or GiB");
+    for (int i = 0; i < 8; i++) {
+        if (strcasecmp(end, suffixes[i])) continue;
+        double bytes = number * scales[i];
+        if (bytes < row->min || bytes > row->max)
+            return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give 1 byte to 1000 TB", row->name, text);
+        *bytes_p = (int64_t)bytes;
+        return EL_OK;
+    }
+    return el_fail(EL_ERR_INVALID, "--%s: unknown unit '%s': give KiB, MiB or GiB", row->name, end);
+}
+
+/* Place of `text` among "a|b|c", or -1. */
+static int find_choice(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    const char *at = choices;
+    for (int place = 0;; place++) {
+        size_t part = strcspn(at, "|");
+        if (part == length && !strncmp(at, text, part)) return place;
+        if (!at[part]) return -1;
+        at += part + 1;
+    }
+}
+
+static enum el_status parse_choice(const struct el_option_row *row, const char *text, int *place_p)
+{
+    *place_p = find_choice(row->choices, text);
+    if (*place_p >= 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s", row->name, text, row->choices);
+}
+
+static enum el_status set_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)
+{
+    if (!*text && *row->initial) return el_fail(EL_ERR_INVALID, "--%s: the value is empty", row->name);
+    if (strlen(text) >= bytes)
+        return el_fail(EL_ERR_INVALID, "--%s: the value is longer than %zu characters", row->name, bytes - 1);
+    memmove(field, text, strlen(text) + 1);
+    return EL_OK;
+}
+
+enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options)
+{
+    void *field = (char *)options + row->offset;
+    int place = 0;
+    int64_t whole = 0;
+    switch (row->kind) {
+    case EL_OPTION_FLAG:
+        *(bool *)field = true;
+        return EL_OK;
+    case EL_OPTION_UNFLAG:
+        *(bool *)field = false;
+        return EL_OK;
+    case EL_OPTION_INT:
+        EL_TRY(el_option_whole(row, text, &whole));
+        *(int *)field = (int)whole;
+        return EL_OK;
+    case EL_OPTION_COUNT:
+        return el_option_whole(row, text, field);
+    case EL_OPTION_SEED:
+        return set_seed(row, text, field);
+    case EL_OPTION_REAL:
+        return el_option_number(row, text, field);
+    case EL_OPTION_BYTES:
+        return set_bytes(row, text, field);
+    case EL_OPTION_TEXT:
+        return set_text(row, text, field, EL_PATH_BYTES);
+    case EL_OPTION_WORD:
+        EL_TRY(parse_choice(row, text, &place));
+        return set_text(row, text, field, 8);
+    case EL_OPTION_SWITCH:
+        EL_TRY(parse_choice(row, text, &place));
+        *(bool *)field = place;
+        return EL_OK;
+    case EL_OPTION_CHOICE:
+        EL_TRY(parse_choice(row, text, &place));
+        *(int *)field = place;
+        return EL_OK;
+    default:
+        return el_option_set_list(row, text, options);
+    }
+}
+
+static void show_choice(const struct el_option_row *row, int place, char *text, size_t bytes)
+{
+    const char *at = row->choices;
+    for (; place > 0; place--) at += strcspn(at, "|") + 1;
+    snprintf(text, bytes, "%.*s", (int)strcspn(at, "|"), at);
+}
+
+void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
+{
+    const void *field = (const char *)options + row->offset;
+    bool given = *row->initial;
+    int64_t whole = row->kind == EL_OPTION_INT ? *(const int *)field : 0;
+    char number[32];
+    text[0] = 0;
+    switch (row->kind) {
+    case EL_OPTION_FLAG:
+    case EL_OPTION_UNFLAG:
+        snprintf(text, bytes, "%s", *(const bool *)field == (row->kind == EL_OPTION_FLAG) ? "yes" : "");
+        return;
+    case EL_OPTION_COUNT:
+    case EL_OPTION_BYTES:
+        whole = *(const int64_t *)field;
+        /* fall through */
+    case EL_OPTION_INT:
+        if (given || whole) snprintf(text, bytes, "%" PRId64, whole);
+        return;
+    case EL_OPTION_SEED:
+        snprintf(text, bytes, "%" PRIu64, *(const uint64_t *)field);
+        return;
+    case EL_OPTION_REAL:
+        if (*(const double *)field >= 0) snprintf(text, bytes, "%s", el_json_shortest(*(const double *)field, number));
+        return;
+    case EL_OPTION_TEXT:
+    case EL_OPTION_WORD:
+        snprintf(text, bytes, "%s", (const char *)field);
+        return;
+    case EL_OPTION_SWITCH:
+        show_choice(row, *(const bool *)field, text, bytes);
+        return;
+    case EL_OPTION_CHOICE:
+        show_choice(row, *(const int *)field, text, bytes);
+        return;
+    default:
+        el_option_show_list(row, options, text, bytes);
+    }
+}

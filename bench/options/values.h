@@ -1,0 +1,14 @@
+/* Between values.c and lists.c only: numbers with their range, and the kinds that are lists. */
+#ifndef EL_BENCH_OPTION_VALUES_H
+#define EL_BENCH_OPTION_VALUES_H
+
+#include "bench/options/options.h"
+
+/* Errors: EL_ERR_INVALID naming the option and its range. */
+enum el_status el_option_number(const struct el_option_row *row, const char *text, double *number_p);
+enum el_status el_option_whole(const struct el_option_row *row, const char *text, int64_t *number_p);
+
+enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options);
+void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,189 @@
+/* Draws a run's figures: finds gnuplot and the scripts, starts gnuplot once a picture, and says what came of it.
+ *
+ * gnuplot is started with posix_spawn and an argument list, never through a shell; what it complains about goes to
+ * DIR/plots/gnuplot.log, which stays only where a picture failed. Without gnuplot the command that draws is printed. */
+#include "bench/plot/plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/options/config.h"
+#include "bench/record/record.h"
+
+extern char **environ;
+
+/* Where the sources were built: the last place the scripts are looked for. */
+#ifndef EL_SOURCE_DIR
+#define EL_SOURCE_DIR "."
+#endif
+
+enum { TEXT_BYTES = 2 * EL_PATH_BYTES };
+
+static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
+static const struct {
+    const char *name, *terminal;
+} formats[] = {{"svg", "svg"}, {"png", "pngcairo"}, {"pdf", "pdfcairo"}};
+enum { N_FIGURES = sizeof figures / sizeof figures[0], N_FORMATS = sizeof formats / sizeof formats[0] };
+
+struct drawing {
+    char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts; "": not found */
+    char data[EL_PATH_BYTES];    /* DIR/plots */
+    char log[TEXT_BYTES];
+    bool have_gnuplot;
+    bool have_format[N_FORMATS];
+    FILE *messages;
+};
+
+/* Runs gnuplot with these arguments; its output goes to `log`, standard output too where `quiet`.
+ * Returns its exit status, 127 where it could not be started. */
+static int run_gnuplot(const char *const *arguments, const char *log, bool quiet)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int state = 0;
+    if (posix_spawn_file_actions_init(&actions) != 0) return 127;
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (quiet) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    int failed = posix_spawnp(&child, "gnuplot", &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) return 127;
+    while (waitpid(child, &state, 0) < 0) {
+        if (errno != EINTR) return 127;
+    }
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
+}
+
+static bool is_scripts_folder(const char *folder)
+{
+    char file[TEXT_BYTES];
+    snprintf(file, sizeof file, "%s/style.gnuplot", folder);
+    return access(file, R_OK) == 0;
+}
+
+/* Beside the program (build/evenload: ../plots), where it is installed, or where it was built. */
+static void find_scripts(struct drawing *d)
+{
+    static const char *const near[] = {"/../plots", "/plots", "/../share/evenload/plots"};
+    char program[EL_PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = NULL;
+    if (n > 0) {
+        program[n] = '\0';
+        slash = strrchr(program, '/');
+    }
+    for (size_t i = 0; slash != NULL && i < sizeof near / sizeof near[0]; i++) {
+        *slash = '\0';
+        if ((size_t)snprintf(d->scripts, sizeof d->scripts, "%s%s", program, near[i]) >= sizeof d->scripts) continue;
+        if (is_scripts_folder(d->scripts)) return;
+    }
+    snprintf(d->scripts, sizeof d->scripts, "%s", EL_SOURCE_DIR "/plots");
+    if (!is_scripts_folder(d->scripts)) d->scripts[0] = '\0';
+}
+
+/* A terminal is there if gnuplot can set it. */
+static void find_gnuplot(struct drawing *d)
+{
+    const char *version[] = {"gnuplot", "--version", NULL};
+    d->have_gnuplot = run_gnuplot(version, "/dev/null", true) == 0;
+    for (int f = 0; f < N_FORMATS && d->have_gnuplot; f++) {
+        char command[64];
+        snprintf(command, sizeof command, "set terminal %s", formats[f].terminal);
+        const char *probe[] = {"gnuplot", "-e", command, NULL};
+        d->have_format[f] = run_gnuplot(probe, "/dev/null", true) == 0;
+    }
+}
+
+static bool has_data(const struct drawing *d, const char *figure)
+{
+    char data[TEXT_BYTES];
+    snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
+    return access(data, R_OK) == 0;
+}
+
+/* `format` "text" writes to standard output. Returns whether the picture is there. */
+static bool draw(const struct drawing *d, const char *figure, const char *format)
+{
+    char script[TEXT_BYTES], data[TEXT_BYTES], out[TEXT_BYTES];
+    bool text = strcmp(format, "text") == 0;
+    snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
+    snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
+    snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format);
+    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, text ? "" : out, format, NULL};
+    if (text) fflush(stdout);
+    if (run_gnuplot(arguments, d->log, !text) == 0) {
+        if (!text) fprintf(d->messages, "%s\n", out);
+        unlink(d->log);
+        return true;
+    }
+    fprintf(d->messages, "%s could not be drawn as %s: see %s\n", figure, format, d->log);
+    return false;
+}
+
+static void say_command(const struct drawing *d)
+{
+    fprintf(d->messages, "gnuplot is not installed, so nothing was drawn. Where it is (apt install gnuplot-nox), "
+                         "'evenload plot DIR' draws, or a figure at a time:\n");
+    for (int i = 0; i < N_FIGURES; i++) {
+        if (!has_data(d, figures[i])) continue;
+        fprintf(d->messages, "  gnuplot -d -c %s/%s.gnuplot %s/%s.dat %s.svg svg\n", d->scripts, figures[i], d->data,
+                figures[i], figures[i]);
+    }
+}
+
+static void draw_all(const struct drawing *d, bool term)
+{
+    for (int f = 0; f < N_FORMATS; f++) {
+        if (d->have_format[f]) continue;
+        fprintf(d->messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)\n", formats[f].name,
+                formats[f].terminal);
+    }
+    for (int i = 0; i < N_FIGURES; i++) {
+        if (!has_data(d, figures[i])) {
+            fprintf(d->messages,
+                    "no figure '%s': the run has no data for it (it failed, ran with --no-record, or was recorded by "
+                    "an evenload that did not measure it)\n",
+                    figures[i]);
+            continue;
+        }
+        for (int f = 0; f < N_FORMATS; f++) {
+            if (d->have_format[f]) draw(d, figures[i], formats[f].name);
+        }
+        if (term) draw(d, figures[i], "text");
+    }
+}
+
+enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
+{
+    struct drawing d = {.messages = messages};
+    char path[EL_PATH_BYTES];
+    json_t *run = NULL;
+    enum el_status status;
+    if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path) {
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    }
+    EL_TRY(el_record_read(path, &run));
+    snprintf(d.data, sizeof d.data, "%s/plots", dir);
+    snprintf(d.log, sizeof d.log, "%s/gnuplot.log", d.data);
+    status = el_plot_data(run, d.data, NULL);
+    json_decref(run);
+    if (status != EL_OK) return status;
+    if (messages == NULL) d.messages = fopen("/dev/null", "w");
+    if (d.messages == NULL) return el_fail_errno("/dev/null");
+    find_scripts(&d);
+    find_gnuplot(&d);
+    if (d.scripts[0] == '\0') {
+        fprintf(d.messages, "the folder plots/ with the gnuplot scripts was not found; the data lie in %s\n", d.data);
+    } else if (!d.have_gnuplot) {
+        say_command(&d);
+    } else {
+        draw_all(&d, term);
+    }
+    if (messages == NULL) fclose(d.messages);
+    return EL_OK;
+}

@@ -1,0 +1,184 @@
+/* Each device's figures over the repeats, and what the devices come to together: the slowest member, communication,
+ * imbalance. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/stats.h"
+#include "bench/stats/stats.h"
+
+static json_t *member(const json_t *repeat, size_t position)
+{
+    return json_array_get(json_object_get(repeat, "members"), position);
+}
+
+/* The median over repeats of one figure of one member; NAN if no repeat has it. */
+static double median_at(const json_t *ok, size_t position, const char *path)
+{
+    json_t *found = json_array();
+    for (size_t i = 0; i < json_array_size(ok); i++) {
+        json_t *value = el_json_at(member(json_array_get(ok, i), position), path);
+        if (json_is_number(value)) json_array_append(found, value);
+    }
+    double *values;
+    size_t n = el_json_numbers(found, &values);
+    double median = el_stats_median(values, n);
+    free(values);
+    json_decref(found);
+    return median;
+}
+
+static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path);
+
+/* Of the objects in an array: ops, which all repeats list in the same order. */
+static void set_medians_of_each(json_t *array, const json_t *ok, size_t position, const char *path)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        char at[96];
+        if (snprintf(at, sizeof at, "%s.%zu", path, i) >= (int)sizeof at) return;
+        if (json_is_object(json_array_get(array, i))) set_medians(json_array_get(array, i), ok, position, at);
+    }
+}
+
+/* Replaces every number under `value` by its median over repeats; integers stay whole. `path` is that of `value`. */
+static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path)
+{
+    void *next;
+    const char *key;
+    json_t *child;
+    json_object_foreach_safe(value, next, key, child)
+    {
+        char at[96];
+        snprintf(at, sizeof at, "%s%s%s", path, *path == '\0' ? "" : ".", key);
+        if (json_is_object(child)) {
+            set_medians(child, ok, position, at);
+        } else if (json_is_array(child)) {
+            set_medians_of_each(child, ok, position, at);
+        } else if (json_is_integer(child)) {
+            json_object_set_new(value, key, json_integer((json_int_t)llround(median_at(ok, position, at))));
+        } else if (json_is_real(child) || json_is_null(child)) {
+            json_object_set_new(value, key, el_json_real(median_at(ok, position, at)));
+        }
+    }
+}
+
+/* A copy of the first repeat's member whose times and bytes are medians. Who it was (rank, pid, host) and its memory
+ * stay the first repeat's. */
+static json_t *device_over_repeats(const json_t *ok, size_t position)
+{
+    static const char *const kept[] = {"device", "host",      "rank",   "pid",  "uuid",
+                                       "model",  "simulated", "memory", "cores"};
+    const json_t *first = member(json_array_get(ok, 0), position);
+    json_t *device = json_deep_copy(first);
+    set_medians(device, ok, position, "");
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        json_t *value = json_object_get(first, kept[i]);
+        if (value != NULL) json_object_set_new(device, kept[i], json_deep_copy(value));
+    }
+    /* The first repeat's reason for null is none where another repeat had the figure. */
+    json_t *utilization = json_object_get(device, "utilization");
+    if (json_is_number(json_object_get(utilization, "system_pct")))
+        json_object_set_new(utilization, "system_reason", json_null());
+    return device;
+}
+
+json_t *el_trial_per_device(const json_t *ok)
+{
+    json_t *devices = json_array();
+    size_t n = json_array_size(json_object_get(json_array_get(ok, 0), "members"));
+    for (size_t i = 0; i < n; i++) json_array_append_new(devices, device_over_repeats(ok, i));
+    return devices;
+}
+
+/* All phases but comm: a collective's span holds the wait for the peers, so its length says who was early. */
+static double worked_ms(const json_t *device)
+{
+    double sum = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(device, "busy_ms"), key, value)
+    {
+        if (!json_is_number(value)) return NAN;
+        if (strcmp(key, el_phase_name(EL_PHASE_COMM)) != 0) sum += json_number_value(value);
+    }
+    return sum;
+}
+
+int el_trial_slowest(const json_t *per_device)
+{
+    int slowest = -1;
+    double most = -1;
+    for (size_t i = 0; i < json_array_size(per_device); i++) {
+        double worked = worked_ms(json_array_get(per_device, i));
+        if (worked > most) {
+            most = worked;
+            slowest = (int)i;
+        }
+    }
+    return slowest;
+}
+
+/* Bytes are those of all devices together, times those of the slowest member. */
+json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown)
+{
+    static const char *const times[] = {"total_ms", "overlapped_ms",   "exposed_ms",
+                                        "wait_ms",  "wait_exposed_ms", "transfer_ms"};
+    const json_t *from = slowest < 0 ? NULL : el_json_at(json_array_get(per_device, (size_t)slowest), "comm");
+    json_t *comm = json_object();
+    double bytes = json_array_size(per_device) == 0 ? NAN : 0;
+    for (size_t i = 0; i < json_array_size(per_device); i++) {
+        bytes += el_json_number(json_array_get(per_device, i), "comm.bytes");
+    }
+    json_object_set_new(comm, "bytes", isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes)));
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        json_object_set_new(comm, times[i], el_json_real(el_json_number(from, times[i])));
+    }
+    double total = el_json_number(from, "total_ms"), overlapped = el_json_number(from, "overlapped_ms");
+    json_object_set_new(comm, "overlap_pct", el_json_real(total > 0 ? 100 * overlapped / total : NAN));
+    json_object_set_new(comm, "exposed_step_ms", el_json_real(el_json_number(breakdown, "exposed_step_ms")));
+    json_object_set_new(comm, "contention_ms", el_json_real(el_json_number(breakdown, "contention_ms")));
+    return comm;
+}
+
+static double busy_time(const json_t *device)
+{
+    return el_json_number(device, "utilization.busy_pct") / 100 * el_json_number(device, "step_ms");
+}
+
+static double peak(const json_t *device)
+{
+    return el_json_number(device, "memory.peak_bytes");
+}
+
+static double sent(const json_t *device)
+{
+    return el_json_number(device, "sent_bytes");
+}
+
+static json_t *imbalance_of(const json_t *per_device, double (*value)(const json_t *))
+{
+    size_t n = json_array_size(per_device);
+    double *values = malloc((n + 1) * sizeof *values);
+    struct el_imbalance m = {NAN, NAN, NAN, NAN, NAN};
+    for (size_t i = 0; i < n && values != NULL; i++) values[i] = value(json_array_get(per_device, i));
+    if (values != NULL) el_stats_imbalance(values, n, &m);
+    free(values);
+    json_t *imbalance = json_object();
+    json_object_set_new(imbalance, "max_over_mean_minus_1", el_json_real(m.max_over_mean_minus_1));
+    json_object_set_new(imbalance, "imbalance_pct", el_json_real(m.imbalance_pct));
+    json_object_set_new(imbalance, "lb", el_json_real(m.lb));
+    json_object_set_new(imbalance, "cv", el_json_real(m.cv));
+    json_object_set_new(imbalance, "first_over_rest", el_json_real(m.first_over_rest));
+    return imbalance;
+}
+
+json_t *el_trial_imbalance(const json_t *per_device)
+{
+    if (json_array_size(per_device) < 2) return json_null();
+    json_t *imbalance = json_object();
+    json_object_set_new(imbalance, "memory", imbalance_of(per_device, peak));
+    json_object_set_new(imbalance, "busy", imbalance_of(per_device, busy_time));
+    json_object_set_new(imbalance, "bytes", imbalance_of(per_device, sent));
+    return imbalance;
+}

@@ -1,0 +1,151 @@
+/* Reading and writing documents: a temporary name first, then rename, so that a reader never sees half a file.
+ *
+ * The writer is our own for two reasons: arrays of numbers stand on one line (thousands of step times would otherwise
+ * be thousands of lines), and a real is the shortest text that reads back the same. Parsing is jansson's. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+
+static bool is_scalar(const json_t *value)
+{
+    return !json_is_object(value) && !json_is_array(value);
+}
+
+static bool all_scalar(const json_t *array)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (!is_scalar(json_array_get(array, i))) return false;
+    }
+    return true;
+}
+
+static void put_scalar(const json_t *value, FILE *out)
+{
+    char text[32];
+    if (json_is_real(value)) {
+        const char *shortest = el_json_shortest(json_real_value(value), text);
+        fputs(shortest, out);
+        if (strpbrk(shortest, ".e") == NULL) fputs(".0", out); /* it stays a real */
+        return;
+    }
+    json_dumpf(value, out, JSON_ENCODE_ANY);
+}
+
+static void put(const json_t *value, int indent, FILE *out);
+
+static void put_array(const json_t *array, int indent, FILE *out)
+{
+    bool flat = all_scalar(array);
+    fputc('[', out);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (i > 0) fputs(flat ? ", " : ",", out);
+        if (!flat) fprintf(out, "\n%*s", indent + 2, "");
+        put(json_array_get(array, i), indent + 2, out);
+    }
+    if (!flat) fprintf(out, "\n%*s", indent, "");
+    fputc(']', out);
+}
+
+static bool small_object(const json_t *object)
+{
+    void *at = json_object_iter((json_t *)(uintptr_t)object);
+    for (; at != NULL; at = json_object_iter_next((json_t *)(uintptr_t)object, at)) {
+        if (!json_is_number(json_object_iter_value(at)) && !json_is_null(json_object_iter_value(at))) return false;
+    }
+    return true;
+}
+
+static void put_object(const json_t *object, int indent, FILE *out)
+{
+    json_t *o = (json_t *)(uintptr_t)object;
+    bool flat = small_object(object), first = true;
+    fputc('{', out);
+    for (void *at = json_object_iter(o); at != NULL; at = json_object_iter_next(o, at)) {
+        json_t *key = json_string(json_object_iter_key(at));
+        if (!first) fputs(flat ? ", " : ",", out);
+        if (!flat) fprintf(out, "\n%*s", indent + 2, "");
+        put_scalar(key, out);
+        fputs(": ", out);
+        put(json_object_iter_value(at), indent + 2, out);
+        json_decref(key);
+        first = false;
+    }
+    if (!flat) fprintf(out, "\n%*s", indent, "");
+    fputc('}', out);
+}
+
+static void put(const json_t *value, int indent, FILE *out)
+{
+    if (json_is_array(value)) {
+        put_array(value, indent, out);
+    } else if (json_is_object(value)) {
+        put_object(value, indent, out);
+    } else {
+        put_scalar(value, out);
+    }
+}
+
+enum el_status el_print_json(const json_t *document, FILE *out)
+{
+    put(document, 0, out);
+    fputc('\n', out);
+    if (fflush(out) != 0 || ferror(out)) return el_fail_errno("the record could not be written");
+    return EL_OK;
+}
+
+FILE *el_file_begin(const char *path, char *temporary, size_t capacity)
+{
+    int n = snprintf(temporary, capacity, "%s.tmp.%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= capacity) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    return fopen(temporary, "w");
+}
+
+enum el_status el_file_end(FILE *file, const char *temporary, const char *path)
+{
+    bool bad = fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0;
+    int number = errno;
+    bad |= fclose(file) != 0;
+    if (!bad && rename(temporary, path) == 0) return EL_OK;
+    if (bad && number != 0) errno = number;
+    enum el_status status = el_fail_errno("%s could not be written", path);
+    unlink(temporary);
+    return status;
+}
+
+enum el_status el_write_json(const json_t *document, const char *path)
+{
+    char temporary[EL_PATH_BYTES + 64];
+    FILE *file = el_file_begin(path, temporary, sizeof temporary);
+    if (file == NULL) return el_fail_errno("%s could not be written", path);
+    put(document, 0, file);
+    fputc('\n', file);
+    return el_file_end(file, temporary, path);
+}
+
+enum el_status el_record_read(const char *path, json_t **run_p)
+{
+    json_error_t error;
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return el_fail_errno("%s could not be read", path);
+    json_t *run = json_loadf(file, 0, &error);
+    fclose(file);
+    if (run == NULL) {
+        return el_fail(EL_ERR_INVALID, "%s is no JSON: line %d, column %d: %s", path, error.line, error.column,
+                       error.text);
+    }
+    double schema = el_json_number(run, "schema");
+    if (!json_is_array(json_object_get(run, "trials")) || !(schema >= 1)) {
+        json_decref(run);
+        return el_fail(EL_ERR_INVALID, "%s is no record of a run: it has no schema and trials", path);
+    }
+    *run_p = run;
+    return EL_OK;
+}

@@ -1,0 +1,74 @@
+/* JSON values by path, on top of jansson. Missing and null are alike: what is not known. */
+#include "bench/record/jvalue.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *el_json_at(const json_t *object, const char *path)
+{
+    char key[64];
+    while (object != NULL && *path != '\0') {
+        size_t length = strcspn(path, ".");
+        if (length >= sizeof key) return NULL;
+        memcpy(key, path, length);
+        key[length] = '\0';
+        object = json_is_array(object) ? json_array_get(object, strtoul(key, NULL, 10)) : json_object_get(object, key);
+        path += path[length] == '.' ? length + 1 : length;
+    }
+    return (json_t *)(uintptr_t)object;
+}
+
+double el_json_number(const json_t *object, const char *path)
+{
+    const json_t *value = el_json_at(object, path);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+const char *el_json_text(const json_t *object, const char *path, const char *otherwise)
+{
+    const char *text = json_string_value(el_json_at(object, path));
+    return text == NULL ? otherwise : text;
+}
+
+json_t *el_json_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *el_json_count(int64_t value)
+{
+    return value < 0 ? json_null() : json_integer(value);
+}
+
+json_t *el_json_string(const char *text)
+{
+    json_t *string = text == NULL ? NULL : json_string(text);
+    return string == NULL ? json_null() : string; /* also for what is not UTF-8 */
+}
+
+size_t el_json_numbers(const json_t *array, double **values_p)
+{
+    size_t n = json_array_size(array), kept = 0;
+    double *values = n == 0 ? NULL : malloc(n * sizeof *values);
+    for (size_t i = 0; i < n && values != NULL; i++) {
+        const json_t *value = json_array_get(array, i);
+        if (json_is_number(value)) values[kept++] = json_number_value(value);
+    }
+    *values_p = values;
+    return kept;
+}
+
+const char *el_json_shortest(double value, char *text)
+{
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(text, 32, "%.0f", value);
+        return text;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, 32, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return text;
+}

@@ -1,0 +1,261 @@
+/* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in stats.c and
+ * devices.c; here they are put together, and nothing is computed. */
+#include "bench/record/record.h"
+
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/stats.h"
+#include "bench/verdict/verdict.h"
+
+/* From good to bad. A trial has the status of its worst repeat. */
+static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
+
+static size_t severity_of(const char *status)
+{
+    size_t n = sizeof severity / sizeof severity[0];
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(severity[i], status) == 0) return i;
+    }
+    return n - 1;
+}
+
+static const json_t *worst(const json_t *repeats)
+{
+    const json_t *found = json_array_get(repeats, 0);
+    for (size_t i = 1; i < json_array_size(repeats); i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        if (severity_of(el_json_text(repeat, "status", "failed")) >
+            severity_of(el_json_text(found, "status", "failed"))) {
+            found = repeat;
+        }
+    }
+    return found;
+}
+
+static json_t *finished(const json_t *repeats)
+{
+    json_t *ok = json_array();
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
+        json_t *repeat = json_array_get(repeats, i);
+        if (strcmp(el_json_text(repeat, "status", "failed"), "ok") == 0) json_array_append(ok, repeat);
+    }
+    return ok;
+}
+
+/* A copy of the first finished repeat's value, or `otherwise` (stolen). */
+static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
+{
+    const json_t *value = json_object_get(json_array_get(ok, 0), key);
+    if (value == NULL) return otherwise;
+    json_decref(otherwise);
+    return json_deep_copy(value);
+}
+
+static void put_text(json_t *record, const char *key, const char *text)
+{
+    json_object_set_new(record, key, el_json_string(text));
+}
+
+static void put_count(json_t *record, const char *key, int64_t value)
+{
+    json_object_set_new(record, key, json_integer((json_int_t)value));
+}
+
+static const char *optimizer_name(enum el_optimizer_kind kind)
+{
+    static const char *const names[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
+    return names[kind];
+}
+
+static const char *control_name(enum el_control control)
+{
+    static const char *const names[] = {
+        [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+    return names[control];
+}
+
+static json_t *model_sizes(const struct el_model_config *model)
+{
+    json_t *sizes = json_object(), *hidden = json_array();
+    for (int i = 0; i < model->n_hidden; i++) json_array_append_new(hidden, json_integer(model->hidden[i]));
+    put_count(sizes, "vocab", model->vocab);
+    put_count(sizes, "embed", model->embed);
+    put_count(sizes, "seq", model->seq);
+    put_count(sizes, "filters", model->filters);
+    put_count(sizes, "features", model->features);
+    put_count(sizes, "classes", model->classes);
+    json_object_set_new(sizes, "hidden", hidden);
+    json_object_set_new(sizes, "dropout", el_json_real(model->dropout));
+    json_object_set_new(sizes, "max_norm", el_json_real(model->max_norm));
+    return sizes;
+}
+
+/* The configuration as resolved, beyond what has a field of its own. */
+static json_t *config(const struct el_trial *trial)
+{
+    static const char *const launchers[] = {"auto", "mpirun", "own"};
+    const struct el_train_config *train = &trial->train;
+    json_t *config = json_object();
+    json_object_set_new(config, "model_sizes", model_sizes(&train->model));
+    json_object_set_new(config, "lr", el_json_real(train->lr));
+    json_object_set_new(config, "momentum", el_json_real(train->momentum));
+    put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
+    put_text(config, "overlap", train->overlap ? "on" : "off");
+    put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
+    put_count(config, "warmup", train->warmup);
+    put_count(config, "steps", train->steps);
+    json_object_set_new(config, "min_time_s", el_json_real(train->min_time_s));
+    put_count(config, "epochs", train->epochs);
+    put_count(config, "bucket_first_bytes", (int64_t)train->bucket_first_bytes);
+    put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
+    json_object_set_new(config, "device_mem_bytes",
+                        trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
+    json_object_set_new(config, "timeout_s", el_json_real(trial->timeout_s));
+    put_text(config, "data", trial->data);
+    put_text(config, "test", trial->test);
+    put_text(config, "comm", trial->comm);
+    put_text(config, "launcher", launchers[trial->launcher]);
+    json_object_set_new(config, "record", json_boolean(trial->record));
+    put_text(config, "control", control_name(train->control));
+    put_count(config, "control_pairs", train->control_pairs);
+    put_text(config, "inject", trial->inject);
+    return config;
+}
+
+static json_t *device_names(const struct el_trial *trial)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < trial->n_devices; i++) {
+        json_array_append_new(names, json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index));
+    }
+    return names;
+}
+
+static void put_configuration(json_t *record, const struct el_trial *trial, const json_t *ok)
+{
+    const struct el_train_config *train = &trial->train;
+    put_text(record, "id", trial->id);
+    put_text(record, "mode", train->mode);
+    put_text(record, "model", train->model.name);
+    put_count(record, "devices", trial->n_devices);
+    json_object_set_new(record, "device_names", device_names(trial));
+    put_count(record, "procs", trial->procs);
+    put_text(record, "dtype", el_dtype_name(train->dtype));
+    put_count(record, "global_batch", train->global_batch);
+    json_object_set_new(record, "batch_per_device", from_first(ok, "batch_per_device", json_array()));
+    put_count(record, "seed", (int64_t)train->seed);
+    put_text(record, "optimizer", optimizer_name(train->optimizer));
+    json_object_set_new(record, "config", config(trial));
+}
+
+static void put_outcome(json_t *record, const char *command, const json_t *repeats, const json_t *ok)
+{
+    const json_t *bad = worst(repeats);
+    const char *status = el_json_text(bad, "status", "failed");
+    json_t *warnings = json_array(), *rules = json_array();
+    bool suspect = el_verdict_judge(repeats, ok, warnings, rules);
+    bool valid = strcmp(status, "ok") == 0 && !suspect;
+    json_t *order = json_object_get(json_array_get(repeats, 0), "order");
+    json_object_set_new(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
+    put_text(record, "command", command);
+    put_text(record, "status", status);
+    put_text(record, "reason", el_json_text(bad, "reason", NULL));
+    put_text(record, "verdict", valid ? "valid" : "suspect");
+    json_object_set_new(record, "warnings", warnings);
+    json_object_set_new(record, "warning_rules", rules);
+    json_object_set_new(record, "simulated", from_first(ok, "simulated", json_false()));
+}
+
+/* What each process read stays in the repeat's own file. */
+static json_t *system_row(const json_t *repeat)
+{
+    json_t *system = json_deep_copy(json_object_get(repeat, "system"));
+    if (system == NULL) return json_null();
+    json_object_del(system, "processes");
+    return system;
+}
+
+static json_t *repeat_row(const json_t *repeat, double global_batch)
+{
+    static const char *const copied[] = {"repeat", "order", "status", "reason"};
+    static const char *const samples[] = {"step_ms", "warmup_step_ms"};
+    json_t *row = json_object();
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
+        json_t *value = json_object_get(repeat, copied[i]);
+        json_object_set_new(row, copied[i], value == NULL ? json_null() : json_deep_copy(value));
+    }
+    json_object_set_new(row, "samples_per_s", el_json_real(el_repeat_samples_per_s(repeat, global_batch)));
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
+        json_t *value = json_object_get(repeat, samples[i]);
+        json_object_set_new(row, samples[i], json_is_array(value) ? json_deep_copy(value) : json_array());
+    }
+    json_object_set_new(row, "system", system_row(repeat));
+    return row;
+}
+
+static json_t *repeat_rows(const json_t *repeats, double global_batch)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
+        json_array_append_new(rows, repeat_row(json_array_get(repeats, i), global_batch));
+    }
+    return rows;
+}
+
+static json_t *null_phases(void)
+{
+    json_t *phases = json_object();
+    for (int p = 0; p < EL_PHASE_COUNT; p++) json_object_set_new(phases, el_phase_name((enum el_phase)p), json_null());
+    return phases;
+}
+
+static void put_devices(json_t *record, const json_t *ok)
+{
+    json_t *per_device = el_trial_per_device(ok);
+    int slowest = el_trial_slowest(per_device);
+    const json_t *of = slowest < 0 ? NULL : json_array_get(per_device, (size_t)slowest);
+    const json_t *phases = json_object_get(of, "busy_ms");
+    json_object_set_new(record, "slowest_member", slowest < 0 ? json_null() : json_integer(slowest));
+    json_object_set_new(record, "phases_ms", phases == NULL ? null_phases() : json_deep_copy(phases));
+    json_object_set_new(record, "idle_ms", el_json_real(el_json_number(of, "idle_ms")));
+    json_t *breakdown = el_trial_breakdown(ok, slowest);
+    json_object_set_new(record, "comm", el_trial_comm(per_device, slowest, breakdown));
+    json_object_set_new(record, "breakdown", breakdown);
+    json_object_set_new(record, "collectives", from_first(ok, "collectives", json_array()));
+    json_object_set_new(record, "recorder", el_trial_recorder(ok));
+    json_object_set_new(record, "communicator", from_first(ok, "communicator", json_null()));
+    json_object_set_new(record, "clock", from_first(ok, "clock", json_null()));
+    json_object_set_new(record, "imbalance", el_trial_imbalance(per_device));
+    json_object_set_new(record, "per_device", per_device);
+    json_object_set_new(record, "processes", from_first(ok, "processes", json_array()));
+}
+
+json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
+{
+    json_t *record = json_object(), *ok = finished(repeats);
+    double batch = (double)trial->train.global_batch;
+    put_configuration(record, trial, ok);
+    put_outcome(record, command, repeats, ok);
+    json_object_set_new(record, "throughput", el_trial_throughput(ok, batch));
+    json_object_set_new(record, "step_ms", el_trial_step_ms(ok));
+    put_devices(record, ok);
+    json_object_set_new(record, "loss", from_first(ok, "loss", json_array()));
+    json_object_set_new(record, "epochs", from_first(ok, "epochs", json_array()));
+    json_object_set_new(record, "accuracy", from_first(ok, "accuracy", json_null()));
+    json_object_set_new(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
+    json_object_set_new(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
+    json_object_set_new(record, "mfu", json_null());
+    json_object_set_new(record, "repeats", repeat_rows(repeats, batch));
+    json_decref(ok);
+    return record;
+}
+
+json_t *el_record_run(json_t *environment, json_t *trials)
+{
+    json_t *run = json_object();
+    put_count(run, "schema", EL_SCHEMA);
+    json_object_set_new(run, "environment", environment);
+    json_object_set_new(run, "trials", trials);
+    return run;
+}

@@ -1,0 +1,119 @@
+/* The record: what one launch measured (a repeat file), and what a trial's repeats come to (results.json).
+ *
+ * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
+ * launch dies, the parent writes the repeat itself, with status and reason. All times in JSON are milliseconds, memory
+ * in bytes.
+ *
+ * repeat = {
+ *   "schema": 1, "trial": id, "repeat": k, "order": place in the order of execution,
+ *   "status": "ok|oom|failed|timeout|absent", "reason": text or null,
+ *   "simulated": bool, "warnings": [text...],
+ *   "batch_per_device": [..], "flops_per_step": x, "param_bytes": n,
+ *   "step_ms": [..], "warmup_step_ms": [..], "loss": [.. or null],
+ *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
+ *   "members": [ one a device in position order: {
+ *        "device": "cpu:0", "host", "rank", "pid", "uuid", "model": null on cpu,
+ *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
+ *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "unattributed_bytes"|null,
+ * "grown_bytes"|null, "timeline": {..}|null}, "utilization": {"busy_pct", "system_pct", "system_reason", "source"},
+ * "busy_ms": {phase: ms}, "idle_ms", "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
+ *        "gpu": {...}|null on cpu,                           (job/gpu.h)
+ *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
+ *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
+ *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
+ *        "ops": [{"op", "phase", "count", "ms", "median_ms"}] } ],
+ *                                                              (all a step, on average; el_record_member makes one)
+ *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
+ *   "settled": bool|null, "planted": text|null,
+ *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job/collectives.h)
+ *   "recorder_cost": {..}|null,                                                  (job/cost.h)
+ *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
+ *   "system": {...},                                           (system.h)
+ *   "environment": {...}
+ * }
+ * With --no-record what spans would have told is null. A failed repeat has status and reason; all else may be missing.
+ *
+ * The results.json document is described in docs/record.md; schema 1 is kept readable for good.
+ */
+#ifndef EL_BENCH_RECORD_H
+#define EL_BENCH_RECORD_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "bench/options/config.h"
+#include "profiles/memory_timeline.h"
+#include "profiles/nvml.h"
+#include "profiles/recorder.h"
+#include "profiles/system.h"
+
+enum { EL_SCHEMA = 1 };
+
+/* What a worker knows of one member when training has ended. */
+struct el_member_account {
+    const char *device; /* "cpu:0" */
+    const char *host;
+    int rank;
+    long pid;
+    const struct el_device_identity *identity; /* NULL: none to tell */
+    const struct el_library_memory *libraries; /* [n_libraries] of the device's memory, by library */
+    int n_libraries;
+    const struct el_ledger *ledger;
+    const struct el_device_summary *summary;   /* NULL: --no-record, what spans would have told is null */
+    const struct el_memory_timeline *timeline; /* NULL with --no-record too */
+    const struct el_op_figures *ops;           /* likewise; [n_ops] */
+    size_t n_ops;
+    int64_t reserved_bytes;            /* mapped for what the ledger counts */
+    int64_t driver_bytes, grown_bytes; /* at the end of the measured steps, and since their begin; negative: unknown */
+    const char *driver_reason;         /* why unknown */
+    bool time_sliced;                  /* the communication stream shares the compute stream's core */
+    const struct el_device_summary *control_on, *control_off; /* NULL: there were no such blocks */
+    bool simulated;
+    const int *cores; /* that it computes on */
+    int n_cores;
+    int64_t memory_limit_bytes;             /* 0: none */
+    const struct el_system_figures *system; /* over the measured steps; NULL: not known */
+    const struct el_nvml_figures *gpu;      /* likewise of a GPU; NULL: it is none */
+};
+/* One entry of a repeat's members. New reference, NULL when out of host memory; so are all that follow. */
+json_t *el_record_member(const struct el_member_account *account);
+/* The timeline of a member's memory; null for NULL. */
+json_t *el_record_timeline(const struct el_memory_timeline *timeline);
+/* One entry of a repeat's processes, as the system says at the end of the measured steps: what this process holds of
+ * each of the job's devices (0 where it has none), and what it holds that is no device's: code, libraries, buffers of
+ * MPI. Negative: unknown, null. */
+json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);
+/* Milliseconds from nanoseconds, an array. */
+json_t *el_record_ms(const int64_t *ns, size_t n);
+/* A repeat that came to nothing: what the parent writes when rank 0 cannot. status: "oom|failed|timeout|absent". */
+json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,
+                                const char *reason);
+
+/* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
+json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
+
+/* Reads a run's document and checks that this program can read it: schema 1, or a later one that still is of its form.
+ * Errors: EL_ERR_IO (no such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
+enum el_status el_record_read(const char *path, json_t **run_p);
+
+/* The run's document: {schema, environment, trials[]}. Steals `environment` and `trials`. */
+json_t *el_record_run(json_t *environment, json_t *trials);
+
+/* Writers. All write to a temporary name and rename. Errors: EL_ERR_IO with the path. */
+enum el_status el_write_json(const json_t *document, const char *path);
+/* The same form on an open stream: `run --json`. */
+enum el_status el_print_json(const json_t *document, FILE *out);
+enum el_status el_write_csv(const json_t *run, const char *path);
+
+/* For other writers of files: opens "<path>.tmp.<pid>" (NULL and errno: could not); ends it with rename, or removes it.
+ */
+FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
+enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
+
+/* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New
+ * reference. */
+json_t *el_environment(void);
+/* What of it belongs to the machine, and the boot it runs since. New reference. */
+json_t *el_machine(void);
+
+#endif

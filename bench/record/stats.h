@@ -1,0 +1,29 @@
+/* The parts of a trial's record that are statistics over its repeats. Used by record.c alone.
+ *
+ * `ok` is an array of those repeats (documents as in record.h) that were finished; it may be empty: then figures are
+ * null. All results are new references. */
+#ifndef EL_BENCH_RECORD_STATS_H
+#define EL_BENCH_RECORD_STATS_H
+
+#include "bench/record/record.h"
+
+json_t *el_trial_throughput(const json_t *ok, double global_batch);
+json_t *el_trial_step_ms(const json_t *ok);
+/* One repeat's samples a second; NAN where it has no steps. */
+double el_repeat_samples_per_s(const json_t *repeat, double global_batch);
+
+/* Times are medians over repeats; memory, host and pid are the first finished repeat's. */
+json_t *el_trial_per_device(const json_t *ok);
+/* The position of the member that worked longest in a step, waiting in collectives left aside; -1: not known. */
+int el_trial_slowest(const json_t *per_device);
+json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown);
+/* Where the step goes, from the control blocks of the slowest member, means over the repeats (docs/metrics.md):
+ * step = compute_alone + contention + exposed + other + idle; exposed_step = contention + exposed + idle_change.
+ * null where there were none. */
+json_t *el_trial_breakdown(const json_t *ok, int slowest);
+/* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
+json_t *el_trial_recorder(const json_t *ok);
+/* null for one device. */
+json_t *el_trial_imbalance(const json_t *per_device);
+
+#endif

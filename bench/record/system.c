@@ -1,0 +1,209 @@
+/* `system` as JSON. Processes of one host see the same CPUs: each CPU is counted once, each process's own time is taken
+ * off once. A host is known by its boot id, as containers may give one machine several names. */
+#include "bench/record/system.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+
+static json_t *numbers(const int *values, int n)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(array, json_integer(values[i]));
+    return array;
+}
+
+static json_t *range_mhz(double min_hz, double max_hz)
+{
+    return json_pack("{s:o, s:o}", "min", el_json_real(min_hz / 1e6), "max", el_json_real(max_hz / 1e6));
+}
+
+json_t *el_record_system(const struct el_system_figures *f, const int *allowed, int n_allowed, const int *devices,
+                         int n_devices)
+{
+    json_t *part = json_object(), *cpus = json_array();
+    for (int i = 0; i < n_allowed; i++) {
+        int cpu = allowed[i];
+        if (cpu < 0 || cpu >= EL_SYSTEM_CPUS_MAX) continue;
+        json_array_append_new(cpus, json_pack("{s:i, s:o, s:o}", "cpu", cpu, "busy_pct", el_json_real(f->busy_pct[cpu]),
+                                              "steal_pct", el_json_real(f->steal_pct[cpu])));
+    }
+    json_object_set_new(part, "window_s", el_json_real(f->window_s));
+    json_object_set_new(part, "own_cpu_s", el_json_real(f->own_cpu_s));
+    json_object_set_new(part, "cpus", cpus);
+    json_object_set_new(part, "device_cpus", numbers(devices, n_devices));
+    json_object_set_new(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
+    json_object_set_new(part, "freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz));
+    json_object_set_new(part, "throttled", el_json_count(f->throttled));
+    json_object_set_new(part, "reason", el_json_string(*f->reason ? f->reason : NULL));
+    json_object_set_new(part, "machine", el_machine());
+    return part;
+}
+
+json_t *el_record_cores(const char *root, const int *cpus, int n_cpus)
+{
+    json_t *cores = json_array();
+    for (int i = 0; i < n_cpus; i++) {
+        struct el_system_core core;
+        el_system_core(root, cpus[i], &core);
+        json_array_append_new(cores,
+                              json_pack("{s:i, s:o, s:o}", "cpu", cpus[i], "capacity", el_json_count(core.capacity),
+                                        "max_mhz", el_json_real(core.max_hz / 1e6)));
+    }
+    return cores;
+}
+
+static const char *host_of(const json_t *part)
+{
+    return el_json_text(part, "machine.boot_id", el_json_text(part, "machine.hostname", ""));
+}
+
+/* What the CPUs of one host come to. */
+struct host {
+    double busy[EL_SYSTEM_CPUS_MAX], steal[EL_SYSTEM_CPUS_MAX]; /* per cent; NAN: no process may run there */
+    bool device[EL_SYSTEM_CPUS_MAX];
+    double own; /* CPUs' worth of time that the job's processes used */
+};
+
+static void add_part(struct host *host, const json_t *part)
+{
+    const json_t *cpus = json_object_get(part, "cpus"), *devices = json_object_get(part, "device_cpus");
+    for (size_t i = 0; i < json_array_size(cpus); i++) {
+        const json_t *row = json_array_get(cpus, i);
+        double cpu = el_json_number(row, "cpu");
+        if (!(cpu >= 0 && cpu < EL_SYSTEM_CPUS_MAX)) continue;
+        host->busy[(int)cpu] = el_json_number(row, "busy_pct");
+        host->steal[(int)cpu] = el_json_number(row, "steal_pct");
+    }
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        json_int_t cpu = json_integer_value(json_array_get(devices, i));
+        if (cpu >= 0 && cpu < EL_SYSTEM_CPUS_MAX) host->device[cpu] = true;
+    }
+    host->own += el_json_number(part, "own_cpu_s") / el_json_number(part, "window_s");
+}
+
+struct shares {
+    double others_pct, others_on_devices_pct, steal_pct;
+};
+
+/* Of a host. The job's time elsewhere is taken off the devices' cores too, as nothing says where it was spent: that
+ * share is rather too small than too large. */
+static struct shares shares_of(const struct host *host)
+{
+    double busy = 0, steal = 0, device_busy = 0;
+    int n = 0, n_devices = 0;
+    for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++) {
+        if (isnan(host->busy[c])) continue;
+        busy += host->busy[c];
+        steal += host->steal[c];
+        n++;
+        if (!host->device[c]) continue;
+        device_busy += host->busy[c];
+        n_devices++;
+    }
+    struct shares s = {NAN, NAN, NAN};
+    bool own_known = !isnan(host->own);
+    if (n && own_known) s.others_pct = fmax(0, (busy - 100 * host->own) / n);
+    if (n) s.steal_pct = steal / n;
+    if (n_devices && own_known) s.others_on_devices_pct = fmax(0, (device_busy - 100 * host->own) / n_devices);
+    return s;
+}
+
+/* Of the host that has most of each; a host's figures are made where its first process stands. */
+static struct shares worst_shares(const json_t *parts)
+{
+    struct shares worst = {NAN, NAN, NAN};
+    struct host *host = malloc(sizeof *host);
+    for (size_t i = 0; i < json_array_size(parts) && host; i++) {
+        const char *name = host_of(json_array_get(parts, i));
+        bool first = true;
+        memset(host, 0, sizeof *host);
+        for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++) host->busy[c] = NAN;
+        for (size_t k = 0; k < json_array_size(parts); k++) {
+            const json_t *part = json_array_get(parts, k);
+            if (strcmp(host_of(part), name) != 0) continue;
+            first = first && k >= i;
+            add_part(host, part);
+        }
+        if (!first) continue;
+        struct shares s = shares_of(host);
+        worst.others_pct = fmax(worst.others_pct, s.others_pct);
+        worst.others_on_devices_pct = fmax(worst.others_on_devices_pct, s.others_on_devices_pct);
+        worst.steal_pct = fmax(worst.steal_pct, s.steal_pct);
+    }
+    free(host);
+    return worst;
+}
+
+/* By the fastest of the devices' cores: one that happens to idle may be slow without harm. */
+static double frequency_change_pct(const json_t *parts)
+{
+    double worst = NAN;
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i);
+        double begin = el_json_number(part, "freq_mhz_begin.max"), end = el_json_number(part, "freq_mhz_end.max");
+        double change = 100 * (end / begin - 1);
+        if (!isnan(change) && (isnan(worst) || fabs(change) > fabs(worst))) worst = change;
+    }
+    return worst;
+}
+
+static json_t *throttled(const json_t *parts)
+{
+    json_int_t most = -1;
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *count = json_object_get(json_array_get(parts, i), "throttled");
+        if (json_is_integer(count) && json_integer_value(count) > most) most = json_integer_value(count);
+    }
+    return el_json_count(most);
+}
+
+static json_t *unlike_machines(const json_t *parts)
+{
+    static const char *const texts[] = {"cpu_model", "machine", "kernel"}, *const counts[] = {"cores_online",
+                                                                                              "memory_bytes"};
+    static const double within[] = {0, 0.05}; /* machines with the same memory have a little less or more of it */
+    json_t *unlike = json_array();
+    const json_t *first = json_object_get(json_array_get(parts, 0), "machine");
+    for (size_t i = 1; i < json_array_size(parts) && json_array_size(unlike) == 0; i++) {
+        const json_t *other = json_object_get(json_array_get(parts, i), "machine");
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+            const char *a = el_json_text(first, texts[k], "?"), *b = el_json_text(other, texts[k], "?");
+            if (strcmp(a, b) != 0) json_array_append_new(unlike, json_sprintf("%s: %s and %s", texts[k], a, b));
+        }
+        for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+            double a = el_json_number(first, counts[k]), b = el_json_number(other, counts[k]);
+            if (fabs(a - b) > within[k] * fmax(a, b))
+                json_array_append_new(unlike, json_sprintf("%s: %.0f and %.0f", counts[k], a, b));
+        }
+    }
+    return unlike;
+}
+
+/* Why there is no share of others: the first process that says so. */
+static json_t *reason_of(const json_t *parts)
+{
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const char *text = el_json_text(json_array_get(parts, i), "reason", NULL);
+        if (text != NULL) return el_json_string(text);
+    }
+    return json_null();
+}
+
+json_t *el_record_system_of_job(json_t *parts)
+{
+    struct shares shares = worst_shares(parts);
+    json_t *system = json_object();
+    json_object_set_new(system, "others_pct", el_json_real(shares.others_pct));
+    json_object_set_new(system, "others_on_devices_pct", el_json_real(shares.others_on_devices_pct));
+    json_object_set_new(system, "steal_pct", el_json_real(shares.steal_pct));
+    json_object_set_new(system, "frequency_change_pct", el_json_real(frequency_change_pct(parts)));
+    json_object_set_new(system, "throttled", throttled(parts));
+    json_object_set_new(system, "unlike_machines", unlike_machines(parts));
+    json_object_set_new(system, "reason", reason_of(parts));
+    json_object_set_new(system, "processes", parts);
+    return system;
+}

@@ -1,0 +1,64 @@
+/* Numbers and lines for people. */
+#include "bench/report/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A comma before each group of three digits, from the right. */
+static void set_thousands(const char *digits, char *text, size_t capacity)
+{
+    size_t n = strlen(digits), used = 0;
+    for (size_t i = 0; i < n && used + 2 < capacity; i++) {
+        if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-') text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    text[used] = '\0';
+}
+
+const char *el_text_figure(double value, char text[EL_FIGURE_BYTES])
+{
+    char digits[EL_FIGURE_BYTES];
+    double size = fabs(value);
+    if (isnan(value)) {
+        snprintf(text, EL_FIGURE_BYTES, "-");
+        return text;
+    }
+    if (size >= 99.95 && size < 1e12) {
+        snprintf(digits, sizeof digits, "%.0f", value);
+        set_thousands(digits, text, EL_FIGURE_BYTES);
+    } else if (size >= 1e12) {
+        snprintf(text, EL_FIGURE_BYTES, "%.3g", value);
+    } else if (size >= 9.995 || size == 0) {
+        snprintf(text, EL_FIGURE_BYTES, size == 0 ? "%.0f" : "%.1f", value);
+    } else {
+        snprintf(text, EL_FIGURE_BYTES, size >= 0.0995 ? "%.2f" : "%.2g", value);
+    }
+    return text;
+}
+
+const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES])
+{
+    double mib = bytes / 1048576;
+    if (isnan(mib)) return el_text_figure(NAN, text);
+    if (fabs(mib) >= 999.95) return el_text_figure(mib, text);
+    if (mib != 0 && fabs(mib) < 0.095) return el_text_figure(mib, text);
+    snprintf(text, EL_FIGURE_BYTES, mib == 0 ? "%.0f" : "%.1f", mib);
+    return text;
+}
+
+void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
+{
+    int at = fprintf(out, "%s", first);
+    int begin = at;
+    while (*text != '\0') {
+        int n = (int)strcspn(text, " ");
+        if (at > begin && at + 1 + n > columns) {
+            fputc('\n', out);
+            at = begin = fprintf(out, "%s", rest);
+        }
+        at += fprintf(out, "%s%.*s", at > begin ? " " : "", n, text);
+        text += n;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}

@@ -1,0 +1,265 @@
+/* What is planted, and how each is looked for. Pure functions of records: nothing is launched or printed here.
+ *
+ * Devices are real ones. A null device has no kernels, so that its figures come out within a hundredth; but what is to
+ * be shown is that this machine, with its kernels, clocks and scheduler, tells the truth. All figures that are looked
+ * at are medians over steps (memory: exact), since a neighbour's burst moves a mean of half a second by a tenth. */
+#include "bench/selfcheck/selfcheck.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+
+enum { MEMBERS = 2, SECOND = 1 /* the position that is disturbed */ };
+
+/* Ops shorter than this part of the step's are left out where ops are compared: of a microsecond, half is the clock. */
+#define WEIGHTY_RATIO 0.03
+/* What the other device may seem to lose, of what the disturbed one loses. */
+#define SPILL_RATIO   0.01
+/* The part of a straggler's lead in compute that the other must at least be seen to wait. */
+#define WAIT_RATIO    0.5
+#define BYTES_PER_MIB 1048576.0
+
+static const char slow_op[] = "linear_forward hidden2";
+
+static const json_t *device_at(const json_t *trial, size_t position)
+{
+    return json_array_get(json_object_get(trial, "per_device"), position);
+}
+
+static const char *device_name(const json_t *trial, int position)
+{
+    return el_json_text(device_at(trial, (size_t)position), "device", "no device");
+}
+
+static bool is_within(const struct el_selfcheck_row *row, double value)
+{
+    return fabs(value - row->planted) <= row->within_pct / 100 * row->planted;
+}
+
+/* How much later than in the twin a device arrives at the first collective of a step. */
+static double lateness_ms(const json_t *planted, const json_t *clean, int position)
+{
+    char path[64];
+    snprintf(path, sizeof path, "collectives.0.late_ms.%d", position);
+    return el_json_number(planted, path) - el_json_number(clean, path);
+}
+
+static void look_delay(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+                       struct el_selfcheck_finding *finding)
+{
+    int latest = -1;
+    for (int p = 0; p < MEMBERS; p++) {
+        double ms = lateness_ms(planted, clean, p);
+        if (isnan(ms) || (latest >= 0 && ms <= finding->value)) continue;
+        finding->value = ms;
+        latest = p;
+    }
+    finding->ok = latest == SECOND && is_within(row, finding->value);
+    if (latest < 0)
+        snprintf(finding->text, sizeof finding->text, "no arrivals were recorded");
+    else
+        snprintf(finding->text, sizeof finding->text, "%s late by %.2f ms", device_name(planted, latest),
+                 finding->value);
+}
+
+/* Milliseconds of the op of this name and phase, a step; NAN where there is none. */
+static double op_ms(const json_t *device, const json_t *like)
+{
+    const json_t *ops = json_object_get(device, "ops");
+    for (size_t i = 0; i < json_array_size(ops); i++) {
+        const json_t *op = json_array_get(ops, i);
+        if (!strcmp(el_json_text(op, "op", ""), el_json_text(like, "op", "-")) &&
+            !strcmp(el_json_text(op, "phase", ""), el_json_text(like, "phase", "-")))
+            return el_json_number(op, "median_ms");
+    }
+    return NAN;
+}
+
+static double all_ops_ms(const json_t *device)
+{
+    const json_t *ops = json_object_get(device, "ops");
+    double sum_ms = 0;
+    for (size_t i = 0; i < json_array_size(ops); i++) sum_ms += el_json_number(json_array_get(ops, i), "median_ms");
+    return sum_ms;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the ops of the planted trial took of their twins' time, the median of those that weigh: above 1 where the
+ * machine was slower then. */
+static double common_ratio(const json_t *planted, const json_t *clean)
+{
+    const json_t *ops = json_object_get(clean, "ops");
+    size_t n = 0;
+    double *ratios = calloc(json_array_size(ops) + 1, sizeof *ratios), least_ms = WEIGHTY_RATIO * all_ops_ms(clean);
+    for (size_t i = 0; ratios && i < json_array_size(ops); i++) {
+        const json_t *op = json_array_get(ops, i);
+        double clean_ms = el_json_number(op, "median_ms"), ratio = op_ms(planted, op) / clean_ms;
+        if (clean_ms >= least_ms && isfinite(ratio)) ratios[n++] = ratio;
+    }
+    if (n) qsort(ratios, n, sizeof *ratios, ascending);
+    double common = n ? ratios[(n - 1) / 2] : NAN;
+    free(ratios);
+    return common;
+}
+
+/* The op that rose most, in milliseconds, beyond what all rose. */
+static void look_op(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+                    struct el_selfcheck_finding *finding)
+{
+    const json_t *after = device_at(planted, 0), *before = device_at(clean, 0), *ops = json_object_get(before, "ops");
+    double common = common_ratio(after, before), most_ms = 0;
+    const char *name = NULL;
+    for (size_t i = 0; i < json_array_size(ops); i++) {
+        const json_t *op = json_array_get(ops, i);
+        double usual_ms = common * el_json_number(op, "median_ms"), ms = op_ms(after, op);
+        if (!(ms - usual_ms > most_ms)) continue;
+        most_ms = ms - usual_ms;
+        finding->value = ms / usual_ms;
+        name = el_json_text(op, "op", "");
+    }
+    finding->ok = name && !strcmp(name, slow_op) && is_within(row, finding->value);
+    if (name)
+        snprintf(finding->text, sizeof finding->text, "%s at %.2f times", name, finding->value);
+    else
+        snprintf(finding->text, sizeof finding->text, "no op took longer");
+}
+
+static void look_leak(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+                      struct el_selfcheck_finding *finding)
+{
+    (void)clean;
+    double steps = (double)json_array_size(el_json_at(planted, "repeats.0.step_ms"));
+    double grown[MEMBERS];
+    for (int p = 0; p < MEMBERS; p++) grown[p] = el_json_number(device_at(planted, (size_t)p), "memory.grown_bytes");
+    if (steps < 1 || isnan(grown[0]) || isnan(grown[SECOND])) {
+        snprintf(finding->text, sizeof finding->text, "the system does not tell a device's memory: %s",
+                 el_json_text(device_at(planted, SECOND), "memory.driver_reason", "no reason is known"));
+        return;
+    }
+    int most = grown[SECOND] > grown[0] ? SECOND : 0;
+    finding->value = grown[most] / steps;
+    finding->ok = most == SECOND && is_within(row, finding->value) && fabs(grown[0]) <= SPILL_RATIO * grown[SECOND];
+    snprintf(finding->text, sizeof finding->text, "%s loses %.3f MiB, %s %.3f", device_name(planted, most),
+             finding->value / BYTES_PER_MIB, device_name(planted, SECOND - most),
+             grown[SECOND - most] / steps / BYTES_PER_MIB);
+}
+
+/* Kernels of a step, one after the other: what a device computes, whoever it waits for. */
+static double compute_ms(const json_t *device)
+{
+    static const char *const phases[] = {"forward", "loss", "backward", "reduce", "optimizer"};
+    const json_t *ops = json_object_get(device, "ops");
+    double sum_ms = 0;
+    for (size_t i = 0; i < json_array_size(ops); i++) {
+        const json_t *op = json_array_get(ops, i);
+        for (size_t p = 0; p < sizeof phases / sizeof phases[0]; p++)
+            if (!strcmp(el_json_text(op, "phase", ""), phases[p])) sum_ms += el_json_number(op, "median_ms");
+    }
+    return sum_ms;
+}
+
+/* The twin takes out that one core may be faster than the other. */
+static void look_straggler(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+                           struct el_selfcheck_finding *finding)
+{
+    double ms[MEMBERS], wait_ms[MEMBERS], usual[MEMBERS];
+    for (int p = 0; p < MEMBERS; p++) {
+        ms[p] = compute_ms(device_at(planted, (size_t)p));
+        usual[p] = compute_ms(device_at(clean, (size_t)p));
+        wait_ms[p] = el_json_number(device_at(planted, (size_t)p), "comm.wait_ms");
+    }
+    double ratio = ms[SECOND] / ms[0] / (usual[SECOND] / usual[0]);
+    if (!isfinite(ratio) || isnan(wait_ms[0]) || isnan(wait_ms[SECOND])) {
+        snprintf(finding->text, sizeof finding->text, "no compute times or waits were recorded");
+        return;
+    }
+    int slow = ratio > 1 ? SECOND : 0, other = SECOND - slow;
+    finding->value = slow == SECOND ? ratio : 1 / ratio;
+    finding->ok = slow == SECOND && is_within(row, finding->value) && wait_ms[other] > wait_ms[slow] &&
+                  wait_ms[other] >= WAIT_RATIO * (ms[slow] - ms[other]);
+    snprintf(finding->text, sizeof finding->text, "%s at %.2f times; %s waits %.2f ms", device_name(planted, slow),
+             finding->value, device_name(planted, other), wait_ms[other]);
+}
+
+/* Sizes. A delay is told best where nothing else takes time. Where kernels are compared a library takes tenths of a
+ * millisecond for each, so that neither clock nor scheduler weighs, and there are hundreds of steps for a median; where
+ * there is none, run.c takes less of the batch. */
+#define TRIAL    "run", "--model", "mlp", "--data", "dummy", "--control", "none"
+#define SMALL    "--features", "64", "--hidden", "64,64", "--batch", "32"
+#define WEIGHTY  "--features", "512", "--hidden", "512,512", "--batch", "128"
+#define MIN_TIME "--min-time", "0.8"
+
+static const char two_cores[] = "two devices would share one core, and each would seem to be late or slow in turn";
+
+static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
+    {.name = "delay",
+     .what = "cpu:1 begins each step 20 ms late",
+     .inject = "delay=1:20",
+     .planted = 20,
+     .within_pct = 10,
+     .twin = true,
+     .n_cores = 2,
+     .skipped = two_cores,
+     .arguments = {TRIAL, SMALL, MIN_TIME, "--mode", "ddp", "--devices", "2", NULL},
+     .look = look_delay},
+    {.name = "slow op",
+     .what = "linear_forward hidden2 at 3 times",
+     .inject = "op=linear_forward hidden2:3",
+     .planted = 3,
+     .within_pct = 25,
+     .twin = true,
+     .n_cores = 1,
+     .arguments = {TRIAL, WEIGHTY, MIN_TIME, "--mode", "single", "--devices", "1", NULL},
+     .look = look_op},
+    /* Exact from the first step on; a minimum time would take a fast machine's memory. */
+    {.name = "leak",
+     .what = "cpu:1 loses 1 MiB a step",
+     .inject = "leak=1:1MiB",
+     .planted = BYTES_PER_MIB,
+     .within_pct = 5,
+     .n_cores = 1,
+     .arguments = {TRIAL, SMALL, "--min-time", "0", "--steps", "50", "--mode", "dp", "--devices", "2", NULL},
+     .look = look_leak},
+    /* Without overlap: with it the straggler's own all-reduce takes its core in backward, and it comes to 1.63 times.
+     * For longer: of all figures this one, a ratio of two cores' ratios, minds most who else is on them. */
+    {.name = "straggler",
+     .what = "cpu:1 computes at 1.5 times",
+     .inject = "straggler=1:1.5",
+     .planted = 1.5,
+     .within_pct = 20,
+     .twin = true,
+     .n_cores = 2,
+     .skipped = two_cores,
+     .arguments = {TRIAL, WEIGHTY, "--min-time", "1.5", "--mode", "ddp", "--devices", "2", "--overlap", "off", NULL},
+     .look = look_straggler},
+};
+
+const struct el_selfcheck_row *el_selfcheck_rows(void)
+{
+    return rows;
+}
+
+static bool ended_well(const json_t *trial, struct el_selfcheck_finding *finding)
+{
+    const char *status = el_json_text(trial, "status", "failed");
+    if (!strcmp(status, "ok")) return true;
+    snprintf(finding->text, sizeof finding->text, "its trial: %s: %s", status,
+             el_json_text(trial, "reason", "no reason was given"));
+    return false;
+}
+
+void el_selfcheck_look(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+                       struct el_selfcheck_finding *finding_p)
+{
+    struct el_selfcheck_finding finding = {.value = NAN};
+    if (ended_well(planted, &finding) && (!row->twin || ended_well(clean, &finding)))
+        row->look(row, planted, clean, &finding);
+    *finding_p = finding;
+}

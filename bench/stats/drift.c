@@ -1,0 +1,117 @@
+/* Drift of a trial: within its repeats (does a step take longer towards the end?) and over them, in order of execution.
+ *
+ * A drift is found if it can be told from chance and is large enough to matter: with many repeats every machine drifts
+ * by a little that can be told, with few a large ratio is soon had by chance. Both tests are at 1 %, as a false alarm
+ * costs a good trial its verdict. Halves are compared within a repeat, so that what differs between processes cancels
+ * out. Over repeats ranks decide: one slow repeat (a neighbour woke up) makes no trend, as it would by a line of least
+ * squares. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench/stats/stats.h"
+
+/* How far from 1 a ratio is a drift worth telling: within repeats, with an interval, and over repeats. */
+static const double HALVES_MIN = 0.05, TREND_MIN = 0.10;
+static const double TREND_P_MAX = 0.01;
+
+/* Without an interval the bound is all that keeps chance out: 2.6 standard errors where steps scatter by 10 % and a
+ * repeat has 10 of them, the worst that passes without a warning. 0.10 at four repeats, 0.20 at one. */
+static double few_min(size_t n)
+{
+    return 0.20 / sqrt((double)n);
+}
+
+enum { EXACT_MAX = 10, INVERSIONS_MAX = EXACT_MAX * (EXACT_MAX - 1) / 2 };
+
+static bool all_on_one_side(const double *first, const double *second, size_t n)
+{
+    size_t up = 0, down = 0;
+    for (size_t i = 0; i < n; i++) {
+        up += second[i] > first[i];
+        down += second[i] < first[i];
+    }
+    return up == n || down == n;
+}
+
+/* From 95 % to 99 %, on logarithms. */
+static double widened(double end, double centre, size_t n)
+{
+    double df = (double)(n - 1);
+    return centre * pow(end / centre, el_stats_t_quantile(0.995, df) / el_stats_t_quantile(0.975, df));
+}
+
+struct el_drift el_stats_drift(const double *first_half_ms, const double *second_half_ms, size_t n_repeats)
+{
+    struct el_interval i = el_stats_ratio_paired(second_half_ms, first_half_ms, n_repeats);
+    struct el_drift drift = {.ratio = i.centre, .low = NAN, .high = NAN};
+    double size = fabs(i.centre - 1); /* NAN is not larger than anything: not found */
+    if (i.valid) {
+        drift.low = widened(i.low, i.centre, n_repeats);
+        drift.high = widened(i.high, i.centre, n_repeats);
+        drift.found = size > HALVES_MIN && (drift.low > 1 || drift.high < 1);
+    } else {
+        drift.found = size > few_min(n_repeats) && all_on_one_side(first_half_ms, second_half_ms, n_repeats);
+    }
+    return drift;
+}
+
+/* Theil and Sen: the median of the slopes of all pairs, per repeat. */
+static double median_slope(const double *x, size_t n)
+{
+    size_t pairs = 0;
+    double *slopes = malloc(n * (n - 1) / 2 * sizeof *slopes);
+    if (slopes == NULL) return NAN;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = i + 1; j < n; j++) slopes[pairs++] = log(x[j] / x[i]) / (double)(j - i);
+    }
+    double median = el_stats_median(slopes, pairs);
+    free(slopes);
+    return median;
+}
+
+/* Kendall's score: pairs that rise minus pairs that fall. */
+static long kendall_score(const double *x, size_t n)
+{
+    long score = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = i + 1; j < n; j++) score += (x[j] > x[i]) - (x[j] < x[i]);
+    }
+    return score;
+}
+
+/* How likely is a score that far from 0, in either direction, if all n! orders are alike? Orders are counted by their
+ * inversions: putting in the k-th value makes 0 to k - 1 new ones. A score of s has (pairs - s) / 2 inversions. */
+static double exact_p(size_t n, long score)
+{
+    double count[INVERSIONS_MAX + 1] = {1}, orders = 1, tail = 0;
+    long pairs = (long)(n * (n - 1) / 2);
+    for (size_t k = 2; k <= n; k++) {
+        for (long m = pairs; m >= 0; m--) {
+            for (long back = 1; back < (long)k && back <= m; back++) count[m] += count[m - back];
+        }
+        orders *= (double)k;
+    }
+    for (long m = 0; m <= (pairs - score) / 2; m++) tail += count[m];
+    return fmin(1, 2 * tail / orders);
+}
+
+/* By the normal distribution, with its variance for values that all differ, and a correction for continuity. */
+static double normal_p(size_t n, long score)
+{
+    double count = (double)n, variance = count * (count - 1) * (2 * count + 5) / 18;
+    return score == 0 ? 1 : erfc((double)(score - 1) / sqrt(2 * variance));
+}
+
+struct el_trend el_stats_trend(const double *x, size_t n)
+{
+    if (n < 2 || isnan(el_stats_geometric_mean(x, n))) return (struct el_trend){.ratio = NAN, .tau = NAN, .p = NAN};
+    long score = kendall_score(x, n);
+    double pairs = (double)n * (double)(n - 1) / 2;
+    struct el_trend trend = {
+        .ratio = exp(median_slope(x, n) * (double)(n - 1)),
+        .tau = (double)score / pairs,
+        .p = n <= EXACT_MAX ? exact_p(n, labs(score)) : normal_p(n, labs(score)),
+    };
+    trend.found = trend.p < TREND_P_MAX && fabs(trend.ratio - 1) > TREND_MIN;
+    return trend;
+}

@@ -1,0 +1,79 @@
+/* Intervals over repeats, of one configuration and of the ratio of two: Student's t on logarithms; of a difference,
+ * which has no logarithm: Student's t.
+ *
+ * Not here: intervals over steps, or bootstraps. Steps within a repeat are correlated, so their number promises a
+ * precision that is not there; and of five repeats a bootstrap holds the truth too rarely. docs/metrics.md has the
+ * figures, tests/unit/test_coverage.c is where they come from. */
+#include <math.h>
+
+#include "bench/stats/stats.h"
+
+static const char TOO_FEW[] = "fewer than 5 repeats";
+static const char NOT_POSITIVE[] = "a repeat has no positive figure";
+static const char NOT_FINITE[] = "a repeat has no figure";
+
+static struct el_interval none(double centre, const char *reason)
+{
+    return (struct el_interval){.centre = centre, .low = NAN, .high = NAN, .reason = reason};
+}
+
+/* The interval of exp(m), where m has the standard error and the degrees of freedom. */
+static struct el_interval around(double m, double standard_error, double df)
+{
+    double half = df > 0 && standard_error > 0 ? el_stats_t_quantile(0.975, df) * standard_error : 0;
+    return (struct el_interval){.centre = exp(m), .low = exp(m - half), .high = exp(m + half), .valid = true};
+}
+
+/* Mean and variance of the mean of the logarithms. */
+static void log_moments(const double *x, size_t n, double *mean_p, double *variance_p)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) sum += log(x[i]);
+    double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) squares += (log(x[i]) - mean) * (log(x[i]) - mean);
+    *mean_p = mean;
+    *variance_p = n < 2 ? NAN : squares / (double)(n - 1) / (double)n;
+}
+
+struct el_interval el_stats_interval(const double *x, size_t n)
+{
+    double mean, variance, centre = el_stats_geometric_mean(x, n);
+    if (n < EL_REPEATS_MIN) return none(centre, TOO_FEW);
+    if (isnan(centre)) return none(centre, NOT_POSITIVE);
+    log_moments(x, n, &mean, &variance);
+    return around(mean, sqrt(variance), (double)(n - 1));
+}
+
+struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n)
+{
+    double centre = el_stats_geometric_mean(a, n) / el_stats_geometric_mean(b, n);
+    if (n < EL_REPEATS_MIN) return none(centre, TOO_FEW);
+    if (isnan(centre)) return none(centre, NOT_POSITIVE);
+    double sum = 0, squares = 0, count = (double)n;
+    for (size_t i = 0; i < n; i++) sum += log(a[i] / b[i]);
+    double mean = sum / count;
+    for (size_t i = 0; i < n; i++) squares += (log(a[i] / b[i]) - mean) * (log(a[i] / b[i]) - mean);
+    return around(mean, sqrt(squares / (count - 1) / count), count - 1);
+}
+
+struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b)
+{
+    double mean_a, mean_b, v_a, v_b;
+    double centre = el_stats_geometric_mean(a, n_a) / el_stats_geometric_mean(b, n_b);
+    if (n_a < EL_REPEATS_MIN || n_b < EL_REPEATS_MIN) return none(centre, TOO_FEW);
+    if (isnan(centre)) return none(centre, NOT_POSITIVE);
+    log_moments(a, n_a, &mean_a, &v_a);
+    log_moments(b, n_b, &mean_b, &v_b);
+    double v = v_a + v_b; /* Welch-Satterthwaite */
+    double df = v * v / (v_a * v_a / (double)(n_a - 1) + v_b * v_b / (double)(n_b - 1));
+    return around(mean_a - mean_b, sqrt(v), df);
+}
+
+struct el_interval el_stats_difference(const double *x, size_t n)
+{
+    double mean = el_stats_mean(x, n);
+    if (n < EL_REPEATS_MIN) return none(mean, TOO_FEW);
+    if (!isfinite(mean)) return none(NAN, NOT_FINITE);
+    double half = el_stats_t_quantile(0.975, (double)(n - 1)) * el_stats_stddev(x, n) / sqrt((double)n);
+    return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
+}

@@ -1,0 +1,164 @@
+/* The rows, and going through them. Names stay: they are in people's records and in their CI. */
+#include "bench/verdict/verdict.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/stats/stats.h"
+
+enum { TEXT_BYTES = 320 };
+
+#define ANY NAN
+#define ROW(name_, limit_, unit_, look_, words_, ...)                                                                  \
+    {                                                                                                                  \
+        .name = name_, .limit = limit_, .unit = unit_, .look = look_, .words = words_, __VA_ARGS__                     \
+    }
+
+/* clang-format off */
+static const struct el_verdict_rule rules[] = {
+    ROW("own", ANY, "", el_verdict_own,
+        "a repeat says something itself: spans were dropped, or a rank ended badly after its result", .note = false),
+    ROW("finished", ANY, "", el_verdict_finished,
+        "a repeat did not finish", .note = false),
+    ROW("repeats", EL_REPEATS_MIN, "", el_verdict_repeats,
+        "fewer repeats: no interval can be given", .of_clock = true),
+    ROW("steps", EL_VERDICT_STEPS_MIN, "", el_verdict_steps,
+        "fewer measured steps in a repeat", .of_clock = true),
+    ROW("time", 0.2, " s", el_verdict_time,
+        "less time measured in a repeat", .of_clock = true),
+    ROW("shared_core", ANY, "", el_verdict_shared_core,
+        "two devices compute on one core", .note = false),
+    ROW("shared_gpu", ANY, "", el_verdict_shared_gpu,
+        "two devices are one GPU, by its UUID", .note = false),
+    ROW("others", 5, " %", el_verdict_others,
+        "other processes took more of the cores (`others_pct`) or of the devices' cores (`others_on_devices_pct`)", .note = false),
+    ROW("stolen", 2, " %", el_verdict_stolen,
+        "the hypervisor gave more of the cores' time to others (`steal_pct`)", .note = false),
+    ROW("frequency", 10, " %", el_verdict_frequency,
+        "frequency at the end is off by more from that at the beginning (`frequency_change_pct`)", .note = false),
+    ROW("throttled", ANY, "", el_verdict_throttled,
+        "a device's core was throttled while it was measured", .note = false),
+    ROW("gpu_throttled", 5, " %", el_verdict_gpu_throttled,
+        "a GPU's clock was held down for heat or power in more of the looks at it (`gpu.throttled_pct`)", .note = false),
+    ROW("gpu_others", ANY, "", el_verdict_gpu_others,
+        "processes that are not the job's computed on one of its GPUs (`gpu.processes`)", .note = false),
+    ROW("unlike_cores", 0.75, "", el_verdict_unlike_cores,
+        "weakest over strongest of the devices' cores is less, by capacity or by highest frequency", .note = false),
+    ROW("unlike_memory", 0.75, "", el_verdict_unlike_memory,
+        "smallest over largest of the devices' memory limits is less", .note = false),
+    ROW("unlike_machines", ANY, "", el_verdict_unlike_machines,
+        "ranks ran on machines unlike in processor, cores, memory (by more than 5 %) or kernel", .note = false),
+    ROW("drift", ANY, "", el_verdict_drift,
+        "steps got slower or faster within the repeats, by more than 5 % and beyond chance", .of_clock = true),
+    ROW("trend", ANY, "", el_verdict_trend,
+        "repeats got slower or faster in their order, by more than 10 % and beyond chance", .of_clock = true),
+    ROW("loss", ANY, "", el_verdict_loss,
+        "losses differ from repeat to repeat, by a single bit: not deterministic", .note = false),
+    ROW("memory", ANY, "", el_verdict_memory,
+        "the ledger's peaks differ from repeat to repeat", .note = false),
+    ROW("grown", 1, " MiB", el_verdict_grown,
+        "a device's memory grew by more while it was measured (`grown_bytes`)", .note = false),
+    ROW("unattributed", 5, " %", el_verdict_unattributed,
+        "a device holds more of its peak, and over a MiB, without a tag (`unattributed_bytes`, less the planner's gaps)", .note = false),
+    ROW("planted", ANY, "", el_verdict_planted,
+        "disturbances were planted (`--inject`)", .note = false),
+    ROW("unsettled", ANY, "", el_verdict_unsettled,
+        "in most repeats warm-up ended before the steps had settled", .of_clock = true),
+    ROW("time_sliced", ANY, "", el_verdict_time_sliced,
+        "communication that is hidden shares a core with compute: this is said, and is no ground for suspicion", .note = true),
+    ROW("simulated", ANY, "", el_verdict_simulated,
+        "times are virtual: this is said, and is no ground for suspicion", .note = true),
+    {.name = NULL},
+};
+/* clang-format on */
+
+const struct el_verdict_rule *el_verdict_rules(void)
+{
+    return rules;
+}
+
+bool el_verdict_is_note(const char *name)
+{
+    for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++)
+        if (name != NULL && strcmp(rule->name, name) == 0) return rule->note;
+    return false;
+}
+
+const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text)
+{
+    if (isnan(rule->limit))
+        snprintf(text, 32, "-");
+    else
+        snprintf(text, 32, "%g%s", rule->limit, rule->unit);
+    return text;
+}
+
+void el_verdict_say(struct el_verdict_case *c, const char *format, ...)
+{
+    char text[TEXT_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    for (size_t i = 0; i < json_array_size(c->warnings); i++) {
+        if (strcmp(json_string_value(json_array_get(c->warnings, i)), text) == 0) return;
+    }
+    json_t *string = json_string(text);
+    json_array_append_new(c->warnings, string != NULL ? string : json_string("a warning that is not UTF-8"));
+    json_array_append_new(c->rules, json_string(c->rule->name));
+    c->suspect = c->suspect || !c->rule->note;
+}
+
+bool el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *names)
+{
+    struct el_verdict_case c = {.repeats = repeats, .ok = ok, .warnings = warnings, .rules = names};
+    bool simulated = json_is_true(el_json_at(ok, "0.simulated"));
+    for (c.rule = rules; c.rule->name != NULL; c.rule++) {
+        if (!simulated || !c.rule->of_clock) c.rule->look(&c);
+    }
+    return c.suspect;
+}
+
+static bool is_suspect(const json_t *trial)
+{
+    return strcmp(el_json_text(trial, "verdict", "suspect"), "valid") != 0;
+}
+
+/* The first text of a rule among the suspect trials, and in how many of them it speaks. */
+static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rule, const char **text_p)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i), *names = json_object_get(trial, "warning_rules");
+        for (size_t k = 0; k < json_array_size(names) && is_suspect(trial); k++) {
+            if (strcmp(json_string_value(json_array_get(names, k)), rule->name) != 0) continue;
+            if (count == 0) *text_p = json_string_value(json_array_get(json_object_get(trial, "warnings"), k));
+            count++;
+            break;
+        }
+    }
+    return count;
+}
+
+size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    size_t n = json_array_size(trials), suspects = 0, most = 0;
+    const char *reason = "a trial did not finish";
+    for (size_t i = 0; i < n; i++) suspects += is_suspect(json_array_get(trials, i));
+    for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++) {
+        const char *text = NULL;
+        size_t count = rule->note ? 0 : count_rule(trials, rule, &text);
+        if (count <= most || text == NULL) continue;
+        most = count;
+        reason = text;
+    }
+    if (bytes > 0) *line = '\0';
+    if (suspects > 0)
+        snprintf(line, bytes, "%zu of %zu trials %s suspect; the commonest reason: %s", suspects, n,
+                 suspects == 1 ? "is" : "are", reason);
+    return suspects;
+}
