@@ -1,0 +1,91 @@
+/* Did training get slower? Cells, each judged by itself, and what is said of them.
+ *
+ *     el_regress_ab(&ask, &set);                          two programs in turns, until every cell is told or time is up
+ *     el_regress_runs(base_dir, head_dir, &set);          or two runs of ours
+ *     el_regress_baseline(store_dir, head_dir, &set);     or a run of ours against this machine's sittings
+ *     el_regress_judge(&set);                             verdicts (rule.c); pure
+ *     el_regress_print(&set, stdout); ...                 one document, several formats (formats.h)
+ *     el_regress_free(&set);
+ *
+ * A cell is one metric of one thing that is measured; there is never a mean over cells. Costs are judged on logarithms,
+ * so an effect of 1.05 is 5 % slower whatever the unit; of what is better when higher (samples/s) the inverse is taken,
+ * so that above 1 is always worse.
+ */
+#ifndef EL_BENCH_REGRESS_H
+#define EL_BENCH_REGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "bench/record/metrics.h"
+#include "runtime/base/status.h"
+
+enum { EL_CELL_NAME_BYTES = 160, EL_CELL_UNIT_BYTES = 24, EL_CELL_REASON_BYTES = 200 };
+
+/* How two sides of a cell were measured; the rule follows from it. */
+enum el_cell_kind {
+    EL_CELL_EXACT,   /* has no noise (bytes, operations): one figure a side, any change for the worse is a regression */
+    EL_CELL_PAIRED,  /* base[i] and head[i] ran next to each other, in random order: signed ranks */
+    EL_CELL_SITTING, /* one sitting a side: base[] and head[] are its launches; sittings differ by more than launches */
+    EL_CELL_HISTORY  /* base[] are sittings of the past, oldest first; head[] is one figure: this sitting */
+};
+
+enum el_cell_verdict {
+    EL_CELL_SAME,         /* no regression: the interval ends below what would be one */
+    EL_CELL_REGRESSION,   /* worse, and by enough to matter */
+    EL_CELL_IMPROVEMENT,  /* better, by the same rule */
+    EL_CELL_INCONCLUSIVE, /* cannot be told with so many samples; reason says how many more */
+    EL_CELL_UNREADABLE,   /* a side is missing, not a number, not above 0, or in another unit */
+    EL_CELL_NO_BASELINE   /* nothing that fits to compare with */
+};
+
+struct el_regress_cell {
+    char
+        name[EL_CELL_NAME_BYTES]; /* "ddp 2 devices textcnn batch 128 step_mean_ms"; of a program's the metric's name */
+    char unit[EL_CELL_UNIT_BYTES]; /* "": none given */
+    enum el_better better;         /* NEITHER: of an exact cell any change counts */
+    enum el_cell_kind kind;
+    double *base, *head; /* owned; [n_base], [n_head] */
+    size_t n_base, n_head;
+
+    /* Written by el_regress_judge. NAN: does not apply, or cannot be told. */
+    enum el_cell_verdict verdict;
+    double effect;        /* head over base, above 1 is worse: Hodges-Lehmann of the logarithms' differences */
+    double low, high;     /* its 95 % interval */
+    double p, p_adjusted; /* one-sided, of worse; Holm's over the set's cells */
+    double floor;         /* the effect that counts: max(2 %, what the same program differs from itself), as a ratio */
+    double detectable;    /* the smallest effect that would have been found in at least 90 of 100 such runs */
+    int more;             /* blocks that would tell, about; 0: none needed, or no number would */
+    char reason[EL_CELL_REASON_BYTES]; /* of anything but SAME: in words */
+};
+
+struct el_regress_set {
+    struct el_regress_cell *cells; /* owned */
+    size_t n;
+    int stage, blocks; /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
+    bool last_look;    /* no more samples will come: what is not told stays inconclusive */
+    char base_name[EL_CELL_NAME_BYTES], head_name[EL_CELL_NAME_BYTES]; /* the commands, or the folders */
+    char environment[EL_CELL_REASON_BYTES]; /* why this machine is too unquiet to tell, or "" */
+};
+
+/* Exit statuses of the command; where several apply: USE, NO_BASELINE, REGRESSION, INCONCLUSIVE, in that order. */
+enum el_regress_exit {
+    EL_REGRESS_NONE = 0,
+    EL_REGRESS_FOUND = 1,
+    EL_REGRESS_USE = 2,
+    EL_REGRESS_INCONCLUSIVE = 3,
+    EL_REGRESS_NO_BASELINE = 4
+};
+
+/* Fills in the cells' verdicts. Pure: no clock, no files, no random numbers. */
+void el_regress_judge(struct el_regress_set *set);
+/* What the set comes to. */
+enum el_regress_exit el_regress_outcome(const struct el_regress_set *set);
+
+/* A cell at the end of the set, zeroed, its name copied (too long: cut). NULL: no memory. Valid until the next call. */
+struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *name);
+/* A sample of one side. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_regress_cell_append(double **values, size_t *n, double value);
+void el_regress_free(struct el_regress_set *set);
+
+#endif
