@@ -24,7 +24,8 @@ enum { EL_CELL_NAME_BYTES = 160, EL_CELL_UNIT_BYTES = 24, EL_CELL_REASON_BYTES =
 
 /* How two sides of a cell were measured; the rule follows from it. */
 enum el_cell_kind {
-    EL_CELL_EXACT,   /* has no noise (bytes, operations): one figure a side, any change for the worse is a regression */
+    EL_CELL_EXACT,   /* has no noise (bytes, operations): one figure a side, any change for the worse is a regression.
+                        0 is a figure like any other */
     EL_CELL_PAIRED,  /* base[i] and head[i] ran next to each other, in random order: signed ranks */
     EL_CELL_SITTING, /* one sitting a side: base[] and head[] are its launches; sittings differ by more than launches */
     EL_CELL_HISTORY  /* base[] are sittings of the past, oldest first; head[] is one figure: this sitting */
@@ -48,7 +49,12 @@ struct el_regress_cell {
     double *base, *head; /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
 
-    /* Written by el_regress_judge. NAN: does not apply, or cannot be told. */
+    /* Why a side is doubtful ("current is suspect: drift"), or "": written by who fills the cell, said with the
+     * verdict. */
+    char doubt[EL_CELL_REASON_BYTES];
+
+    /* Written by el_regress_judge. NAN: does not apply, or cannot be told. Who fills the cell may set UNREADABLE or
+     * NO_BASELINE with a reason (missing on one side, another unit): the judge leaves both as they are. */
     enum el_cell_verdict verdict;
     double effect;        /* head over base, above 1 is worse: Hodges-Lehmann of the logarithms' differences */
     double low, high;     /* its 95 % interval */
