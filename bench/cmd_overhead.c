@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "bench/campaign/campaign.h"
-#include "bench/campaign/plan.h"
-#include "bench/campaign/progress.h"
 #include "bench/commands.h"
 #include "bench/overhead/overhead.h"
 #include "bench/record/record.h"
@@ -18,41 +16,6 @@ static enum el_status check(const struct el_options *options)
     if (options->train.min_time_s <= 0)
         return el_fail(EL_ERR_INVALID, "overhead: --min-time 0 leaves no time to compare steps in: give more");
     return EL_OK;
-}
-
-static enum el_status check_ranks(const struct el_campaign *c)
-{
-    bool several = false;
-    for (int t = 0; t < c->set.n; t++) several = several || c->set.trials[t].procs > 1;
-    return several ? el_runner_check_mpi() : EL_OK;
-}
-
-static enum el_status measure(struct el_campaign *c)
-{
-    struct el_runner runner;
-    struct el_progress progress;
-    struct el_plan plan;
-    EL_TRY(check_ranks(c));
-    EL_TRY(el_runner_init(&runner, &c->store));
-    EL_TRY(el_plan_make(c->set.n, c->options->repeats, c->options->train.seed, &plan));
-    el_runner_catch_signals();
-    el_progress_init(&progress, plan.n, c->options->quiet);
-    runner.tick = el_progress_tick;
-    runner.context = &progress;
-    el_progress_say(&progress, "%d launches, in each of them steps with and without the recorder; results go to %s",
-                    plan.n, c->store.dir);
-    enum el_status status = EL_OK;
-    for (int i = 0; i < plan.n && status == EL_OK && !el_runner_interrupted(); i++) {
-        const struct el_plan_entry *entry = &plan.entries[i];
-        const struct el_trial *trial = &c->set.trials[entry->trial];
-        json_t *document = NULL;
-        el_progress_begin(&progress, trial, entry->repeat);
-        status = el_runner_measure(&runner, trial, entry->repeat, entry->order, &document);
-        el_progress_end(&progress, document);
-        if (status == EL_OK && document) status = el_campaign_take(c, entry->trial, entry->repeat, document);
-    }
-    el_plan_free(&plan);
-    return status;
 }
 
 static int show(const struct el_campaign *c)
@@ -75,7 +38,7 @@ static int overhead(const struct el_options *options)
     struct el_campaign campaign;
     enum el_status status = el_campaign_begin(&campaign, EL_CMD_OVERHEAD, options);
     if (status != EL_OK) return el_exit_failed(status);
-    status = measure(&campaign);
+    status = el_campaign_measure(&campaign, false, "steps with and without the recorder, in turns in each launch");
     int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (el_runner_interrupted()) {
         fprintf(stderr, "evenload: interrupted\n");

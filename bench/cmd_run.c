@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "bench/campaign/campaign.h"
-#include "bench/campaign/progress.h"
 #include "bench/commands.h"
 #include "bench/options/devices.h"
 #include "bench/record/jvalue.h"
@@ -25,38 +24,16 @@ static void print_result(const struct el_campaign *c)
     printf("\n%s/results.json\n%s/results.csv\n%s/logs/\n", c->store.dir, c->store.dir, c->store.dir);
 }
 
-static enum el_status measure(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress)
-{
-    for (int r = 0; r < c->options->repeats && !el_runner_interrupted(); r++) {
-        json_t *document;
-        el_progress_begin(progress, &c->set.trials[0], r);
-        enum el_status status = el_runner_measure(runner, &c->set.trials[0], r, r, &document);
-        el_progress_end(progress, document);
-        EL_TRY(status);
-        if (document) EL_TRY(el_campaign_take(c, 0, r, document));
-    }
-    return EL_OK;
-}
-
 static int run_self(const struct el_options *options)
 {
     struct el_campaign campaign;
-    struct el_runner runner;
-    struct el_progress progress;
     enum el_status status = el_devices_check(options->devices, options->n_devices);
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
     if (status != EL_OK) return el_exit_failed(status);
     int exit_status = 0;
     if (campaign.set.trials->procs > 1) status = el_runner_check_launcher(campaign.set.trials);
-    if (status == EL_OK) status = el_runner_init(&runner, &campaign.store);
-    if (status == EL_OK) {
-        el_runner_catch_signals();
-        el_progress_init(&progress, options->repeats, options->quiet);
-        runner.tick = el_progress_tick;
-        runner.context = &progress;
-        status = measure(&campaign, &runner, &progress);
-    }
-    if (campaign.run) {
+    if (status == EL_OK) status = el_campaign_measure(&campaign, false, NULL);
+    if (el_json_at(campaign.run, "trials.0")) {
         print_result(&campaign);
         exit_status = el_exit_flush(el_campaign_exit_status(&campaign));
     }

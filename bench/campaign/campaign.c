@@ -30,13 +30,19 @@ static enum el_status prepare(struct el_campaign *c)
     return status;
 }
 
+/* The subcommand that a folder is named after: of several bits the one that is said last. */
+static const char *word_of(unsigned command)
+{
+    const char *word = "run";
+    for (const struct el_command_row *row = el_command_rows(); row->name; row++)
+        if (row->bit & command) word = row->name;
+    return word;
+}
+
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     struct el_campaign c = {.command = command, .options = options};
-    const char *word = command & EL_CMD_STUDY      ? "study"
-                       : command & EL_CMD_OVERHEAD ? "overhead"
-                       : command == EL_CMD_RUN     ? "run"
-                                                   : "compare";
+    const char *word = word_of(command);
     if (options->resume)
         EL_TRY(el_store_open(options->out, &c.store));
     else

@@ -3,7 +3,8 @@
  *
  *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats; a study's trials are
  *                                                               compare's: EL_CMD_COMPARE | EL_CMD_STUDY
- *     el_campaign_take(&c, trial, repeat, document);            keeps it and writes results anew
+ *     el_campaign_load(&c);                                     optional: what an earlier command left in the folder
+ *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (measure.c)
  *     el_campaign_end(&c);
  */
 #ifndef EL_BENCH_CAMPAIGN_H
@@ -17,10 +18,11 @@ struct el_campaign {
     const struct el_options *options;
     struct el_store store;
     struct el_trial_set set;
-    json_t **repeats;    /* [trial][repeat]; NULL: not there yet */
-    json_t *environment; /* of the run */
-    json_t *gate;        /* array; NULL: no gate */
-    json_t *run;         /* the document, as last written */
+    json_t **repeats;               /* [trial][repeat]; NULL: not there yet */
+    json_t *environment;            /* of the run */
+    json_t *gate;                   /* array; NULL: no gate */
+    json_t *run;                    /* the document, as last written */
+    char lack[EL_ERROR_TEXT_BYTES]; /* el_campaign_lack's words */
 };
 
 /* Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder it made is gone again. */
@@ -30,6 +32,15 @@ void el_campaign_end(struct el_campaign *campaign);
 json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);
 /* Steals `document`. Errors: EL_ERR_IO: earlier results stand. */
 enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
+/* What an earlier command measured, by the same build and configuration. Failures are tried again. */
+void el_campaign_load(struct el_campaign *campaign);
+/* Why trials of several processes cannot be launched here, or NULL. Valid as long as the campaign. */
+const char *el_campaign_lack(struct el_campaign *campaign);
+/* Launches every repeat that is not there yet, in turns, with progress on standard error; with `gate` the modes' first
+ * steps are compared with the reference before. A trial that cannot be launched, or that the gate refuses, is a row
+ * that says so. Ends early, and well, where it is interrupted (el_runner_interrupted). `headline`: the first line of
+ * progress, or NULL for none. Errors: EL_ERR_IO; what was measured is kept. */
+enum el_status el_campaign_measure(struct el_campaign *campaign, bool gate, const char *headline);
 /* Makes the document of all repeats so far and writes results.json and results.csv. */
 enum el_status el_campaign_write(struct el_campaign *campaign);
 /* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial

@@ -10,8 +10,8 @@ enum { OPTIONS_MAX = 64, VALUE_BYTES = 2048, FIRST_CODE = 256 };
 
 const char *el_option_initial(const struct el_option_row *row, unsigned command)
 {
-    if (command == EL_CMD_RUN && row->run_initial) return row->run_initial;
-    if (command == EL_CMD_OVERHEAD && row->overhead_initial) return row->overhead_initial;
+    for (size_t i = 0; i < sizeof row->otherwise / sizeof row->otherwise[0]; i++)
+        if (row->otherwise[i].commands & command) return row->otherwise[i].text;
     return row->initial;
 }
 

@@ -51,11 +51,13 @@ enum el_option_kind {
 struct el_option_row {
     const char *group; /* the heading in --help */
     const char *name;
-    const char *argument;         /* "N"; NULL for flags */
-    const char *initial;          /* default, as text, read by the same parser; "": none */
-    const char *run_initial;      /* the default of `run` where it is another one, or NULL */
-    const char *overhead_initial; /* ... and of `overhead` */
-    const char *choices;          /* "sgd|momentum|adam" */
+    const char *argument; /* "N"; NULL for flags */
+    const char *initial;  /* default, as text, read by the same parser; "": none */
+    struct el_option_initial {
+        unsigned commands;
+        const char *text;
+    } otherwise[3];      /* other defaults of some commands; ended by 0 */
+    const char *choices; /* "sgd|momentum|adam" */
     const char *help;
     enum el_option_kind kind;
     unsigned commands;

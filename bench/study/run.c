@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bench/campaign/campaign.h"
-#include "bench/campaign/progress.h"
 #include "bench/commands.h"
 #include "bench/record/jvalue.h"
 #include "bench/study/study.h"
@@ -42,27 +41,6 @@ void el_study_options(const struct el_study *study, const struct el_options *ask
     o->quiet = asked->quiet;
     snprintf(o->data, sizeof o->data, "dummy");
     memcpy(o->out, asked->out, sizeof o->out);
-}
-
-static enum el_status measure(struct el_campaign *c)
-{
-    struct el_runner runner;
-    struct el_progress progress;
-    EL_TRY(el_runner_init(&runner, &c->store));
-    el_runner_catch_signals();
-    el_progress_init(&progress, c->set.n, c->options->quiet);
-    runner.tick = el_progress_tick;
-    runner.context = &progress;
-    el_progress_say(&progress, "%d trials, about a minute on two cores; results go to %s", c->set.n, c->store.dir);
-    for (int t = 0; t < c->set.n && !el_runner_interrupted(); t++) {
-        json_t *document;
-        el_progress_begin(&progress, &c->set.trials[t], 0);
-        enum el_status status = el_runner_measure(&runner, &c->set.trials[t], 0, t, &document);
-        el_progress_end(&progress, document);
-        EL_TRY(status);
-        if (document) EL_TRY(el_campaign_take(c, t, 0, document));
-    }
-    return EL_OK;
 }
 
 static void read_tags(const json_t *device, const char *path, size_t bytes[EL_TAG_COUNT])
@@ -108,7 +86,7 @@ enum el_status el_study_run(struct el_study *study, const struct el_options *ask
     enum el_status status = el_campaign_begin(&campaign, EL_CMD_COMPARE | EL_CMD_STUDY, options);
     if (status == EL_OK) {
         memcpy(study->dir, campaign.store.dir, sizeof study->dir);
-        status = measure(&campaign);
+        status = el_campaign_measure(&campaign, false, "three trials, about a minute on two cores");
         if (status == EL_OK && !el_runner_interrupted()) status = read_run(campaign.run, study);
         el_campaign_end(&campaign);
     }

@@ -36,7 +36,7 @@ END
 
 @test "overhead prints a row a mode, a judgement and what to do next" {
     run --separate-stderr "$EVENLOAD" overhead "${SHORT[@]}" --modes single,dp --repeats 2 --out o
-    [[ $status -eq 0 && $stderr == *"4 launches"* ]] || show
+    [[ $status -eq 0 && $stderr == *"[4/4]"* ]] || show
     for words in "counted us" "clock readings at" "not told: null devices" "Null devices compute nothing" "o/results.json" "Next: "; do
         [[ $output == *"$words"* ]] || { echo "no '$words'" && show; }
     done

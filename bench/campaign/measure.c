@@ -1,0 +1,93 @@
+/* A campaign's launches: every trial in turns, as the plan has it, each repeat in fresh processes. What was measured is
+ * on disk after every repeat, so that Ctrl-C, a crash or a full disk costs what is in progress only. */
+#include <string.h>
+
+#include "bench/campaign/campaign.h"
+#include "bench/campaign/gate.h"
+#include "bench/campaign/plan.h"
+#include "bench/campaign/progress.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+
+void el_campaign_load(struct el_campaign *c)
+{
+    for (int t = 0; t < c->set.n; t++)
+        for (int r = 0; r < c->options->repeats; r++) {
+            json_t *repeat = el_store_load_repeat(&c->store, &c->set.trials[t], r);
+            const char *status = el_json_text(repeat, "status", "failed");
+            if (!strcmp(status, "ok") || !strcmp(status, "oom"))
+                *el_campaign_repeat(c, t, r) = repeat;
+            else
+                json_decref(repeat);
+        }
+}
+
+const char *el_campaign_lack(struct el_campaign *c)
+{
+    for (int t = 0; t < c->set.n; t++) {
+        if (c->set.trials[t].procs < 2) continue;
+        /* One of several processes: what it lacks all of them do. */
+        if (el_runner_check_launcher(&c->set.trials[t]) == EL_OK) return NULL;
+        snprintf(c->lack, sizeof c->lack, "%s", el_error_message());
+        return c->lack;
+    }
+    return NULL;
+}
+
+/* A row without a launch: refused by the gate, or a library is missing. */
+static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, const char *lack)
+{
+    const struct el_trial *trial = &c->set.trials[entry->trial];
+    const char *refusal = el_gate_refusal(c, trial);
+    if (lack && trial->procs > 1) return el_record_failed_repeat(trial, entry->repeat, entry->order, "absent", lack);
+    if (!refusal) return NULL;
+    return el_record_failed_repeat(trial, entry->repeat, entry->order, "failed", refusal);
+}
+
+static enum el_status measure_one(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress,
+                                  const struct el_plan_entry *entry, const char *lack)
+{
+    const struct el_trial *trial = &c->set.trials[entry->trial];
+    if (*el_campaign_repeat(c, entry->trial, entry->repeat)) {
+        el_progress_skip(progress);
+        return EL_OK;
+    }
+    json_t *document = without_launch(c, entry, lack);
+    if (document) {
+        el_progress_skip(progress);
+        EL_TRY(el_store_save_repeat(&c->store, trial, entry->repeat, document));
+    } else {
+        el_progress_begin(progress, trial, entry->repeat);
+        enum el_status status = el_runner_measure(runner, trial, entry->repeat, entry->order, &document);
+        el_progress_end(progress, document);
+        EL_TRY(status);
+    }
+    return document ? el_campaign_take(c, entry->trial, entry->repeat, document) : EL_OK;
+}
+
+enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char *headline)
+{
+    struct el_runner runner;
+    struct el_progress progress;
+    struct el_plan plan;
+    const char *lack = el_campaign_lack(c);
+    EL_TRY(el_runner_init(&runner, &c->store));
+    EL_TRY(el_plan_make(c->set.n, c->options->repeats, c->options->train.seed, &plan));
+    el_runner_catch_signals();
+    el_progress_init(&progress, plan.n, c->options->quiet);
+    runner.tick = el_progress_tick;
+    runner.context = &progress;
+    if (headline) el_progress_say(&progress, "%s; results go to %s", headline, c->store.dir);
+    if (lack) el_progress_say(&progress, "%s", lack);
+    enum el_status status = EL_OK;
+    if (gate) {
+        el_progress_phase(&progress, "comparing the modes' first steps with the reference");
+        status = el_gate_run(c, &runner, &progress);
+    }
+    el_progress_start(&progress);
+    for (int i = 0; i < plan.n && status == EL_OK && !el_runner_interrupted(); i++)
+        status = measure_one(c, &runner, &progress, &plan.entries[i], lack);
+    if (status == EL_OK) status = el_campaign_write(c);
+    el_plan_free(&plan);
+    return status;
+}
