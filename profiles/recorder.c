@@ -30,7 +30,10 @@ enum el_status el_recorder_create(int first_position, int n_positions, struct el
 
 static void free_list(struct op_list *list)
 {
-    for (int i = 0; i < list->n_ops && list->ops != NULL; i++) free((char *)(uintptr_t)list->ops[i].label);
+    for (int i = 0; i < list->n_ops && list->ops != NULL; i++) {
+        free((char *)(uintptr_t)list->ops[i].label);
+        free((char *)(uintptr_t)list->ops[i].how);
+    }
     free(list->ops);
     free(list->cpu_ns);
     free(list->marks);
@@ -97,8 +100,14 @@ static bool copy_list(const struct el_step_event *event, struct op_list *list)
     for (; list->n_ops < event->n_ops; list->n_ops++) {
         struct el_op_info *op = &list->ops[list->n_ops];
         *op = event->ops[list->n_ops];
+        const char *how = op->how;
+        op->how = NULL;
         op->label = strdup(op->label != NULL ? op->label : "");
         if (op->label == NULL) return false;
+        if (how != NULL && (op->how = strdup(how)) == NULL) {
+            list->n_ops++; /* its label is to be freed */
+            return false;
+        }
     }
     return true;
 }

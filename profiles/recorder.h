@@ -85,6 +85,7 @@ struct el_op_figures {
     enum el_phase phase;
     double mean_s, count; /* a step */
     double median_s;      /* over steps, of what a step spends in all of them */
+    const char *how;      /* el_op_info.how, where it is the same for all of them; the recorder's, or NULL */
 };
 /* In the order of issue. `*figures_p`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,

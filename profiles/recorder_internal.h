@@ -9,7 +9,7 @@
 struct op_list {
     int segment;
     int n_ops;
-    struct el_op_info *ops; /* labels are copies: a program's own may end with it */
+    struct el_op_info *ops; /* their texts are copies: a program's own may end with it */
     int64_t *cpu_ns;        /* an op, over all steps */
     int n_marks;
     struct el_mark *marks;

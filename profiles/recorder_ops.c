@@ -84,6 +84,11 @@ static struct el_op_figures *find(struct el_op_figures *figures, size_t n, const
     return NULL;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 static size_t add_ops(struct el_op_figures *figures, size_t n, const struct op_list *list, const struct el_span *spans,
                       int position)
 {
@@ -93,8 +98,9 @@ static size_t add_ops(struct el_op_figures *figures, size_t n, const struct op_l
         struct el_op_figures *found = find(figures, n, op);
         if (found == NULL) {
             found = &figures[n++];
-            *found = (struct el_op_figures){.label = op->label, .phase = op->phase};
+            *found = (struct el_op_figures){.label = op->label, .phase = op->phase, .how = op->how};
         }
+        if (!same_text(found->how, op->how)) found->how = "not the same in all of them";
         found->mean_s += (double)(spans[i].end_ns - spans[i].begin_ns) * 1e-9;
         found->count++;
     }

@@ -21,7 +21,7 @@
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
  *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
  *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
- *        "ops": [{"op", "phase", "count", "ms", "median_ms"}] } ],
+ *        "ops": [{"op", "phase", "count", "ms", "median_ms", "how"|null}] } ],
  *                                                              (all a step, on average; el_record_member makes one)
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
  *   "settled": bool|null, "planted": text|null,

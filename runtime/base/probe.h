@@ -77,6 +77,7 @@ struct el_op_info {
     uint64_t sent_bytes;     /* that leave `device` for another one because of this op */
     uint64_t received_bytes; /* that reach `device` from another one, or from the host */
     int peer;                /* a copy between devices: the one that sends what `device` receives; else -1 */
+    const char *how;         /* what a library chose to do it by; NULL: nothing was chosen, or it does not tell */
 };
 
 struct el_span {

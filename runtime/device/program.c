@@ -361,6 +361,16 @@ static enum el_status map_memory(struct el_program *program)
     return EL_OK;
 }
 
+/* What prepare() chose is told with the op: the text is its plan's. */
+static void tell_choices(struct el_program *program)
+{
+    for (int i = 0; i < program->n_tasks; i++) {
+        const struct el_task *task = &program->tasks[i];
+        if (task->kind == EL_TASK_KERNEL && task->args.plan && task->kernel->describe)
+            program->infos[i].how = task->kernel->describe(task->args.plan);
+    }
+}
+
 static enum el_status finish(struct el_program *program)
 {
     for (int q = 1; q < program->n_queues; q++) {
@@ -376,7 +386,9 @@ static enum el_status finish(struct el_program *program)
     program->done = calloc((size_t)program->n_tasks + 1, sizeof *program->done);
     program->cpu_ns = calloc((size_t)program->n_tasks + 1, sizeof *program->cpu_ns);
     if (!program->spans || !program->done || !program->cpu_ns) return el_fail_errno("a program's spans");
-    return el_program_prepare(program);
+    EL_TRY(el_program_prepare(program));
+    tell_choices(program);
+    return EL_OK;
 }
 
 enum el_status el_program_end(struct el_program *program)

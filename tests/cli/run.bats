@@ -12,6 +12,11 @@ load common
     "$EVENLOAD" run "${QUICK[@]}" --json --quiet --out r >out.json 2>err.txt
     [[ $(json out.json 'd["mode"], d["id"] == json.load(open("r/results.json"))["trials"][0]["id"]') == "('single', True)" ]]
     [[ ! -s err.txt ]]
+    # What a library chose is told by the op, and only where a library did it.
+    local library told='{o["op"].split()[0] for o in d["per_device"][0]["ops"] if str(o["how"]).startswith("oneDNN: ")}'
+    library=$(json r/results.json 'd["environment"]["cpu_library"] is not None')
+    [[ $(json out.json "sorted($told) == ($library and ['linear_backward_data', 'linear_backward_weights', 'linear_forward'] or [])") == True ]] ||
+        { json out.json "$told" && show; }
 }
 
 @test "the record's command makes the same trial again" {

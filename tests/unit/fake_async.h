@@ -411,6 +411,21 @@ static enum el_status fake_queue(const struct el_kernel_args *args, enum el_op_k
     }
 EL_OP_LIST(FAKE_KERNEL)
 
+/* A row with a choice: which one was made is told by its plan, and nothing computes by it. */
+static enum el_status fake_prepare_scale(const struct el_kernel_args *args, void **plan_p)
+{
+    char *text = malloc(32);
+    if (!text) return EL_ERR_HOST_MEMORY;
+    snprintf(text, 32, "fake: %d at once", (int)args->d[0]);
+    *plan_p = text;
+    return EL_OK;
+}
+
+static const char *fake_describe(const void *plan)
+{
+    return plan;
+}
+
 /* What the reference computes in has room in a workspace, never in a plan. */
 static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype)
 {
@@ -418,6 +433,9 @@ static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype
     static const struct el_kernel rows[EL_OP_COUNT][2] = {EL_OP_LIST(FAKE_ROW)};
     const struct el_kernel *reference = el_kernels_reference()->find(op, dtype);
     if (!reference || reference->workspace || reference->prepare) abort();
+    static const struct el_kernel scale = {
+        .run = fake_f32_EL_OP_SCALE, .prepare = fake_prepare_scale, .release = free, .describe = fake_describe};
+    if (op == EL_OP_SCALE && dtype == EL_F32) return &scale;
     return &rows[op][dtype == EL_F64];
 }
 

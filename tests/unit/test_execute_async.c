@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "profiles/recorder.h"
 #include "tests/unit/fake_async.h"
 
 enum { N = 16, DEVICES = 3, BUFFERS = 8, SEEDS = 40 };
@@ -106,6 +107,37 @@ static void waits_are_kept_and_a_missing_one_is_found(void **state)
         }
     }
     assert_true(n_wrong > 0);
+}
+
+/* Texts of a choice: with the op from the program's end on, the recorder's own when the program has gone. */
+static void what_was_chosen_is_told_with_the_op(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct el_recorder *recorder = NULL;
+    struct el_op_figures *figures;
+    size_t n;
+    open_bench(&bench, FAKE_LAZY, 1);
+    int id = add_scale(&bench, 0, 0, 0, 2);
+    el_program_wait(bench.program, bench.devices[1], 0, id);
+    add_copy(&bench, 0, 0, 1);
+    assert_null(el_program_ops(bench.program)[0].how);
+    assert_int_equal(el_program_end(bench.program), EL_OK);
+    assert_string_equal(el_program_ops(bench.program)[0].how, "fake: 16 at once");
+    assert_null(el_program_ops(bench.program)[1].how);
+    assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
+    struct el_probe probe = el_recorder_probe(recorder);
+    run(&bench, 0, &probe);
+    close_bench(&bench);
+    assert_int_equal(el_recorder_ops(recorder, 0, &figures, &n), EL_OK);
+    assert_int_equal(n, 1);
+    assert_string_equal(figures[0].how, "fake: 16 at once");
+    free(figures);
+    assert_int_equal(el_recorder_ops(recorder, 1, &figures, &n), EL_OK);
+    assert_int_equal(n, 1);
+    assert_null(figures[0].how);
+    free(figures);
+    el_recorder_destroy(recorder);
 }
 
 /* Random ops; each waits for all earlier ones that touch a buffer of its own and lie on another stream. */
@@ -353,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_are_kept_and_a_missing_one_is_found),
+        cmocka_unit_test(what_was_chosen_is_told_with_the_op),
         cmocka_unit_test(random_programs_equal_their_order_of_issue),
         cmocka_unit_test(host_buffers_can_be_filled_again_at_once),
         cmocka_unit_test(groups_are_called_together),

@@ -47,6 +47,28 @@ static void test_dnnl(void **state)
     assert_true(check_table(&table) > 0);
 }
 
+/* The library's own names of what it does a product by, in a record's words. */
+static void test_dnnl_says_what_it_chose(void **state)
+{
+    (void)state;
+    void *symbol, *plan = NULL;
+    if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) != EL_OK) skip();
+    const struct el_kernel *row = ((const struct el_dnnl_module *)symbol)->find(EL_OP_LINEAR_FORWARD);
+    float x[4 * 8] = {0}, w[2 * 8] = {0}, bias[2] = {0}, y[4 * 2];
+    struct el_kernel_args args = {.p = {x, w, bias, y}, .d = {4, 8, 2}};
+    struct el_workspace workspace = {0, 0};
+    assert_int_equal(row->workspace(&args, &workspace), EL_OK);
+    args.workspace = aligned_alloc(64, (workspace.bytes + 64) / 64 * 64);
+    assert_non_null(args.workspace);
+    assert_int_equal(row->prepare(&args, &plan), EL_OK);
+    const char *text = row->describe(plan);
+    print_message("linear_forward: %s\n", text);
+    assert_ptr_equal(strstr(text, "oneDNN: "), text);
+    assert_true(strlen(text) > strlen("oneDNN: ") && !strstr(text, "not told"));
+    row->release(plan);
+    free(args.workspace);
+}
+
 static void test_every_op_has_a_case(void **state)
 {
     (void)state;
@@ -101,6 +123,7 @@ int main(void)
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_cpu),
         cmocka_unit_test(test_dnnl),
+        cmocka_unit_test(test_dnnl_says_what_it_chose),
         cmocka_unit_test(test_threads_agree),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);

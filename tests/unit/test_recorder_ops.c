@@ -12,9 +12,9 @@
 #include "profiles/recorder.h"
 
 static const struct el_op_info ops[] = {
-    {.label = "copy to bucket", .phase = EL_PHASE_REDUCE, .op_class = EL_CLASS_COMPUTE, .peer = -1},
-    {.label = "linear", .phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .peer = -1},
-    {.label = "copy to bucket", .phase = EL_PHASE_REDUCE, .op_class = EL_CLASS_COMPUTE, .peer = -1},
+    {.label = "copy to bucket", .phase = EL_PHASE_REDUCE, .op_class = EL_CLASS_COMPUTE, .peer = -1, .how = "one"},
+    {.label = "linear", .phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .peer = -1, .how = "a product"},
+    {.label = "copy to bucket", .phase = EL_PHASE_REDUCE, .op_class = EL_CLASS_COMPUTE, .peer = -1, .how = "other"},
     {.label = "linear", .phase = EL_PHASE_BACKWARD, .op_class = EL_CLASS_COMPUTE, .peer = -1},
     {.label = "linear", .phase = EL_PHASE_FORWARD, .op_class = EL_CLASS_COMPUTE, .device = 1, .peer = -1},
 };
@@ -54,6 +54,9 @@ static void check_medians(const int64_t *ns, size_t n, double mean_ns, double me
     assert_string_equal(copy->label, "copy to bucket");
     assert_true(forward->phase == EL_PHASE_FORWARD && backward->phase == EL_PHASE_BACKWARD);
     assert_true(copy->count == 2 && forward->count == 1);
+    assert_string_equal(forward->how, "a product");
+    assert_string_equal(copy->how, "not the same in all of them");
+    assert_null(backward->how);
     near(copy->mean_s, mean_ns * 4); /* the first and the third of a step, together */
     near(copy->median_s, median_ns * 4);
     near(forward->mean_s, mean_ns * 2);

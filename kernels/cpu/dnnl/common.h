@@ -75,6 +75,8 @@ enum el_status el_dnnl_workspace(el_dnnl_cook cook, const struct el_kernel_args 
 enum el_status el_dnnl_prepare(el_dnnl_cook cook, const struct el_kernel_args *args, void **plan_p);
 enum el_status el_dnnl_run(const struct el_kernel_args *args);
 void el_dnnl_release(void *plan);
+/* The implementations that the library chose for the plan's stages. */
+const char *el_dnnl_describe(const void *plan);
 
 /* Descriptors, kept in the recipe: with these strides, or in whatever layout the primitive likes best. */
 enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims,
@@ -136,8 +138,11 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
     {                                                                                                                  \
         return el_dnnl_prepare(cook, args, plan_p);                                                                    \
     }                                                                                                                  \
-    const struct el_kernel kernel = {                                                                                  \
-        .run = run_function, .workspace = kernel##_workspace, .prepare = kernel##_prepare, .release = el_dnnl_release}
+    const struct el_kernel kernel = {.run = run_function,                                                              \
+                                     .workspace = kernel##_workspace,                                                  \
+                                     .prepare = kernel##_prepare,                                                      \
+                                     .release = el_dnnl_release,                                                       \
+                                     .describe = el_dnnl_describe}
 
 extern const struct el_kernel el_dnnl_linear_forward, el_dnnl_linear_backward_data, el_dnnl_linear_backward_weights;
 extern const struct el_kernel el_dnnl_conv1d_forward, el_dnnl_conv1d_backward_data, el_dnnl_conv1d_backward_weights;

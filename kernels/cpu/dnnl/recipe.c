@@ -1,5 +1,6 @@
 /* From a recipe to its workspace, its plan, and a run. It knows no op. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct plan {
     int n_steps;
     struct step steps[EL_DNNL_STAGES];
     size_t region_offset[EL_DNNL_REGIONS];
+    char text[160]; /* the implementations that the library chose, in their order */
 };
 
 /* One thread computes: the caller. OpenMP keeps this setting a thread, and primitives are made for the number they see;
@@ -112,10 +114,29 @@ static enum el_status step_make(const struct el_dnnl_recipe *recipe, const struc
     return EL_OK;
 }
 
+/* The library's own names of what it does a stage by: "brgconv:avx512_core". */
+static void text_make(const struct el_dnnl_recipe *recipe, char *text, size_t bytes)
+{
+    size_t n = (size_t)snprintf(text, bytes, "oneDNN");
+    for (int i = 0; i < recipe->n_stages && n < bytes; i++) {
+        const char *name = NULL;
+        dnnl_status_t status =
+            dnnl_primitive_desc_query(recipe->stages[i].pd, dnnl_query_impl_info_str, 0, (void *)&name);
+        if (status != dnnl_success || !name) name = "not told";
+        n += (size_t)snprintf(text + n, bytes - n, "%s %s", i ? "," : ":", name);
+    }
+}
+
+const char *el_dnnl_describe(const void *plan)
+{
+    return ((const struct plan *)plan)->text;
+}
+
 static enum el_status plan_make(const struct el_dnnl_recipe *recipe, char *workspace, struct plan *plan)
 {
     dnnl_engine_t engine;
     EL_TRY(el_dnnl_engine(&engine));
+    text_make(recipe, plan->text, sizeof plan->text);
     memcpy(plan->region_offset, recipe->region_offset, sizeof plan->region_offset);
     EL_DNNL_TRY(dnnl_stream_create(&plan->stream, engine, dnnl_stream_default_flags));
     for (int i = 0; i < recipe->n_stages; i++) {
