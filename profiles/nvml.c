@@ -44,7 +44,7 @@ static const struct {
     unsigned long long bit;
     const char *name;
 } throttles[] = {
-#define EL_NVML_ROW(bit_, text) {.bit = bit_, .name = text},
+#define EL_NVML_ROW(bit_, text, name_) {.bit = bit_, .name = text},
     EL_NVML_THROTTLE_LIST(EL_NVML_ROW)
 #undef EL_NVML_ROW
 };

@@ -28,16 +28,17 @@ struct el_nvml_process {
     unsigned gpu_instance, compute_instance;
 };
 
-/* What keeps the clocks down, as bits of a word. Those that the load itself causes; idling is none. */
+/* What keeps the clocks down, as bits of a word; in words, and as part of a name. Those that the load itself causes;
+ * idling is none. */
 #define EL_NVML_THROTTLE_LIST(X)                                                                                       \
-    X(0x04, "power cap")                                                                                               \
-    X(0x08, "hardware slowdown")                                                                                       \
-    X(0x20, "heat (driver)")                                                                                           \
-    X(0x40, "heat (hardware)")                                                                                         \
-    X(0x80, "power brake")
+    X(0x04, "power cap", "power_cap")                                                                                  \
+    X(0x08, "hardware slowdown", "hardware_slowdown")                                                                  \
+    X(0x20, "heat (driver)", "heat_driver")                                                                            \
+    X(0x40, "heat (hardware)", "heat_hardware")                                                                        \
+    X(0x80, "power brake", "power_brake")
 enum {
     EL_NVML_THROTTLE_COUNT = 0
-#define EL_NVML_ONE(bit, text) +1
+#define EL_NVML_ONE(bit, text, name) +1
     EL_NVML_THROTTLE_LIST(EL_NVML_ONE)
 #undef EL_NVML_ONE
 };

@@ -78,6 +78,7 @@ static enum el_status add_trial(const struct el_campaign *c, int t, json_t *tria
     char command[COMMAND_BYTES];
     for (int r = 0; r < c->options->repeats; r++) {
         json_t *repeat = *el_campaign_repeat(c, t, r);
+        el_record_learn(c->environment, repeat);
         if (repeat) json_array_append(repeats, repeat);
     }
     enum el_status status = el_trial_command(&c->set.trials[t], command, sizeof command);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/record/jvalue.h"
+#include "profiles/nvml_api.h"
 #include "runtime/base/probe.h"
 
 #define TRIAL_ROW(name_, unit_, label_, better_, path_, measured_, formula_)                                           \
@@ -18,6 +19,7 @@
 #define ARRIVALS "spans of all members on one clock"
 #define CONTROL  "control blocks, on and off in turns"
 #define SYSTEM   "the system, at the end of the measured steps"
+#define NVML     "NVML, over the measured steps"
 #define BYTES    "bytes counted at each copy and collective"
 
 /* clang-format off */
@@ -33,6 +35,9 @@
 #define TAG_PEAK(id, text)                                                                                             \
     DEVICE_ROW("peak_" text "_bytes", "B", text, LOWER, "memory.peak_by_tag." text, LEDGER,                            \
                "highest bytes of tag " text " at any moment")
+#define THROTTLED(bit, text, name)                                                                                     \
+    DEVICE_ROW("device_gpu_throttled_" name "_pct", "%", "throttled: " text, LOWER, "gpu.throttled_pct." text, NVML,   \
+               "share of the looks at the card at which its clock was held down: " text)
 #define IMBALANCE_OF(of, of_text)                                                                                      \
     TRIAL_ROW("imbalance_" of "_max_over_mean_minus_1", "1", "max/mean - 1", LOWER,                                    \
               "imbalance." of ".max_over_mean_minus_1", of_text, "largest over mean, minus 1; 0 is even")              \
@@ -120,6 +125,14 @@ static const struct el_metric metrics[] = {
                "bytes that left the device for another one, a step")
     DEVICE_ROW("device_received_bytes", "B", "received", LOWER, "received_bytes", BYTES,
                "bytes that reached the device from another one or from the host, a step")
+    DEVICE_ROW("device_gpu_clock_mean_mhz", "MHz", "clock", NEITHER, "gpu.clock_mhz.mean", NVML,
+               "mean clock of the card's multiprocessors")
+    DEVICE_ROW("device_gpu_power_w", "W", "power", LOWER, "gpu.power_w", NVML, "mean power of the whole card")
+    DEVICE_ROW("device_gpu_energy_mj", "mJ", "energy", LOWER, "gpu.energy_mj", NVML,
+               "the card's counter of energy at the end minus that at the begin, in millijoules; all measured steps together")
+    EL_NVML_THROTTLE_LIST(THROTTLED)
+    DEVICE_ROW("device_gpu_used_bytes", "B", "card's memory in use", LOWER, "gpu.used_bytes", NVML,
+               "the highest that the driver said of the card, by whomever it was used")
     {0}
 };
 /* clang-format on */

@@ -251,10 +251,24 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     return record;
 }
 
+void el_record_learn(json_t *environment, const json_t *repeat)
+{
+    static const char *const names[] = {"gpu_driver", "gpu_libraries", "nccl"};
+    const json_t *theirs = json_object_get(repeat, "environment");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        json_t *value = json_object_get(theirs, names[i]);
+        if (value && !json_is_null(value))
+            json_object_set(environment, names[i], value);
+        else if (!json_object_get(environment, names[i]))
+            json_object_set_new(environment, names[i], json_null());
+    }
+}
+
 json_t *el_record_run(json_t *environment, json_t *trials)
 {
     json_t *run = json_object();
     put_count(run, "schema", EL_SCHEMA);
+    el_record_learn(environment, NULL);
     json_object_set_new(run, "environment", environment);
     json_object_set_new(run, "trials", trials);
     return run;

@@ -98,6 +98,9 @@ enum el_status el_record_read(const char *path, json_t **run_p);
 
 /* The run's document: {schema, environment, trials[]}. Steals `environment` and `trials`. */
 json_t *el_record_run(json_t *environment, json_t *trials);
+/* Adds to a run's environment what only a repeat's own process could learn: driver and libraries of its GPUs, NCCL and
+ * its settings; null where no repeat so far had a GPU. `repeat` may be NULL. */
+void el_record_learn(json_t *environment, const json_t *repeat);
 
 /* Writers. All write to a temporary name and rename. Errors: EL_ERR_IO with the path. */
 enum el_status el_write_json(const json_t *document, const char *path);

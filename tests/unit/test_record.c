@@ -306,6 +306,8 @@ static void test_gpu(void **state)
     gpu.utilization_pct = 91;
     gpu.energy_j = 2.5;
     gpu.clock_min_hz = 1.2e9;
+    gpu.clock_mean_hz = 1.5e9;
+    gpu.used_bytes = 7;
     gpu.throttled_pct[0] = 12;
     gpu.n_processes = 1;
     struct el_member_account account = {.device = "cuda:0", .host = "h", .ledger = &ledger, .gpu = &gpu};
@@ -314,8 +316,15 @@ static void test_gpu(void **state)
     near(m, "gpu.energy_mj", 2500);
     near(m, "gpu.clock_mhz.min", 1200);
     near(m, "gpu.throttled_pct.power cap", 12);
+    assert_true(el_metric_value(el_metric_find("device_gpu_clock_mean_mhz"), NULL, m) == 1500);
+    assert_true(el_metric_value(el_metric_find("device_gpu_used_bytes"), NULL, m) == 7);
     near(m, "gpu.processes", 1);
-    assert_true(is_null(m, "gpu.power_w") && is_null(m, "gpu.used_bytes") && is_null(m, "gpu.reason"));
+    /* The CSV's columns are those figures, and on CPU empty. */
+    assert_true(el_metric_value(el_metric_find("device_gpu_energy_mj"), NULL, m) == 2500);
+    assert_true(el_metric_value(el_metric_find("device_gpu_throttled_power_cap_pct"), NULL, m) == 12);
+    assert_true(isnan(el_metric_value(el_metric_find("device_gpu_power_w"), NULL, m)));
+    assert_true(isnan(el_metric_value(el_metric_find("device_gpu_throttled_heat_driver_pct"), NULL, m)));
+    assert_true(is_null(m, "gpu.power_w") && is_null(m, "gpu.process_bytes") && is_null(m, "gpu.reason"));
     json_decref(m);
     el_nvml_unknown("no driver", &gpu);
     m = el_record_member(&account);
@@ -323,6 +332,24 @@ static void test_gpu(void **state)
     assert_string_equal(el_json_text(m, "utilization.system_reason", ""), "no driver");
     assert_string_equal(el_json_text(m, "gpu.reason", ""), "no driver");
     json_decref(m);
+}
+
+/* What only a repeat's process could know stands in the run's environment, once one has told it. */
+static void test_learn(void **state)
+{
+    (void)state;
+    json_t *environment = json_object();
+    json_t *repeat = json_pack("{s:{s:s, s:n, s:{s:s}, s:s}}", "environment", "gpu_driver", "580.1, CUDA 13.0",
+                               "gpu_libraries", "nccl", "version", "2.28.9", "hostname", "another");
+    el_record_learn(environment, NULL);
+    assert_true(is_null(environment, "gpu_driver") && is_null(environment, "nccl"));
+    el_record_learn(environment, repeat);
+    el_record_learn(environment, NULL);
+    assert_string_equal(el_json_text(environment, "gpu_driver", ""), "580.1, CUDA 13.0");
+    assert_string_equal(el_json_text(environment, "nccl.version", ""), "2.28.9");
+    assert_true(is_null(environment, "gpu_libraries") && json_object_get(environment, "hostname") == NULL);
+    json_decref(repeat);
+    json_decref(environment);
 }
 
 /* A reader of schema 1 must find every one of these in every record, for good. */
@@ -577,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_report_of_little),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_gpu),
+        cmocka_unit_test(test_learn),
         cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
     };
