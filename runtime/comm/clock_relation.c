@@ -5,29 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/share.h"
 
-enum { ROUNDS = 40, IDENTITY_BYTES = 192, READINGS = 64 };
+enum { ROUNDS = 40, READINGS = 64 };
 
 /* Without a boot's name nobody can tell that two ranks are of one boot: then each is alone with its clock. */
-static void describe_clock(const struct el_bootstrap *bootstrap, char identity[IDENTITY_BYTES])
+static void describe_clock(const struct el_bootstrap *bootstrap, char identity[EL_BOOT_NAME_BYTES])
 {
-    char boot[64] = "", name_space[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (file) {
-        if (!fgets(boot, sizeof boot, file)) boot[0] = 0;
-        fclose(file);
-    }
-    boot[strcspn(boot, "\n")] = 0;
-    ssize_t length = readlink("/proc/self/ns/time", name_space, sizeof name_space - 1);
-    name_space[length < 0 ? 0 : length] = 0;
-    memset(identity, 0, IDENTITY_BYTES);
-    if (boot[0])
-        snprintf(identity, IDENTITY_BYTES, "%s %s", boot, name_space);
-    else
-        snprintf(identity, IDENTITY_BYTES, "rank %d", el_bootstrap_rank(bootstrap));
+    memset(identity, 0, EL_BOOT_NAME_BYTES);
+    if (!el_share_boot("time", identity))
+        snprintf(identity, EL_BOOT_NAME_BYTES, "rank %d", el_bootstrap_rank(bootstrap));
 }
 
 /* What the clock can tell apart: the least distance of two readings that differ. */
@@ -102,7 +91,7 @@ enum el_status el_clock_exchange(struct el_bootstrap *bootstrap, struct el_clock
 
 enum el_status el_clock_relate(struct el_bootstrap *bootstrap, struct el_clock_anchor *anchor_p)
 {
-    char mine[IDENTITY_BYTES], first[IDENTITY_BYTES];
+    char mine[EL_BOOT_NAME_BYTES], first[EL_BOOT_NAME_BYTES];
     describe_clock(bootstrap, mine);
     memcpy(first, mine, sizeof first);
     EL_TRY(el_bootstrap_broadcast(bootstrap, first, sizeof first));

@@ -1,4 +1,4 @@
-/* A gather to rank 0 and a broadcast of the whole. */
+/* A gather to rank 0 and a broadcast of the whole; the names that the kernel gives to its boot and its namespaces. */
 #include "runtime/comm/share.h"
 
 #include <stdio.h>
@@ -20,19 +20,28 @@ enum el_status el_share_texts(struct el_bootstrap *bootstrap, const char *mine, 
     return el_bootstrap_broadcast(bootstrap, all, bytes * (size_t)size);
 }
 
-/* Name, boot and process namespace: two containers of one host share no memory and do not see each other's pids. */
-void el_share_host(char identity[EL_HOST_IDENTITY_BYTES])
+bool el_share_boot(const char *name_space, char name[EL_BOOT_NAME_BYTES])
 {
-    char host[64] = "", boot[64] = "", names[64] = "";
-    gethostname(host, sizeof host - 1);
+    char boot[64] = "", path[64], link[48] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (file) {
         if (!fgets(boot, sizeof boot, file)) boot[0] = 0;
         fclose(file);
     }
     boot[strcspn(boot, "\n")] = 0;
-    ssize_t length = readlink("/proc/self/ns/pid", names, sizeof names - 1);
-    names[length < 0 ? 0 : length] = 0;
+    snprintf(path, sizeof path, "/proc/self/ns/%s", name_space);
+    ssize_t length = readlink(path, link, sizeof link - 1);
+    link[length < 0 ? 0 : length] = 0;
+    snprintf(name, EL_BOOT_NAME_BYTES, "%s %s", boot, link);
+    return boot[0] != 0;
+}
+
+/* Two containers of one host share no memory and do not see each other's pids: hence the namespace. */
+void el_share_host(char identity[EL_HOST_IDENTITY_BYTES])
+{
+    char host[64] = "", boot[EL_BOOT_NAME_BYTES];
+    gethostname(host, sizeof host - 1);
+    el_share_boot("pid", boot);
     memset(identity, 0, EL_HOST_IDENTITY_BYTES);
-    snprintf(identity, EL_HOST_IDENTITY_BYTES, "%s %s %s", host, boot, names);
+    snprintf(identity, EL_HOST_IDENTITY_BYTES, "%s %s", host, boot);
 }
