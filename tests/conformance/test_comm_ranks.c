@@ -16,7 +16,7 @@
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/mpirun.h"
 #include "tests/conformance/bootstrap_checks.h"
-#include "tests/conformance/comm_checks.h"
+#include "tests/conformance/comm_scenes.h"
 
 enum { RANKS_MAX = 4, TAIL_BYTES = 4096 };
 
@@ -43,28 +43,13 @@ static enum el_status check_clocks(struct el_bootstrap *bootstrap)
     return EL_OK;
 }
 
-/* The last rank gives up while the others are in an all-reduce; after that the ranks can still agree. */
-static enum el_status check_abort(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    int64_t begin_ns = el_clock_ns();
-    if (el_comm_size(comm) == 1) return EL_OK;
-    if (el_comm_rank(comm) == el_comm_size(comm) - 1) {
-        usleep(50000);
-        el_comm_abort(comm);
-    }
-    if (check_operations(comm, 3000000, EL_F32, 0) != EL_ERR_PEER)
-        return el_fail(EL_ERR_INTERNAL, "an aborted operation did not fail");
-    if (el_clock_ns() - begin_ns > 20000000000) return el_fail(EL_ERR_INTERNAL, "an aborted operation failed late");
-    return el_bootstrap_agree(bootstrap, EL_OK);
-}
-
 static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
 {
     struct el_comm *comm = NULL;
     EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
     enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_everything(comm) : EL_ERR_INTERNAL;
     status = el_bootstrap_agree(bootstrap, status);
-    if (status == EL_OK) status = check_abort(bootstrap, comm);
+    if (status == EL_OK && el_comm_size(comm) > 1) status = scene_last_rank_aborts(bootstrap, comm);
     el_comm_close(comm);
     if (status == EL_OK) printf("ok %s\n", kind);
     return status;

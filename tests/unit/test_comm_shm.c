@@ -8,25 +8,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "tests/conformance/comm_checks.h"
+#include "tests/conformance/comm_scenes.h"
 #include "tests/unit/star_bootstrap.h"
-
-typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap, struct el_comm *comm);
 
 static int play(struct star *star, void *context)
 {
     const el_scene *scene = context;
-    struct el_device *device = NULL;
-    struct el_comm *comm = NULL;
-    struct el_device_spec spec = {.backend = "cpu", .index = star->base.rank, .position = star->base.rank};
-    enum el_status status = el_device_open(&spec, &device);
-    if (status == EL_OK) status = el_comm_open_ranks("shm", &star->base, device, &comm);
-    if (status == EL_OK) status = (*scene)(&star->base, comm);
-    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", star->base.rank, el_error_message());
-    el_comm_close(comm);
-    el_device_close(device);
-    return status == EL_OK ? 0 : 1;
+    return scene_play("shm", &star->base, *scene);
 }
 
 /* Returns how many ranks failed. */
@@ -35,31 +23,16 @@ static int run_ranks(int size, el_scene scene)
     return star_ranks(size, play, &scene);
 }
 
-static enum el_status everything(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    (void)bootstrap;
-    return check_everything(comm);
-}
-
 static void test_operations(void **state)
 {
     (void)state;
-    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, everything), 0);
-}
-
-static enum el_status expect_peer_error(struct el_comm *comm)
-{
-    int64_t begin_ns = el_clock_ns();
-    if (check_operations(comm, 1000000, EL_F32, 0) != EL_ERR_PEER)
-        return el_fail(EL_ERR_INTERNAL, "the operation did not fail");
-    if (el_clock_ns() - begin_ns > 2000000000) return el_fail(EL_ERR_INTERNAL, "the operation failed late");
-    return EL_OK;
+    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_everything), 0);
 }
 
 static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     if (bootstrap->rank == bootstrap->size - 1) raise(SIGKILL);
-    return expect_peer_error(comm);
+    return scene_expect_peer_error(comm);
 }
 
 static void test_a_dead_rank_fails_the_others(void **state)
@@ -68,32 +41,17 @@ static void test_a_dead_rank_fails_the_others(void **state)
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
 }
 
-static enum el_status last_rank_aborts(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    if (bootstrap->rank == bootstrap->size - 1) {
-        usleep(50000);
-        el_comm_abort(comm);
-    }
-    return expect_peer_error(comm);
-}
-
 static void test_an_abort_fails_all(void **state)
 {
     (void)state;
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_aborts), 0);
-}
-
-static enum el_status ranks_differ(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    enum el_status status = check_operations(comm, bootstrap->rank == 0 ? 1000 : 1001, EL_F32, 0);
-    return status == EL_OK ? el_fail(EL_ERR_INTERNAL, "nobody noticed") : EL_OK;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_last_rank_aborts), 0);
 }
 
 static void test_different_operations_are_noticed(void **state)
 {
     (void)state;
-    assert_int_equal(run_ranks(2, ranks_differ), 0);
-    assert_int_equal(run_ranks(3, ranks_differ), 0);
+    assert_int_equal(run_ranks(2, scene_ranks_differ), 0);
+    assert_int_equal(run_ranks(3, scene_ranks_differ), 0);
 }
 
 static enum el_status choose(struct el_bootstrap *bootstrap, struct el_comm *comm)

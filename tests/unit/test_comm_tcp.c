@@ -16,32 +16,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/comm/tcp/group.h"
 #include "runtime/comm/tcp/socket.h"
-#include "tests/conformance/comm_checks.h"
+#include "tests/conformance/comm_scenes.h"
 
 enum { RANKS_MAX = 4 };
-/* Far beyond what a failure takes, also on a slow machine under a sanitizer; what hangs does not end at all. */
-static const int64_t LATE_NS = 20000000000;
-
-typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap, struct el_comm *comm);
 
 static int play(const struct el_rendezvous *place, el_scene scene)
 {
     struct el_bootstrap *bootstrap = NULL;
-    struct el_device *device = NULL;
-    struct el_comm *comm = NULL;
-    struct el_device_spec spec = {.backend = "cpu", .index = place->rank, .position = place->rank};
-    enum el_status status = el_bootstrap_open_tcp(place, &bootstrap);
-    if (status == EL_OK) status = el_device_open(&spec, &device);
-    if (status == EL_OK) status = el_comm_open_ranks("tcp", bootstrap, device, &comm);
-    if (status == EL_OK) status = scene(bootstrap, comm);
-    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", place->rank, el_error_message());
-    el_comm_close(comm);
-    el_device_close(device);
+    if (el_bootstrap_open_tcp(place, &bootstrap) != EL_OK) {
+        fprintf(stderr, "rank %d: %s\n", place->rank, el_error_message());
+        return 1;
+    }
+    int exit_status = scene_play("tcp", bootstrap, scene);
     el_bootstrap_close(bootstrap);
-    return status == EL_OK ? 0 : 1;
+    return exit_status;
 }
 
 /* Returns how many ranks failed. */
@@ -70,16 +60,10 @@ static int run_ranks(int size, el_scene scene)
     return n_failed;
 }
 
-static enum el_status everything(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    (void)bootstrap;
-    return check_everything(comm);
-}
-
 static void test_operations(void **state)
 {
     (void)state;
-    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, everything), 0);
+    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_everything), 0);
 }
 
 static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm)
@@ -214,15 +198,6 @@ static void test_what_is_booked_is_what_moves(void **state)
 
 /* ---- failures ---- */
 
-static enum el_status expect_peer_error(struct el_comm *comm)
-{
-    int64_t begin_ns = el_clock_ns();
-    if (check_operations(comm, 1000000, EL_F32, 0) != EL_ERR_PEER)
-        return el_fail(EL_ERR_INTERNAL, "the operation did not fail");
-    if (el_clock_ns() - begin_ns > LATE_NS) return el_fail(EL_ERR_INTERNAL, "the operation failed late");
-    return EL_OK;
-}
-
 static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     int last = el_bootstrap_size(bootstrap) - 1;
@@ -232,7 +207,7 @@ static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_c
         usleep(100000); /* the others are in the middle of it */
         raise(SIGKILL);
     }
-    EL_TRY(expect_peer_error(comm));
+    EL_TRY(scene_expect_peer_error(comm));
     if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
     snprintf(expected, sizeof expected, "rank %d is gone", last);
     return strstr(el_error_message(), expected) ? EL_OK : EL_ERR_INTERNAL;
@@ -244,20 +219,10 @@ static void test_a_dead_rank_fails_the_others(void **state)
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
 }
 
-static enum el_status last_rank_aborts(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    if (el_bootstrap_rank(bootstrap) == el_bootstrap_size(bootstrap) - 1) {
-        usleep(50000);
-        el_comm_abort(comm);
-    }
-    EL_TRY(expect_peer_error(comm));
-    return el_bootstrap_agree(bootstrap, EL_OK);
-}
-
 static void test_an_abort_fails_all(void **state)
 {
     (void)state;
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_aborts), 0);
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_last_rank_aborts), 0);
 }
 
 static void *abort_soon(void *comm)
@@ -274,7 +239,7 @@ static enum el_status a_thread_aborts(struct el_bootstrap *bootstrap, struct el_
     enum el_status status = EL_OK;
     if (el_bootstrap_rank(bootstrap) == 0) {
         pthread_create(&thread, NULL, abort_soon, comm);
-        status = expect_peer_error(comm);
+        status = scene_expect_peer_error(comm);
         pthread_join(thread, NULL);
     }
     return el_bootstrap_agree(bootstrap, status);
@@ -286,17 +251,11 @@ static void test_any_thread_may_abort(void **state)
     assert_int_equal(run_ranks(3, a_thread_aborts), 0);
 }
 
-static enum el_status ranks_differ(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    enum el_status status = check_operations(comm, el_bootstrap_rank(bootstrap) == 0 ? 1000 : 1001, EL_F32, 0);
-    return status == EL_OK ? el_fail(EL_ERR_INTERNAL, "nobody noticed") : EL_OK;
-}
-
 static void test_different_operations_are_noticed(void **state)
 {
     (void)state;
-    assert_int_equal(run_ranks(2, ranks_differ), 0);
-    assert_int_equal(run_ranks(3, ranks_differ), 0);
+    assert_int_equal(run_ranks(2, scene_ranks_differ), 0);
+    assert_int_equal(run_ranks(3, scene_ranks_differ), 0);
 }
 
 /* Who waits sleeps: of the time that the others take, this process uses a small part. */
