@@ -1,0 +1,170 @@
+/* The communicator `nccl` with one rank a GPU, on a table of functions that is not NCCL: how ranks open it, peers that
+ * die or stop, a card that two ranks share; and what stands where NCCL cannot be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/choose.h"
+#include "tests/unit/fake_nccl.h"
+#include "tests/unit/star_bootstrap.h"
+
+static int done(const struct star *star, enum el_status status)
+{
+    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", star->base.rank, el_error_message());
+    return status == EL_OK ? 0 : 1;
+}
+
+static enum el_status open_rank(struct star *star, void **state_p)
+{
+    char uuid[32];
+    snprintf(uuid, sizeof uuid, "GPU-%d", star->base.rank);
+    return el_nccl_open_rank(&api, &star->base, uuid, 0, state_p);
+}
+
+static int be_opened(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    char id[sizeof nccl.last_id.bytes] = "";
+    reset();
+    if (done(star, open_rank(star, &state))) return 1;
+    if (star->base.rank == 0) memcpy(id, nccl.last_id.bytes, sizeof id);
+    if (el_bootstrap_broadcast(&star->base, id, sizeof id) != EL_OK) return 1;
+    bool right = memcmp(id, nccl.last_id.bytes, sizeof id) == 0 && strstr(id, "id of process") && nccl.n_calls == 1 &&
+                 nccl.calls[0].comm->rank == star->base.rank && nccl.calls[0].comm->n == star->base.size;
+    el_nccl_ops.close(state);
+    return right && nccl.n_open == 0 ? 0 : 1;
+}
+
+static int be_one_of_whom_one_fails(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    reset();
+    nccl.fail_open_rank = 1;
+    enum el_status status = open_rank(star, &state);
+    return status == (star->base.rank == 1 ? EL_ERR_INVALID : EL_ERR_PEER) && nccl.n_open == 0 ? 0 : 1;
+}
+
+static void ranks_get_the_id_of_the_first(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) {
+        assert_int_equal(star_ranks(size, be_opened, NULL), 0);
+        assert_int_equal(star_ranks(size, be_one_of_whom_one_fails, NULL), 0);
+    }
+}
+
+/* Polls as the host does at a step's end. Returns what it came to, within two seconds. */
+static enum el_status wait_for_trouble(void *state)
+{
+    for (int64_t end_ns = el_clock_ns() + 2000000000; el_clock_ns() < end_ns; usleep(1000)) {
+        enum el_status status = el_nccl_ops.poll(state);
+        if (status != EL_OK) return status;
+    }
+    return EL_OK;
+}
+
+static int be_one_of_whom_one_dies(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    reset();
+    if (done(star, open_rank(star, &state))) return 1;
+    if (star->base.rank == star->base.size - 1) raise(SIGKILL);
+    enum el_status status = wait_for_trouble(state);
+    bool right = status == EL_ERR_PEER && strstr(el_error_message(), "is gone");
+    el_nccl_ops.abort(state);
+    el_nccl_ops.close(state);
+    return right ? 0 : 1;
+}
+
+static int be_one_of_whom_one_stops(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    bool right = true;
+    reset();
+    if (done(star, open_rank(star, &state))) return 1;
+    if (star->base.rank == star->base.size - 1)
+        usleep(30000);
+    else
+        right = wait_for_trouble(state) == EL_ERR_PEER && strstr(el_error_message(), "has failed");
+    el_nccl_ops.abort(state);
+    el_bootstrap_barrier(&star->base);
+    el_nccl_ops.close(state);
+    return right && nccl.n_aborted == 1 ? 0 : 1;
+}
+
+static void a_rank_that_dies_or_stops_is_noticed(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) {
+        assert_int_equal(star_ranks(size, be_one_of_whom_one_dies, NULL), 1); /* the dead one */
+        assert_int_equal(star_ranks(size, be_one_of_whom_one_stops, NULL), 0);
+    }
+}
+
+/* `context`: a host id a rank, or NULL. */
+static int be_on_a_shared_card(struct star *star, void *context)
+{
+    void *state;
+    const char *const *host_ids = context;
+    reset();
+    nccl.host_id = host_ids ? host_ids[star->base.rank] : NULL;
+    enum el_status status = el_nccl_open_rank(&api, &star->base, star->base.rank == 0 ? "GPU-a" : "GPU-b", 0, &state);
+    if (status == EL_OK) el_nccl_ops.close(state);
+    bool said =
+        strstr(el_error_message(), "ranks 1 and 2 share one GPU (GPU-b)") && strstr(el_error_message(), "NCCL_HOSTID");
+    return host_ids ? status != EL_OK : status != EL_ERR_INVALID || !said || nccl.n_calls != 0;
+}
+
+static void ranks_that_share_a_card_are_told(void **state)
+{
+    (void)state;
+    const char *host_ids[] = {"", "one", "two"};
+    assert_int_equal(star_ranks(3, be_on_a_shared_card, NULL), 0);
+    assert_int_equal(star_ranks(3, be_on_a_shared_card, (void *)host_ids), 0);
+}
+
+/* CPU devices never open the module. */
+static void cpu_devices_are_refused(void **state)
+{
+    (void)state;
+    struct el_bootstrap bootstrap = {.ops = &star_ops, .size = 1};
+    struct el_device_spec spec = {.backend = "cpu"};
+    struct el_device *device;
+    void *opened;
+    assert_int_equal(el_device_open(&spec, &device), EL_OK);
+    assert_int_equal(el_comm_nccl_backend.open_on(&bootstrap, device, &opened), EL_ERR_INVALID);
+    assert_ptr_equal(el_comm_choose_members(&device, 1, true), &el_comm_local_backend);
+    el_device_close(device);
+}
+
+/* Where the module is built it opens and tells its version, also without a GPU. */
+static void the_module_tells_its_version(void **state)
+{
+    (void)state;
+    char version[32];
+    if (el_nccl_version(version, sizeof version) != EL_OK) {
+        print_message("# skip: %s\n", el_error_message());
+        skip();
+    }
+    int major, minor, patch;
+    assert_int_equal(sscanf(version, "%d.%d.%d", &major, &minor, &patch), 3);
+    assert_int_equal(major, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_get_the_id_of_the_first),    cmocka_unit_test(a_rank_that_dies_or_stops_is_noticed),
+        cmocka_unit_test(ranks_that_share_a_card_are_told), cmocka_unit_test(cpu_devices_are_refused),
+        cmocka_unit_test(the_module_tells_its_version),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
