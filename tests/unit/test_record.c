@@ -1,4 +1,4 @@
-/* Records: a trial from hand-made repeats with known answers; the kept v1 record through every reader; files. */
+/* Records: a member, and a trial from hand-made repeats with known answers. Files are test_record_files.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,18 +6,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "bench/plot/plot.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-
-static const char V1[] = "tests/unit/data/record-v1.json";
 
 static struct el_trial trial_of(const char *mode, int n_devices)
 {
@@ -352,261 +347,14 @@ static void test_learn(void **state)
     json_decref(environment);
 }
 
-/* A reader of schema 1 must find every one of these in every record, for good. */
-static void test_v1_names(void **state)
-{
-    (void)state;
-    static const char *const names[] = {
-        "id",
-        "mode",
-        "model",
-        "devices",
-        "procs",
-        "dtype",
-        "global_batch",
-        "batch_per_device.0",
-        "seed",
-        "optimizer",
-        "order",
-        "command",
-        "status",
-        "reason",
-        "verdict",
-        "warnings",
-        "throughput.samples_per_s",
-        "throughput.ci95.1",
-        "throughput.ci_reason",
-        "step_ms.median",
-        "step_ms.mean",
-        "step_ms.p95",
-        "repeats.0.order",
-        "repeats.0.step_ms.0",
-        "repeats.0.warmup_step_ms.0",
-        "phases_ms.data",
-        "phases_ms.h2d",
-        "phases_ms.replicate",
-        "phases_ms.scatter",
-        "phases_ms.forward",
-        "phases_ms.gather",
-        "phases_ms.loss",
-        "phases_ms.backward",
-        "phases_ms.reduce",
-        "phases_ms.comm",
-        "phases_ms.optimizer",
-        "slowest_member",
-        "idle_ms",
-        "comm.bytes",
-        "comm.total_ms",
-        "comm.overlapped_ms",
-        "comm.exposed_ms",
-        "comm.overlap_pct",
-        "comm.exposed_step_ms",
-        "comm.contention_ms",
-        "per_device.0.device",
-        "per_device.0.host",
-        "per_device.0.rank",
-        "per_device.0.pid",
-        "per_device.0.uuid",
-        "per_device.0.memory.peak_bytes",
-        "per_device.0.memory.at_peak_by_tag.param",
-        "per_device.0.memory.peak_by_tag.param",
-        "per_device.0.memory.driver_bytes",
-        "per_device.0.memory.unattributed_bytes",
-        "per_device.0.utilization.busy_pct",
-        "per_device.0.utilization.system_pct",
-        "per_device.0.utilization.source",
-        "per_device.0.busy_ms.forward",
-        "per_device.0.sent_bytes",
-        "per_device.0.received_bytes",
-        "processes.0.pid",
-        "processes.0.rank",
-        "processes.0.per_device_bytes.0",
-        "processes.0.process_bytes",
-        "imbalance.memory.max_over_mean_minus_1",
-        "imbalance.memory.imbalance_pct",
-        "imbalance.memory.lb",
-        "imbalance.memory.cv",
-        "imbalance.memory.first_over_rest",
-        "imbalance.busy.lb",
-        "imbalance.bytes.lb",
-        "loss.0",
-        "epochs",
-        "accuracy",
-        "mfu",
-    };
-    json_t *run = NULL;
-    assert_int_equal(el_record_read(V1, &run), EL_OK);
-    const json_t *ddp = el_json_at(run, "trials.2");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (el_json_at(ddp, names[i]) == NULL) fail_msg("the record has no %s", names[i]);
-    }
-    for (size_t d = 0; d < 2; d++) {
-        const json_t *memory = el_json_at(el_json_at(ddp, d == 0 ? "per_device.0" : "per_device.1"), "memory");
-        double sum = 0;
-        const char *key;
-        json_t *value;
-        json_object_foreach(json_object_get(memory, "at_peak_by_tag"), key, value) sum += json_number_value(value);
-        near(memory, "peak_bytes", sum);
-    }
-    json_decref(run);
-}
-
-static char *slurp(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 20);
-    assert_non_null(text);
-    size_t n = fread(text, 1, (1 << 20) - 1, file);
-    assert_true(n > 0);
-    fclose(file);
-    return text;
-}
-
-static char *report_of(const json_t *run)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    el_report_table(run, out, false);
-    el_report_sentences(run, out);
-    fclose(out);
-    return text;
-}
-
-static void test_v1_readers(void **state)
-{
-    (void)state;
-    char dir[] = "/tmp/el-record-XXXXXX", path[256];
-    json_t *run = NULL, *again = NULL;
-    int n_files = 0;
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_record_read(V1, &run), EL_OK);
-    snprintf(path, sizeof path, "%s/results.json", dir);
-    assert_int_equal(el_write_json(run, path), EL_OK);
-    assert_int_equal(el_record_read(path, &again), EL_OK);
-    assert_true(json_equal(run, again)); /* every number survives */
-    unlink(path);
-    char *report = report_of(run);
-    for (const char *line = report; *line != '\0'; line += strcspn(line, "\n") + 1) {
-        assert_true(strcspn(line, "\n") <= 100);
-    }
-    assert_non_null(strstr(report, "23.8 MiB of parameters and 23.8 of gradients"));
-    assert_non_null(strstr(report, "oom: cpu:0 refused"));
-    free(report);
-    snprintf(path, sizeof path, "%s/results.csv", dir);
-    assert_int_equal(el_write_csv(run, path), EL_OK);
-    char *csv = slurp(path);
-    assert_non_null(strstr(csv, "at_peak_replica_bytes"));
-    size_t commas = 0, wanted = 0;
-    for (const char *c = csv; *c != '\n'; c++) wanted += *c == ',';
-    for (const char *c = strchr(csv, '\n') + 1; *c != '\n'; c++) commas += *c == ',';
-    assert_int_equal(commas, wanted);
-    free(csv);
-    unlink(path);
-    assert_int_equal(el_plot_data(run, dir, &n_files), EL_OK);
-    assert_int_equal(n_files, 4);
-    static const char *const files[] = {"memory", "throughput", "step", "utilization"};
-    for (size_t i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s.dat", dir, files[i]);
-        assert_int_equal(unlink(path), 0);
-    }
-    assert_int_equal(rmdir(dir), 0); /* nothing temporary is left */
-    json_decref(run);
-    json_decref(again);
-}
-
-static void test_report_of_little(void **state)
-{
-    (void)state;
-    json_t *run = el_record_run(json_object(), json_array());
-    char *report = report_of(run);
-    assert_non_null(strstr(report, "cannot be said"));
-    assert_non_null(strstr(report, "cannot be compared"));
-    free(report);
-    json_decref(run);
-}
-
-static void test_bad_files(void **state)
-{
-    (void)state;
-    char path[] = "/tmp/el-record-XXXXXX";
-    json_t *run = NULL;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, "{\"schema\": 1,\n oops", 19), 19);
-    close(fd);
-    assert_int_equal(el_record_read(path, &run), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "line 2"));
-    unlink(path);
-    assert_int_equal(el_record_read(path, &run), EL_ERR_IO);
-    json_t *document = json_object();
-    assert_int_equal(el_write_json(document, "/nonexistent/results.json"), EL_ERR_IO);
-    assert_int_equal(el_print_json(document, stderr), EL_OK);
-    FILE *full = fopen("/dev/full", "w");
-    if (full != NULL) {
-        assert_int_equal(el_print_json(document, full), EL_ERR_IO);
-        fclose(full);
-    }
-    json_decref(document);
-}
-
-/* Bars are escaped in the page's tables. */
-static void append_cell(char *row, const char *text)
-{
-    size_t n = strlen(row);
-    n += (size_t)sprintf(row + n, " ");
-    for (; *text != '\0'; text++) n += (size_t)sprintf(row + n, "%s%c", *text == '|' ? "\\" : "", *text);
-    sprintf(row + n, " |");
-}
-
-/* The page's tables and the program's rows tell the same. */
-static void test_metrics_page(void **state)
-{
-    (void)state;
-    char *page = slurp("docs/metrics.md"), row[1024], name[128];
-    for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
-        snprintf(name, sizeof name, "`%s`", m->name);
-        snprintf(row, sizeof row, "\n|");
-        append_cell(row, name);
-        append_cell(row, m->unit);
-        append_cell(row, el_better_text(m->better));
-        append_cell(row, m->measured);
-        append_cell(row, m->formula);
-        if (strstr(page, row) == NULL) fail_msg("docs/metrics.md lacks this row as it is in metrics.c:%s", row);
-    }
-    free(page);
-}
-
-static void test_environment(void **state)
-{
-    (void)state;
-    json_t *e = el_environment();
-    assert_true(el_json_number(e, "cores_online") >= 1 && el_json_number(e, "memory_bytes") > 1e6);
-    assert_true(json_array_size(json_object_get(e, "affinity")) >= 1);
-    assert_true(strlen(el_json_text(e, "time_utc", "")) == 20);
-    json_decref(e);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trial),
-        cmocka_unit_test(test_breakdown),
-        cmocka_unit_test(test_steps_table),
-        cmocka_unit_test(test_one_device_few_repeats),
-        cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_system_reason),
-        cmocka_unit_test(test_without_spans),
-        cmocka_unit_test(test_v1_names),
-        cmocka_unit_test(test_v1_readers),
-        cmocka_unit_test(test_report_of_little),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_gpu),
-        cmocka_unit_test(test_learn),
-        cmocka_unit_test(test_metrics_page),
-        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_trial),         cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_steps_table),   cmocka_unit_test(test_one_device_few_repeats),
+        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_system_reason), cmocka_unit_test(test_without_spans),
+        cmocka_unit_test(test_gpu),           cmocka_unit_test(test_learn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
