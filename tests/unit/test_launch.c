@@ -1,5 +1,5 @@
-/* The launcher: what environments say, what jobs are given, and how jobs end: by themselves, by force, by time. Ranks
- * are shell commands: no MPI library is needed, only mpirun (cases that need it are skipped without). */
+/* The launcher: how jobs end: by themselves, by force, by time. Ranks are shell commands: no MPI library is needed,
+ * only mpirun (cases that need it are skipped without). What launchers say is test_launch_words.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,133 +76,6 @@ static bool runs(const char *text)
     }
     if (proc) closedir(proc);
     return found;
-}
-
-/* ---- environments ---- */
-
-static const char *fake(void *context, const char *name)
-{
-    for (const char *const *at = context; *at; at++)
-        if (strncmp(*at, name, strlen(name)) == 0 && (*at)[strlen(name)] == '=') return *at + strlen(name) + 1;
-    return NULL;
-}
-
-static void expect_place(const char *const *variables, bool is_rank, int rank, int size, int local, const char *name)
-{
-    struct el_launch_place place;
-    assert_int_equal(el_launch_environment(fake, (void *)variables, &place), EL_OK);
-    assert_int_equal(place.is_rank, is_rank);
-    assert_int_equal(place.rank, rank);
-    assert_int_equal(place.size, size);
-    assert_int_equal(place.local_rank, local);
-    assert_string_equal(place.launcher, name);
-    assert_int_equal(place.host != NULL, !strcmp(name, "torchrun") || !strcmp(name, "evenload"));
-}
-
-static void test_environments_tell_the_place(void **state)
-{
-    (void)state;
-    expect_place((const char *[]){NULL}, false, -1, -1, -1, "");
-    expect_place((const char *[]){"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1",
-                                  "PMIX_RANK=3", NULL},
-                 true, 3, 4, 1, "Open MPI");
-    expect_place((const char *[]){"PMIX_RANK=2", NULL}, true, 2, -1, -1, "PMIx");
-    expect_place((const char *[]){"PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALRANKID=0", NULL}, true, 0, 2, 0, "PMI");
-    /* A Slurm batch script, a user's settings, names that anybody may use: not a rank. */
-    expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_PROCID=0", "SLURM_NTASKS=4", NULL}, false, -1, -1, -1, "");
-    expect_place((const char *[]){"OMPI_MCA_btl=self", "OMPI_ALLOW_RUN_AS_ROOT=1", NULL}, false, -1, -1, -1, "");
-    expect_place((const char *[]){"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", NULL}, false, -1, -1, -1, "");
-    expect_place((const char *[]){"PMI_RANK=", NULL}, false, -1, -1, -1, "");
-}
-
-#define TORCHRUN                                                                                                       \
-    "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=node7", "MASTER_PORT=29500"
-
-static void test_torchrun_tells_where_to_meet(void **state)
-{
-    (void)state;
-    struct el_launch_place place;
-    const char *plain[] = {TORCHRUN, NULL}, *real[] = {TORCHRUN, "PMI_RANK=0", "TORCHELASTIC_RUN_ID=job", NULL},
-               *agent[] = {TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=True", NULL},
-               *own[] = {TORCHRUN, "EL_LAUNCH_TOKEN=4-5.", "EL_LAUNCH_LISTENER=9", NULL};
-    expect_place(plain, true, 1, 2, 0, "torchrun");
-    expect_place(real, true, 1, 2, 0, "torchrun"); /* although srun started torchrun */
-    expect_place((const char *[]){TORCHRUN, "OMPI_COMM_WORLD_RANK=3", NULL}, true, 3, -1, -1, "Open MPI");
-    expect_place(own, true, 1, 2, 0, "evenload");
-    assert_int_equal(el_launch_environment(fake, plain, &place), EL_OK);
-    assert_string_equal(place.host, "node7");
-    assert_int_equal(place.port, 29500);
-    assert_int_equal(place.n_ports, 1);
-    assert_int_equal(place.listener, -1);
-    assert_int_equal(place.local_size, 1);
-    assert_int_equal(el_launch_environment(fake, agent, &place), EL_OK);
-    assert_int_equal(place.port, 29501); /* the agent itself is at MASTER_PORT */
-    assert_true(place.n_ports > 1);
-    assert_int_equal(el_launch_environment(fake, own, &place), EL_OK);
-    assert_int_equal(place.listener, 9);
-    assert_string_equal(place.token, "4-5.");
-}
-
-static void test_environments_that_make_no_sense(void **state)
-{
-    (void)state;
-    const char *const *bad[] = {
-        (const char *[]){"OMPI_COMM_WORLD_RANK=one", NULL},
-        (const char *[]){"PMI_RANK=-1", NULL},
-        (const char *[]){"PMIX_RANK=99999999999999999999", NULL},
-        (const char *[]){"OMPI_COMM_WORLD_RANK=4", "OMPI_COMM_WORLD_SIZE=4", NULL},
-        (const char *[]){"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=1", NULL},
-        (const char *[]){"RANK=one", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=1", NULL},
-    };
-    struct el_launch_place place;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(el_launch_environment(fake, (void *)bad[i], &place), EL_ERR_INVALID);
-        assert_non_null(strstr(el_error_message(), "RANK"));
-    }
-}
-
-static void test_ports_that_make_no_sense(void **state)
-{
-    (void)state;
-    struct el_launch_place place;
-    const char *zero[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=0", NULL};
-    const char *large[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=65536", NULL};
-    assert_int_equal(el_launch_environment(fake, zero, &place), EL_ERR_INVALID);
-    assert_int_equal(el_launch_environment(fake, large, &place), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "MASTER_PORT is 65536"));
-}
-
-static void test_a_job_does_not_inherit_a_job(void **state)
-{
-    (void)state;
-    char *from[] = {"HOME=/root",
-                    "OMPI_COMM_WORLD_RANK=1",
-                    "PMIX_RANK=1",
-                    "PMI_RANK=1",
-                    "SLURM_JOB_ID=7",
-                    "OMPI_MCA_ess_base_jobid=5",
-                    "OMPI_MCA_orte_hnp_uri=x",
-                    "PRTE_LAUNCHED=1",
-                    "OMPI_MCA_btl=self,tcp",
-                    "OMPI_MCA_mpi_yield_when_idle=1",
-                    "OMPI_UNIVERSE_SIZE=2",
-                    TORCHRUN,
-                    "TORCHELASTIC_RUN_ID=none",
-                    "EL_LAUNCH_LISTENER=9",
-                    "SLURMISH=kept",
-                    NULL};
-    const char *extra[] = {"HOME=/elsewhere", NULL};
-    const char *expected[] = {"HOME=/elsewhere", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_mpi_yield_when_idle=1",
-                              "SLURMISH=kept", NULL};
-    char **made = el_launch_make_environment(from, extra, false);
-    for (int i = 0; expected[i]; i++) assert_string_equal(made[i], expected[i]);
-    assert_null(made[4]);
-    free(made);
-    made = el_launch_make_environment(from, extra, true);
-    assert_string_equal(fake(made, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
-    assert_string_equal(fake(made, "OMPI_MCA_mpi_yield_when_idle"), "1"); /* the user's setting wins */
-    assert_null(fake(made, "OMPI_COMM_WORLD_RANK"));
-    free(made);
 }
 
 /* ---- one process ---- */
@@ -439,31 +312,9 @@ static void test_nothing_outlives_mpirun(void **state)
     assert_false(runs("98765435"));
 }
 
-static void test_messages_of_mpirun(void **state)
-{
-    (void)state;
-    struct el_launch_result result = {.failed_rank = -1};
-    el_mpirun_explain("prterun noticed that process rank 12 with PID 4 on node a exited on\nsignal 11", &result);
-    assert_int_equal(result.failed_rank, -1);
-    el_mpirun_explain("prterun noticed that process rank 12 with PID 4 on node a exited on signal 11 (Segm", &result);
-    assert_int_equal(result.failed_rank, 12);
-    assert_int_equal(result.signal, 11);
-    el_mpirun_explain("  Process name: [prterun-n-77@1,3]\n  Exit code:    6\n", &result);
-    assert_int_equal(result.failed_rank, 3);
-    assert_int_equal(result.exit_status, 6);
-    el_mpirun_explain("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 9.\n", &result);
-    assert_int_equal(result.failed_rank, 2);
-    assert_int_equal(result.exit_status, 9);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_environments_tell_the_place),
-        cmocka_unit_test(test_torchrun_tells_where_to_meet),
-        cmocka_unit_test(test_environments_that_make_no_sense),
-        cmocka_unit_test(test_ports_that_make_no_sense),
-        cmocka_unit_test(test_a_job_does_not_inherit_a_job),
         cmocka_unit_test(test_one_process_ends_well),
         cmocka_unit_test(test_one_process_fails),
         cmocka_unit_test(test_time_out_kills_the_group),
@@ -478,7 +329,6 @@ int main(void)
         cmocka_unit_test(test_own_ranks_may_end_by_themselves),
         cmocka_unit_test(test_own_ranks_are_told_where_to_meet),
         cmocka_unit_test(test_nothing_outlives_mpirun),
-        cmocka_unit_test(test_messages_of_mpirun),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
