@@ -13,23 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/comm/tcp/group.h"
-#include "runtime/comm/tcp/socket.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/unit/tcp_processes.h"
 
 enum { RANKS_MAX = 4 };
 
-static int play(const struct el_rendezvous *place, el_scene scene)
+static int play(const struct el_rendezvous *place, const void *context)
 {
+    const el_scene *scene = context;
     struct el_bootstrap *bootstrap = NULL;
     if (el_bootstrap_open_tcp(place, &bootstrap) != EL_OK) {
         fprintf(stderr, "rank %d: %s\n", place->rank, el_error_message());
         return 1;
     }
-    int exit_status = scene_play("tcp", bootstrap, scene);
+    int exit_status = scene_play("tcp", bootstrap, *scene);
     el_bootstrap_close(bootstrap);
     return exit_status;
 }
@@ -37,26 +36,10 @@ static int play(const struct el_rendezvous *place, el_scene scene)
 /* Returns how many ranks failed. */
 static int run_ranks(int size, el_scene scene)
 {
-    pid_t pids[RANKS_MAX];
-    int listener, n_failed = 0, wait_status;
-    assert_int_equal(el_tcp_listen("127.0.0.1", 0, false, &listener), 0);
-    struct el_rendezvous place = {.size = size, .host = "127.0.0.1", .port = el_tcp_port(listener), .listener = -1};
-    for (int rank = 0; rank < size; rank++) {
-        pids[rank] = fork();
-        if (pids[rank]) continue;
-        alarm(100);
-        place.rank = rank;
-        if (rank == 0)
-            place.listener = listener;
-        else
-            close(listener);
-        _exit(play(&place, scene));
-    }
-    close(listener);
-    for (int rank = 0; rank < size; rank++) {
-        waitpid(pids[rank], &wait_status, 0);
-        if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0) n_failed++;
-    }
+    int n_failed = 0, wait_statuses[TCP_PROCESSES_MAX];
+    tcp_processes(size, play, &scene, wait_statuses);
+    for (int rank = 0; rank < size; rank++)
+        if (!WIFEXITED(wait_statuses[rank]) || WEXITSTATUS(wait_statuses[rank]) != 0) n_failed++;
     return n_failed;
 }
 

@@ -1,0 +1,140 @@
+/* The bootstrap `tcp` among processes, some of which die, leave, or end all: how every rank learns of it, whatever it
+ * does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "tests/unit/tcp_processes.h"
+
+enum { WORK_US = 8000000 };
+static const int64_t LATE_NS = 7000000000;
+
+typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap);
+
+static int play(const struct el_rendezvous *place, const void *context)
+{
+    const el_scene *scene = context;
+    struct el_bootstrap *bootstrap = NULL;
+    enum el_status status = el_bootstrap_open_tcp(place, &bootstrap);
+    if (status == EL_OK) status = (*scene)(bootstrap);
+    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", place->rank, el_error_message());
+    el_bootstrap_close(bootstrap);
+    return status == EL_OK ? 0 : 1;
+}
+
+static enum el_status expect_death(struct el_bootstrap *bootstrap, int dead)
+{
+    char expected[64];
+    int64_t begin_ns = el_clock_ns();
+    snprintf(expected, sizeof expected, "rank %d is gone", dead);
+    if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
+    if (!strstr(el_error_message(), expected)) return EL_ERR_INTERNAL;
+    if (el_clock_ns() - begin_ns > LATE_NS) return el_fail(EL_ERR_INTERNAL, "the barrier failed late");
+    return EL_OK;
+}
+
+static enum el_status last_dies(struct el_bootstrap *bootstrap)
+{
+    int last = el_bootstrap_size(bootstrap) - 1;
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == last) raise(SIGKILL);
+    return expect_death(bootstrap, last);
+}
+
+static enum el_status first_dies(struct el_bootstrap *bootstrap)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == 0) raise(SIGKILL);
+    return expect_death(bootstrap, 0);
+}
+
+/* Rank 0 computes and calls nothing: the others learn of the death all the same. */
+static enum el_status last_dies_while_rank_0_works(struct el_bootstrap *bootstrap)
+{
+    int last = el_bootstrap_size(bootstrap) - 1;
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == last) raise(SIGKILL);
+    if (el_bootstrap_rank(bootstrap) == 0) usleep(WORK_US);
+    return expect_death(bootstrap, last);
+}
+
+static void expect_one_death(el_scene scene, int least, bool first)
+{
+    int statuses[TCP_PROCESSES_MAX];
+    for (int size = least; size <= 4; size += 2) {
+        tcp_processes(size, play, &scene, statuses);
+        for (int i = 0; i < size; i++) {
+            if (i == (first ? 0 : size - 1))
+                assert_true(WIFSIGNALED(statuses[i]));
+            else
+                assert_true(WIFEXITED(statuses[i]) && WEXITSTATUS(statuses[i]) == 0);
+        }
+    }
+}
+
+static void test_a_dead_rank_is_named_by_all(void **state)
+{
+    (void)state;
+    expect_one_death(last_dies, 2, false);
+    expect_one_death(first_dies, 2, true);
+}
+
+static void test_a_death_reaches_ranks_that_wait_for_a_busy_one(void **state)
+{
+    (void)state;
+    expect_one_death(last_dies_while_rank_0_works, 4, false);
+}
+
+static enum el_status one_ends_all(struct el_bootstrap *bootstrap)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == 1) el_bootstrap_abort(bootstrap, 7);
+    if (el_bootstrap_rank(bootstrap) == 2) usleep(20000000); /* in no call at all */
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static void test_abort_ends_all(void **state)
+{
+    (void)state;
+    int statuses[TCP_PROCESSES_MAX];
+    int64_t begin_ns = el_clock_ns();
+    tcp_processes(4, play, &(el_scene){one_ends_all}, statuses);
+    for (int i = 0; i < 4; i++) assert_true(WIFEXITED(statuses[i]) && WEXITSTATUS(statuses[i]) == 7);
+    assert_true(el_clock_ns() - begin_ns < INT64_C(10000000000));
+}
+
+static enum el_status some_leave_early(struct el_bootstrap *bootstrap)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == 1) return EL_OK; /* with a farewell: no alarm */
+    usleep(300000);
+    if (el_bootstrap_rank(bootstrap) != 0) return EL_OK;
+    if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
+    return strstr(el_error_message(), "rank 1 has left") ? EL_OK : EL_ERR_INTERNAL;
+}
+
+static void test_a_farewell_is_no_death(void **state)
+{
+    (void)state;
+    int statuses[TCP_PROCESSES_MAX];
+    tcp_processes(3, play, &(el_scene){some_leave_early}, statuses);
+    for (int i = 0; i < 3; i++) assert_int_equal(statuses[i], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_dead_rank_is_named_by_all),
+        cmocka_unit_test(test_a_death_reaches_ranks_that_wait_for_a_busy_one),
+        cmocka_unit_test(test_abort_ends_all),
+        cmocka_unit_test(test_a_farewell_is_no_death),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
