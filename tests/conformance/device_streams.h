@@ -1,0 +1,232 @@
+/* Device conformance, what streams must do: order and waits, work at the same time, copies, and the times of spans.
+ * Cases of test_device.c. */
+#ifndef EL_TESTS_DEVICE_STREAMS_H
+#define EL_TESTS_DEVICE_STREAMS_H
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/device_checks.h"
+
+enum { LARGE_BYTES = 8 << 20, OVERLAP_BYTES = 64 << 20, COPY_BYTES = 1000 };
+
+static void streams_keep_order_and_waits(void **state)
+{
+    (void)state;
+    enum { EACH = 50 };
+    struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
+    _Atomic int clock = 0;
+    struct note notes[2 * EACH];
+    struct el_program *program = begin();
+    int last = -1;
+    for (int i = 0; i < 2 * EACH; i++) { /* a chain over two devices and two streams each */
+        struct el_device *device = devices[i & 1];
+        notes[i].clock = &clock;
+        el_program_wait(program, device, i / 2 & 1, last);
+        last = add_note(program, device, i / 2 & 1, &notes[i]);
+    }
+    assert_int_equal(el_program_end(program), EL_OK);
+    for (uint64_t step = 5; step < 25; step++) {
+        atomic_store(&clock, 0);
+        assert_int_equal(el_program_run(program, step, NULL), EL_OK);
+        for (int i = 0; i < 2 * EACH; i++) {
+            assert_int_equal(notes[i].order, i);
+            assert_int_equal(notes[i].step, step);
+        }
+    }
+    el_program_destroy(program);
+    for (int d = 0; d < 2; d++) el_device_close(devices[d]);
+}
+
+/* Work of the devices themselves: large blocks go round over two devices and three streams, each copy behind an event
+ * of the one before. Where an event does not hold, a copy begins before the block has come. */
+static void device_work_keeps_order_and_waits(void **state)
+{
+    (void)state;
+    enum { HOPS = 12, STEPS = 5 };
+    struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
+    struct el_buffer *blocks[HOPS + 1];
+    unsigned char *host = malloc(LARGE_BYTES);
+    assert_non_null(host);
+    struct el_program *program = begin();
+    int last = -1;
+    for (int i = 0; i <= HOPS; i++)
+        assert_int_equal(el_device_alloc(devices[i & 1], EL_TAG_INPUT, LARGE_BYTES, "block", &blocks[i]), EL_OK);
+    for (int i = 0; i < HOPS; i++) {
+        struct el_op_head head = {.label = "hop", .phase = EL_PHASE_SCATTER};
+        struct el_device *device = devices[(i + 1) & 1];
+        el_program_wait(program, device, i % 3, last);
+        el_program_copy(program, device, i % 3, &head, el_view_of(blocks[i + 1], 0), el_view_of(blocks[i], 0),
+                        LARGE_BYTES, &last);
+    }
+    if (el_program_end(program) != EL_OK) fail_msg("%s", el_error_message());
+    for (int step = 0; step < STEPS; step++) {
+        memset(host, step + 1, LARGE_BYTES);
+        assert_int_equal(el_device_write(el_view_of(blocks[0], 0), host, LARGE_BYTES), EL_OK);
+        if (el_program_run(program, (uint64_t)step, NULL) != EL_OK) fail_msg("%s", el_error_message());
+        assert_int_equal(el_device_read(el_view_of(blocks[HOPS], 0), host, LARGE_BYTES), EL_OK);
+        for (size_t i = 0; i < LARGE_BYTES; i += 509) assert_int_equal(host[i], step + 1);
+    }
+    el_program_destroy(program);
+    for (int d = 0; d < 2; d++) el_device_close(devices[d]);
+    free(host);
+}
+
+/* Two calls that can only end if both run at the same time. */
+struct meeting {
+    _Atomic int mine, *other;
+};
+
+static enum el_status meet(const struct el_call_args *args)
+{
+    struct meeting *meeting = args->context;
+    atomic_store(&meeting->mine, 1);
+    while (!atomic_load(meeting->other)) sched_yield();
+    return EL_OK;
+}
+
+static void calls_meet(struct el_device *device)
+{
+    struct meeting meetings[2] = {{.mine = 0}, {.mine = 0}};
+    struct el_program *program = begin();
+    for (int s = 0; s < 2; s++) {
+        meetings[s].other = &meetings[1 - s].mine;
+        struct el_call_op op = {
+            .head = {.label = "meet"}, .op_class = EL_CLASS_HOST, .run = meet, .context = &meetings[s]};
+        el_program_call(program, device, s, &op, NULL);
+    }
+    run(program, 0, NULL);
+    el_program_destroy(program);
+}
+
+static void keep_spans(void *context, const struct el_step_event *event)
+{
+    memcpy(context, event->spans, (size_t)event->n_ops * sizeof *event->spans);
+}
+
+/* A long copy on one stream and a short one on another, issued behind it: it begins before the long one has ended. */
+static void copies_overlap(struct el_device *device)
+{
+    enum { COPIES = 32 };
+    struct el_buffer *from, *to;
+    struct el_span spans[COPIES + 1];
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES, "from", &from), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES + 64, "to", &to), EL_OK);
+    struct el_program *program = begin();
+    struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
+    for (int i = 0; i < COPIES; i++)
+        el_program_copy(program, device, 0, &head, el_view_of(to, 0), el_view_of(from, 0), OVERLAP_BYTES, NULL);
+    el_program_copy(program, device, 1, &head, el_view_of(to, OVERLAP_BYTES), el_view_of(from, 0), 64, NULL);
+    struct el_probe probe = {.context = spans, .spans = true, .step = keep_spans};
+    run(program, 0, NULL); /* what is made at the first use is made */
+    if (el_program_run(program, 1, &probe) != EL_OK) fail_msg("%s", el_error_message());
+    assert_true(spans[COPIES].begin_ns < spans[COPIES - 1].end_ns);
+    el_program_destroy(program);
+}
+
+static void streams_run_at_the_same_time(void **state)
+{
+    (void)state;
+    struct el_device *device = open_device(0, 0);
+    if (el_device_is_asynchronous(device))
+        copies_overlap(device);
+    else
+        calls_meet(device);
+    el_device_close(device);
+}
+
+static void copies_move_bytes_and_are_booked(void **state)
+{
+    (void)state;
+    struct el_device *a = open_device(0, 0), *b = open_device(1, 0);
+    struct el_buffer *on_a, *on_b;
+    char in[COPY_BYTES], out[COPY_BYTES];
+    for (int i = 0; i < COPY_BYTES; i++) in[i] = (char)(i * 7);
+    assert_int_equal(el_device_alloc(a, EL_TAG_INPUT, COPY_BYTES, "a", &on_a), EL_OK);
+    assert_int_equal(el_device_alloc(b, EL_TAG_INPUT, COPY_BYTES, "b", &on_b), EL_OK);
+    struct el_program *program = begin();
+    struct el_op_head head = {.label = "copy", .phase = EL_PHASE_H2D};
+    int id;
+    el_program_copy(program, a, 0, &head, el_view_of(on_a, 0), el_view_host(in), COPY_BYTES, &id);
+    el_program_wait(program, b, 0, id);
+    head.phase = EL_PHASE_SCATTER;
+    el_program_copy(program, b, 0, &head, el_view_of(on_b, 0), el_view_of(on_a, 0), COPY_BYTES, NULL);
+    run(program, 0, NULL);
+    assert_int_equal(el_device_read(el_view_of(on_b, 0), out, COPY_BYTES), EL_OK);
+    assert_memory_equal(in, out, COPY_BYTES);
+    const struct el_op_info *ops = el_program_ops(program);
+    assert_int_equal(ops[0].received_bytes, COPY_BYTES);
+    assert_int_equal(ops[0].peer, -1);
+    assert_int_equal(ops[1].received_bytes, COPY_BYTES);
+    assert_int_equal(ops[1].device, 1);
+    assert_int_equal(ops[1].peer, 0);
+    el_program_destroy(program);
+    el_device_close(a);
+    el_device_close(b);
+}
+
+static void keep_event(void *context, const struct el_step_event *event)
+{
+    struct el_span *spans = context;
+    assert_non_null(event->spans);
+    memcpy(spans, event->spans, (size_t)event->n_ops * sizeof *spans);
+    for (int i = 0; i < event->n_ops; i++) {
+        assert_true(spans[i].begin_ns >= event->whole.begin_ns && spans[i].end_ns <= event->whole.end_ns);
+        assert_true(spans[i].end_ns >= spans[i].begin_ns);
+    }
+}
+
+static void spans_follow_the_waits(void **state)
+{
+    (void)state;
+    struct el_device *device = open_device(0, 0);
+    struct el_program *program = begin();
+    _Atomic int clock = 0;
+    struct note notes[4];
+    struct el_span spans[4];
+    for (int i = 0; i < 4; i++) {
+        notes[i].clock = &clock;
+        el_program_wait(program, device, i & 1, i - 1);
+        add_note(program, device, i & 1, &notes[i]);
+    }
+    struct el_probe probe = {.context = spans, .spans = true, .step = keep_event};
+    run(program, 0, &probe);
+    for (int i = 1; i < 4; i++) assert_true(spans[i].begin_ns >= spans[i - 1].end_ns);
+    el_program_destroy(program);
+    el_device_close(device);
+}
+
+/* Events carry times: a chain of copies has spans one behind the other, each longer than nothing, within what the host
+ * saw; and the host's clock does not contradict them. */
+static void spans_of_device_work(void **state)
+{
+    (void)state;
+    enum { HOPS = 6 };
+    struct el_device *device = open_device(0, 0);
+    struct el_buffer *a, *b;
+    struct el_span spans[HOPS];
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES, "a", &a), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES, "b", &b), EL_OK);
+    struct el_program *program = begin();
+    int id = -1;
+    for (int i = 0; i < HOPS; i++) {
+        struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
+        el_program_wait(program, device, i & 1, id);
+        el_program_copy(program, device, i & 1, &head, el_view_of(i & 1 ? a : b, 0), el_view_of(i & 1 ? b : a, 0),
+                        OVERLAP_BYTES, &id);
+    }
+    struct el_probe probe = {.context = spans, .spans = true, .step = keep_event};
+    run(program, 0, &probe);
+    for (uint64_t step = 1; step < 3; step++) {
+        if (el_program_run(program, step, &probe) != EL_OK) fail_msg("%s", el_error_message());
+        for (int i = 0; i < HOPS; i++) {
+            assert_true(spans[i].end_ns > spans[i].begin_ns);
+            if (i) assert_true(spans[i].begin_ns >= spans[i - 1].end_ns);
+        }
+    }
+    el_program_destroy(program);
+    el_device_close(device);
+}
+
+#endif
