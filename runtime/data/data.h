@@ -35,8 +35,8 @@ struct el_dataset_spec {
     int64_t seq;           /* 0: the set's own; dummy and synthetic: 64 */
     int64_t classes;       /* 0: the set's own (highest label + 1) */
     uint64_t seed;         /* for synthetic and dummy */
-    double
-        held_out; /* share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th */
+    /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
+    double held_out;
 };
 
 /* Which samples: training, held-out part of training, test. */

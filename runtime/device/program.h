@@ -1,8 +1,8 @@
 /* A program: the ops of one training step, issued once and run many times.
  *
  *     el_program_create(&p);
- *     el_program_alloc(p, device, EL_TAG_ACTIVATION, n, "x", &x);     a logical mark: the ledger counts it, nothing is
- * allocated el_program_kernel(p, device, EL_STREAM_COMPUTE, &op, &id);      queued on the stream, in order
+ *     el_program_alloc(p, device, EL_TAG_ACTIVATION, n, "x", &x);     a mark: the ledger counts it, nothing is taken
+ *     el_program_kernel(p, device, EL_STREAM_COMPUTE, &op, &id);      queued on the stream, in order
  *     el_program_wait(p, device, EL_STREAM_COMM, id);                 the stream's next op starts after op `id`
  *     el_program_free(p, x);
  *     el_program_end(p);                                              plans addresses, prepares kernels

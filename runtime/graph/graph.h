@@ -2,8 +2,8 @@
  *
  *     el_graph_create(&g);
  *     x = el_graph_input(g, "ids", EL_I32, &shape);
- *     w = el_graph_param(g, "fc.weight", ...);                      registration order is the order of buckets and
- * replicas y = el_graph_node(g, &el_node_linear, "fc", (int[]){x}, 1, (int[]){w, b}, 2, &attributes);
+ *     w = el_graph_param(g, "fc.weight", ...);              in the order of buckets and replicas
+ *     y = el_graph_node(g, &el_node_linear, "fc", (int[]){x}, 1, (int[]){w, b}, 2, &attributes);
  *     el_graph_finish(g, y, EL_LOSS_CROSS_ENTROPY);
  *
  * Execution is in order of construction, which is a topological order. A tensor with several consumers accumulates its

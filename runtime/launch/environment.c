@@ -186,7 +186,7 @@ static bool is_identity(const char *variable)
 
 /* Why each: root in a container; our own waits sleep, and a library that yields inside MPI_Test loses a whole time
  * slice to the compute thread each time (measured: 35 times slower); process_vm_readv is often forbidden; warnings
- * about networks that are not there. Slots and binding are options of mpirun, in launch.c. */
+ * about networks that are not there. Slots and binding are options of mpirun, in mpirun.c. */
 static const char *const mpi_settings[] = {
     "OMPI_ALLOW_RUN_AS_ROOT=1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",

@@ -1,8 +1,9 @@
 /* How tensors are put together for communication. Two algorithms of PyTorch's, which differ (docs/semantics.md):
  *
- * el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that makes it reach its limit, so it may
- * exceed it el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the tensor that
- * would overflow it
+ *     el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that makes it reach its limit, so
+ *                         that it may exceed it
+ *     el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the tensor that would
+ *                         overflow it
  *
  * Source: torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; torch/_utils.py, _take_tensors.
  * Known answer: ResNet-18 at a cap of 25 MiB (pytorch#48880), in tests/unit/test_buckets.c. Pure functions.

@@ -1,8 +1,8 @@
 /* Training: one configuration, every mode, from devices to numbers. This is what the harness calls.
  *
- *     el_train_check(&config);                                        ranges and combinations
- *     el_train(&config, &place, &hooks, &result);                     trains; SPMD members of this process get a thread
- * each el_train_result_free(&result);
+ *     el_train_check(&config);                        ranges and combinations
+ *     el_train(&config, &place, &hooks, &result);     trains; SPMD members of this process get a thread each
+ *     el_train_result_free(&result);
  *
  * Collective: with a bootstrap of several ranks all of them call el_train with the same configuration.
  * Errors: the first failure of any member; all members stop (a failed member aborts its communicators).
@@ -51,7 +51,7 @@ struct el_train_config {
     struct el_model_config model; /* resolved */
     enum el_dtype dtype;
     enum el_optimizer_kind optimizer;
-    double lr, momentum; /* momentum also is Adam's beta1's companion: Adam uses 0.9, 0.999, 1e-8 */
+    double lr, momentum; /* `momentum` is EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
     bool keep_grads;     /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
     bool overlap;        /* ddp: all-reduce while backward goes on */
     bool capture;        /* run the captured step (default); false: issue every step anew (tests) */
@@ -71,7 +71,7 @@ struct el_train_place {
     struct el_device *const *devices; /* of this process, opened */
     int n_devices;
     struct el_bootstrap *bootstrap; /* size 1: all members are in this process; else one member a rank */
-    const char *comm_kind;          /* between processes: "mpi", "shm", "tcp" */
+    const char *comm_kind;          /* between processes: "mpi", "shm", "tcp", "nccl" */
     const struct el_dataset *dataset;
 };
 
