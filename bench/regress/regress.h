@@ -31,6 +31,14 @@ enum el_cell_kind {
     EL_CELL_HISTORY  /* base[] are sittings of the past, oldest first; head[] is one figure: this sitting */
 };
 
+/* What who fills a cell in has found wrong with it; `reason` then says what. The judge leaves such a cell's reason
+ * alone. */
+enum el_cell_fault {
+    EL_CELL_FAULTLESS,
+    EL_CELL_FAULT_UNREADABLE, /* a side is missing, or has another unit */
+    EL_CELL_FAULT_NO_BASELINE /* of another machine, or of another workload */
+};
+
 enum el_cell_verdict {
     EL_CELL_SAME,         /* no regression: the interval ends below what would be one */
     EL_CELL_REGRESSION,   /* worse, and by enough to matter */
@@ -44,8 +52,9 @@ struct el_regress_cell {
     char
         name[EL_CELL_NAME_BYTES]; /* "ddp 2 devices textcnn batch 128 step_mean_ms"; of a program's the metric's name */
     char unit[EL_CELL_UNIT_BYTES]; /* "": none given */
-    enum el_better better;         /* NEITHER: of an exact cell any change counts */
+    enum el_better better;         /* NEITHER: of an exact cell any change counts, of others more is taken for worse */
     enum el_cell_kind kind;
+    enum el_cell_fault fault;
     double *base, *head; /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
 
@@ -57,11 +66,11 @@ struct el_regress_cell {
      * NO_BASELINE with a reason (missing on one side, another unit): the judge leaves both as they are. */
     enum el_cell_verdict verdict;
     double effect;        /* head over base, above 1 is worse: Hodges-Lehmann of the logarithms' differences */
-    double low, high;     /* its 95 % interval */
-    double p, p_adjusted; /* one-sided, of worse; Holm's over the set's cells */
-    double floor;         /* the effect that counts: max(2 %, what the same program differs from itself), as a ratio */
-    double detectable;    /* the smallest effect that would have been found in at least 90 of 100 such runs */
-    int more;             /* blocks that would tell, about; 0: none needed, or no number would */
+    double low, high;     /* its 95 % interval; of a history: of the past sittings' next */
+    double p, p_adjusted; /* one-sided, of worse; Holm's over the set's cells of this kind */
+    double floor;      /* the effect that counts: max(least, what the same program differs from itself), as a ratio */
+    double detectable; /* the smallest effect that would have been found in at least 90 of 100 such runs */
+    int more;          /* blocks that would tell, about; 0: none needed, or no number would */
     char reason[EL_CELL_REASON_BYTES]; /* of anything but SAME: in words */
 };
 
@@ -71,7 +80,9 @@ struct el_regress_set {
     int stage, blocks; /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
     bool last_look;    /* no more samples will come: what is not told stays inconclusive */
     char base_name[EL_CELL_NAME_BYTES], head_name[EL_CELL_NAME_BYTES]; /* the commands, or the folders */
-    char environment[EL_CELL_REASON_BYTES]; /* why this machine is too unquiet to tell, or "" */
+    double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
+    double sitting_effect;                  /* the same of sittings, which differ by more than launches; 0: 1.12 */
+    char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too unquiet, or "" */
 };
 
 /* Exit statuses of the command; where several apply: USE, NO_BASELINE, REGRESSION, INCONCLUSIVE, in that order. */
@@ -87,6 +98,11 @@ enum el_regress_exit {
 void el_regress_judge(struct el_regress_set *set);
 /* What the set comes to. */
 enum el_regress_exit el_regress_outcome(const struct el_regress_set *set);
+
+/* The level of a look: what is left of 0.005 where it is the last, else its share. And how many blocks that level
+ * needs: with fewer no effect, however large, is told from chance in one of so many cells. */
+double el_regress_level(int stage, bool last_look);
+int el_regress_blocks_needed(size_t cells, double level);
 
 /* A cell at the end of the set, zeroed, its name copied (too long: cut). NULL: no memory. Valid until the next call. */
 struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *name);

@@ -1,0 +1,39 @@
+/* Between the files of the rule only: what each kind of cell is judged by. Pure.
+ *
+ * A kind's function writes effect, low, high, p, floor, detectable of one cell; when Holm's adjustment is known, the
+ * second one writes its verdict, how many more samples would tell, and the reason. */
+#ifndef EL_BENCH_REGRESS_RULE_H
+#define EL_BENCH_REGRESS_RULE_H
+
+#include "bench/regress/regress.h"
+
+enum { EL_REGRESS_SITTINGS_MIN = 8, EL_REGRESS_SITTINGS_MAX = 30 };
+
+/* A sitting in which a program differs from itself by more than this can show nothing that would be of use. */
+#define EL_REGRESS_UNQUIET    1.05
+/* Of a gate's run, one-sided; and of the interval that is printed. */
+#define EL_REGRESS_LEVEL      0.005
+#define EL_REGRESS_CONFIDENCE 0.95
+
+/* The scale the effect is on: 1 where more is worse, -1 where less is. */
+double el_regress_sign(const struct el_regress_cell *cell);
+
+/* What the judge knows beside the cell. */
+struct el_regress_context {
+    size_t cells; /* of this kind that can be judged: Holm's family */
+    double level, least_effect, sitting_effect;
+    bool last_look;
+};
+
+void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
+                               const struct el_regress_context *context);
+void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
+
+void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p,
+                                const struct el_regress_context *context);
+void el_regress_tell_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
+
+void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regress_context *context);
+void el_regress_tell_exact(struct el_regress_cell *cell);
+
+#endif

@@ -1,0 +1,147 @@
+/* Cells whose sides did not run in turns: exact figures, two sittings, and a history of sittings.
+ *
+ * Two sittings of one machine differ by more than their launches do (another load, another temperature, other pages),
+ * and nothing in them says by how much. So an interval over launches is not enough: the effect must be larger than what
+ * sittings are known to differ by. A history holds that very spread, and needs no such guess. */
+#include <math.h>
+#include <stdio.h>
+
+#include "bench/regress/rule.h"
+#include "bench/stats/stats.h"
+
+static double pct(double ratio)
+{
+    return 100 * (ratio - 1);
+}
+
+/* "worse by 5.2 %", "better by 1.0 %". */
+static void say_effect(struct el_regress_cell *cell)
+{
+    bool worse = cell->effect >= 1;
+    snprintf(cell->reason, sizeof cell->reason, "%s by %.1f %% (95 %%: %.1f to %.1f)", worse ? "worse" : "better",
+             fabs(pct(cell->effect)), worse ? pct(cell->low) : -pct(cell->high),
+             worse ? pct(cell->high) : -pct(cell->low));
+}
+
+/* All figures of a side, or false where they differ: then it is not exact at all. */
+static bool constant(const double *x, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (fabs(x[i] - x[0]) > 1e-9 * fabs(x[0])) return false;
+    return true;
+}
+
+void el_regress_tell_exact(struct el_regress_cell *cell)
+{
+    double base = cell->base[0], head = cell->head[0];
+    bool base_constant = constant(cell->base, cell->n_base);
+    if (!base_constant || !constant(cell->head, cell->n_head)) {
+        cell->verdict = EL_CELL_UNREADABLE;
+        snprintf(cell->reason, sizeof cell->reason, "is taken for exact, but differs among launches of the %s",
+                 base_constant ? "head" : "base");
+        return;
+    }
+    double change = fabs(head - base) <= 1e-9 * fabs(base) ? 0 : el_regress_sign(cell) * (head - base);
+    if (base > 0 && head > 0) cell->effect = change == 0 ? 1 : pow(head / base, el_regress_sign(cell));
+    cell->floor = 1;
+    cell->verdict = change == 0                                       ? EL_CELL_SAME
+                    : change > 0 || cell->better == EL_BETTER_NEITHER ? EL_CELL_REGRESSION
+                                                                      : EL_CELL_IMPROVEMENT;
+    if (change != 0)
+        snprintf(cell->reason, sizeof cell->reason, "was %.15g%s%s, is %.15g", base, *cell->unit ? " " : "", cell->unit,
+                 head);
+}
+
+void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regress_context *context)
+{
+    bool lower = el_regress_sign(cell) > 0;
+    struct el_interval i = lower ? el_stats_ratio_welch(cell->head, cell->n_head, cell->base, cell->n_base)
+                                 : el_stats_ratio_welch(cell->base, cell->n_base, cell->head, cell->n_head);
+    cell->effect = i.centre;
+    cell->floor = context->sitting_effect;
+    cell->verdict = EL_CELL_INCONCLUSIVE;
+    if (!i.valid) {
+        size_t fewer = cell->n_base < cell->n_head ? cell->n_base : cell->n_head;
+        cell->more = fewer < EL_REPEATS_MIN ? EL_REPEATS_MIN - (int)fewer : 0;
+        snprintf(cell->reason, sizeof cell->reason, "%zu and %zu launches give no interval: %d a side are needed",
+                 cell->n_base, cell->n_head, EL_REPEATS_MIN);
+        return;
+    }
+    cell->low = i.low;
+    cell->high = i.high;
+    double half = (log(i.high) - log(i.low)) / 2; /* at 95 %: from there to 90 of 100 found is 1.28 / 1.96 of it */
+    cell->detectable = exp(log(cell->floor) + 0.65 * half);
+    if (cell->low > 1 && cell->effect >= cell->floor) {
+        cell->verdict = EL_CELL_REGRESSION;
+        say_effect(cell);
+    } else if (cell->high < 1 && cell->effect <= 1 / cell->floor) {
+        cell->verdict = EL_CELL_IMPROVEMENT;
+        say_effect(cell);
+    } else if (cell->high < cell->floor) {
+        cell->verdict = EL_CELL_SAME;
+    } else {
+        snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: sittings alone may differ by %.0f %%",
+                 pct(cell->low), pct(cell->high), pct(cell->floor));
+    }
+}
+
+/* The last sittings, as logarithms: how many, their mean, and how much the next one may differ from it. */
+struct past {
+    size_t n;
+    double mean, spread;
+};
+
+static struct past past_of(const struct el_regress_cell *cell)
+{
+    double logs[EL_REGRESS_SITTINGS_MAX] = {0};
+    struct past past = {.n = cell->n_base < EL_REGRESS_SITTINGS_MAX ? cell->n_base : EL_REGRESS_SITTINGS_MAX};
+    for (size_t i = 0; i < past.n; i++) logs[i] = log(cell->base[cell->n_base - past.n + i]);
+    past.mean = el_stats_mean(logs, past.n);
+    past.spread = past.n < 2 ? NAN : el_stats_stddev(logs, past.n) * sqrt(1 + 1 / (double)past.n);
+    return past;
+}
+
+void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p,
+                                const struct el_regress_context *context)
+{
+    struct past past = past_of(cell);
+    double away = el_regress_sign(cell) * (log(cell->head[0]) - past.mean), df = (double)past.n - 1;
+    cell->effect = exp(away);
+    if (past.n < EL_REGRESS_SITTINGS_MIN) return;
+    double bound = el_stats_t_quantile(1 - context->level / (double)context->cells, df) * past.spread;
+    double half = el_stats_t_quantile(0.975, df) * past.spread;
+    double t = past.spread > 0 ? away / past.spread : away > 0 ? INFINITY : away < 0 ? -INFINITY : 0;
+    cell->p = isinf(t) ? (t > 0 ? 0 : 1) : el_stats_t_cdf(-t, df);
+    *p_better_p = 1 - cell->p;
+    cell->low = exp(away - half);
+    cell->high = exp(away + half);
+    cell->floor = fmax(context->least_effect, exp(bound));
+    cell->detectable = exp(log(cell->floor) + 1.2816 * past.spread);
+}
+
+/* Of what could be found at all: a history whose sittings differ by more tells nothing worth a pass. */
+static const double DETECTABLE_MAX = 1.10;
+
+void el_regress_tell_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
+{
+    if (cell->n_base < EL_REGRESS_SITTINGS_MIN) {
+        cell->verdict = EL_CELL_NO_BASELINE;
+        cell->more = EL_REGRESS_SITTINGS_MIN - (int)cell->n_base;
+        snprintf(cell->reason, sizeof cell->reason, "%zu sittings of this machine, %d are needed", cell->n_base,
+                 EL_REGRESS_SITTINGS_MIN);
+    } else if (cell->p_adjusted < context->level && cell->effect >= context->least_effect) {
+        cell->verdict = EL_CELL_REGRESSION;
+        say_effect(cell);
+    } else if (p_better < context->level && cell->effect <= 1 / context->least_effect) {
+        cell->verdict = EL_CELL_IMPROVEMENT;
+        say_effect(cell);
+    } else if (cell->detectable <= DETECTABLE_MAX) {
+        cell->verdict = EL_CELL_SAME;
+    } else {
+        cell->verdict = EL_CELL_INCONCLUSIVE;
+        snprintf(cell->reason, sizeof cell->reason,
+                 "sittings differ so much that only %.0f %% could be found: compare "
+                 "with --ab instead",
+                 pct(cell->detectable));
+    }
+}

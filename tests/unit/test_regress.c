@@ -1,0 +1,312 @@
+/* The gate's rule on cells made by hand: each kind, each verdict, what cannot be read, and what a set comes to. How
+ * often it is wrong is test_regress_rates'. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/regress/regress.h"
+#include "tests/unit/test_random_common.h"
+
+static void near(double got, double wanted, double tolerance)
+{
+    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
+}
+
+static struct el_regress_cell *add(struct el_regress_set *set, enum el_cell_kind kind, enum el_better better)
+{
+    struct el_regress_cell *cell = el_regress_add(set, "cell");
+    assert_non_null(cell);
+    cell->kind = kind;
+    cell->better = better;
+    return cell;
+}
+
+static void sample(struct el_regress_cell *cell, double base, double head)
+{
+    assert_int_equal(el_regress_cell_append(&cell->base, &cell->n_base, base), EL_OK);
+    assert_int_equal(el_regress_cell_append(&cell->head, &cell->n_head, head), EL_OK);
+}
+
+/* A pair a block, 10 ms with 1 % of scatter (`cv`), head at `effect` times that. */
+static struct el_regress_cell *add_paired(struct el_regress_set *set, enum el_better better, int blocks, double cv,
+                                          double effect)
+{
+    struct random random = random_seeded(set->n + 11);
+    struct el_regress_cell *cell = add(set, EL_CELL_PAIRED, better);
+    for (int b = 0; b < blocks; b++) {
+        double base = 10 * exp(cv * random_normal(&random));
+        sample(cell, base, 10 * effect * exp(cv * random_normal(&random)));
+    }
+    return cell;
+}
+
+/* Judges, gives the outcome and the first cell's verdict, and frees. */
+static enum el_regress_exit judged(struct el_regress_set *set, enum el_cell_verdict *verdict_p)
+{
+    el_regress_judge(set);
+    enum el_regress_exit outcome = el_regress_outcome(set);
+    *verdict_p = set->cells[0].verdict;
+    bool plain = *verdict_p == EL_CELL_SAME;
+    assert_true(plain == (set->cells[0].reason[0] == 0));
+    el_regress_free(set);
+    return outcome;
+}
+
+static void test_levels(void **state)
+{
+    (void)state;
+    near(el_regress_level(0, false) + el_regress_level(1, false) + el_regress_level(2, true), 0.005, 1e-15);
+    near(el_regress_level(0, true), 0.005, 1e-15); /* one look has it all */
+    near(el_regress_level(1, true), 0.003, 1e-15);
+    near(el_regress_level(2, false), 0.0015, 1e-15);
+    near(el_regress_level(3, true), 0, 1e-15);
+    assert_int_equal(el_regress_blocks_needed(1, 0.005), 8); /* 2^-8 = 0.0039 */
+    assert_int_equal(el_regress_blocks_needed(1, 0.002), 9);
+    assert_int_equal(el_regress_blocks_needed(32, 0.002), 14); /* 32 cells at the first look, 33 not */
+    assert_int_equal(el_regress_blocks_needed(33, 0.002), 15);
+}
+
+static void test_paired(void **state)
+{
+    (void)state;
+    static const struct {
+        enum el_better better;
+        int blocks;
+        double cv, effect;
+        enum el_cell_verdict verdict;
+        enum el_regress_exit outcome;
+    } cases[] = {
+        {EL_BETTER_LOWER, 14, 0.01, 1.00, EL_CELL_SAME, EL_REGRESS_NONE},
+        {EL_BETTER_LOWER, 14, 0.01, 1.06, EL_CELL_REGRESSION, EL_REGRESS_FOUND},
+        {EL_BETTER_LOWER, 14, 0.01, 0.94, EL_CELL_IMPROVEMENT, EL_REGRESS_NONE},
+        {EL_BETTER_HIGHER, 14, 0.01, 0.94, EL_CELL_REGRESSION, EL_REGRESS_FOUND}, /* of a rate less is worse */
+        {EL_BETTER_HIGHER, 14, 0.01, 1.06, EL_CELL_IMPROVEMENT, EL_REGRESS_NONE},
+        {EL_BETTER_NEITHER, 14, 0.01, 1.06, EL_CELL_REGRESSION, EL_REGRESS_FOUND},
+        {EL_BETTER_LOWER, 40, 0.001, 1.01, EL_CELL_SAME, EL_REGRESS_NONE},                /* told from 1, but small */
+        {EL_BETTER_LOWER, 7, 0.001, 1.50, EL_CELL_INCONCLUSIVE, EL_REGRESS_INCONCLUSIVE}, /* too few, however large */
+        {EL_BETTER_LOWER, 9, 0.001, 1.50, EL_CELL_REGRESSION, EL_REGRESS_FOUND},
+        {EL_BETTER_LOWER, 14, 0.2, 1.00, EL_CELL_INCONCLUSIVE, EL_REGRESS_INCONCLUSIVE},
+        {EL_BETTER_LOWER, 14, 0, 1.00, EL_CELL_SAME, EL_REGRESS_NONE}, /* all ties */
+        {EL_BETTER_LOWER, 14, 0, 1.10, EL_CELL_REGRESSION, EL_REGRESS_FOUND},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct el_regress_set set = {0};
+        enum el_cell_verdict verdict;
+        add_paired(&set, cases[i].better, cases[i].blocks, cases[i].cv, cases[i].effect);
+        enum el_regress_exit outcome = judged(&set, &verdict);
+        if (verdict != cases[i].verdict || outcome != cases[i].outcome)
+            fail_msg("case %zu: verdict %d, exit %d", i, (int)verdict, (int)outcome);
+    }
+}
+
+static void test_paired_figures(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {.last_look = true};
+    const double logs[] = {0.04, 0.05, 0.06, 0.07, 0.08, 0.045, 0.055, 0.065, 0.075, 0.06};
+    struct el_regress_cell *cell = add(&set, EL_CELL_PAIRED, EL_BETTER_LOWER);
+    for (int i = 0; i < 10; i++) sample(cell, 100, 100 * exp(logs[i]));
+    el_regress_judge(&set);
+    near(cell->effect, exp(0.06), 1e-12);
+    near(cell->p, 1 / 1024.0, 1e-15);
+    near(cell->p_adjusted, cell->p, 0);
+    assert_true(cell->low > exp(0.04) && cell->low < cell->effect && cell->high < exp(0.08));
+    /* Base never differs from itself, head by 1 % (2 % once): the floor is the least that counts. */
+    near(cell->floor, 1.02, 1e-12);
+    assert_true(cell->detectable > 1.02 && cell->detectable < 1.06);
+    assert_int_equal(cell->verdict, EL_CELL_REGRESSION);
+    assert_non_null(strstr(cell->reason, "worse by 6.2 %"));
+    set.least_effect = 1.07;
+    el_regress_judge(&set);
+    near(cell->floor, 1.07, 1e-12);
+    assert_int_equal(cell->verdict, EL_CELL_INCONCLUSIVE);
+    assert_true(cell->more > 0);
+    el_regress_free(&set);
+}
+
+static void test_unquiet(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {0};
+    add_paired(&set, EL_BETTER_LOWER, 14, 0.2, 1);
+    el_regress_judge(&set);
+    assert_true(set.cells[0].floor > 1.05 && set.cells[0].detectable > set.cells[0].floor);
+    assert_non_null(strstr(set.environment, "too unquiet"));
+    assert_non_null(strstr(set.cells[0].reason, "too unquiet"));
+    set.least_effect = 2; /* who asks for so large an effect can have it told */
+    el_regress_judge(&set);
+    assert_int_equal(set.cells[0].verdict, EL_CELL_SAME);
+    assert_string_equal(set.environment, "");
+    el_regress_free(&set);
+}
+
+/* 14 blocks tell one cell, not 33: 2^-14 * 33 is above the first look's 0.002. */
+static void test_holm_over_cells(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {0};
+    for (int c = 0; c < 33; c++) add_paired(&set, EL_BETTER_LOWER, 14, 0.01, c == 0 ? 1.5 : 1);
+    el_regress_judge(&set);
+    assert_int_equal(set.cells[0].verdict, EL_CELL_INCONCLUSIVE);
+    assert_int_equal(set.cells[0].more, 1);
+    near(set.cells[0].p_adjusted, 33 * ldexp(1, -14), 1e-15);
+    set.last_look = true;
+    el_regress_judge(&set);
+    assert_int_equal(set.cells[0].verdict, EL_CELL_REGRESSION);
+    assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
+    el_regress_free(&set);
+}
+
+static enum el_cell_verdict exact(enum el_better better, double base, double head, double head_again)
+{
+    struct el_regress_set set = {0};
+    enum el_cell_verdict verdict;
+    struct el_regress_cell *cell = add(&set, EL_CELL_EXACT, better);
+    sample(cell, base, head);
+    sample(cell, base, head_again);
+    judged(&set, &verdict);
+    return verdict;
+}
+
+static void test_exact(void **state)
+{
+    (void)state;
+    assert_int_equal(exact(EL_BETTER_LOWER, 4096, 4096, 4096), EL_CELL_SAME);
+    assert_int_equal(exact(EL_BETTER_LOWER, 4096, 4097, 4097), EL_CELL_REGRESSION);
+    assert_int_equal(exact(EL_BETTER_LOWER, 4096, 4095, 4095), EL_CELL_IMPROVEMENT);
+    assert_int_equal(exact(EL_BETTER_HIGHER, 10, 9, 9), EL_CELL_REGRESSION);
+    assert_int_equal(exact(EL_BETTER_NEITHER, 10, 9, 9), EL_CELL_REGRESSION);
+    assert_int_equal(exact(EL_BETTER_LOWER, 0, 0, 0), EL_CELL_SAME);
+    assert_int_equal(exact(EL_BETTER_LOWER, 0, 8, 8), EL_CELL_REGRESSION);
+    assert_int_equal(exact(EL_BETTER_LOWER, 10, 10, 11), EL_CELL_UNREADABLE); /* then it is not exact */
+    assert_int_equal(exact(EL_BETTER_LOWER, 10, NAN, NAN), EL_CELL_UNREADABLE);
+}
+
+static enum el_cell_verdict sitting(int launches, double effect, double *detectable_p)
+{
+    struct el_regress_set set = {0};
+    enum el_cell_verdict verdict;
+    struct el_regress_cell *cell = add(&set, EL_CELL_SITTING, EL_BETTER_LOWER);
+    for (int i = 0; i < launches; i++) sample(cell, 10 + 0.1 * (i % 3), effect * (10 + 0.1 * (i % 2)));
+    el_regress_judge(&set);
+    *detectable_p = cell->detectable;
+    judged(&set, &verdict);
+    return verdict;
+}
+
+/* 8 % is told from 1 by its interval, and yet no more than sittings differ by. */
+static void test_sitting(void **state)
+{
+    (void)state;
+    double detectable;
+    assert_int_equal(sitting(5, 1, &detectable), EL_CELL_SAME);
+    assert_true(detectable > 1.12 && detectable < 1.14);
+    assert_int_equal(sitting(5, 1.08, &detectable), EL_CELL_SAME);
+    assert_int_equal(sitting(5, 1.15, &detectable), EL_CELL_REGRESSION);
+    assert_int_equal(sitting(5, 0.85, &detectable), EL_CELL_IMPROVEMENT);
+    assert_int_equal(sitting(5, 1.12, &detectable), EL_CELL_INCONCLUSIVE);
+    assert_int_equal(sitting(4, 1.5, &detectable), EL_CELL_INCONCLUSIVE); /* no interval of four */
+    assert_true(isnan(detectable));
+}
+
+static enum el_regress_exit history(int sittings, double spread, double effect, enum el_cell_verdict *verdict_p)
+{
+    struct el_regress_set set = {0};
+    struct el_regress_cell *cell = add(&set, EL_CELL_HISTORY, EL_BETTER_LOWER);
+    for (int i = 0; i < sittings; i++)
+        assert_int_equal(el_regress_cell_append(&cell->base, &cell->n_base, exp(spread * (i % 2 ? 1 : -1))), EL_OK);
+    assert_int_equal(el_regress_cell_append(&cell->head, &cell->n_head, effect), EL_OK);
+    return judged(&set, verdict_p);
+}
+
+static void test_history(void **state)
+{
+    (void)state;
+    enum el_cell_verdict verdict;
+    assert_int_equal(history(7, 0.01, 1.5, &verdict), EL_REGRESS_NO_BASELINE);
+    assert_int_equal(verdict, EL_CELL_NO_BASELINE);
+    /* Of 8: s = 0.01 * sqrt(8/7), t_{.995,7} = 3.499, sqrt(1 + 1/8): the bound is 0.0397. */
+    assert_int_equal(history(8, 0.01, exp(0.0396), &verdict), EL_REGRESS_NONE);
+    assert_int_equal(history(8, 0.01, exp(0.0398), &verdict), EL_REGRESS_FOUND);
+    assert_int_equal(history(8, 0.01, exp(-0.0398), &verdict), EL_REGRESS_NONE);
+    assert_int_equal(verdict, EL_CELL_IMPROVEMENT);
+    assert_int_equal(history(8, 0, 1.01, &verdict), EL_REGRESS_NONE); /* below the least that counts */
+    assert_int_equal(history(8, 0, 1.03, &verdict), EL_REGRESS_FOUND);
+    assert_int_equal(history(8, 0.05, 1, &verdict), EL_REGRESS_INCONCLUSIVE);
+}
+
+/* Only the last 30 count: a jump before them is forgotten. */
+static void test_history_forgets(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {0};
+    struct el_regress_cell *cell = add(&set, EL_CELL_HISTORY, EL_BETTER_LOWER);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(el_regress_cell_append(&cell->base, &cell->n_base, i < 10 ? 5 : 10), EL_OK);
+    assert_int_equal(el_regress_cell_append(&cell->head, &cell->n_head, 10), EL_OK);
+    el_regress_judge(&set);
+    near(cell->effect, 1, 1e-12);
+    el_regress_free(&set);
+}
+
+static void test_unreadable(void **state)
+{
+    (void)state;
+    static const double bad[] = {NAN, INFINITY, 0, -1};
+    enum el_cell_verdict verdict;
+    for (int i = 0; i < 4; i++)
+        for (int kind = EL_CELL_PAIRED; kind <= EL_CELL_HISTORY; kind++) {
+            struct el_regress_set set = {0};
+            struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
+            cell->kind = (enum el_cell_kind)kind;
+            cell->head[0] = bad[i];
+            add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 2); /* a regression elsewhere does not hide it */
+            assert_int_equal(judged(&set, &verdict), EL_REGRESS_USE);
+            assert_int_equal(verdict, EL_CELL_UNREADABLE);
+        }
+    struct el_regress_set set = {0};
+    struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
+    cell->n_head--;
+    assert_int_equal(judged(&set, &verdict), EL_REGRESS_USE);
+    cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
+    cell->n_base = 0;
+    assert_int_equal(judged(&set, &verdict), EL_REGRESS_USE);
+    set = (struct el_regress_set){0};
+    assert_int_equal(el_regress_outcome(&set), EL_REGRESS_USE); /* nothing was compared */
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {0};
+    enum el_cell_verdict verdict;
+    struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
+    cell->fault = EL_CELL_FAULT_NO_BASELINE;
+    strcpy(cell->reason, "another processor");
+    add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 2);
+    el_regress_judge(&set);
+    assert_string_equal(set.cells[0].reason, "another processor");
+    assert_int_equal(judged(&set, &verdict), EL_REGRESS_NO_BASELINE);
+    cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
+    cell->fault = EL_CELL_FAULT_UNREADABLE;
+    strcpy(cell->reason, "ms at base, s at head");
+    assert_int_equal(judged(&set, &verdict), EL_REGRESS_USE);
+    assert_int_equal(verdict, EL_CELL_UNREADABLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_levels),          cmocka_unit_test(test_paired),
+        cmocka_unit_test(test_paired_figures),  cmocka_unit_test(test_unquiet),
+        cmocka_unit_test(test_holm_over_cells), cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_sitting),         cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
