@@ -62,9 +62,11 @@ static enum el_status check_memory(const struct el_study *study, bool quiet)
 static enum el_status work(const struct el_options *options, struct el_study *study)
 {
     EL_TRY(el_study_begin(study));
+    EL_TRY(el_study_on(study, options));
     EL_TRY(el_study_fit(study));
     if (!options->dry_run) {
-        EL_TRY(check_memory(study, options->quiet));
+        /* A card that is too small refuses by itself, and says by how much. */
+        if (!el_study_has_cards(study)) EL_TRY(check_memory(study, options->quiet));
         EL_TRY(el_study_run(study, options));
     }
     el_study_judge(study);
@@ -83,6 +85,9 @@ static enum el_status show(const struct el_options *options, const struct el_stu
     if (study->measured)
         printf("\n%s/results.json\n%s/results.csv\n\nNext: %s plot %s --term\n", study->dir, study->dir,
                program_invocation_name, study->dir);
+    else if (el_study_has_cards(study))
+        printf("\nNext: %s study two-cards --devices cuda:%d,cuda:%d    (the same, measured on the cards)\n",
+               program_invocation_name, study->devices[0].index, study->devices[1].index);
     else
         printf("\nNext: %s study two-cards    (the same, measured: about a minute, %.1f GiB)\n",
                program_invocation_name, el_study_need_bytes(study) / (1 << 30));

@@ -46,11 +46,12 @@ static const struct el_command_row commands[] = {
      .run = el_cmd_plot},
     {.name = "study",
      .bit = EL_CMD_STUDY,
-     .usage = "[NAME] [--dry-run] [options]",
+     .usage = "[NAME] [--dry-run] [--devices LIST] [options]",
      .summary = "Take a published table apart and hold it against this runtime; without a name, list the studies.",
      .examples = "  evenload study                        what there is\n"
                  "  evenload study two-cards --dry-run    by forecast: no step is run, no memory taken\n"
-                 "  evenload study two-cards              the same, measured: about a minute, and 4.1 GiB\n",
+                 "  evenload study two-cards              the same, measured: about a minute, and 4.1 GiB\n"
+                 "  evenload study two-cards --devices cuda:0,cuda:1    on two GPUs, of which the driver tells\n",
      .run = el_cmd_study},
     {.name = "selfcheck",
      .bit = EL_CMD_SELFCHECK,

@@ -45,10 +45,10 @@ static const struct el_option_row rows[] = {
      .argument = "N|LIST",
      .initial = "",
      .kind = EL_OPTION_DEVICES,
-     BOTH,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY,
      AT(devices),
      .help = "2: cpu:0,cpu:1; cuda:4: four of a backend; cuda:0,cuda:5: a list. single takes the first; default: all "
-             "GPUs, else cpu:2"},
+             "GPUs, else cpu:2 (study: cpu:2)"},
     {.group = WHAT,
      .name = "procs",
      .argument = "P",

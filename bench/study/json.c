@@ -87,15 +87,24 @@ static json_t *memory(const struct el_study *study)
     return rows;
 }
 
+static json_t *devices(const struct el_study *study)
+{
+    json_t *names = json_array();
+    for (int card = 0; card < EL_STUDY_CARDS; card++)
+        json_array_append_new(names, json_sprintf("%s:%d", study->devices[card].backend, study->devices[card].index));
+    return names;
+}
+
 json_t *el_study_json(const struct el_study *study)
 {
     json_t *limits = json_pack("{s:f, s:f, s:[f, f]}", "difference_pct", EL_STUDY_DIFFERENCE_PCT, "growth_pct",
                                EL_STUDY_GROWTH_PCT, "context_mib", EL_STUDY_CONTEXT_LOW_MIB, EL_STUDY_CONTEXT_HIGH_MIB);
-    return json_pack("{s:s, s:b, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s, s:o}", "study", "two-cards",
-                     "measured", (int)study->measured, "dir", el_json_string(study->dir[0] ? study->dir : NULL),
-                     "holds", (int)study->reserved.holds, "published", published(study), "candidates",
-                     candidates(study), "reserved", account(&study->reserved), "live", account(&study->live),
-                     "live_best", account(&study->live_best), "band", band(&study->band), "memory", memory(study),
-                     "param_bytes", (json_int_t)study->param_bytes, "moving_tag",
-                     el_tag_name(el_study_moving_tag(study)), "limits", limits);
+    return json_pack("{s:s, s:o, s:o, s:b, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s, s:o}", "study",
+                     "two-cards", "devices", devices(study), "held", el_study_held_json(study), "measured",
+                     (int)study->measured, "dir", el_json_string(study->dir[0] ? study->dir : NULL), "holds",
+                     (int)study->reserved.holds, "published", published(study), "candidates", candidates(study),
+                     "reserved", account(&study->reserved), "live", account(&study->live), "live_best",
+                     account(&study->live_best), "band", band(&study->band), "memory", memory(study), "param_bytes",
+                     (json_int_t)study->param_bytes, "moving_tag", el_tag_name(el_study_moving_tag(study)), "limits",
+                     limits);
 }

@@ -73,7 +73,8 @@ enum el_status el_study_begin(struct el_study *study)
     el_study_candidates(study->lines, other_mib, word_mib, study->candidates);
     study->copies = el_study_copies(study->config.optimizer, false, study->config.keep_grads);
     study->band = el_study_band(study->rows, study->copies, other_mib, word_mib);
-    return EL_OK;
+    static const struct el_options nothing_named;
+    return el_study_on(study, &nothing_named);
 }
 
 /* All batches with sentences of `words`. */
@@ -81,10 +82,13 @@ static enum el_status foretell(const struct el_study *study, int64_t words,
                                struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS])
 {
     struct el_train_config config = study->config;
+    const struct el_kernel_table *kernels = el_kernels_cpu();
+    /* A GPU's kernels have other workspaces than a CPU's. */
+    if (el_study_has_cards(study)) EL_TRY(el_device_gpu_kernels(&kernels));
     config.model.seq = words;
     for (int i = 0; i < EL_STUDY_ROWS; i++) {
         config.global_batch = study->rows[i].global_batch;
-        EL_TRY(el_train_forecast(&config, el_kernels_cpu(), memory[i]));
+        EL_TRY(el_train_forecast(&config, kernels, memory[i]));
     }
     return EL_OK;
 }

@@ -95,12 +95,13 @@ static void put_ours(const struct el_study *study, FILE *out)
 {
     const struct el_model_config *model = &study->config.model;
     const struct el_study_account *ours = &study->reserved;
-    char vocab[EL_FIGURE_BYTES];
+    char vocab[EL_FIGURE_BYTES], devices[EL_FIGURE_BYTES * 2];
     fprintf(out,
-            "\nOurs, %s: dp on 2 cpu devices, adam, gradients kept, %s words of %lld (P = %.1f MiB),\n"
+            "\nOurs, %s: dp on %s, adam, gradients kept, %s words of %lld (P = %.1f MiB),\n"
             "sentences of %lld words (fitted)\n\n",
-            study->measured ? "measured" : "foretold", el_text_figure((double)model->vocab, vocab),
-            (long long)model->embed, mib((double)study->param_bytes), (long long)ours->words);
+            study->measured ? "measured" : "foretold", el_study_devices(study, devices, sizeof devices),
+            el_text_figure((double)model->vocab, vocab), (long long)model->embed, mib((double)study->param_bytes),
+            (long long)ours->words);
     fprintf(out, "  %-5s%33s%33s%34s\n  %-5s%12s%10s%11s%12s%10s%11s%11s%8s%9s\n", "", "main card, MiB",
             "second card, MiB", "main - second, MiB", "batch", "nvidia-smi", "reserved", "unattrib.", "nvidia-smi",
             "reserved", "unattrib.", "published", "ours", "error");
@@ -173,5 +174,6 @@ void el_study_print(const struct el_study *study, FILE *out)
     put_growth(study, out);
     put_reserved(out);
     put_unattributed(study, out);
+    el_study_print_held(study, out);
     el_study_explain(study, out);
 }

@@ -36,6 +36,8 @@ void el_study_options(const struct el_study *study, const struct el_options *ask
     o->train = study->config;
     o->n_batches = EL_STUDY_ROWS;
     for (int i = 0; i < EL_STUDY_ROWS; i++) o->batches[i] = study->rows[i].global_batch;
+    memcpy(o->devices, study->devices, sizeof study->devices);
+    o->n_devices = EL_STUDY_CARDS;
     o->repeats = 1;
     o->timeout_s = TIMEOUT_S;
     o->quiet = asked->quiet;
@@ -69,10 +71,28 @@ static enum el_status read_trial(const json_t *trial, struct el_memory_forecast 
     return EL_OK;
 }
 
-static enum el_status read_run(const json_t *run, struct el_study *study)
+/* What a card holds that is no tensor: what CUDA and its libraries were seen to take. */
+static void read_held(const json_t *trial, struct el_study_held held[EL_STUDY_CARDS])
+{
+    for (int card = 0; card < EL_STUDY_CARDS; card++) {
+        const json_t *device = json_array_get(json_object_get(trial, "per_device"), (size_t)card);
+        json_t *libraries = el_json_at(device, "memory.library_bytes");
+        const char *name;
+        json_t *bytes;
+        held[card].driver_bytes = el_json_number(device, "memory.driver_bytes");
+        held[card].outside_bytes = el_json_text(device, "uuid", NULL) ? 0 : NAN;
+        json_object_foreach(libraries, name, bytes) held[card].outside_bytes += json_number_value(bytes);
+    }
+}
+
+enum el_status el_study_read(const json_t *run, struct el_study *study)
 {
     const json_t *trials = json_object_get(run, "trials");
-    for (int i = 0; i < EL_STUDY_ROWS; i++) EL_TRY(read_trial(json_array_get(trials, (size_t)i), study->memory[i]));
+    for (int i = 0; i < EL_STUDY_ROWS; i++) {
+        const json_t *trial = json_array_get(trials, (size_t)i);
+        EL_TRY(read_trial(trial, study->memory[i]));
+        read_held(trial, study->held[i]);
+    }
     study->measured = true;
     return EL_OK;
 }
@@ -86,8 +106,9 @@ enum el_status el_study_run(struct el_study *study, const struct el_options *ask
     enum el_status status = el_campaign_begin(&campaign, EL_CMD_COMPARE | EL_CMD_STUDY, options);
     if (status == EL_OK) {
         memcpy(study->dir, campaign.store.dir, sizeof study->dir);
-        status = el_campaign_measure(&campaign, false, "three trials, about a minute on two cores");
-        if (status == EL_OK && !el_runner_interrupted()) status = read_run(campaign.run, study);
+        status = el_campaign_measure(
+            &campaign, false, el_study_has_cards(study) ? "three trials" : "three trials, about a minute on two cores");
+        if (status == EL_OK && !el_runner_interrupted()) status = el_study_read(campaign.run, study);
         el_campaign_end(&campaign);
     }
     free(options);

@@ -1,6 +1,7 @@
 /* Studies: a table that somebody published, taken apart by arithmetic and held against this runtime.
  *
  *     el_study_begin(&study);                         the published table, its lines, every candidate
+ *     el_study_on(&study, options);                   optional: on the devices that were named
  *     el_study_fit(&study);                           length of the sentences; memory by forecast, nothing is run
  *     el_study_run(&study, options);                  optional: the same measured, through trials, runner and store
  *     el_study_judge(&study);                         what holds, and within what
@@ -59,6 +60,12 @@ struct el_study_account {
     bool difference_holds[EL_STUDY_ROWS], growth_holds, holds;
 };
 
+/* What the driver says of a card when a run of the study has ended. */
+struct el_study_held {
+    double driver_bytes;  /* of this process, on the card; NAN: not told */
+    double outside_bytes; /* of it context and libraries, which are no tensors; NAN: the device is no GPU */
+};
+
 /* Where all published differences lie within EL_STUDY_DIFFERENCE_PCT of one (k - 2) P: lowest and highest. Empty where
  * the lowest is above the highest. */
 struct el_study_band {
@@ -72,6 +79,7 @@ struct el_study {
     int copies;                    /* k of the candidate that is run */
     struct el_study_band band;     /* for that k */
     struct el_train_config config; /* of the candidate that is run; the batch is a row's */
+    struct el_device_name devices[EL_STUDY_CARDS];
     uint64_t param_bytes;
     struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* at `reserved.words`, foretold or measured */
     /* Each tag's own highest, without the kernels' scratch: what an allocator that gives nothing back ends up with,
@@ -81,6 +89,7 @@ struct el_study {
     struct el_study_account live_best; /* the same, foretold, with sentences fitted to its own growth */
     double unattributed_mib[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* published minus reserved */
     bool measured;
+    struct el_study_held held[EL_STUDY_ROWS][EL_STUDY_CARDS];
     char dir[EL_PATH_BYTES]; /* of the run; "" for none */
 };
 
@@ -103,6 +112,13 @@ void el_study_compare(const struct el_study_row *rows, const struct el_study_lin
                       struct el_study_account *account);
 
 enum el_status el_study_begin(struct el_study *study);
+/* On options' devices, or on two of the CPU where none are named. Errors: EL_ERR_INVALID where there are not two,
+ * EL_ERR_ABSENT where a run is asked for and they are not there. */
+enum el_status el_study_on(struct el_study *study, const struct el_options *options);
+/* "2 cpu devices", or "cuda:0 and cuda:1". */
+const char *el_study_devices(const struct el_study *study, char *text, size_t bytes);
+/* Whether the devices are GPUs, of which the driver tells. */
+bool el_study_has_cards(const struct el_study *study);
 enum el_status el_study_fit(struct el_study *study);
 void el_study_judge(struct el_study *study);
 /* Bytes of the host that a run needs, both devices and what surrounds them. */
@@ -112,8 +128,13 @@ void el_study_options(const struct el_study *study, const struct el_options *ask
 /* Puts what was measured in the forecast's place; writes a run's folder. Interrupted (el_runner_interrupted) the
  * forecast stands. Errors: those of trials and launches; EL_ERR_INTERNAL where a trial did not end well. */
 enum el_status el_study_run(struct el_study *study, const struct el_options *options);
+/* The same from the run's document, {"trials": [one a batch]}. */
+enum el_status el_study_read(const json_t *run, struct el_study *study);
 
 void el_study_print(const struct el_study *study, FILE *out);
+/* What the driver says of cards, by batch; nothing where they are none, or nothing was measured (cards.c). */
+void el_study_print_held(const struct el_study *study, FILE *out);
+json_t *el_study_held_json(const struct el_study *study); /* new reference: [batch][card], or null */
 /* The last part of what is printed: live bytes, the reason, the band, what was fitted, the judgement (why.c). */
 void el_study_explain(const struct el_study *study, FILE *out);
 /* The tag that moves the live bytes' main minus second most from the smallest batch to the largest. */

@@ -127,6 +127,21 @@ part() { # part NAME
     [[ $status -eq 0 && $(<work/study.figure) == "outside tensors this card holds 510 MiB (context 500, cuBLAS 10)"*" 884, "* ]] || show
 }
 
+@test "the published table with what a driver said of cards" {
+    "$EVENLOAD" study two-cards --dry-run --json >s.json || [[ $? -eq 1 ]]
+    python3 -c 'import json; d = json.load(open("s.json")); d["devices"] = ["cuda:0", "cuda:1"]
+d["held"] = [[{"driver_bytes": 4e9, "outside_bytes": 524288000}, {"driver_bytes": None, "outside_bytes": None}]] * 3
+json.dump(d, open("s.json", "w"))'
+    run python3 "$ROOT/scripts/gpu-check.d/figures.py" study s.json
+    [[ $status -eq 0 && $output == "measured on cuda:0 and cuda:1: outside tensors 500 and not told MiB; "*" 884, "*"holds at 2 of 3 batches" ]] || show
+    # A run that fails on cards is a failure, also where a forecast serves.
+    [[ -z $(command -v nvidia-smi) ]] || skip "there is a driver"
+    mkdir -p work && printf '{"library_bytes": {"context": 524288000}}' >work/limits.json
+    run env WORK="$PWD/work" BUILD="$EVENLOAD_BUILD" BROUGHT="$PWD/none" CARD=cuda:0 CARDS=cuda:0,cuda:0 REHEARSE=no \
+        "$ROOT/scripts/gpu-check.d/part" study
+    [[ $status -eq 1 && $(<work/study.figure) == "outside tensors this card holds 500 MiB"* ]] || show
+}
+
 @test "where there should be a card, a test that finds none has failed" {
     ! command -v nvidia-smi >/dev/null || skip "there is a driver"
     [[ -x $EVENLOAD_BUILD/tests/conformance/test_device ]] || skip "cmocka is not installed"

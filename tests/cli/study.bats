@@ -15,6 +15,16 @@ load common
     refuses "is an option of 'evenload compare', not of 'study'" "$EVENLOAD" study two-cards --repeats 3
 }
 
+@test "two-cards takes two devices, and those that are there" {
+    refuses "this study has two cards, 3 devices are named: take cpu:2, cuda:0,cuda:1" "$EVENLOAD" study two-cards --devices cpu:3 --out r
+    refuses "cuda" "$EVENLOAD" study two-cards --devices cuda:900,cuda:901 --out r
+    [[ ! -e r ]] || show
+    run --separate-stderr "$EVENLOAD" study two-cards --dry-run --devices cuda:0,cuda:0
+    [[ $stderr != *"built without CUDA"* ]] || skip "built without CUDA"
+    [[ $status -eq 1 && $output == *"Ours, foretold: dp on cuda:0 and cuda:0, adam"* ]] || show
+    [[ ${lines[-1]} == "Next: "*" study two-cards --devices cuda:0,cuda:0 "* ]] || show
+}
+
 @test "two-cards --dry-run prints candidates, comparison and verdict, and writes nothing" {
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run
     [[ $status -eq 1 && -z $stderr && ! -e results ]] || show

@@ -14,6 +14,7 @@
 
 #include "bench/job/host_memory.h"
 #include "bench/options/options.h"
+#include "bench/record/jvalue.h"
 #include "bench/study/study.h"
 
 static void assert_near(double value, double wanted, double within)
@@ -234,6 +235,78 @@ static void the_run_is_a_command_line(void **state)
     assert_string_equal(again.out, "somewhere");
 }
 
+static json_t *card_of(double peak_bytes, const char *uuid, double driver_bytes, int context_bytes)
+{
+    return json_pack("{s:o, s:{s:f, s:o, s:{s:i, s:i}}}", "uuid", el_json_string(uuid), "memory", "peak_bytes",
+                     peak_bytes, "driver_bytes", el_json_real(driver_bytes), "library_bytes", "context", context_bytes,
+                     "cuBLAS", context_bytes / 4);
+}
+
+static char *held_of(const struct el_study *study)
+{
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    el_study_print_held(study, out);
+    fclose(out);
+    return text;
+}
+
+/* Two devices on one card: the context counts once, and what the driver cannot tell apart is no figure. */
+static void the_driver_tells_of_cards(void **state)
+{
+    (void)state;
+    struct el_study study;
+    static struct el_options options = {.n_devices = 2, .dry_run = true};
+    json_t *trials = json_array(), *run = json_pack("{s:o}", "trials", trials);
+    for (int i = 0; i < EL_STUDY_ROWS; i++)
+        json_array_append_new(trials, json_pack("{s:s, s:[o, o]}", "status", "ok", "per_device",
+                                                card_of(5e9 + i, "GPU-1", i ? NAN : 3 * 1048576, 2 << 20),
+                                                card_of(1e9, i == 2 ? NULL : "GPU-1", NAN, 0)));
+    assert_int_equal(el_study_begin(&study), EL_OK);
+    assert_false(el_study_has_cards(&study));
+    assert_int_equal(el_study_read(run, &study), EL_OK);
+    char *text = held_of(&study);
+    assert_string_equal(text, ""); /* a CPU has no driver */
+    free(text);
+    for (int card = 0; card < 2; card++) options.devices[card] = (struct el_device_name){.backend = "cuda"};
+    assert_int_equal(el_study_on(&study, &options), EL_OK);
+    assert_true(el_study_has_cards(&study));
+    assert_near(study.held[0][EL_STUDY_MAIN].outside_bytes, 2.5 * 1048576, 0);
+    assert_near(study.held[0][EL_STUDY_SECOND].outside_bytes, 0, 0);
+    assert_true(isnan(study.held[2][EL_STUDY_SECOND].outside_bytes) && isnan(study.held[1][0].driver_bytes));
+    assert_near((double)study.memory[1][0].ledger.peak_bytes, 5e9 + 1, 0);
+    text = held_of(&study);
+    assert_non_null(strstr(text, "  64              3.0                2.5             -                0.0\n"));
+    print_message("%s", text);
+    assert_non_null(strstr(text, "Both devices are on one card"));
+    free(text);
+    json_t *held = el_study_held_json(&study);
+    assert_true(json_is_null(el_json_at(held, "1.0.driver_bytes")));
+    assert_near(el_json_number(held, "1.0.outside_bytes"), 2.5 * 1048576, 0);
+    json_decref(held);
+    json_decref(run);
+}
+
+static void a_study_has_two_devices(void **state)
+{
+    (void)state;
+    struct el_study study;
+    char text[64];
+    static struct el_options options = {.n_devices = 3};
+    assert_int_equal(el_study_begin(&study), EL_OK);
+    assert_string_equal(el_study_devices(&study, text, sizeof text), "2 cpu devices");
+    assert_int_equal(el_study_on(&study, &options), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "has two cards, 3 devices are named"));
+    options.n_devices = 2;
+    options.dry_run = true;
+    for (int card = 0; card < 2; card++)
+        options.devices[card] = (struct el_device_name){.backend = "cuda", .index = 7 * card};
+    assert_int_equal(el_study_on(&study, &options), EL_OK);
+    assert_string_equal(el_study_devices(&study, text, sizeof text), "cuda:0 and cuda:7");
+}
+
 static void put_file(const char *root, const char *path, const char *text)
 {
     char name[512];
@@ -277,7 +350,8 @@ int main(void)
         cmocka_unit_test(each_candidate_is_found_again), cmocka_unit_test(no_context_is_impossible),
         cmocka_unit_test(differences_are_judged),        cmocka_unit_test(a_band_is_where_all_differences_hold),
         cmocka_unit_test(the_band_is_the_judgement),     cmocka_unit_test(the_published_table),
-        cmocka_unit_test(the_run_is_a_command_line),     cmocka_unit_test(memory_that_is_free),
+        cmocka_unit_test(the_run_is_a_command_line),     cmocka_unit_test(the_driver_tells_of_cards),
+        cmocka_unit_test(a_study_has_two_devices),       cmocka_unit_test(memory_that_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
