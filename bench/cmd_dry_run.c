@@ -82,11 +82,7 @@ int el_cmd_dry_run(const struct el_options *options)
     enum el_status status = el_trials_resolve(EL_CMD_RUN, options, cache, &set);
     if (status != EL_OK) return el_exit_failed(status);
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
-    const struct el_kernel_table *kernels = el_kernels_cpu();
-    if (!forecasts) status = el_fail_errno("forecast");
-    /* A GPU's kernels have other workspaces than a CPU's. */
-    if (status == EL_OK && !strcmp(set.trials->devices[0].backend, "cuda")) status = el_device_gpu_kernels(&kernels);
-    if (status == EL_OK) status = el_train_forecast(&set.trials->train, kernels, forecasts);
+    status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");
     if (status == EL_OK && options->json) print_json(set.trials, forecasts);
     if (status == EL_OK && !options->json) {
         print_table(set.trials, forecasts);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/commands.h"
 #include "bench/record/jvalue.h"
@@ -16,20 +17,6 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
     return &campaign->repeats[trial * campaign->options->repeats + repeat];
 }
 
-static enum el_status prepare(struct el_campaign *c)
-{
-    char cache[EL_PATH_BYTES];
-    el_store_cache(c->options->out, cache, sizeof cache);
-    EL_TRY(el_trials_resolve(c->command, c->options, cache, &c->set));
-    c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
-    c->environment = el_environment();
-    if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
-    json_t *echo = el_options_echo(c->command, c->options);
-    enum el_status status = el_store_save_command(&c->store, echo);
-    json_decref(echo);
-    return status;
-}
-
 /* The subcommand that a folder is named after: of several bits the one that is said last. */
 static const char *word_of(unsigned command)
 {
@@ -39,16 +26,65 @@ static const char *word_of(unsigned command)
     return word;
 }
 
-enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
+/* Whether what is written anew holds all of `trial`, of a run's document. */
+static bool keeps(const struct el_campaign *c, const json_t *trial)
+{
+    if (json_array_size(json_object_get(trial, "repeats")) > (size_t)c->options->repeats) return false;
+    for (int t = 0; t < c->set.n; t++)
+        if (!strcmp(c->set.trials[t].id, el_json_text(trial, "id", ""))) return true;
+    return false;
+}
+
+/* Writing results.json anew must not take trials out of it that somebody else measured. */
+static enum el_status keep_others(struct el_campaign *c)
+{
+    char path[EL_PATH_BYTES];
+    json_t *run;
+    el_store_path(&c->store, path, "results.json");
+    if (access(path, F_OK) != 0) return EL_OK;
+    EL_TRY(el_record_read(path, &run));
+    const json_t *trials = json_object_get(run, "trials");
+    enum el_status status = EL_OK;
+    for (size_t t = 0; t < json_array_size(trials) && status == EL_OK; t++) {
+        const json_t *trial = json_array_get(trials, t);
+        if (keeps(c, trial)) continue;
+        status = el_fail(EL_ERR_INVALID,
+                         "%s holds a trial (%s, batch %.0f) of other options, more repeats or another build, which "
+                         "this command would take out of its results.json: give another --out, or see what is there "
+                         "with 'evenload %s %s'",
+                         c->store.dir, el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"),
+                         word_of(c->command), c->store.dir);
+    }
+    if (json_is_array(json_object_get(run, "gate"))) c->gate = json_incref(json_object_get(run, "gate"));
+    json_decref(run);
+    return status;
+}
+
+static enum el_status prepare(struct el_campaign *c, bool again)
+{
+    char cache[EL_PATH_BYTES];
+    el_store_cache(c->options->out, cache, sizeof cache);
+    EL_TRY(el_trials_resolve(c->command, c->options, cache, &c->set));
+    if (again) EL_TRY(keep_others(c));
+    c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
+    c->environment = el_environment();
+    if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
+    json_t *echo = el_options_echo(c->command, c->options);
+    enum el_status status = el_store_save_command(&c->store, echo);
+    json_decref(echo);
+    return status;
+}
+
+static enum el_status begin(struct el_campaign *campaign, unsigned command, const struct el_options *options,
+                            bool again)
 {
     struct el_campaign c = {.command = command, .options = options};
-    const char *word = word_of(command);
-    if (options->resume)
+    if (options->resume || again)
         EL_TRY(el_store_open(options->out, &c.store));
     else
-        EL_TRY(el_store_create(options->out, word, &c.store));
+        EL_TRY(el_store_create(options->out, word_of(command), &c.store));
     enum el_status status = el_store_lock(&c.store);
-    if (status == EL_OK) status = prepare(&c);
+    if (status == EL_OK) status = prepare(&c, again);
     if (status != EL_OK) {
         struct el_error error;
         el_error_take(status, &error);
@@ -57,6 +93,19 @@ enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command,
         return el_error_give(&error);
     }
     *campaign = c;
+    return EL_OK;
+}
+
+enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
+{
+    return begin(campaign, command, options, false);
+}
+
+enum el_status el_campaign_continue(struct el_campaign *campaign, unsigned command, const struct el_options *options)
+{
+    bool again = options->out[0] && el_store_holds(options->out);
+    EL_TRY(begin(campaign, command, options, again));
+    if (again) el_campaign_load(campaign);
     return EL_OK;
 }
 

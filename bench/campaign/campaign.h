@@ -4,6 +4,7 @@
  *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats; a study's trials are
  *                                                               compare's: EL_CMD_COMPARE | EL_CMD_STUDY
  *     el_campaign_load(&c);                                     optional: what an earlier command left in the folder
+ *                                                               (el_campaign_continue is both)
  *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (measure.c)
  *     el_campaign_end(&c);
  */
@@ -27,6 +28,10 @@ struct el_campaign {
 
 /* Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
+/* The same, for commands that run what is missing: where --out holds a run already its repeats are taken, those of the
+ * same configuration and build, and it goes on. Errors: EL_ERR_INVALID too where that run has trials that this one has
+ * not, for results.json would lose them; the folder is left as it was. */
+enum el_status el_campaign_continue(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 void el_campaign_end(struct el_campaign *campaign);
 
 json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);

@@ -102,6 +102,14 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
     return EL_OK;
 }
 
+bool el_store_holds(const char *dir)
+{
+    struct el_store store = {.created = false};
+    if (strlen(dir) + NAME_ROOM >= sizeof store.dir) return false;
+    snprintf(store.dir, sizeof store.dir, "%s", dir);
+    return exists(&store, "command.json");
+}
+
 enum el_status el_store_open(const char *dir, struct el_store *store_p)
 {
     struct el_store store = {.created = false};

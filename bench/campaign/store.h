@@ -20,6 +20,8 @@ struct el_store {
 /* Makes the folder: `out`, or results/<time>-<command> where that is "". Errors: EL_ERR_INVALID (holds a run already),
  * EL_ERR_IO. */
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p);
+/* Whether a run was begun in this folder: el_store_open takes it. */
+bool el_store_holds(const char *dir);
 /* Opens the folder of a run that was cut off. Errors: EL_ERR_INVALID (there is no run in it). */
 enum el_status el_store_open(const char *dir, struct el_store *store_p);
 /* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now.

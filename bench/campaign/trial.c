@@ -192,6 +192,14 @@ void el_trials_free(struct el_trial_set *set)
     *set = (struct el_trial_set){0};
 }
 
+/* A GPU's kernels have other workspaces than a CPU's. */
+enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast forecasts_p[EL_MEMBERS_MAX])
+{
+    const struct el_kernel_table *kernels = el_kernels_cpu();
+    if (!strcmp(trial->devices[0].backend, "cuda")) EL_TRY(el_device_gpu_kernels(&kernels));
+    return el_train_forecast(&trial->train, kernels, forecasts_p);
+}
+
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)
 {
     struct el_options *o = options_p;

@@ -27,6 +27,10 @@ void el_trials_free(struct el_trial_set *set);
 enum el_status el_trial_open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
                                   struct el_dataset **dataset_p);
 
+/* Memory of each device by the schedule that would run, with the kernels of the trial's backend: no step is run, no
+ * memory taken. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (GPUs' kernels were not built). */
+enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast forecasts_p[EL_MEMBERS_MAX]);
+
 /* Options of `run` that resolve to this trial. */
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);
 /* "evenload run --mode ddp ...". */
