@@ -1,6 +1,6 @@
 /* Where the bars of a figure stand: batches from left to right, in each its modes, in each of those its devices; and
- * what the data files of all figures share. Used by data.c and timeline.c. The scripts get finished positions
- * and labels, so that they compute nothing. */
+ * what the data files of all figures share. Used by data.c, timeline.c and figures of subcommands. The scripts get
+ * finished positions and labels, so that they compute nothing. */
 #ifndef EL_BENCH_PLOT_LAYOUT_H
 #define EL_BENCH_PLOT_LAYOUT_H
 

@@ -125,54 +125,46 @@ static bool draw(const struct drawing *d, const char *figure, const char *format
     return false;
 }
 
-static void say_command(const struct drawing *d)
+static void say_command(const struct drawing *d, const char *const *names, int n)
 {
     fprintf(d->messages, "gnuplot is not installed, so nothing was drawn. Where it is (apt install gnuplot-nox), "
-                         "'evenload plot DIR' draws, or a figure at a time:\n");
-    for (int i = 0; i < N_FIGURES; i++) {
-        if (!has_data(d, figures[i])) continue;
-        fprintf(d->messages, "  gnuplot -d -c %s/%s.gnuplot %s/%s.dat %s.svg svg\n", d->scripts, figures[i], d->data,
-                figures[i], figures[i]);
+                         "the same command draws, or a figure at a time:\n");
+    for (int i = 0; i < n; i++) {
+        if (!has_data(d, names[i])) continue;
+        fprintf(d->messages, "  gnuplot -d -c %s/%s.gnuplot %s/%s.dat %s.svg svg\n", d->scripts, names[i], d->data,
+                names[i], names[i]);
     }
 }
 
-static void draw_all(const struct drawing *d, bool term)
+static void draw_all(const struct drawing *d, const char *const *names, int n, bool term)
 {
     for (int f = 0; f < N_FORMATS; f++) {
         if (d->have_format[f]) continue;
         fprintf(d->messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)\n", formats[f].name,
                 formats[f].terminal);
     }
-    for (int i = 0; i < N_FIGURES; i++) {
-        if (!has_data(d, figures[i])) {
+    for (int i = 0; i < n; i++) {
+        if (!has_data(d, names[i])) {
             fprintf(d->messages,
                     "no figure '%s': the run has no data for it (it failed, ran with --no-record, or was recorded by "
                     "an evenload that did not measure it)\n",
-                    figures[i]);
+                    names[i]);
             continue;
         }
         for (int f = 0; f < N_FORMATS; f++) {
-            if (d->have_format[f]) draw(d, figures[i], formats[f].name);
+            if (d->have_format[f]) draw(d, names[i], formats[f].name);
         }
-        if (term) draw(d, figures[i], "text");
+        if (term) draw(d, names[i], "text");
     }
 }
 
-enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
+/* From data files that are there. */
+static enum el_status draw_figures(const char *plots_dir, const char *const *names, int n, bool term, FILE *messages)
 {
     struct drawing d = {.messages = messages};
-    char path[EL_PATH_BYTES];
-    json_t *run = NULL;
-    enum el_status status;
-    if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path) {
-        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
-    }
-    EL_TRY(el_record_read(path, &run));
-    snprintf(d.data, sizeof d.data, "%s/plots", dir);
+    if ((size_t)snprintf(d.data, sizeof d.data, "%s", plots_dir) >= sizeof d.data)
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", plots_dir);
     snprintf(d.log, sizeof d.log, "%s/gnuplot.log", d.data);
-    status = el_plot_data(run, d.data, NULL);
-    json_decref(run);
-    if (status != EL_OK) return status;
     if (messages == NULL) d.messages = fopen("/dev/null", "w");
     if (d.messages == NULL) return el_fail_errno("/dev/null");
     find_scripts(&d);
@@ -180,10 +172,30 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     if (d.scripts[0] == '\0') {
         fprintf(d.messages, "the folder plots/ with the gnuplot scripts was not found; the data lie in %s\n", d.data);
     } else if (!d.have_gnuplot) {
-        say_command(&d);
+        say_command(&d, names, n);
     } else {
-        draw_all(&d, term);
+        draw_all(&d, names, n, term);
     }
     if (messages == NULL) fclose(d.messages);
     return EL_OK;
+}
+
+enum el_status el_plot_draw(const char *plots_dir, const char *figure, FILE *messages)
+{
+    return draw_figures(plots_dir, &figure, 1, false, messages);
+}
+
+enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
+{
+    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES];
+    json_t *run = NULL;
+    if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path) {
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    }
+    EL_TRY(el_record_read(path, &run));
+    snprintf(plots, sizeof plots, "%s/plots", dir);
+    enum el_status status = el_plot_data(run, plots, NULL);
+    json_decref(run);
+    if (status != EL_OK) return status;
+    return draw_figures(plots, figures, N_FIGURES, term, messages);
 }

@@ -19,6 +19,10 @@
  * terminal it lacks, is no error. Blocking: a few seconds. */
 enum el_status el_plot_run(const char *dir, bool term, FILE *messages);
 
+/* Draws one figure whose data file plots_dir/<figure>.dat is there: of a subcommand that has a figure of its own.
+ * `messages` may be NULL. Errors: EL_ERR_IO. */
+enum el_status el_plot_draw(const char *plots_dir, const char *figure, FILE *messages);
+
 /* Only the data files. `n_files_p` may be NULL. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
 /* The one of the memory timeline, a part of el_plot_data: none, and *n_files_p stays, where no trial has a timeline. */
