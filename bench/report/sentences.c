@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/record/jvalue.h"
+#include "bench/report/excess.h"
 #include "bench/report/report.h"
 #include "bench/report/text.h"
 #include "bench/stats/stats.h"
@@ -50,88 +51,6 @@ static const char *lack_of(const json_t *trials, const char *mode)
     return mode_was_asked_for(trials, mode) ? "did not finish" : "was not asked for";
 }
 
-/* What the first device holds more than the mean of the others, of one tag at the peak. */
-static double excess(const json_t *trial, const char *path)
-{
-    const json_t *devices = json_object_get(trial, "per_device");
-    size_t n = json_array_size(devices);
-    double others = 0;
-    for (size_t i = 1; i < n; i++) others += el_json_number(json_array_get(devices, i), path);
-    return el_json_number(json_array_get(devices, 0), path) - others / (double)(n - 1);
-}
-
-struct part {
-    const char *tag;
-    double bytes;
-};
-
-static int larger_first(const void *a, const void *b)
-{
-    double x = ((const struct part *)a)->bytes, y = ((const struct part *)b)->bytes;
-    return (x < y) - (x > y);
-}
-
-/* "23.8 MiB of param and 23.7 of grad": the tags of the sign that make up more than a fiftieth of the whole. */
-static int list_parts(const struct part *parts, double sign, double whole, FILE *out)
-{
-    char mib[EL_FIGURE_BYTES];
-    int said = 0, n = 0;
-    for (int t = 0; t < EL_TAG_COUNT; t++) n += parts[t].bytes * sign > fabs(whole) / 50;
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        if (!(parts[t].bytes * sign > fabs(whole) / 50)) continue;
-        fprintf(out, "%s%s%s of %s",
-                said == 0       ? ""
-                : said == n - 1 ? " and "
-                                : ", ",
-                el_text_mib(parts[t].bytes * sign, mib), said == 0 ? " MiB" : "", parts[t].tag);
-        said++;
-    }
-    return said;
-}
-
-/* A tag as dp's sentence calls it. */
-static const char *word_of(enum el_tag tag)
-{
-    switch (tag) {
-    case EL_TAG_PARAM:
-        return "parameters";
-    case EL_TAG_GRAD:
-        return "gradients";
-    case EL_TAG_OPTIMIZER:
-        return "optimizer state";
-    case EL_TAG_ACTIVATION:
-        return "activations";
-    case EL_TAG_OUTPUT:
-        return "outputs";
-    case EL_TAG_BUCKET:
-        return "summed gradients";
-    default:
-        return el_tag_name(tag);
-    }
-}
-
-/* The others' replicas stand against the first device's parameters: both are a copy of the model. */
-static void say_of_what(const json_t *trial, double whole, FILE *out)
-{
-    struct part parts[EL_TAG_COUNT];
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        char path[64];
-        snprintf(path, sizeof path, "memory.at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
-        double bytes = excess(trial, path);
-        parts[t] = (struct part){.tag = word_of((enum el_tag)t), .bytes = isnan(bytes) ? 0 : bytes};
-    }
-    parts[EL_TAG_PARAM].bytes += parts[EL_TAG_REPLICA].bytes;
-    parts[EL_TAG_REPLICA].bytes = 0;
-    qsort(parts, EL_TAG_COUNT, sizeof parts[0], larger_first);
-    if (list_parts(parts, 1, whole, out) == 0) return;
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        if (!(parts[t].bytes < -fabs(whole) / 50)) continue;
-        fprintf(out, ", and less ");
-        list_parts(parts, -1, whole, out);
-        return;
-    }
-}
-
 /* Where in the step the peak lies, for records that tell. */
 static void say_moment(const json_t *device, FILE *out)
 {
@@ -153,7 +72,7 @@ static void say_memory(const json_t *trials, FILE *out)
                                                                                      : lack_of(trials, "dp"));
         return;
     }
-    double whole = excess(dp, "memory.peak_bytes");
+    double whole = el_excess_of(json_object_get(dp, "per_device"), "memory.peak_bytes");
     const json_t *devices = json_object_get(dp, "per_device");
     const json_t *master = json_array_get(devices, 0);
     double peak = el_json_number(master, "memory.peak_bytes");
@@ -165,7 +84,7 @@ static void say_memory(const json_t *trials, FILE *out)
             json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(dp, "global_batch"));
     if (whole > peak / 100) {
         fprintf(out, "%s MiB more, made up of ", el_text_mib(whole, more));
-        say_of_what(dp, whole, out);
+        el_excess_say(json_object_get(dp, "per_device"), out);
     } else {
         fputs("no more than the others, to 1 %", out);
     }

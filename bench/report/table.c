@@ -169,8 +169,7 @@ static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *a
     return count;
 }
 
-/* Each warning once, with how many trials carry it. */
-static void put_warnings(const json_t *trials, FILE *out, bool colour)
+void el_report_warnings(const json_t *trials, FILE *out, bool colour)
 {
     size_t n = json_array_size(trials);
     for (size_t i = 0; i < n; i++) {
@@ -201,5 +200,5 @@ void el_report_table(const json_t *run, FILE *out, bool colour)
         if (!isnan(el_json_number(trial, "throughput.samples_per_s"))) put_finished(trials, trial, out, colour);
         for (size_t k = 0; k < json_array_size(devices); k++) put_device(json_array_get(devices, k), out, colour);
     }
-    put_warnings(trials, out, colour);
+    el_report_warnings(trials, out, colour);
 }
