@@ -27,7 +27,7 @@ extern char **environ;
 
 enum { TICK_NS = 100000000, TEXT_BYTES = 65536, EXTRA_MAX = 16 };
 
-struct el_launch {
+struct launch {
     struct el_launch_spec spec;
     char log_dir[PATH_MAX];
     char token[96];
@@ -50,7 +50,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return 0;
 }
 
-static void destroy(struct el_launch *launch)
+static void destroy(struct launch *launch)
 {
     if (launch->scratch[0]) nftw(launch->scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(launch->program);
@@ -59,7 +59,7 @@ static void destroy(struct el_launch *launch)
     free(launch);
 }
 
-static enum el_status make_log_dir(struct el_launch *launch)
+static enum el_status make_log_dir(struct launch *launch)
 {
     const char *name = launch->spec.log_dir;
     if (mkdir(name, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s: cannot make the log folder", name);
@@ -77,7 +77,7 @@ static enum el_status make_log_dir(struct el_launch *launch)
 
 /* Where mpirun keeps sockets and shared memory: ours, so that nothing stays behind when it is killed. In memory where
  * possible: its shared-memory transport writes there. */
-static void make_scratch(struct el_launch *launch)
+static void make_scratch(struct launch *launch)
 {
     static const char *const places[] = {"/dev/shm/el-XXXXXX", "/tmp/el-XXXXXX"};
     for (int i = 0; i < 2; i++) {
@@ -87,12 +87,12 @@ static void make_scratch(struct el_launch *launch)
     launch->scratch[0] = 0;
 }
 
-static bool by_mpirun(const struct el_launch *launch)
+static bool by_mpirun(const struct launch *launch)
 {
     return launch->spec.procs > 1 && launch->spec.by == EL_LAUNCH_BY_MPIRUN;
 }
 
-static void make_settings(struct el_launch *launch)
+static void make_settings(struct launch *launch)
 {
     static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory",
                                         "PRTE_MCA_prte_tmpdir_base"};
@@ -105,7 +105,7 @@ static void make_settings(struct el_launch *launch)
 }
 
 /* `more`: of one rank, NULL at the end. The result is for free(). */
-static enum el_status make_environment(const struct el_launch *launch, const char *const *more, char ***environment_p)
+static enum el_status make_environment(const struct launch *launch, const char *const *more, char ***environment_p)
 {
     const char *const *given = launch->spec.environment;
     size_t n_given = 0, n = 0;
@@ -121,7 +121,7 @@ static enum el_status make_environment(const struct el_launch *launch, const cha
     return *environment_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
 }
 
-static enum el_status make_command(struct el_launch *launch)
+static enum el_status make_command(struct launch *launch)
 {
     const struct el_launch_spec *spec = &launch->spec;
     if (!by_mpirun(launch)) {
@@ -141,12 +141,12 @@ static enum el_status make_command(struct el_launch *launch)
     return launch->command ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
 }
 
-static void make_path(const struct el_launch *launch, int rank, const char *ending, char path[PATH_MAX + 32])
+static void make_path(const struct launch *launch, int rank, const char *ending, char path[PATH_MAX + 32])
 {
     snprintf(path, PATH_MAX + 32, "%s/rank-%d.%s", launch->log_dir, rank, ending);
 }
 
-static enum el_status start_child(struct el_launch *launch, const char *log, const char *const *more, int kept_file)
+static enum el_status start_child(struct launch *launch, const char *log, const char *const *more, int kept_file)
 {
     char **environment;
     EL_TRY(make_environment(launch, more, &environment));
@@ -163,7 +163,7 @@ static enum el_status start_child(struct el_launch *launch, const char *log, con
     return status;
 }
 
-static enum el_status start_rank(struct el_launch *launch, const struct el_own_meeting *meeting, int rank)
+static enum el_status start_rank(struct launch *launch, const struct el_own_meeting *meeting, int rank)
 {
     char path[PATH_MAX + 32], variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES];
     const char *more[EL_OWN_VARIABLES + 1] = {NULL};
@@ -178,7 +178,7 @@ static enum el_status start_rank(struct el_launch *launch, const struct el_own_m
     return EL_OK;
 }
 
-static enum el_status start_ranks(struct el_launch *launch)
+static enum el_status start_ranks(struct launch *launch)
 {
     struct el_own_meeting meeting;
     enum el_status status = el_own_open(&meeting);
@@ -192,7 +192,7 @@ static enum el_status start_ranks(struct el_launch *launch)
     return status;
 }
 
-static enum el_status start(struct el_launch *launch)
+static enum el_status start_children(struct launch *launch)
 {
     const char *const nothing[] = {NULL};
     char log[PATH_MAX + 32];
@@ -205,10 +205,10 @@ static enum el_status start(struct el_launch *launch)
     return start_child(launch, log, nothing, -1);
 }
 
-enum el_status el_launch_start(const struct el_launch_spec *spec, struct el_launch **launch_p)
+static enum el_status start(const struct el_launch_spec *spec, struct launch **launch_p)
 {
     if (spec->procs < 1) return el_fail(EL_ERR_INVALID, "launch: %d processes", spec->procs);
-    struct el_launch *launch = calloc(1, sizeof *launch);
+    struct launch *launch = calloc(1, sizeof *launch);
     if (!launch) return el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
     launch->spec = *spec;
     launch->failed = -1;
@@ -220,7 +220,7 @@ enum el_status el_launch_start(const struct el_launch_spec *spec, struct el_laun
     /* Ranks whose mpirun is gone become our children, so that they can be reaped. */
     prctl(PR_GET_CHILD_SUBREAPER, &launch->was_subreaper);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    EL_TRY_GOTO(start(launch), fail_reaper);
+    EL_TRY_GOTO(start_children(launch), fail_reaper);
     *launch_p = launch;
     return EL_OK;
 fail_reaper:
@@ -230,13 +230,13 @@ fail:
     return status;
 }
 
-static double elapsed_s(const struct el_launch *launch)
+static double elapsed_s(const struct launch *launch)
 {
     return (double)(el_clock_ns() - launch->begin_ns) * 1e-9;
 }
 
 /* Who failed first is who explains it all; what others end with afterwards is their answer to that. */
-static void note_failure(struct el_launch *launch)
+static void note_failure(struct launch *launch)
 {
     if (launch->failed >= 0) return;
     launch->failed = el_children_failed(launch->children, launch->n_children);
@@ -245,14 +245,14 @@ static void note_failure(struct el_launch *launch)
 
 /* Whether the others are to be ended: one was killed, or one failed and the others have had time to find out, to say so
  * and to end by themselves. */
-static bool is_beyond_hope(const struct el_launch *launch)
+static bool is_beyond_hope(const struct launch *launch)
 {
     return launch->failed >= 0 && (WIFSIGNALED(launch->children[launch->failed].wait_status) ||
                                    el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
 }
 
 /* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */
-static bool watch(struct el_launch *launch, struct el_launch_result *result)
+static bool watch(struct launch *launch, struct el_launch_result *result)
 {
     const struct el_launch_spec *spec = &launch->spec;
     for (;;) {
@@ -273,7 +273,7 @@ static bool watch(struct el_launch *launch, struct el_launch_result *result)
 }
 
 /* Asks the job to end, then makes it. */
-static void end_job(const struct el_launch *launch)
+static void end_job(const struct launch *launch)
 {
     int64_t deadline_ns = el_clock_ns() + (int64_t)(launch->spec.grace_s * 1e9), left_ns;
     el_children_signal(launch->children, launch->n_children, SIGTERM);
@@ -283,7 +283,7 @@ static void end_job(const struct el_launch *launch)
 }
 
 /* Ranks that ended as orphans are our children now, and named by their pid files. */
-static void reap_ranks(const struct el_launch *launch)
+static void reap_ranks(const struct launch *launch)
 {
     char path[PATH_MAX + 32];
     for (int rank = 0; launch->spec.procs > 1 && rank < launch->spec.procs; rank++) {
@@ -298,7 +298,7 @@ static void reap_ranks(const struct el_launch *launch)
 }
 
 /* Which rank, and how: from the process itself, or from what mpirun printed. */
-static void find_cause(const struct el_launch *launch, struct el_launch_result *result)
+static void find_cause(const struct launch *launch, struct el_launch_result *result)
 {
     if (launch->spec.procs == 1) result->failed_rank = 0;
     if (launch->spec.procs > 1 && !by_mpirun(launch)) result->failed_rank = launch->failed;
@@ -310,7 +310,7 @@ static void find_cause(const struct el_launch *launch, struct el_launch_result *
     free(text);
 }
 
-static void explain(const struct el_launch *launch, int wait_status, struct el_launch_result *result)
+static void explain(const struct launch *launch, int wait_status, struct el_launch_result *result)
 {
     char who[32] = "mpirun";
     result->exit_status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
@@ -330,7 +330,8 @@ static void explain(const struct el_launch *launch, int wait_status, struct el_l
         snprintf(result->reason, sizeof result->reason, "%s ended with exit status %d", who, result->exit_status);
 }
 
-enum el_status el_launch_wait(struct el_launch *launch, struct el_launch_result *result_p)
+/* To its end, and the end of all that it started. */
+static struct el_launch_result see_through(struct launch *launch)
 {
     struct el_launch_result result = {.failed_rank = -1};
     if (!watch(launch, &result)) end_job(launch);
@@ -340,16 +341,16 @@ enum el_status el_launch_wait(struct el_launch *launch, struct el_launch_result 
     reap_ranks(launch);
     prctl(PR_SET_CHILD_SUBREAPER, launch->was_subreaper);
     explain(launch, launch->children[launch->failed < 0 ? 0 : launch->failed].wait_status, &result);
-    destroy(launch);
-    *result_p = result;
-    return EL_OK;
+    return result;
 }
 
 enum el_status el_launch_run(const struct el_launch_spec *spec, struct el_launch_result *result_p)
 {
-    struct el_launch *launch;
-    EL_TRY(el_launch_start(spec, &launch));
-    return el_launch_wait(launch, result_p);
+    struct launch *launch = NULL;
+    EL_TRY(start(spec, &launch));
+    *result_p = see_through(launch);
+    destroy(launch);
+    return EL_OK;
 }
 
 void el_launch_rank_init(void)

@@ -9,10 +9,10 @@
  *     el_launch_environment(el_launch_getenv, NULL, &place);   was this process started as a rank?
  *     el_launch_rank_init();                                   ends with its parent, whatever ends that
  *
- * The launching process is never a rank itself. Whatever a job started is gone when el_launch_run or el_launch_wait
- * returns, also after mpirun was killed: every process of a job carries a token in its environment, by which it is
- * found. Each rank writes LOG_DIR/rank-N.log (standard output and error), mpirun LOG_DIR/launcher.log. While ranks run,
- * LOG_DIR/rank-N.pid names them.
+ * The launching process is never a rank itself. Whatever a job started is gone when el_launch_run returns, also after
+ * mpirun was killed: every process of a job carries a token in its environment, by which it is found. Each rank writes
+ * LOG_DIR/rank-N.log (standard output and error), mpirun LOG_DIR/launcher.log. While ranks run, LOG_DIR/rank-N.pid
+ * names them.
  *
  * Ranks started by ourselves are told of their places in torchrun's variables; they meet at a port that this process
  * has taken and rank 0 inherits, so that no other program can come between.
@@ -57,14 +57,8 @@ struct el_launch_result {
     char reason[256]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)" */
 };
 
-struct el_launch; /* a running job */
-
-/* Errors: EL_ERR_ABSENT (no mpirun: with what to install; no such program), EL_ERR_IO (log folder, fork). */
-enum el_status el_launch_start(const struct el_launch_spec *spec, struct el_launch **launch_p);
-/* Blocking until the job has ended, by itself or at its time-out; frees `launch`. A job that failed is EL_OK with the
- * reason in the result. */
-enum el_status el_launch_wait(struct el_launch *launch, struct el_launch_result *result_p);
-/* Both. */
+/* Blocking until the job has ended, by itself or at its time-out. A job that failed is EL_OK with the reason in the
+ * result. Errors: EL_ERR_ABSENT (no mpirun: with what to install; no such program), EL_ERR_IO (log folder, fork). */
 enum el_status el_launch_run(const struct el_launch_spec *spec, struct el_launch_result *result_p);
 
 /* The last `lines` lines of a rank's log (rank < 0: of mpirun's), "" if there is none. */

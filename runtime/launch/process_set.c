@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,23 +55,19 @@ static int find(const char *token, pid_t *pids, int capacity)
     return n;
 }
 
-int el_process_wait(pid_t pid, int64_t patience_ns)
+/* Until the process has ended or `patience_ns` has passed; an event, not a poll, where the kernel has pidfds. */
+static void wait_for_end(pid_t pid, int64_t patience_ns)
 {
     struct timespec patience = {.tv_sec = patience_ns / 1000000000, .tv_nsec = patience_ns % 1000000000};
     int file = (int)syscall(SYS_pidfd_open, pid, 0);
     if (file >= 0) {
         struct pollfd poll = {.fd = file, .events = POLLIN};
-        int ready = ppoll(&poll, 1, &patience, NULL);
+        ppoll(&poll, 1, &patience, NULL);
         close(file);
-        return ready > 0;
+    } else if (errno != ESRCH) { /* before Linux 5.3: a nap */
+        if (patience_ns > OLD_KERNEL_NS) patience = (struct timespec){.tv_nsec = OLD_KERNEL_NS};
+        nanosleep(&patience, NULL);
     }
-    if (errno == ESRCH) return 1;
-    /* Before Linux 5.3: look again after a while. */
-    siginfo_t info = {.si_pid = 0};
-    if (patience_ns > OLD_KERNEL_NS) patience = (struct timespec){.tv_nsec = OLD_KERNEL_NS};
-    nanosleep(&patience, NULL);
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) return info.si_pid == pid;
-    return kill(pid, 0) != 0;
 }
 
 int el_process_set_kill(const char *token)
@@ -82,7 +79,7 @@ int el_process_set_kill(const char *token)
         if (n == 0) break;
         for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
         for (int i = 0; i < n; i++) {
-            el_process_wait(pids[i], KILL_NS);
+            wait_for_end(pids[i], KILL_NS);
             waitpid(pids[i], NULL, WNOHANG);
         }
         n_killed += n;

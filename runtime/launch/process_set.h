@@ -3,9 +3,6 @@
 #ifndef EL_LAUNCH_PROCESS_SET_H
 #define EL_LAUNCH_PROCESS_SET_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
 #define EL_LAUNCH_TOKEN    "EL_LAUNCH_TOKEN"
 /* For rank 0 of our own launcher: the number of the socket that it takes over. */
 #define EL_LAUNCH_LISTENER "EL_LAUNCH_LISTENER"
@@ -13,9 +10,5 @@
 /* Kills (SIGKILL) each process whose environment has `token` ("EL_LAUNCH_TOKEN=...") until there is none, and reaps
  * those that became children of this process. Returns how many were killed. */
 int el_process_set_kill(const char *token);
-
-/* Blocking until the process has ended or `patience_ns` has passed; an event, not a poll, where the kernel has pidfds.
- * Returns 1 when it has ended. */
-int el_process_wait(pid_t pid, int64_t patience_ns);
 
 #endif
