@@ -68,9 +68,8 @@ size_t el_recorder_kept(const struct el_recorder *recorder, int segment);
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
                                      struct el_device_summary *summary_p);
 
-/* For other arithmetic over the measured steps: how many there are, and each as it was told, but without `program` and
- * `cpu_ns`. Steps with the same `ops` pointer ran the same list. Ownership: the recorder's, until the next step or
- * begin. */
+/* For other arithmetic over the measured steps: how many there are, and each as it was told, but without `cpu_ns`.
+ * Steps with the same `ops` pointer ran the same list. Ownership: the recorder's, until the next step or begin. */
 size_t el_recorder_step_count(const struct el_recorder *recorder);
 struct el_step_event el_recorder_step(const struct el_recorder *recorder, size_t index);
 

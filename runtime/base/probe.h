@@ -98,7 +98,6 @@ struct el_mark {
 /* One finished step of one program. `spans` and `ops` have `n_ops` entries; the arrays are the program's: copy what is
  * to be kept. */
 struct el_step_event {
-    const void *program; /* identity only: two steps with the same pointer and `epoch` share `ops` */
     uint64_t step;
     bool simulated;
     struct el_span whole; /* from the first submission to the last completion */

@@ -23,7 +23,6 @@ enum {
 struct el_cuda_info {
     struct el_device_identity identity;
     int major, minor; /* compute capability */
-    size_t memory_bytes;
 };
 
 /* Each returns CUDA's code. Streams and events are CUDA's own handles. Those without a device act on the calling

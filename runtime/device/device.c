@@ -68,11 +68,6 @@ const char *el_device_name(const struct el_device *device)
     return device->name;
 }
 
-int el_device_position(const struct el_device *device)
-{
-    return device->spec.position;
-}
-
 int el_device_index(const struct el_device *device)
 {
     return device->spec.index;
@@ -97,11 +92,6 @@ int el_device_cores(const struct el_device *device, const int **cores_p)
 size_t el_device_memory_limit(const struct el_device *device)
 {
     return device->spec.memory_limit_bytes;
-}
-
-const struct el_kernel_table *el_device_kernels(const struct el_device *device)
-{
-    return device->spec.kernels;
 }
 
 const struct el_inject *el_device_inject(const struct el_device *device)

@@ -111,8 +111,7 @@ enum el_status el_device_open(const struct el_device_spec *spec, struct el_devic
 void el_device_close(struct el_device *device);
 
 const char *el_device_name(const struct el_device *device); /* "cpu:0" */
-int el_device_position(const struct el_device *device);
-int el_device_index(const struct el_device *device); /* within its backend: 3 of "cuda:3" */
+int el_device_index(const struct el_device *device);        /* within its backend: 3 of "cuda:3" */
 bool el_device_is_simulated(const struct el_device *device);
 /* false: kernels do not compute (null, sim), so losses mean nothing. */
 bool el_device_computes(const struct el_device *device);
@@ -120,7 +119,6 @@ bool el_device_computes(const struct el_device *device);
 int el_device_cores(const struct el_device *device, const int **cores_p);
 /* 0: no limit but the machine's. */
 size_t el_device_memory_limit(const struct el_device *device);
-const struct el_kernel_table *el_device_kernels(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
 /* How many kernels were issued whose label `op` or `pause` names. */
 int64_t el_device_inject_hits(const struct el_device *device);

@@ -209,7 +209,6 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
     }
     if (!probe || !probe->step) return EL_OK;
     struct el_step_event event = {
-        .program = program,
         .step = step,
         .simulated = simulated(program),
         .whole = program->whole,

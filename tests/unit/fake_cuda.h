@@ -92,7 +92,7 @@ static int cuda_GetDeviceCount(int *n_p)
 
 static int cuda_GetDeviceProperties(struct el_cuda_info *info_p, int device)
 {
-    *info_p = (struct el_cuda_info){.identity.model = "Fake GPU", .major = 9, .memory_bytes = cuda.capacity};
+    *info_p = (struct el_cuda_info){.identity.model = "Fake GPU", .major = 9};
     snprintf(info_p->identity.uuid, sizeof info_p->identity.uuid, "GPU-%d", cuda.one_uuid ? 0 : device);
     return 0;
 }

@@ -132,8 +132,7 @@ static void tell(struct el_recorder *recorder, int64_t at_ms, double stretch, bo
         spans[i].begin_ns = at_ms * 1000000 + (int64_t)((double)step_ms[i][0] * 1e6 * stretch);
         spans[i].end_ns = at_ms * 1000000 + (int64_t)((double)step_ms[i][1] * 1e6 * stretch);
     }
-    struct el_step_event event = {.program = recorder,
-                                  .whole = {at_ms * 1000000, at_ms * 1000000 + (int64_t)(100e6 * stretch)},
+    struct el_step_event event = {.whole = {at_ms * 1000000, at_ms * 1000000 + (int64_t)(100e6 * stretch)},
                                   .n_ops = N_OPS,
                                   .ops = ops,
                                   .spans = with_spans ? spans : NULL};

@@ -45,8 +45,7 @@ static int device_properties(struct el_cuda_info *info_p, int device)
     struct cudaDeviceProp properties;
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess) return (int)error;
-    *info_p = (struct el_cuda_info){
-        .major = properties.major, .minor = properties.minor, .memory_bytes = properties.totalGlobalMem};
+    *info_p = (struct el_cuda_info){.major = properties.major, .minor = properties.minor};
     snprintf(info_p->identity.model, sizeof info_p->identity.model, "%.95s", properties.name);
     write_uuid((const unsigned char *)properties.uuid.bytes, info_p->identity.uuid, sizeof info_p->identity.uuid);
     return 0;
