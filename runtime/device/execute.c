@@ -113,8 +113,8 @@ static void run_queue(void *argument)
     struct el_queue *queue = argument;
     struct el_program *program = queue->program;
     uint32_t run = atomic_load_explicit(&program->run, memory_order_acquire);
-    if (queue->stream == EL_STREAM_COMPUTE && el_inject_begin_step(queue->device) != EL_OK)
-        el_program_keep_failure(program, EL_ERR_HOST_MEMORY);
+    enum el_status planted = queue->stream == EL_STREAM_COMPUTE ? el_inject_begin_step(queue->device) : EL_OK;
+    if (planted != EL_OK) el_program_keep_failure(program, planted);
     int64_t now = program->timed ? el_clock_ns() : 0;
     for (int i = 0; i < queue->n_tasks; i++) {
         int id = queue->tasks[i];

@@ -124,6 +124,25 @@ static void a_failure_ends_the_step(void **state)
     el_device_close(device);
 }
 
+/* The step says what the plant said: out of memory, not some failure. */
+static void a_planted_leak_that_does_not_fit(void **state)
+{
+    (void)state;
+    struct el_device_spec spec = {.backend = backend, .inject = {.leak_bytes = 64, .most_bytes = 100}};
+    struct el_device *device = NULL;
+    if (el_device_open(&spec, &device) != EL_OK) fail_msg("%s", el_error_message());
+    struct el_program *program = begin();
+    _Atomic int clock = 0;
+    struct note note = {.clock = &clock};
+    add_note(program, device, EL_STREAM_COMPUTE, &note);
+    run(program, 0, NULL);
+    assert_int_equal(el_program_run(program, 1, NULL), EL_ERR_OOM);
+    assert_non_null(strstr(el_error_message(), "planted"));
+    assert_int_equal(clock, 1);
+    el_program_destroy(program);
+    el_device_close(device);
+}
+
 /* Buffers that live together do not overlap; what has died is used again; the ledger knows the peak and its make-up. */
 static void a_step_reuses_memory(void **state)
 {
@@ -171,19 +190,13 @@ static void kernels_run_only_where_they_compute(void **state)
 static int run_backend(const char *name)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_keeps_what_is_written),
-        cmocka_unit_test(a_limit_refuses_and_names_the_tag),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(an_identity_is_told),
-        cmocka_unit_test(streams_keep_order_and_waits),
-        cmocka_unit_test(device_work_keeps_order_and_waits),
-        cmocka_unit_test(streams_run_at_the_same_time),
-        cmocka_unit_test(copies_move_bytes_and_are_booked),
-        cmocka_unit_test(spans_follow_the_waits),
-        cmocka_unit_test(spans_of_device_work),
-        cmocka_unit_test(a_failure_ends_the_step),
-        cmocka_unit_test(a_step_reuses_memory),
-        cmocka_unit_test(kernels_run_only_where_they_compute),
+        cmocka_unit_test(memory_keeps_what_is_written), cmocka_unit_test(a_limit_refuses_and_names_the_tag),
+        cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(an_identity_is_told),
+        cmocka_unit_test(streams_keep_order_and_waits), cmocka_unit_test(device_work_keeps_order_and_waits),
+        cmocka_unit_test(streams_run_at_the_same_time), cmocka_unit_test(copies_move_bytes_and_are_booked),
+        cmocka_unit_test(spans_follow_the_waits),       cmocka_unit_test(spans_of_device_work),
+        cmocka_unit_test(a_failure_ends_the_step),      cmocka_unit_test(a_planted_leak_that_does_not_fit),
+        cmocka_unit_test(a_step_reuses_memory),         cmocka_unit_test(kernels_run_only_where_they_compute),
     };
     backend = name;
     n_cards = 0;
