@@ -1,27 +1,12 @@
-/* Flags over futexes. The futexes are never process-private: a flag in shared memory is the same code. */
+/* Flags over futexes. The futexes are always shared: a flag in shared memory is the same code. */
 #include "runtime/comm/flag.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/futex.h"
 
 enum { SPIN_NS = 3000, ABORTED = 1 };
-
-void el_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t patience_ns)
-{
-    struct timespec patience = {.tv_sec = patience_ns / 1000000000, .tv_nsec = patience_ns % 1000000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, seen, patience_ns < 0 ? NULL : &patience, NULL, 0);
-}
-
-void el_futex_wake(_Atomic uint32_t *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
 
 static void pause_briefly(void)
 {
@@ -36,13 +21,13 @@ void el_flag_raise(struct el_flag *flag, uint32_t count)
 {
     uint32_t now = atomic_load_explicit(&flag->word, memory_order_relaxed) & ~(uint32_t)ABORTED;
     atomic_fetch_add(&flag->word, (count << 1) - now);
-    if (atomic_load(&flag->sleepers)) el_futex_wake(&flag->word);
+    if (atomic_load(&flag->sleepers)) el_futex_wake(&flag->word, true);
 }
 
 void el_flag_abort(struct el_flag *flag)
 {
     atomic_fetch_or(&flag->word, ABORTED);
-    el_futex_wake(&flag->word);
+    el_futex_wake(&flag->word, true);
 }
 
 static bool has_ended(struct el_flag *flag, uint32_t count, uint32_t *seen_p, enum el_flag_result *result_p)
@@ -64,7 +49,7 @@ static enum el_flag_result sleep_on(struct el_flag *flag, uint32_t count, int64_
     while (!has_ended(flag, count, &seen, &result)) {
         int64_t left_ns = deadline_ns < 0 ? -1 : deadline_ns - el_clock_ns();
         if (deadline_ns >= 0 && left_ns <= 0) return EL_FLAG_LATE;
-        el_futex_wait(&flag->word, seen, left_ns);
+        el_futex_wait(&flag->word, seen, true, left_ns);
     }
     return result;
 }

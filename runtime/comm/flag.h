@@ -25,8 +25,4 @@ void el_flag_abort(struct el_flag *flag);
 /* Returns when the count has been reached, after an abort, or (LATE) after `patience_ns`; below 0 there is no limit. */
 enum el_flag_result el_flag_wait(struct el_flag *flag, uint32_t count, int64_t patience_ns);
 
-/* The two system calls, for words of other shapes. */
-void el_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t patience_ns);
-void el_futex_wake(_Atomic uint32_t *word);
-
 #endif

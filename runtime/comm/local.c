@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/futex.h"
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/flag.h"
 #include "runtime/comm/sum.h"
@@ -37,14 +38,14 @@ struct local_group {
 static enum el_status leave_aborted(struct local_group *group)
 {
     uint32_t seen;
-    while ((seen = atomic_load(&group->touching)) != 0) el_futex_wait(&group->touching, seen, SETTLE_NS);
+    while ((seen = atomic_load(&group->touching)) != 0) el_futex_wait(&group->touching, seen, false, SETTLE_NS);
     return el_fail(EL_ERR_PEER, "local communicator: another member failed");
 }
 
 static void untouch(struct local_group *group)
 {
     atomic_fetch_sub(&group->touching, 1);
-    if (atomic_load(&group->aborted)) el_futex_wake(&group->touching);
+    if (atomic_load(&group->aborted)) el_futex_wake(&group->touching, false);
 }
 
 static bool touch(struct local_group *group)

@@ -3,26 +3,11 @@
  * A wait spins for microseconds at most and then sleeps: on few cores a polling wait steals the time that it measures.
  * Only ops that another stream waits for announce their end, so that a step of one stream costs no more than its clock
  * readings. */
-#include <limits.h>
-#include <linux/futex.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "runtime/base/clock.h"
+#include "runtime/base/futex.h"
 #include "runtime/device/internal.h"
 
 enum { SPIN_NS = 3000, SPIN_READS = 16 };
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t value)
-{
-    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-}
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
 
 /* Returns when *word has become `wanted`. */
 static void wait_for(_Atomic uint32_t *word, uint32_t wanted)
@@ -33,13 +18,14 @@ static void wait_for(_Atomic uint32_t *word, uint32_t wanted)
             if (atomic_load_explicit(word, memory_order_acquire) == wanted) return;
         }
     }
-    for (uint32_t seen; (seen = atomic_load_explicit(word, memory_order_acquire)) != wanted;) futex_wait(word, seen);
+    for (uint32_t seen; (seen = atomic_load_explicit(word, memory_order_acquire)) != wanted;)
+        el_futex_wait(word, seen, false, -1);
 }
 
 static void announce(_Atomic uint32_t *word, uint32_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
-    futex_wake(word);
+    el_futex_wake(word, false);
 }
 
 void el_program_keep_failure(struct el_program *program, enum el_status status)
@@ -128,7 +114,8 @@ static void run_queue(void *argument)
         }
         if (task->awaited) announce(&program->done[id], run);
     }
-    if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1) futex_wake(&program->pending);
+    if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1)
+        el_futex_wake(&program->pending, false);
 }
 
 static void prepare_queue(void *argument)
@@ -141,7 +128,8 @@ static void prepare_queue(void *argument)
         enum el_status status = task->kernel->prepare(&task->args, &task->args.plan);
         if (status != EL_OK) el_program_keep_failure(program, status);
     }
-    if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1) futex_wake(&program->pending);
+    if (atomic_fetch_sub_explicit(&program->pending, 1, memory_order_acq_rel) == 1)
+        el_futex_wake(&program->pending, false);
 }
 
 /* Hands every queue to its stream and waits until all are through. */
