@@ -4,14 +4,7 @@
 
 #include <string.h>
 
-/* For AVX-512, AVX2 and the plain machine. A sanitizer's own start-up comes after the loader's choice and would crash.
- */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) &&         \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define EL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define EL_VECTOR
-#endif
+#include "runtime/base/vector.h"
 
 enum { BLOCK_BYTES = 4096 };
 
