@@ -50,12 +50,8 @@ static enum el_status run_task(struct el_program *program, struct el_device *dev
         el_inject_spin(begin_ns, task->stretch);
         return status;
     }
-    case EL_TASK_COPY: {
-        struct el_view to = task->views[0], from = task->views[1];
-        return device->ops->copy((void *)((to.buffer ? to.buffer->address : 0) + to.offset),
-                                 (const void *)((from.buffer ? from.buffer->address : 0) + from.offset),
-                                 task->copy_bytes);
-    }
+    case EL_TASK_COPY:
+        return device->ops->copy(el_view_address(task->views[0]), el_view_address(task->views[1]), task->copy_bytes);
     case EL_TASK_CALL: {
         struct el_call_args args = {.context = task->context, .p = task->p, .step = program->step, .n_members = 1};
         return task->run(&args);

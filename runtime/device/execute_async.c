@@ -101,9 +101,9 @@ static enum el_status run_kernel(struct el_program *program, struct el_task *tas
 static enum el_status run_copy(struct el_program *program, const struct el_task *task)
 {
     struct el_view to = task->views[0], from = task->views[1];
-    struct el_copy copy = {.destination = (void *)((to.buffer ? to.buffer->address : 0) + to.offset),
+    struct el_copy copy = {.destination = el_view_address(to),
                            .to = to.buffer ? to.buffer->device->state : NULL,
-                           .source = (const void *)((from.buffer ? from.buffer->address : 0) + from.offset),
+                           .source = el_view_address(from),
                            .from = from.buffer ? from.buffer->device->state : NULL,
                            .bytes = task->copy_bytes};
     if (copy.bytes == 0) return EL_OK;

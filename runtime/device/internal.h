@@ -22,6 +22,12 @@ struct el_device {
     int64_t taken_bytes;                  /* by planted leaks */
 };
 
+/* Where a view's first byte is, once its buffer has a place. */
+static inline void *el_view_address(struct el_view view)
+{
+    return (void *)(view.buffer ? view.buffer->address + view.offset : view.offset);
+}
+
 /* Memory that lives across steps. */
 struct el_persistent {
     struct el_buffer buffer; /* first: a buffer is one of these or a step buffer */

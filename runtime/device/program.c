@@ -327,19 +327,14 @@ int el_program_last(const struct el_program *program, const struct el_device *de
     return queue && queue->n_tasks ? queue->tasks[queue->n_tasks - 1] : -1;
 }
 
-static uintptr_t resolve(struct el_view view)
-{
-    return view.buffer ? view.buffer->address + view.offset : view.offset;
-}
-
 /* Turns views into addresses. */
 static void resolve_tasks(struct el_program *program)
 {
     for (int i = 0; i < program->n_tasks; i++) {
         struct el_task *task = &program->tasks[i];
         for (int v = 0; v < EL_ARGS_POINTERS; v++) {
-            if (task->kind == EL_TASK_KERNEL) task->args.p[v] = (void *)resolve(task->views[v]);
-            if (task->kind == EL_TASK_CALL) task->p[v] = (void *)resolve(task->views[v]);
+            if (task->kind == EL_TASK_KERNEL) task->args.p[v] = el_view_address(task->views[v]);
+            if (task->kind == EL_TASK_CALL) task->p[v] = el_view_address(task->views[v]);
         }
         if (task->kind == EL_TASK_KERNEL && task->workspace) task->args.workspace = (void *)task->workspace->address;
     }
