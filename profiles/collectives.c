@@ -2,7 +2,8 @@
 #include "profiles/collectives.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "profiles/median.h"
 
 void el_collectives_free(struct el_collectives *collectives)
 {
@@ -33,18 +34,6 @@ void el_collectives_latest(const struct el_collectives *members, int n_members, 
         for (size_t k = 0; k < members->n; k++)
             latest_ns[step * members->n + k] = latest_of(members, n_members, step, k);
     }
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, ascending);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 /* Member m's arrival after the mean of the others', in nanoseconds. */
@@ -83,10 +72,10 @@ enum el_status el_collectives_figures(const struct el_collectives *members, int 
         values[step] = look_at_step(members, n_members, step, k, &transfer_ns);
         skew_ns += values[step];
     }
-    if (n_steps) figures.skew_median_s = median(values, n_steps) * 1e-9;
+    if (n_steps) figures.skew_median_s = el_median(values, n_steps) * 1e-9;
     for (int m = 0; m < n_members && n_steps; m++) {
         for (size_t step = 0; step < n_steps; step++) values[step] = late_ns(members, n_members, m, step, k);
-        figures.late_s[m] = median(values, n_steps) * 1e-9;
+        figures.late_s[m] = el_median(values, n_steps) * 1e-9;
     }
     free(values);
     if (n_steps) {

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "profiles/median.h"
 #include "runtime/base/clock.h"
 
 enum { LOOPS = 15, CLOCK_READS = 1000, CPU_CLOCK_READS = 150, KEPT_STEPS = 64, KEPT_OPS_MAX = 1 << 14 };
@@ -35,18 +36,6 @@ double el_cost_ns(const struct el_cost_events *events, const struct el_cost_pric
            (double)events->kept_bytes * prices->kept_byte_ns;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double values[LOOPS])
-{
-    qsort(values, LOOPS, sizeof values[0], compare);
-    return values[LOOPS / 2];
-}
-
 /* The sum of the readings is returned to nobody, but kept: else no reading need be made. */
 static double price_of_reading(int64_t (*read_ns)(void), int n)
 {
@@ -58,7 +47,7 @@ static double price_of_reading(int64_t (*read_ns)(void), int n)
         each_ns[l] = (double)(el_clock_ns() - begin_ns) / n;
     }
     (void)sink;
-    return median(each_ns);
+    return el_median(each_ns, LOOPS);
 }
 
 /* An empty list costs nothing to keep, a long one is kept less often. */
@@ -74,7 +63,7 @@ static double price_of_keeping(struct el_recorder *scratch, const struct el_step
         for (int i = 0; i < n; i++) probe.step(probe.context, event);
         each_ns[l] = (double)(el_clock_ns() - begin_ns) / n / ((double)event->n_ops * sizeof(struct el_span));
     }
-    return median(each_ns);
+    return el_median(each_ns, LOOPS);
 }
 
 enum el_status el_cost_measure(const struct el_recorder *recorder, struct el_cost_prices *prices_p)

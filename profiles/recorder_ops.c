@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiles/median.h"
 #include "profiles/recorder_internal.h"
 
 static const struct op_list *list_of(const struct el_recorder *recorder, const struct step *step)
@@ -118,12 +119,6 @@ static void add_totals(struct el_op_figures *figures, size_t n, const struct op_
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static enum el_status put_medians(const struct el_recorder *recorder, int position, struct el_op_figures *figures,
                                   size_t n, size_t n_steps)
 {
@@ -136,11 +131,7 @@ static enum el_status put_medians(const struct el_recorder *recorder, int positi
         add_totals(figures, n, list_of(recorder, step), el_recorder_spans(recorder, step), position, totals, n_steps,
                    at++);
     }
-    for (size_t i = 0; i < n; i++) {
-        double *row = &totals[i * n_steps];
-        qsort(row, n_steps, sizeof *row, ascending);
-        figures[i].median_s = (row[(n_steps - 1) / 2] + row[n_steps / 2]) / 2;
-    }
+    for (size_t i = 0; i < n; i++) figures[i].median_s = el_median(&totals[i * n_steps], n_steps);
     free(totals);
     return EL_OK;
 }
