@@ -12,16 +12,7 @@
 
 #else
 
-/* Four interleaved sums: a quarter of the time of one, and still one fixed order. */
-static double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
-{
-    double sum[4] = {0, 0, 0, 0};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int lane = 0; lane < 4; lane++) sum[lane] += (double)a[i + lane] * (double)b[i + lane];
-    for (; i < n; i++) sum[0] += (double)a[i] * (double)b[i];
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
+#include "kernels/reference/sums.h"
 
 enum el_status NAME(conv1d_forward)(const struct el_kernel_args *args)
 {
@@ -72,16 +63,6 @@ enum el_status NAME(conv1d_backward_data)(const struct el_kernel_args *args)
             }
         }
     return EL_OK;
-}
-
-/* dbias[f] (+)= sum over b and t of dy[b, t, f]. */
-static void LOCAL(bias_gradient)(const REAL *dy, int64_t rows, int64_t filters, int acc, REAL *dbias)
-{
-    for (int64_t f = 0; f < filters; f++) {
-        double sum = acc ? (double)dbias[f] : 0;
-        for (int64_t row = 0; row < rows; row++) sum += (double)dy[row * filters + f];
-        dbias[f] = (REAL)sum;
-    }
 }
 
 enum el_status NAME(conv1d_backward_weights)(const struct el_kernel_args *args)
