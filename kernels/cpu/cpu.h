@@ -17,7 +17,6 @@
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
-    X(EL_OP_MSE, mse)                                                                                                  \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
     X(EL_OP_FILL, fill)                                                                                                \
