@@ -88,6 +88,42 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
     return gpu;
 }
 
+/* Whether another member is on the same card; `apart_p`: one of another process is. */
+static bool is_shared(const json_t *members, size_t position, bool *apart_p)
+{
+    const json_t *member = json_array_get(members, position);
+    const char *uuid = el_json_text(member, "uuid", NULL);
+    bool shared = false;
+    *apart_p = false;
+    for (size_t i = 0; i < json_array_size(members) && uuid; i++) {
+        const json_t *other = json_array_get(members, i);
+        if (i == position || strcmp(el_json_text(other, "uuid", ""), uuid) != 0) continue;
+        shared = true;
+        *apart_p |= el_json_number(other, "rank") != el_json_number(member, "rank");
+    }
+    return shared;
+}
+
+void el_record_shared_cards(json_t *members, json_t *processes)
+{
+    static const char *const figures[] = {"driver_bytes", "unattributed_bytes", "grown_bytes"};
+    for (size_t i = 0; i < json_array_size(members); i++) {
+        bool apart;
+        json_t *memory = json_object_get(json_array_get(members, i), "memory");
+        if (!is_shared(members, i, &apart)) continue;
+        for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++)
+            json_object_set_new(memory, figures[f], json_null());
+        json_object_set_new(memory, "driver_reason",
+                            json_string("several of the run's devices are on this card, and the driver tells the "
+                                        "card's bytes, not a device's (gpu.used_bytes)"));
+        if (apart) json_object_set_new(memory, "library_bytes", json_object());
+        for (size_t p = 0; p < json_array_size(processes); p++) {
+            json_t *bytes = json_object_get(json_array_get(processes, p), "per_device_bytes");
+            if (i < json_array_size(bytes)) json_array_set_new(bytes, i, json_null());
+        }
+    }
+}
+
 /* NCCL's settings as they were given: it says nowhere what it made of them. */
 static json_t *variables(void)
 {

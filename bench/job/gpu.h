@@ -26,6 +26,10 @@ const struct el_nvml_figures *el_job_gpu_figures(const struct el_job_gpu *gpus, 
 /* {"clock_mhz": {"min", "mean", "max"}, "power_w", "energy_mj", "throttled_pct": {a reason: per cent of the looks},
  * "used_bytes", "total_bytes", "process_bytes", "processes", "looks", "window_s", "reason"}; null for NULL. */
 json_t *el_record_gpu(const struct el_nvml_figures *figures);
+/* Of members that share a card (one UUID) takes back what the driver said of it as if it were each one's own: its bytes
+ * and their growth are the whole card's; of ranks of several processes also the libraries', as each may have seen the
+ * other's being opened. null then, with the reason. `processes`: as el_record_process makes them. */
+void el_record_shared_cards(json_t *members, json_t *processes);
 /* {"version", "reason" (why that is null), "variables": {NCCL_...: text}}: opens the library. */
 json_t *el_record_nccl(void);
 

@@ -82,6 +82,7 @@ static void put_accounts(json_t *repeat, const json_t *accounts)
         json_array_append(processes, json_object_get(account, "process"));
         json_array_append(systems, json_object_get(account, "system"));
     }
+    el_record_shared_cards(members, processes);
     json_object_set_new(repeat, "members", members);
     json_object_set_new(repeat, "processes", processes);
     json_object_set_new(repeat, "recorder_cost", el_job_cost_of_ranks(accounts));

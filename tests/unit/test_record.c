@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "bench/job/gpu.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
@@ -329,6 +330,36 @@ static void test_gpu(void **state)
     json_decref(m);
 }
 
+static json_t *on_card(const char *uuid, int rank)
+{
+    return json_pack("{s:o, s:i, s:{s:i, s:i, s:i, s:n, s:i, s:{s:i}}}", "uuid", el_json_string(uuid), "rank", rank,
+                     "memory", "driver_bytes", 9, "unattributed_bytes", 3, "grown_bytes", 1, "driver_reason",
+                     "peak_bytes", 5, "library_bytes", "context", 4);
+}
+
+/* Two members of one process on a card, two processes on another, and one with a card and one with a CPU to itself. */
+static void test_shared_cards(void **state)
+{
+    (void)state;
+    json_t *members = json_pack("[o, o, o, o, o, o]", on_card("GPU-a", 0), on_card("GPU-a", 0), on_card("GPU-b", 1),
+                                on_card("GPU-b", 2), on_card("GPU-c", 3), on_card(NULL, 4));
+    json_t *processes = json_pack("[{s:[i, i, i, i, i, i]}]", "per_device_bytes", 9, 9, 9, 9, 9, 9);
+    el_record_shared_cards(members, processes);
+    for (size_t i = 0; i < json_array_size(members); i++) {
+        const json_t *member = json_array_get(members, i);
+        bool shared = i < 4, told = i != 2 && i != 3;
+        assert_int_equal(is_null(member, "memory.driver_bytes"), shared);
+        assert_int_equal(is_null(member, "memory.grown_bytes"), shared);
+        assert_int_equal(is_null(member, "memory.unattributed_bytes"), shared);
+        assert_int_equal(strstr(el_json_text(member, "memory.driver_reason", ""), "on this card") != NULL, shared);
+        assert_int_equal(json_object_size(el_json_at(member, "memory.library_bytes")), told);
+        near(member, "memory.peak_bytes", 5);
+        assert_int_equal(json_is_null(json_array_get(el_json_at(processes, "0.per_device_bytes"), i)), shared);
+    }
+    json_decref(members);
+    json_decref(processes);
+}
+
 /* What only a repeat's process could know stands in the run's environment, once one has told it. */
 static void test_learn(void **state)
 {
@@ -355,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_warnings),      cmocka_unit_test(test_failed),
         cmocka_unit_test(test_system_reason), cmocka_unit_test(test_without_spans),
         cmocka_unit_test(test_gpu),           cmocka_unit_test(test_learn),
+        cmocka_unit_test(test_shared_cards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
