@@ -77,6 +77,21 @@ enum el_status el_runner_init(struct el_runner *runner, const struct el_store *s
     return EL_OK;
 }
 
+static bool have_cards_of_their_own(const struct el_trial *trial)
+{
+    for (int i = 1; i < trial->n_devices; i++)
+        for (int k = 0; k < i; k++)
+            if (trial->devices[i].index == trial->devices[k].index) return false;
+    return strcmp(trial->devices[0].backend, "cuda") == 0;
+}
+
+const char *const *el_runner_environment(const struct el_trial *trial, const char *given)
+{
+    static const char *const eager[] = {"CUDA_MODULE_LOADING=EAGER", NULL};
+    bool threads = trial->procs == 1 && trial->n_devices > 1 && !el_mode_find(trial->train.mode)->controller;
+    return threads && !given && have_cards_of_their_own(trial) ? eager : NULL;
+}
+
 struct arguments {
     char *list[ARGUMENTS_MAX];
     int n;
@@ -144,6 +159,7 @@ static enum el_status launch(const struct el_runner *runner, const struct el_tri
                                   .procs = trial->procs,
                                   .by = by,
                                   .log_dir = log_dir,
+                                  .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,
                                   .context = (void *)runner};

@@ -30,6 +30,13 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
 void el_runner_catch_signals(void);
 bool el_runner_interrupted(void);
 
+/* What a launch of the trial adds to its ranks' environment: "NAME=value", NULL at the end; NULL where it adds nothing.
+ * CUDA loads a kernel's code at its first launch, and may then wait for what runs on the card, under a lock of the
+ * whole process: where threads of one process (ddp with --procs 1) have cards of their own, a collective that waits for
+ * another thread's could never end. There all code is loaded at the begin, unless the user decided otherwise
+ * (`given`: CUDA_MODULE_LOADING as it is set, or NULL). */
+const char *const *el_runner_environment(const struct el_trial *trial, const char *given);
+
 /* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
 enum el_status el_runner_check_mpi(void);
 /* Whether a trial of several processes can be launched here, by the launcher it asks for. */

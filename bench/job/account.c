@@ -61,6 +61,7 @@ static json_t *member_of(const struct el_job_measurement *m, int i, const char *
                                         .driver_bytes = read ? reading->end_bytes : -1,
                                         .grown_bytes = reading->end_bytes - reading->begin_bytes,
                                         .driver_reason = reading->reason,
+                                        .module_loading = *identity.uuid ? getenv("CUDA_MODULE_LOADING") : NULL,
                                         .time_sliced = m->open.time_sliced,
                                         .control_on = told->control ? &told->on : NULL,
                                         .control_off = told->control ? &told->off : NULL,

@@ -46,6 +46,7 @@ static json_t *memory(const struct el_member_account *account)
                         known ? json_integer(account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes)
                               : json_null());
     json_object_set_new(memory, "library_bytes", by_library);
+    json_object_set_new(memory, "module_loading", el_json_string(account->module_loading));
     json_object_set_new(memory, "grown_bytes", known ? json_integer(account->grown_bytes) : json_null());
     json_object_set_new(memory, "timeline", el_record_timeline(account->timeline));
     return memory;

@@ -14,9 +14,10 @@
  *   "members": [ one a device in position order: {
  *        "device": "cpu:0", "host", "rank", "pid", "uuid", "model": null on cpu,
  *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
- *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "unattributed_bytes"|null,
- * "grown_bytes"|null, "timeline": {..}|null}, "utilization": {"busy_pct", "system_pct", "system_reason", "source"},
- * "busy_ms": {phase: ms}, "idle_ms", "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
+ *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "module_loading"|null,
+ *                   "unattributed_bytes"|null, "grown_bytes"|null, "timeline": {..}|null},
+ *        "utilization": {"busy_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms}, "idle_ms",
+ *        "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
  *        "gpu": {...}|null on cpu,                           (job/gpu.h)
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
  *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
@@ -66,6 +67,7 @@ struct el_member_account {
     int64_t reserved_bytes;            /* mapped for what the ledger counts */
     int64_t driver_bytes, grown_bytes; /* at the end of the measured steps, and since their begin; negative: unknown */
     const char *driver_reason;         /* why unknown */
+    const char *module_loading;        /* "EAGER": when CUDA loads code; NULL: by its own choice, or no GPU */
     bool time_sliced;                  /* the communication stream shares the compute stream's core */
     const struct el_device_summary *control_on, *control_off; /* NULL: there were no such blocks */
     bool simulated;

@@ -15,6 +15,7 @@
 
 #include "bench/campaign/gate.h"
 #include "bench/campaign/plan.h"
+#include "bench/campaign/runner.h"
 #include "bench/job/cores.h"
 #include "bench/record/jvalue.h"
 
@@ -218,6 +219,29 @@ static void the_quota_limits(void **state)
     assert_int_equal(cores.n, 1);
 }
 
+/* Threads with cards of their own, whose collectives wait for each other; nobody else, and not against the user. */
+static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **state)
+{
+    (void)state;
+    struct el_trial trial = {.procs = 1, .n_devices = 2, .train.mode = "ddp"};
+    for (int i = 0; i < 2; i++) trial.devices[i] = (struct el_device_name){.backend = "cuda", .index = i};
+    assert_string_equal(el_runner_environment(&trial, NULL)[0], "CUDA_MODULE_LOADING=EAGER");
+    assert_null(el_runner_environment(&trial, NULL)[1]);
+    assert_null(el_runner_environment(&trial, "LAZY"));
+    trial.procs = 2;
+    assert_null(el_runner_environment(&trial, NULL));
+    trial.procs = 1;
+    trial.devices[1].index = 0; /* no NCCL there: host memory */
+    assert_null(el_runner_environment(&trial, NULL));
+    trial.devices[1] = (struct el_device_name){.backend = "cpu", .index = 1};
+    trial.devices[0] = (struct el_device_name){.backend = "cpu"};
+    assert_null(el_runner_environment(&trial, NULL));
+    trial.devices[0] = (struct el_device_name){.backend = "cuda"};
+    trial.devices[1] = (struct el_device_name){.backend = "cuda", .index = 1};
+    snprintf(trial.train.mode, sizeof trial.train.mode, "dp"); /* one thread issues for all */
+    assert_null(el_runner_environment(&trial, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +251,7 @@ int main(void)
         cmocka_unit_test(the_gate_agrees),
         cmocka_unit_test(the_gate_refuses),
         cmocka_unit_test(the_gate_knows_gpus),
+        cmocka_unit_test(kernels_are_loaded_at_once_where_threads_wait_for_each_other),
         cmocka_unit_test(a_gate_that_did_not_run_is_no_refusal),
         cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),

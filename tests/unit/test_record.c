@@ -306,7 +306,8 @@ static void test_gpu(void **state)
     gpu.used_bytes = 7;
     gpu.throttled_pct[0] = 12;
     gpu.n_processes = 1;
-    struct el_member_account account = {.device = "cuda:0", .host = "h", .ledger = &ledger, .gpu = &gpu};
+    struct el_member_account account = {
+        .device = "cuda:0", .host = "h", .ledger = &ledger, .gpu = &gpu, .module_loading = "EAGER"};
     json_t *m = el_record_member(&account);
     near(m, "utilization.system_pct", 91);
     near(m, "gpu.energy_mj", 2500);
@@ -315,6 +316,7 @@ static void test_gpu(void **state)
     assert_true(el_metric_value(el_metric_find("device_gpu_clock_mean_mhz"), NULL, m) == 1500);
     assert_true(el_metric_value(el_metric_find("device_gpu_used_bytes"), NULL, m) == 7);
     near(m, "gpu.processes", 1);
+    assert_string_equal(el_json_text(m, "memory.module_loading", ""), "EAGER");
     /* The CSV's columns are those figures, and on CPU empty. */
     assert_true(el_metric_value(el_metric_find("device_gpu_energy_mj"), NULL, m) == 2500);
     assert_true(el_metric_value(el_metric_find("device_gpu_throttled_power_cap_pct"), NULL, m) == 12);
