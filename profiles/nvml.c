@@ -113,13 +113,20 @@ static void look_at_memory(struct el_nvml *nvml, struct device *device)
             raise_to(&figures->process_bytes, nvml->processes[i].used_bytes);
 }
 
+/* Newer cards tell the mean of the last second, older ones the moment: what was before the window never counts. */
+static void look_at_power(const struct el_nvml *nvml, struct device *device, int64_t now_ns)
+{
+    unsigned milliwatt;
+    if (now_ns - device->begin_ns < SETTLE_NS) return;
+    if (nvml->api.power && nvml->api.power(device->handle, &milliwatt) == 0) count(&device->power_w, 1e-3 * milliwatt);
+}
+
 static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
 {
     unsigned value;
     unsigned long long bits;
     if (nvml->api.clock && nvml->api.clock(device->handle, EL_NVML_CLOCK_SM, &value) == 0)
         count(&device->clock_hz, 1e6 * value);
-    if (nvml->api.power && nvml->api.power(device->handle, &value) == 0) count(&device->power_w, 1e-3 * value);
     if (!nvml->api.throttle || nvml->api.throttle(device->handle, &bits) != 0) return;
     device->n_throttle_looks++;
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->throttle_looks[r] += (bits & throttles[r].bit) != 0;
@@ -130,6 +137,7 @@ static void look(struct el_nvml *nvml, struct device *device)
     device->figures.n_looks++;
     look_at_clocks(nvml, device);
     look_at_memory(nvml, device);
+    look_at_power(nvml, device, el_clock_ns());
     look_at_utilization(nvml, device, el_clock_ns());
 }
 
