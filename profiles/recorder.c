@@ -148,8 +148,8 @@ static void record_step(void *context, const struct el_step_event *event)
         return;
     }
     if (n > 0) memcpy(recorder->spans + recorder->n_spans, event->spans, n * sizeof(struct el_span));
-    recorder->steps[recorder->n_steps++] =
-        (struct step){.list = list, .first_span = recorder->n_spans, .whole = event->whole};
+    recorder->steps[recorder->n_steps++] = (struct step){
+        .list = list, .first_span = recorder->n_spans, .whole = event->whole, .queue_ns = event->queue_ns};
     recorder->n_spans += n;
     for (size_t i = 0; event->cpu_ns != NULL && i < n; i++) recorder->lists[list].cpu_ns[i] += event->cpu_ns[i];
     recorder->simulated |= event->simulated;
@@ -197,6 +197,7 @@ struct el_step_event el_recorder_step(const struct el_recorder *recorder, size_t
     return (struct el_step_event){.step = index,
                                   .simulated = recorder->simulated,
                                   .whole = step->whole,
+                                  .queue_ns = step->queue_ns,
                                   .n_ops = list->n_ops,
                                   .ops = list->ops,
                                   .spans = recorder->spans + step->first_span,

@@ -19,6 +19,7 @@ struct step {
     int list;
     size_t first_span;
     struct el_span whole;
+    int64_t queue_ns;
 };
 
 struct el_recorder {

@@ -119,6 +119,7 @@ static bool add_step(struct el_device_summary *sum, struct step_sets *sets, cons
     }
     if (!each_set(sets, el_timeline_unite)) return false;
     add_times(sum, sets, step->whole);
+    sum->queue_s += seconds(step->queue_ns);
     return true;
 }
 
@@ -138,7 +139,8 @@ static void divide(struct el_device_summary *sum, double n)
     double *const values[] = {
         &sum->step_s,         &sum->busy_s,         &sum->other_s, &sum->idle_s,         &sum->compute_s,
         &sum->comm_total_s,   &sum->sent_bytes,     &sum->wait_s,  &sum->wait_exposed_s, &sum->comm_overlapped_s,
-        &sum->comm_exposed_s, &sum->received_bytes, &sum->flops,   &sum->comm_bytes,     &sum->comm_cpu_s};
+        &sum->comm_exposed_s, &sum->received_bytes, &sum->flops,   &sum->comm_bytes,     &sum->comm_cpu_s,
+        &sum->queue_s};
     for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] /= n;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
 }

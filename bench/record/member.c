@@ -160,6 +160,7 @@ json_t *el_record_member(const struct el_member_account *account)
     json_object_set_new(member, "busy_ms", busy(s));
     json_object_set_new(member, "idle_ms", el_json_real(ms(s, s == NULL ? 0 : s->idle_s)));
     json_object_set_new(member, "step_ms", el_json_real(ms(s, s == NULL ? 0 : s->step_s)));
+    json_object_set_new(member, "queue_ms", el_json_real(s != NULL && s->queue_s > 0 ? s->queue_s * 1e3 : NAN));
     json_object_set_new(member, "comm", comm(account));
     json_object_set_new(member, "sent_bytes", whole_bytes(s, s == NULL ? 0 : s->sent_bytes));
     json_object_set_new(member, "received_bytes", whole_bytes(s, s == NULL ? 0 : s->received_bytes));

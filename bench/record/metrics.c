@@ -125,6 +125,8 @@ static const struct el_metric metrics[] = {
                "bytes that left the device for another one, a step")
     DEVICE_ROW("device_received_bytes", "B", "received", LOWER, "received_bytes", BYTES,
                "bytes that reached the device from another one or from the host, a step")
+    DEVICE_ROW("device_queue_ms", "ms", "queueing", LOWER, "queue_ms", CLOCK,
+               "the host's time to queue a step's kernels and copies on the device's streams, loading and collectives left out")
     DEVICE_ROW("device_gpu_clock_mean_mhz", "MHz", "clock", NEITHER, "gpu.clock_mhz.mean", NVML,
                "mean clock of the card's multiprocessors")
     DEVICE_ROW("device_gpu_power_w", "W", "power", LOWER, "gpu.power_w", NVML, "mean power of the whole card")

@@ -17,7 +17,7 @@
  *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "module_loading"|null,
  *                   "unattributed_bytes"|null, "grown_bytes"|null, "timeline": {..}|null},
  *        "utilization": {"busy_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms}, "idle_ms",
- *        "step_ms", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
+ *        "step_ms", "queue_ms"|null, "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
  *        "gpu": {...}|null on cpu,                           (job/gpu.h)
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
  *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",

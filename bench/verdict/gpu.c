@@ -1,5 +1,5 @@
-/* Doubts that GPUs raise, by what the driver said of them (bench/job/gpu.h): clocks that were held down, and who else
- * computed there. Each looks at all finished repeats and tells of the worst one. */
+/* Doubts that GPUs raise, by what the driver said of them (bench/job/gpu.h): clocks that were held down, a host that
+ * does not keep up, and who else computed there. Each looks at all finished repeats and tells of the worst one. */
 #include <math.h>
 #include <string.h>
 
@@ -34,6 +34,26 @@ void el_verdict_gpu_throttled(struct el_verdict_case *c)
                        "the clock of %s was held down in up to %.0f %% of the looks at it (%s): cool the card or lock "
                        "a lower clock (nvidia-smi -lgc), measure again",
                        worst.device, worst.value, worst.reason);
+}
+
+/* An op's span begins when its stream is through with the one before, and the card then waits for the launch. */
+void el_verdict_host_bound(struct el_verdict_case *c)
+{
+    struct finding worst = {.value = c->rule->limit};
+    for (size_t i = 0; i < json_array_size(c->ok); i++) {
+        const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
+        for (size_t k = 0; k < json_array_size(members); k++) {
+            const json_t *member = json_array_get(members, k);
+            double pct = 100 * el_json_number(member, "queue_ms") / el_json_number(member, "step_ms");
+            if (pct > worst.value) worst = (struct finding){pct, el_json_text(member, "device", "?"), NULL};
+        }
+    }
+    if (worst.device)
+        el_verdict_say(
+            c,
+            "%s waits for the host, which takes %.0f %% of a step to queue it: spans of its ops hold the time "
+            "between launches; take a larger batch or model",
+            worst.device, worst.value);
 }
 
 /* A GPU has its UUID in every process: how many of the job's are on it. A process counts once, however many devices it

@@ -43,6 +43,8 @@ static const struct el_verdict_rule rules[] = {
         "a device's core was throttled while it was measured", .note = false),
     ROW("gpu_throttled", 5, " %", el_verdict_gpu_throttled,
         "a GPU's clock was held down for heat or power in more of the looks at it (`gpu.throttled_pct`)", .note = false),
+    ROW("host_bound", 90, " %", el_verdict_host_bound,
+        "of a step's time the host needed more to queue it for a GPU (`queue_ms`): spans hold launches", .of_clock = true),
     ROW("gpu_others", ANY, "", el_verdict_gpu_others,
         "processes that are not the job's computed on one of its GPUs (`gpu.processes`)", .note = false),
     ROW("unlike_cores", 0.75, "", el_verdict_unlike_cores,

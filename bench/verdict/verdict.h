@@ -75,6 +75,7 @@ void el_verdict_stolen(struct el_verdict_case *c);
 void el_verdict_frequency(struct el_verdict_case *c);
 void el_verdict_throttled(struct el_verdict_case *c);
 void el_verdict_gpu_throttled(struct el_verdict_case *c);
+void el_verdict_host_bound(struct el_verdict_case *c);
 void el_verdict_gpu_others(struct el_verdict_case *c);
 void el_verdict_unlike_cores(struct el_verdict_case *c);
 void el_verdict_unlike_memory(struct el_verdict_case *c);

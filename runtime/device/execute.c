@@ -200,6 +200,7 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
         .ops = program->infos,
         .spans = program->timed || simulated(program) ? program->spans : NULL,
         .span_error_ns = program->timed ? program->span_error_ns : 0,
+        .queue_ns = asynchronous(program) ? program->async->queue_ns : 0,
         .cpu_ns = program->timed && !simulated(program) && !asynchronous(program) ? program->cpu_ns : NULL,
         .n_marks = program->n_marks,
         .marks = program->marks};

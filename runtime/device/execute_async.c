@@ -120,7 +120,9 @@ static enum el_status run_call(struct el_program *program, int id, int member, i
                                 .stream = async_of(program, id)->stream_handle(run->streams[task->queue]),
                                 .member = member,
                                 .n_members = n_members};
+    int64_t begin_ns = el_clock_ns();
     enum el_status status = task->run(&args);
+    run->queue_ns -= el_clock_ns() - begin_ns;
     run->active = NULL; /* a call may have turned to another device */
     return status;
 }
@@ -267,8 +269,10 @@ enum el_status el_async_execute(struct el_program *program)
 {
     enum el_status status = program->timed ? el_async_spans_open(program) : EL_OK;
     program->async->active = NULL;
+    program->async->queue_ns = 0;
     program->whole.begin_ns = el_clock_ns();
     if (status == EL_OK) status = issue_all(program);
+    program->async->queue_ns += el_clock_ns() - program->whole.begin_ns;
     if (status != EL_OK) el_program_keep_failure(program, status);
     bool watched = program->n_wait_hooks > 0 || atomic_load(&program->failed);
     if (!watched || watch_streams(program)) synchronize(program);

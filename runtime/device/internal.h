@@ -108,6 +108,7 @@ struct el_async_run {
     int n_devices;
     struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
     const struct el_device *active; /* whose hooks were called last */
+    int64_t queue_ns;               /* of the last run: the host's time to queue it, without its calls */
 };
 
 struct el_wait_hook {

@@ -140,6 +140,38 @@ static void what_was_chosen_is_told_with_the_op(void **state)
     el_recorder_destroy(recorder);
 }
 
+static enum el_status slow_call(const struct el_call_args *args)
+{
+    (void)args;
+    el_clock_sleep_until(el_clock_ns() + 20000000);
+    return EL_OK;
+}
+
+static void keep_event(void *context, const struct el_step_event *event)
+{
+    *(struct el_step_event *)context = *event;
+}
+
+/* What the host spends on queueing is told, and its calls (loading, collectives) are none of it. */
+static void queueing_is_timed_without_calls(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct el_step_event event = {0};
+    struct el_probe probe = {.context = &event, .step = keep_event};
+    struct el_call_op call = {.head = {.label = "load"}, .op_class = EL_CLASS_HOST, .run = slow_call};
+    open_bench(&bench, FAKE_LAZY, 1);
+    for (int i = 0; i < 8; i++) add_scale(&bench, 0, 0, 0, 2);
+    el_program_call(bench.program, bench.devices[0], 0, &call, NULL);
+    assert_int_equal(el_program_end(bench.program), EL_OK);
+    for (uint64_t step = 0; step < 2; step++) {
+        run(&bench, step, &probe);
+        int64_t whole_ns = event.whole.end_ns - event.whole.begin_ns;
+        assert_true(event.queue_ns > 0 && event.queue_ns <= whole_ns - 20000000);
+    }
+    close_bench(&bench);
+}
+
 /* Random ops; each waits for all earlier ones that touch a buffer of its own and lie on another stream. */
 struct random_op {
     int x, y, stream, id;
@@ -386,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_are_kept_and_a_missing_one_is_found),
         cmocka_unit_test(what_was_chosen_is_told_with_the_op),
+        cmocka_unit_test(queueing_is_timed_without_calls),
         cmocka_unit_test(random_programs_equal_their_order_of_issue),
         cmocka_unit_test(host_buffers_can_be_filled_again_at_once),
         cmocka_unit_test(groups_are_called_together),

@@ -111,6 +111,12 @@ static void plant_gpu_throttling(json_t *r)
         json_pack("{s:{s:f, s:f, s:n}}", "throttled_pct", "power cap", 4.0, "power brake", 37.5, "heat (driver)"));
 }
 
+static void plant_slow_host(json_t *r)
+{
+    set(r, 2, "members.1", "queue_ms", json_real(9.6));
+    set(r, 2, "members.1", "step_ms", json_real(10));
+}
+
 /* Each member has its card; on one of them three processes compute. */
 static void plant_gpu_others(json_t *r)
 {
@@ -233,6 +239,7 @@ static const struct {
     {"frequency", "fell by 12 %", plant_slower},
     {"throttled", "throttled 3 times", plant_throttling},
     {"gpu_throttled", "cpu:1 was held down in up to 38 % of the looks at it (power brake)", plant_gpu_throttling},
+    {"host_bound", "cpu:1 waits for the host, which takes 96 % of a step", plant_slow_host},
     {"gpu_others", "2 other processes computed on cpu:0", plant_gpu_others},
     {"unlike_cores", "capacity 512 and 1024", plant_small_core},
     {"unlike_cores", "highest MHz 2000 and 3000", plant_slow_core},
