@@ -131,10 +131,12 @@ stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1
 $(BUILD)/flags.stamp: FORCE | report
 	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS) $(CUDA_FOUND))
 $(BUILD)/commit.stamp: FORCE
-	@$(call stamp,$(COMMIT))
+	@$(call stamp,$(COMMIT) $(HAVE_MPI))
 COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls EL_BUILD_COMMIT $(SOURCES))))
 $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
+# What else the record says of a build, for a comparison of two.
+$(BUILD)/bench/job/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$(strip $(CFLAGS)))"' -DEL_BUILD_MPI='"$(HAVE_MPI)"'
 # Where the plots' scripts are looked for last, for a build outside the tree.
 $(BUILD)/bench/plot/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 

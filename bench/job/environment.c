@@ -2,6 +2,7 @@
  *
  * Read from /proc, /sys and uname by plain files; what cannot be read is null. It judges nothing: verdicts are the
  * record's. */
+#include <glob.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,12 @@
 
 #ifndef EL_BUILD_COMMIT
 #define EL_BUILD_COMMIT "unknown"
+#endif
+#ifndef EL_BUILD_FLAGS
+#define EL_BUILD_FLAGS "unknown"
+#endif
+#ifndef EL_BUILD_MPI
+#define EL_BUILD_MPI ""
 #endif
 
 /* The first line of a file, without its newline; NULL if it cannot be read. */
@@ -76,6 +83,30 @@ static json_t *cgroup_cores(void)
     return quota > 0 && period > 0 ? json_real(quota / period) : json_null();
 }
 
+/* A file that says 1 or 0: whether it says `yes`; null: no such file. */
+static json_t *says(const char *path, char yes)
+{
+    char line[16];
+    const char *text = first_line(path, line, sizeof line);
+    return text == NULL || (*text != '0' && *text != '1') ? json_null() : json_boolean(*text == yes);
+}
+
+/* Intel's driver says what is switched off, the others what is on. */
+static json_t *turbo(void)
+{
+    json_t *on = says("/sys/devices/system/cpu/intel_pstate/no_turbo", '0');
+    return json_is_null(on) ? says("/sys/devices/system/cpu/cpufreq/boost", '1') : on;
+}
+
+static json_t *numa_nodes(void)
+{
+    glob_t nodes;
+    if (glob("/sys/devices/system/node/node[0-9]*", 0, NULL, &nodes) != 0) return json_null();
+    json_t *count = json_integer((json_int_t)nodes.gl_pathc);
+    globfree(&nodes);
+    return count;
+}
+
 static json_t *load_average(void)
 {
     double load[3];
@@ -128,7 +159,13 @@ json_t *el_machine(void)
 
 static void put_state(json_t *e)
 {
-    char line[512];
+    static const char cpus[] = "/proc/cpuinfo";
+    char line[4096]; /* a line of flags is long */
+    json_object_set_new(e, "cpu_stepping", el_json_string(value_of(cpus, "stepping", line, sizeof line)));
+    json_object_set_new(e, "cpu_microcode", el_json_string(value_of(cpus, "microcode", line, sizeof line)));
+    json_object_set_new(e, "smt", says("/sys/devices/system/cpu/smt/active", '1'));
+    json_object_set_new(e, "turbo", turbo());
+    json_object_set_new(e, "numa_nodes", numa_nodes());
     json_object_set_new(e, "affinity", affinity());
     json_object_set_new(e, "cgroup_cores", cgroup_cores());
     json_object_set_new(
@@ -151,6 +188,8 @@ static void put_build(json_t *e)
                             "unknown"
 #endif
                             ));
+    json_object_set_new(e, "compiler_flags", el_json_string(EL_BUILD_FLAGS));
+    json_object_set_new(e, "mpi", el_json_string(*EL_BUILD_MPI ? EL_BUILD_MPI : NULL));
     json_object_set_new(e, "cpu_library", el_json_string(library == NULL || *library == '\0' ? NULL : library));
     json_object_set_new(e, "cpu_library_lack", el_json_string(el_kernels_cpu_lack()));
 }
