@@ -17,6 +17,7 @@ int el_cmd_devices(const struct el_options *options, int argc, char **argv);
 int el_cmd_plot(const struct el_options *options, int argc, char **argv);
 int el_cmd_selfcheck(const struct el_options *options, int argc, char **argv);
 int el_cmd_overhead(const struct el_options *options, int argc, char **argv);
+int el_cmd_baseline(const struct el_options *options, int argc, char **argv);
 int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
 struct el_launch_place;

@@ -137,19 +137,6 @@ static enum el_status add_trial(const struct el_campaign *c, int t, json_t *tria
     return status;
 }
 
-/* What only a process with a card knows of it: as the first launch that came to know says. */
-static void put_gpus(const struct el_campaign *c)
-{
-    static const char *const keys[] = {"gpu_driver", "gpu_libraries", "nccl"};
-    int n = c->set.n * c->options->repeats;
-    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-        json_t *known = NULL;
-        for (int i = 0; i < n && (!known || json_is_null(known)); i++)
-            known = el_json_at(json_object_get(c->repeats[i], "environment"), keys[k]);
-        json_object_set_new(c->environment, keys[k], known ? json_incref(known) : json_null());
-    }
-}
-
 enum el_status el_campaign_write(struct el_campaign *c)
 {
     json_t *trials = json_array();
@@ -159,7 +146,6 @@ enum el_status el_campaign_write(struct el_campaign *c)
         json_decref(trials);
         return status;
     }
-    put_gpus(c);
     json_t *run = el_record_run(json_incref(c->environment), trials);
     if (!run) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the run's document");
     json_object_set_new(run, "options", el_options_echo(c->command, c->options));

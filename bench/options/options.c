@@ -74,12 +74,25 @@ static enum el_status fail_option(unsigned command, const char *argument, const 
     return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help' lists them", argument, here);
 }
 
+/* The first word of `baseline` is what to do. */
+static enum el_status take_action(const char *word, struct el_options *options)
+{
+    if (strlen(word) >= sizeof options->action) return el_fail(EL_ERR_INVALID, "'%.40s...' is no action", word);
+    snprintf(options->action, sizeof options->action, "%s", word);
+    return EL_OK;
+}
+
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
 {
     bool study = command == EL_CMD_STUDY;
-    bool taken = study || command == EL_CMD_PLOT || (command == EL_CMD_COMPARE && options->resume);
+    bool actions = command == EL_CMD_BASELINE;
+    bool taken = study || actions || command == EL_CMD_PLOT || (command == EL_CMD_COMPARE && options->resume);
     const char *what = study ? "study" : "folder";
     for (int i = optind; i < argc; i++) {
+        if (actions && !options->action[0] && *argv[i]) {
+            EL_TRY(take_action(argv[i], options));
+            continue;
+        }
         if (!taken || options->dir[0])
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
                            argv[i], command_of(command));

@@ -62,8 +62,7 @@ struct el_regress_cell {
      * verdict. */
     char doubt[EL_CELL_REASON_BYTES];
 
-    /* Written by el_regress_judge. NAN: does not apply, or cannot be told. Who fills the cell may set UNREADABLE or
-     * NO_BASELINE with a reason (missing on one side, another unit): the judge leaves both as they are. */
+    /* Written by el_regress_judge. NAN: does not apply, or cannot be told. */
     enum el_cell_verdict verdict;
     double effect;        /* head over base, above 1 is worse: Hodges-Lehmann of the logarithms' differences */
     double low, high;     /* its 95 % interval; of a history: of the past sittings' next */

@@ -1,0 +1,60 @@
+/* The stored baseline: past sittings of each workload, kept by the machine's fingerprint.
+ *
+ *     STORE/<fingerprint>/machine.json                     the fields, so that a person sees what it is of
+ *     STORE/<fingerprint>/ddp-2-textcnn-b128-<hash>.jsonl  one workload: a header line, then a sitting a line
+ * (sitting.h)
+ *
+ * Lines are only ever appended, whole and under a lock: writers at once lose nothing, and a line that was cut off is
+ * noted and passed over. A sitting with "accepted": true begins an era: what came before is kept and no longer counts
+ * for the level (level.h). `notes` takes lines "note: ..."; NULL: none.
+ */
+#ifndef EL_BENCH_BASELINE_H
+#define EL_BENCH_BASELINE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "bench/regress/level.h"
+#include "bench/regress/regress.h"
+
+#define EL_BASELINE_STORE "results/baseline"
+
+/* Cells of a run of ours against this machine's sittings: EXACT ones against the last, the others HISTORY with
+ * el_level_of's values. A workload that the store lacks is a NO_BASELINE cell; one that only the store has is not asked
+ * for. Errors: EL_ERR_ABSENT: no sittings of this machine (names the nearest, and what differs); EL_ERR_IO,
+ * EL_ERR_INVALID. */
+enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, const char *metrics, FILE *notes,
+                                   struct el_regress_set *set);
+
+/* Appends the run's trials as sittings, or (`accept`) as the level from now on. All trials are looked at before
+ * anything is written. Errors: EL_ERR_INVALID: a trial that did not finish, a planted disturbance (unless `force`), a
+ * run that is in the store already; EL_ERR_IO. */
+enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force, FILE *notes);
+
+/* {"store", "machines": [{"fingerprint", "fields", "workloads": [{"name", "file", "sittings": how many, "passed_over":
+ * lines that are none, "first", "last": {"time_utc", "commit", "dir", "suspect"}, "accepted": time or null, "figures":
+ * {name: {"unit", "exact": bool, "last", and unless it is exact "level", "counted", "since_accepted", "far",
+ *                     "last_far", "sd_pct", "finds_pct", "needs"}}}]}]}
+ * With `run_dir` ("": all) only what fits that run. `finds_pct`: the slowdown that a gate of one figure would find in
+ * 90 of 100 runs; null until `needs` is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing; EL_ERR_IO,
+ * EL_ERR_INVALID. */
+enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p);
+void el_baseline_print(const json_t *document, FILE *out);
+
+/* ---- one file of a store (sittings_file.c) ---- */
+
+/* The file of a workload in a machine's folder: the one that is there, or the name it would have. */
+enum el_status el_sittings_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p);
+/* Its header and sittings, oldest first. Errors: EL_ERR_IO, EL_ERR_INVALID: no such file of ours. */
+enum el_status el_sittings_read(const char *path, FILE *notes, json_t **workload_p, json_t **sittings_p,
+                                size_t *passed_over_p);
+/* Whether the run is in it: as a sitting, or where `accepted` is asked for, as the last accepted one. */
+bool el_sittings_have(const json_t *sittings, const char *run, bool accepted);
+/* Appends, making the file where it is not there; whole, durable, and under a lock. A sitting that is in it already (by
+ * another writer just now) is left. */
+enum el_status el_sittings_append(const char *path, const json_t *workload, const json_t *sitting);
+/* The level of one figure over the sittings, without those of `except` (a run; NULL: all). */
+enum el_status el_sittings_level(const json_t *sittings, const char *figure, const char *unit, const char *except,
+                                 struct el_level *level_p);
+
+#endif

@@ -1,0 +1,178 @@
+/* A run of ours against this machine's sittings, as cells. */
+#include <dirent.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/options/config.h"
+#include "bench/record/jvalue.h"
+#include "bench/regress/baseline.h"
+#include "bench/regress/figure.h"
+#include "bench/regress/fingerprint.h"
+#include "bench/regress/runs.h"
+#include "bench/regress/sitting.h"
+
+struct comparison {
+    const char *store, *metrics;
+    FILE *notes;
+    json_t *run;
+    struct el_fingerprint print;
+    char folder[EL_PATH_BYTES];
+    struct el_regress_set *set;
+};
+
+/* The machine of the store that differs in the fewest fields, in words. Returns how many there are. */
+static int nearest(const struct comparison *c, char *text, size_t bytes)
+{
+    int machines = 0, fewest = 0;
+    DIR *entries = opendir(c->store);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        char path[EL_PATH_BYTES * 2], differences[256];
+        snprintf(path, sizeof path, "%s/%s/machine.json", c->store, entry->d_name);
+        json_t *machine = json_load_file(path, 0, NULL);
+        const json_t *fields = json_object_get(machine, "fields");
+        int n = el_fingerprint_differences(fields, c->print.fields, differences, sizeof differences);
+        if (fields && (machines++ == 0 || n < fewest)) {
+            fewest = n;
+            snprintf(text, bytes, "the nearest, %.16s, differs in %s", entry->d_name, differences);
+        }
+        json_decref(machine);
+    }
+    if (entries) closedir(entries);
+    return machines;
+}
+
+static enum el_status check_folder(const struct comparison *c)
+{
+    char words[320] = "it holds none at all";
+    if (access(c->folder, F_OK) == 0) return EL_OK;
+    if (access(c->store, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
+    nearest(c, words, sizeof words);
+    return el_fail(
+        EL_ERR_ABSENT,
+        "no baseline that fits: %.60s has no sittings of this machine (%s); %s: add some by 'evenload baseline "
+        "add', or measure both sides by 'evenload regress --ab BASE HEAD'",
+        c->store, c->print.key, words);
+}
+
+static enum el_status add_cell(const struct comparison *c, const char *name, enum el_cell_fault fault,
+                               const char *reason)
+{
+    struct el_regress_cell *cell = el_regress_add(c->set, name);
+    if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
+    cell->kind = EL_CELL_HISTORY;
+    cell->fault = fault;
+    snprintf(cell->reason, sizeof cell->reason, "%s", reason);
+    return EL_OK;
+}
+
+static enum el_status fill_history(const json_t *sittings, const json_t *head, const char *name,
+                                   struct el_regress_cell *cell)
+{
+    struct el_level level;
+    const json_t *now = json_object_get(json_object_get(head, "figures"), name);
+    EL_TRY(el_sittings_level(sittings, name, cell->unit, el_json_text(head, "run", ""), &level));
+    for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level.values[i]));
+    EL_TRY(el_figure_value(now, &cell->head, &cell->n_head));
+    if (!level.needs) return EL_OK;
+    cell->fault = EL_CELL_FAULT_NO_BASELINE;
+    snprintf(cell->reason, sizeof cell->reason,
+             "%zu sitting%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
+             level.n, level.n == 1 ? "" : "s", EL_LEVEL_SITTINGS_MIN, level.needs);
+    return EL_OK;
+}
+
+static enum el_status add_figure(const struct comparison *c, const char *workload, const char *name,
+                                 const json_t *sittings, const json_t *last, const json_t *head)
+{
+    const json_t *before = json_object_get(json_object_get(last, "figures"), name);
+    const json_t *now = json_object_get(json_object_get(head, "figures"), name);
+    if (!el_figure_selected(name, before, c->metrics) || el_figure_nothing(before, now)) return EL_OK;
+    struct el_regress_cell *cell = el_figure_cell(workload, name, before, EL_CELL_HISTORY, c->set);
+    if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
+    el_cell_doubt(NULL, head, cell);
+    if (!el_figure_comparable(before, now, cell)) return EL_OK;
+    if (cell->kind == EL_CELL_HISTORY) return fill_history(sittings, head, name, cell);
+    EL_TRY(el_figure_value(before, &cell->base, &cell->n_base));
+    return el_figure_value(now, &cell->head, &cell->n_head);
+}
+
+/* The newest that is not this run itself. */
+static const json_t *last_of(const struct comparison *c, const char *name, const json_t *sittings, const char *run)
+{
+    const json_t *last = NULL;
+    bool itself = false;
+    for (size_t i = json_array_size(sittings); i > 0 && !last; i--) {
+        const json_t *sitting = json_array_get(sittings, i - 1);
+        bool same = !strcmp(el_json_text(sitting, "run", ""), run);
+        itself |= same;
+        if (!same) last = sitting;
+    }
+    if (itself && c->notes)
+        fprintf(c->notes, "note: %s: this run is among the sittings: it is not compared with itself\n", name);
+    return last;
+}
+
+static enum el_status add_figures(const struct comparison *c, const char *name, const json_t *sittings,
+                                  const json_t *head)
+{
+    const json_t *last = last_of(c, name, sittings, el_json_text(head, "run", ""));
+    json_t *figures = json_object_get(last, "figures");
+    if (!last)
+        return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no other sitting of this trial: 'evenload baseline add'");
+    for (void *at = json_object_iter(figures); at; at = json_object_iter_next(figures, at))
+        EL_TRY(add_figure(c, name, json_object_iter_key(at), sittings, last, head));
+    return EL_OK;
+}
+
+static enum el_status add_trial(const struct comparison *c, const json_t *trial)
+{
+    char name[EL_CELL_NAME_BYTES], path[EL_PATH_BYTES], reason[EL_CELL_REASON_BYTES];
+    bool exists = false;
+    json_t *sittings = NULL;
+    el_workload_name(trial, name, sizeof name);
+    if (!el_trial_finished(trial)) {
+        snprintf(reason, sizeof reason, "%s in the current run: %.120s", el_json_text(trial, "status", "failed"),
+                 el_json_text(trial, "reason", "no reason is in its record"));
+        return add_cell(c, name, EL_CELL_FAULT_UNREADABLE, reason);
+    }
+    json_t *workload = el_workload_of(trial);
+    enum el_status status = el_sittings_path(c->folder, workload, path, sizeof path, &exists);
+    json_decref(workload);
+    EL_TRY(status);
+    if (!exists)
+        return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no sitting of this trial yet: 'evenload baseline add'");
+    EL_TRY(el_sittings_read(path, c->notes, NULL, &sittings, NULL));
+    json_t *head = el_sitting_of(c->run, trial, "");
+    status = add_figures(c, name, sittings, head);
+    json_decref(head);
+    json_decref(sittings);
+    return status;
+}
+
+static enum el_status add_all(const struct comparison *c, const char *dir)
+{
+    const json_t *trials = json_object_get(c->run, "trials");
+    EL_TRY(check_folder(c));
+    el_fingerprint_soft(NULL, c->run, c->notes);
+    for (size_t i = 0; i < json_array_size(trials); i++) EL_TRY(add_trial(c, json_array_get(trials, i)));
+    if (c->set->n) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s has no figure to compare", dir);
+}
+
+enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, const char *metrics, FILE *notes,
+                                   struct el_regress_set *set)
+{
+    struct comparison c = {.store = store_dir, .metrics = metrics, .notes = notes, .set = set};
+    enum el_status status = el_figure_check(metrics);
+    snprintf(set->base_name, sizeof set->base_name, "%s", store_dir);
+    snprintf(set->head_name, sizeof set->head_name, "%s", head_dir);
+    if (status == EL_OK) status = el_run_load(head_dir, &c.run);
+    if (status == EL_OK) status = el_fingerprint_of(c.run, &c.print);
+    if (status == EL_OK &&
+        (size_t)snprintf(c.folder, sizeof c.folder, "%s/%s", store_dir, c.print.key) >= sizeof c.folder - 128)
+        status = el_fail(EL_ERR_INVALID, "%.60s...: the store's name is too long", store_dir);
+    if (status == EL_OK) status = add_all(&c, head_dir);
+    json_decref(c.run);
+    el_fingerprint_free(&c.print);
+    return status;
+}

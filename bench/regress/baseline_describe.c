@@ -1,0 +1,196 @@
+/* What a store holds, as a document: each workload's sittings, and for each figure the level they make. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/options/config.h"
+#include "bench/record/jvalue.h"
+#include "bench/regress/baseline.h"
+#include "bench/regress/fingerprint.h"
+#include "bench/regress/runs.h"
+#include "bench/regress/sitting.h"
+
+struct description {
+    const char *store;
+    FILE *notes;
+    json_t *run; /* NULL: all */
+    struct el_fingerprint print;
+};
+
+/* By the gate's own rule, for a history of this figure alone. */
+static double finds_pct(const struct el_level *level, const char *better)
+{
+    struct el_regress_set set = {0};
+    double found = NAN;
+    struct el_regress_cell *cell = level->needs ? NULL : el_regress_add(&set, "");
+    if (!cell) return NAN;
+    cell->kind = EL_CELL_HISTORY;
+    cell->better = strcmp(better, "higher") ? EL_BETTER_LOWER : EL_BETTER_HIGHER;
+    enum el_status status = el_regress_cell_append(&cell->head, &cell->n_head, level->centre);
+    for (size_t i = 0; i < level->n && status == EL_OK; i++)
+        status = el_regress_cell_append(&cell->base, &cell->n_base, level->values[i]);
+    if (status == EL_OK) {
+        el_regress_judge(&set);
+        found = 100 * (set.cells[0].detectable - 1);
+    }
+    el_regress_free(&set);
+    return found;
+}
+
+static enum el_status describe_figure(const char *name, const json_t *last, const json_t *sittings, json_t *figures)
+{
+    bool exact = json_is_true(json_object_get(last, "exact"));
+    const char *unit = el_json_text(last, "unit", "");
+    struct el_level level;
+    json_t *figure = json_pack("{s:s, s:b, s:o}", "unit", unit, "exact", (int)exact, "last",
+                               el_json_real(el_json_number(last, "value")));
+    json_object_set_new(figures, name, figure);
+    if (exact) return EL_OK;
+    EL_TRY(el_sittings_level(sittings, name, unit, NULL, &level));
+    json_t *of_level = json_pack(
+        "{s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:I}", "level", el_json_real(level.centre), "counted", (json_int_t)level.n,
+        "since_accepted", (json_int_t)level.n_era, "far", (json_int_t)level.n_far, "last_far", (int)level.last_far,
+        "sd_pct", el_json_real(100 * level.sd_ratio), "finds_pct",
+        el_json_real(finds_pct(&level, el_json_text(last, "better", "lower"))), "needs", (json_int_t)level.needs);
+    json_object_update(figure, of_level);
+    json_decref(of_level);
+    return EL_OK;
+}
+
+/* When, and of what, a sitting was. */
+static json_t *event_of(const json_t *sitting)
+{
+    static const char *const keys[] = {"time_utc", "commit", "dir", "suspect"};
+    json_t *event = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        json_t *value = json_object_get(sitting, keys[i]);
+        json_object_set(event, keys[i], value ? value : json_null());
+    }
+    return event;
+}
+
+static json_t *last_accepted(const json_t *sittings)
+{
+    for (size_t i = json_array_size(sittings); i > 0; i--) {
+        const json_t *sitting = json_array_get(sittings, i - 1);
+        if (json_is_true(json_object_get(sitting, "accepted")))
+            return el_json_string(el_json_text(sitting, "time_utc", NULL));
+    }
+    return json_null();
+}
+
+static enum el_status describe_file(const char *path, const json_t *sittings, size_t passed_over, json_t *workloads)
+{
+    size_t n = json_array_size(sittings);
+    const json_t *last = json_array_get(sittings, n - 1);
+    json_t *figures = json_object(), *its = json_object_get(last, "figures");
+    enum el_status status = EL_OK;
+    for (void *at = json_object_iter(its); at && status == EL_OK; at = json_object_iter_next(its, at))
+        status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sittings, figures);
+    json_array_append_new(workloads,
+                          json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"),
+                                    "file", path, "sittings", (json_int_t)n, "passed_over", (json_int_t)passed_over,
+                                    "first", event_of(json_array_get(sittings, 0)), "last", event_of(last), "accepted",
+                                    last_accepted(sittings), "figures", figures));
+    return status;
+}
+
+/* Whether the run that was asked about has this workload. */
+static bool is_asked(const struct description *d, const json_t *workload)
+{
+    const json_t *trials = json_object_get(d->run, "trials");
+    bool asked = !d->run;
+    for (size_t i = 0; i < json_array_size(trials) && !asked; i++) {
+        json_t *its = el_workload_of(json_array_get(trials, i));
+        asked = el_workload_same(workload, its, NULL, 0);
+        json_decref(its);
+    }
+    return asked;
+}
+
+static int only_sittings(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 6 && !strcmp(entry->d_name + length - 6, ".jsonl");
+}
+
+static int only_machines(const struct dirent *entry)
+{
+    return strlen(entry->d_name) == EL_FINGERPRINT_BYTES - 1 &&
+           strspn(entry->d_name, "0123456789abcdef") == EL_FINGERPRINT_BYTES - 1;
+}
+
+static void free_entries(struct dirent **entries, int n)
+{
+    for (int i = 0; i < n; i++) free(entries[i]);
+    free(entries);
+}
+
+static enum el_status describe_files(const struct description *d, const char *folder, json_t *workloads)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, only_sittings, alphasort);
+    enum el_status status = n < 0 ? el_fail_errno("%s could not be read", folder) : EL_OK;
+    for (int i = 0; i < n && status == EL_OK; i++) {
+        char path[EL_PATH_BYTES * 2];
+        json_t *workload = NULL, *sittings = NULL;
+        size_t passed_over = 0;
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        status = el_sittings_read(path, d->notes, &workload, &sittings, &passed_over);
+        if (status == EL_OK && json_array_size(sittings) > 0 && is_asked(d, workload))
+            status = describe_file(path, sittings, passed_over, workloads);
+        json_decref(workload);
+        json_decref(sittings);
+    }
+    free_entries(entries, n);
+    return status;
+}
+
+static enum el_status describe_machine(const struct description *d, const char *key, json_t *machines)
+{
+    char folder[EL_PATH_BYTES + 32], path[EL_PATH_BYTES + 64];
+    if (d->run && strcmp(d->print.key, key) != 0) return EL_OK;
+    snprintf(folder, sizeof folder, "%s/%s", d->store, key);
+    snprintf(path, sizeof path, "%s/machine.json", folder);
+    json_t *machine = json_load_file(path, 0, NULL), *workloads = json_array();
+    json_t *fields = json_object_get(machine, "fields");
+    enum el_status status = describe_files(d, folder, workloads);
+    if (status == EL_OK && json_array_size(workloads) > 0)
+        json_array_append_new(machines,
+                              json_pack("{s:s, s:o, s:O}", "fingerprint", key, "fields",
+                                        fields ? json_incref(fields) : json_object(), "workloads", workloads));
+    json_decref(workloads);
+    json_decref(machine);
+    return status;
+}
+
+static enum el_status describe(const struct description *d, json_t *machines)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(d->store, &entries, only_machines, alphasort);
+    enum el_status status = EL_OK;
+    for (int i = 0; i < n && status == EL_OK; i++) status = describe_machine(d, entries[i]->d_name, machines);
+    free_entries(entries, n < 0 ? 0 : n);
+    if (status != EL_OK || json_array_size(machines) > 0) return status;
+    return el_fail(EL_ERR_ABSENT, "%s holds no sittings%s: add some by 'evenload baseline add DIR', DIR being a run's",
+                   d->store, d->run ? " of this run's machine and trials" : "");
+}
+
+enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p)
+{
+    struct description d = {.store = store_dir, .notes = notes};
+    json_t *machines = json_array();
+    enum el_status status = EL_OK;
+    if (run_dir && *run_dir) {
+        status = el_run_load(run_dir, &d.run);
+        if (status == EL_OK) status = el_fingerprint_of(d.run, &d.print);
+    }
+    if (status == EL_OK) status = describe(&d, machines);
+    if (status == EL_OK) *document_p = json_pack("{s:s, s:O}", "store", store_dir, "machines", machines);
+    json_decref(machines);
+    json_decref(d.run);
+    el_fingerprint_free(&d.print);
+    return status;
+}

@@ -1,0 +1,93 @@
+/* A store's document as a person reads it: a table a machine, a row a workload, and below a row what is odd about it.
+ * The figure shown is a gate's own; the others are in the document. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/regress/baseline.h"
+#include "bench/regress/fingerprint.h"
+#include "bench/regress/sitting.h"
+#include "bench/report/text.h"
+
+enum { COLUMNS = 108 };
+
+/* Above this the gate passes nothing: its verdict is inconclusive. */
+#define FINDS_MAX_PCT 10.0
+
+static void put_cells(const char *trial, const char *const cells[6], const char *last, FILE *out)
+{
+    fprintf(out, "%-38.38s%9s%9s%10s%8s%9s%7s  %s\n", trial, cells[0], cells[1], cells[2], cells[3], cells[4], cells[5],
+            last);
+}
+
+/* "2026-01-31T14:25:01Z" as "2026-01-31 14:25". */
+static void put_time(const char *utc, char text[32])
+{
+    snprintf(text, 32, "%.16s", utc);
+    char *t = strchr(text, 'T');
+    if (t) *t = ' ';
+}
+
+static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
+{
+    char text[256], value[EL_FIGURE_BYTES], time[32];
+    double far = el_json_number(figure, "far"), passed = el_json_number(workload, "passed_over");
+    double off = 100 * (el_json_number(figure, "last") / el_json_number(figure, "level") - 1);
+    const char *accepted = el_json_text(workload, "accepted", NULL);
+    if (accepted) {
+        put_time(accepted, time);
+        snprintf(text, sizeof text, "accepted as the level: the run of %s; %.0f since, with it", time,
+                 el_json_number(figure, "since_accepted"));
+        el_text_wrap(text, "  ", "  ", COLUMNS, out);
+    }
+    if (far > 0) {
+        snprintf(text, sizeof text, "%s far from the level, kept and not counted%s", el_json_shortest(far, value),
+                 json_is_true(json_object_get(figure, "last_far")) ? "; the last is one of them" : "");
+        if (json_is_true(json_object_get(figure, "last_far")))
+            snprintf(text + strlen(text), sizeof text - strlen(text), " (%+.1f %%)", off);
+        el_text_wrap(text, "  ", "  ", COLUMNS, out);
+    }
+    if (el_json_number(figure, "finds_pct") > FINDS_MAX_PCT)
+        el_text_wrap("sittings scatter too much to tell anything of use: longer ones (--repeats, --min-time), or both "
+                     "sides at once by 'evenload regress --ab'",
+                     "  ", "  ", COLUMNS, out);
+    if (passed > 0) {
+        snprintf(text, sizeof text, "%.0f line%s cut off in writing, passed over", passed, passed == 1 ? "" : "s");
+        el_text_wrap(text, "  ", "  ", COLUMNS, out);
+    }
+}
+
+static const char *one_digit(double value, char text[EL_FIGURE_BYTES])
+{
+    snprintf(text, EL_FIGURE_BYTES, isnan(value) ? "-" : "%.1f", value);
+    return text;
+}
+
+static void put_workload(const json_t *workload, FILE *out)
+{
+    const json_t *figure = json_object_get(json_object_get(workload, "figures"), el_sitting_timed()[0]);
+    char text[6][EL_FIGURE_BYTES], time[32];
+    put_time(el_json_text(workload, "last.time_utc", "?"), time);
+    const char *const cells[6] = {el_json_shortest(el_json_number(workload, "sittings"), text[0]),
+                                  el_json_shortest(el_json_number(figure, "counted"), text[1]),
+                                  el_text_figure(el_json_number(figure, "level"), text[2]),
+                                  one_digit(el_json_number(figure, "sd_pct"), text[3]),
+                                  one_digit(el_json_number(figure, "finds_pct"), text[4]),
+                                  el_json_shortest(el_json_number(figure, "needs"), text[5])};
+    put_cells(el_json_text(workload, "name", "?"), cells, time, out);
+    put_notes(workload, figure, out);
+}
+
+void el_baseline_print(const json_t *document, FILE *out)
+{
+    static const char *const heads[6] = {"sittings", "counted", "step ms", "sd %", "finds %", "needs"};
+    const json_t *machines = json_object_get(document, "machines");
+    for (size_t m = 0; m < json_array_size(machines); m++) {
+        const json_t *machine = json_array_get(machines, m), *workloads = json_object_get(machine, "workloads");
+        char words[320];
+        el_fingerprint_words(json_object_get(machine, "fields"), words, sizeof words);
+        fprintf(out, "%smachine %s: %s\n", m ? "\n" : "", el_json_text(machine, "fingerprint", "?"), words);
+        put_cells("trial", heads, "last sitting, UTC", out);
+        for (size_t w = 0; w < json_array_size(workloads); w++) put_workload(json_array_get(workloads, w), out);
+    }
+}

@@ -1,0 +1,32 @@
+/* From figures of sittings to cells: which of them a gate looks at, and what makes a side of one unreadable. */
+#ifndef EL_BENCH_FIGURE_H
+#define EL_BENCH_FIGURE_H
+
+#include <jansson.h>
+
+#include "bench/regress/regress.h"
+
+/* `metrics` is a list by comma of metric rows' names; "" or NULL: the exact ones and step_median_ms.
+ * Errors: EL_ERR_INVALID: a name that no figure has. */
+enum el_status el_figure_check(const char *metrics);
+/* Whether the list has the figure's name ("device_peak_bytes[1]" by "device_peak_bytes"). */
+bool el_figure_selected(const char *name, const json_t *figure, const char *metrics);
+/* Exact, and 0 on both sides: there is nothing to compare. */
+bool el_figure_nothing(const json_t *base, const json_t *head);
+
+/* A new cell "<workload> <name>" with unit, direction and kind (EXACT, or `otherwise`) as `base` has them; without
+ * samples. NULL: no memory. */
+struct el_regress_cell *el_figure_cell(const char *workload, const char *name, const json_t *base,
+                                       enum el_cell_kind otherwise, struct el_regress_set *set);
+/* Sees that the head's figure can be put beside the base's: else the cell is unreadable, with the reason. */
+bool el_figure_comparable(const json_t *base, const json_t *head, struct el_regress_cell *cell);
+/* The value, or all launches, as samples of one side; null as NAN. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_figure_value(const json_t *figure, double **values, size_t *n);
+enum el_status el_figure_launches(const json_t *figure, double **values, size_t *n);
+
+/* Marks the cell as unreadable with a reason and takes the head's samples away. */
+void el_cell_unreadable(struct el_regress_cell *cell, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "baseline is suspect: repeats; current is suspect: drift" from the sittings' rules; base may be NULL. */
+void el_cell_doubt(const json_t *base, const json_t *head, struct el_regress_cell *cell);
+
+#endif

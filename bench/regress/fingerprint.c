@@ -1,0 +1,199 @@
+/* The fields of a fingerprint, as rows, and the key made of them. How many cards a trial takes is its configuration's,
+ * so only their names are here. */
+#include "bench/regress/fingerprint.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/trial.h"
+#include "bench/record/jvalue.h"
+
+enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
+
+struct field {
+    const char *name, *path; /* path: in the run's document; NULL: made by a function of its own */
+};
+
+static const struct field fields[] = {
+    {"machine", "environment.machine"},
+    {"cpu_model", "environment.cpu_model"},
+    {"cpu_stepping", "environment.cpu_stepping"},
+    {"cpu_microcode", "environment.cpu_microcode"},
+    {"cores_online", "environment.cores_online"},
+    {"smt", "environment.smt"},
+    {"numa_nodes", "environment.numa_nodes"},
+    {"governor", "environment.governor"},
+    {"turbo", "environment.turbo"},
+    {"cgroup_cores", "environment.cgroup_cores"},
+    {"affinity", "environment.affinity"},
+    {"gpus", NULL},
+    {"gpu_driver", "environment.gpu_driver"},
+    {"gpu_libraries", "environment.gpu_libraries"},
+    {"nccl", "environment.nccl.version"},
+    {"mpi", "environment.mpi"},
+    {"cpu_library", "environment.cpu_library"},
+    {"compiler", "environment.compiler"},
+    {"compiler_flags", "environment.compiler_flags"},
+    {"kernel", "environment.kernel"},
+    {"schema", "schema"},
+};
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+
+/* Appends, cutting what does not fit. */
+static void append(char *text, size_t bytes, const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, bytes - used, "%s", more);
+}
+
+/* [0, 1, 2, 5] as "0-2,5". */
+static void put_list(const json_t *list, char *text, size_t bytes)
+{
+    size_t n = json_array_size(list);
+    text[0] = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        json_int_t first = json_integer_value(json_array_get(list, i));
+        char part[64];
+        for (end = i + 1; end < n; end++)
+            if (json_integer_value(json_array_get(list, end)) != first + (json_int_t)(end - i)) break;
+        snprintf(part, sizeof part, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", first);
+        append(text, bytes, part);
+        if (end - i == 1) continue;
+        snprintf(part, sizeof part, "-%" JSON_INTEGER_FORMAT, first + (json_int_t)(end - i - 1));
+        append(text, bytes, part);
+    }
+}
+
+/* "unknown" for what is not in the document, unless what it would lie in is null. */
+static const char *absent(const json_t *run, const char *path)
+{
+    char parent[64];
+    const char *dot = strrchr(path, '.');
+    snprintf(parent, sizeof parent, "%.*s", dot ? (int)(dot - path) : 0, path);
+    return dot && json_is_null(el_json_at(run, parent)) ? "none" : "unknown";
+}
+
+static void put_value(const json_t *run, const char *path, char *text, size_t bytes)
+{
+    char number[32];
+    const json_t *value = el_json_at(run, path);
+    if (!value)
+        snprintf(text, bytes, "%s", absent(run, path));
+    else if (json_is_string(value))
+        snprintf(text, bytes, "%s", json_string_value(value));
+    else if (json_is_array(value))
+        put_list(value, text, bytes);
+    else if (json_is_boolean(value))
+        snprintf(text, bytes, "%s", json_is_true(value) ? "yes" : "no");
+    else if (json_is_number(value))
+        snprintf(text, bytes, "%s", el_json_shortest(json_number_value(value), number));
+    else
+        snprintf(text, bytes, "none");
+}
+
+/* "Linux 6.18.44-generic" as "Linux 6.18". */
+static void cut_kernel(char *text)
+{
+    char *dot = strchr(text, '.');
+    if (dot) dot[1 + strspn(dot + 1, "0123456789")] = 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The models of the trials' cards, each once, in alphabetical order. */
+static void put_gpus(const json_t *run, char *text, size_t bytes)
+{
+    const char *names[64];
+    size_t n = 0, most = sizeof names / sizeof names[0];
+    const json_t *trials = json_object_get(run, "trials");
+    for (size_t t = 0; t < json_array_size(trials); t++) {
+        const json_t *devices = json_object_get(json_array_get(trials, t), "per_device");
+        for (size_t d = 0; d < json_array_size(devices); d++) {
+            const char *name = el_json_text(json_array_get(devices, d), "model", NULL);
+            for (size_t i = 0; name && i < n; i++)
+                if (!strcmp(names[i], name)) name = NULL;
+            if (name && n < most) names[n++] = name;
+        }
+    }
+    qsort(names, n, sizeof names[0], by_name);
+    snprintf(text, bytes, "%s", n ? "" : "none");
+    for (size_t i = 0; i < n; i++) {
+        append(text, bytes, i ? ", " : "");
+        append(text, bytes, names[i]);
+    }
+}
+
+enum el_status el_fingerprint_of(const json_t *run, struct el_fingerprint *print_p)
+{
+    struct el_fingerprint print = {.fields = json_object()};
+    uint64_t hash = EL_HASH_BEGIN;
+    for (int i = 0; i < N_FIELDS; i++) {
+        char value[VALUE_BYTES], line[VALUE_BYTES + 64];
+        if (fields[i].path)
+            put_value(run, fields[i].path, value, sizeof value);
+        else
+            put_gpus(run, value, sizeof value);
+        if (!strcmp(fields[i].name, "kernel")) cut_kernel(value);
+        json_object_set_new(print.fields, fields[i].name, el_json_string(value));
+        snprintf(line, sizeof line, "%s=%s\n", fields[i].name, value);
+        hash = el_hash(hash, line, strlen(line));
+    }
+    if (json_object_size(print.fields) != N_FIELDS) {
+        json_decref(print.fields);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a machine's fingerprint");
+    }
+    snprintf(print.key, sizeof print.key, "%016" PRIx64, hash);
+    *print_p = print;
+    return EL_OK;
+}
+
+void el_fingerprint_free(struct el_fingerprint *print)
+{
+    json_decref(print->fields);
+    print->fields = NULL;
+}
+
+int el_fingerprint_differences(const json_t *base, const json_t *head, char *text, size_t bytes)
+{
+    int n = 0;
+    text[0] = 0;
+    for (int i = 0; i < N_FIELDS; i++) {
+        const char *name = fields[i].name;
+        const char *before = el_json_text(base, name, "unknown"), *now = el_json_text(head, name, "unknown");
+        char part[160];
+        if (!strcmp(before, now)) continue;
+        if (n++ >= DIFFERENCES_SHOWN) continue;
+        snprintf(part, sizeof part, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", name, before, now);
+        append(text, bytes, part);
+    }
+    if (n > DIFFERENCES_SHOWN) {
+        char part[48];
+        snprintf(part, sizeof part, "; and %d more", n - DIFFERENCES_SHOWN);
+        append(text, bytes, part);
+    }
+    return n;
+}
+
+void el_fingerprint_words(const json_t *all, char *text, size_t bytes)
+{
+    const char *gpus = el_json_text(all, "gpus", "none");
+    snprintf(text, bytes, "%s, %s cores%s%s, %s, %s", el_json_text(all, "cpu_model", "unknown"),
+             el_json_text(all, "cores_online", "?"), strcmp(gpus, "none") ? ", " : "", strcmp(gpus, "none") ? gpus : "",
+             el_json_text(all, "kernel", "unknown"), el_json_text(all, "compiler", "unknown"));
+}
+
+void el_fingerprint_soft(const json_t *base, const json_t *head, FILE *notes)
+{
+    if (!notes) return;
+    const char *now = el_json_text(head, "environment.hostname", "?");
+    const char *before = el_json_text(base, "environment.hostname", now);
+    double load = el_json_number(head, "environment.load_average.0");
+    double cores = el_json_number(head, "environment.cores_online");
+    if (strcmp(before, now)) fprintf(notes, "note: another host of the same kind: %s, then %s\n", before, now);
+    if (load > cores)
+        fprintf(notes, "note: the load average was %.1f on %.0f cores when the current run began\n", load, cores);
+}

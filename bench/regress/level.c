@@ -1,0 +1,120 @@
+/* Past sittings into a level.
+ *
+ * The prediction interval of one more value about the mean of K is t s sqrt(1 + 1/K). Where only n of the K are of the
+ * level, the mean has the variance 1/n instead of 1/K, and as the scatter is that about E means, K - E degrees of
+ * freedom instead of K - 1: values are therefore stretched about the level by sqrt((1 + 1/n) / (1 + 1/K) * (K - 1) / (K
+ * - E)). */
+#include "bench/regress/level.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/stats/stats.h"
+
+/* An era's part of the logarithms. */
+struct era {
+    size_t begin, end;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of sorted values, between neighbours in proportion. */
+static double quartile(const double *sorted, size_t n, double q)
+{
+    double place = q * (double)(n - 1);
+    size_t below = (size_t)place, above = below + 1 < n ? below + 1 : below;
+    return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
+}
+
+void el_level_far(const double *values, size_t n, bool *far)
+{
+    memset(far, 0, n * sizeof *far);
+    double *sorted = n < EL_LEVEL_SITTINGS_MIN ? NULL : malloc(n * sizeof *sorted);
+    if (!sorted) return;
+    for (size_t i = 0; i < n; i++) sorted[i] = log(values[i]);
+    qsort(sorted, n, sizeof *sorted, ascending);
+    double low = quartile(sorted, n, 0.25), high = quartile(sorted, n, 0.75);
+    double reach = fmax(3 * (high - low), log(EL_LEVEL_FLOOR_RATIO));
+    for (size_t i = 0; i < n; i++) far[i] = log(values[i]) > high + reach || log(values[i]) < low - reach;
+    free(sorted);
+}
+
+static double mean_log(const double *values, const bool *far, const struct era *era)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = era->begin; i < era->end; i++) {
+        if (far[i]) continue;
+        sum += log(values[i]);
+        n++;
+    }
+    return n ? sum / (double)n : NAN;
+}
+
+/* The last sittings, at most `most`, of the era that ends before `end`; an accepted sitting is an era's first. */
+static struct era era_before(const bool *accepted, size_t end, size_t most)
+{
+    struct era era = {.begin = end, .end = end};
+    while (era.begin > 0 && end - era.begin < most && !(era.begin < end && accepted[era.begin])) era.begin--;
+    return era;
+}
+
+/* What counts, newest first: each sitting's distance from its own era's level. */
+struct gathered {
+    double residuals[EL_LEVEL_SITTINGS_MAX], centre;
+    size_t n, n_eras;
+};
+
+static void gather_era(const double *values, const bool *far, const struct era *era, struct gathered *g)
+{
+    double centre = mean_log(values, far, era);
+    if (!g->n_eras++) g->centre = centre;
+    for (size_t i = era->end; i > era->begin; i--)
+        if (!far[i - 1]) g->residuals[g->n++] = log(values[i - 1]) - centre;
+}
+
+/* The last era, and as many before it as it takes. */
+static void gather(const double *values, const bool *accepted, size_t n, struct gathered *g, struct el_level *level)
+{
+    bool far[EL_LEVEL_SITTINGS_MAX];
+    for (size_t end = n; end > 0 && g->n < EL_LEVEL_SITTINGS_MAX && level->n_era < EL_LEVEL_SITTINGS_MIN;) {
+        struct era era = era_before(accepted, end, EL_LEVEL_SITTINGS_MAX - g->n);
+        const double *part = values + era.begin;
+        el_level_far(part, era.end - era.begin, far);
+        gather_era(part, far, &(struct era){0, era.end - era.begin}, g);
+        if (end == n) {
+            level->n_era = g->n;
+            level->n_far = era.end - era.begin - g->n;
+            level->last_far = far[era.end - era.begin - 1];
+        }
+        end = era.begin;
+    }
+}
+
+static double sum_of_squares(const double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sum;
+}
+
+void el_level_of(const double *values, const bool *accepted, size_t n, struct el_level *level_p)
+{
+    struct el_level level = {.centre = NAN, .sd_ratio = NAN};
+    struct gathered g = {.centre = NAN};
+    gather(values, accepted, n, &g, &level);
+    double k = (double)g.n, eras = (double)g.n_eras, of_level = (double)level.n_era;
+    double squares = sum_of_squares(g.residuals, g.n), stretch = 1;
+    if (k > eras) level.sd_ratio = sqrt(squares / (k - eras));
+    if (k > eras) stretch = sqrt((1 + 1 / of_level) / (1 + 1 / k) * (k - 1) / (k - eras));
+    for (size_t i = 0; i < g.n; i++) level.values[i] = exp(g.centre + stretch * g.residuals[g.n - 1 - i]);
+    level.n = g.n;
+    level.centre = g.n ? exp(g.centre) : NAN;
+    level.needs = g.n < EL_LEVEL_SITTINGS_MIN ? EL_LEVEL_SITTINGS_MIN - g.n : 0;
+    *level_p = level;
+}

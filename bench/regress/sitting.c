@@ -1,0 +1,222 @@
+/* A trial's record into a sitting and its workload. Which figures there are stands here, once. */
+#include "bench/regress/sitting.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/trial.h"
+#include "bench/record/jvalue.h"
+#include "bench/stats/stats.h"
+
+enum { NAME_BYTES = 160 };
+
+/* ---- the workload ---- */
+
+static const char *const identity[] = {"mode", "model",        "dtype", "optimizer",
+                                       "seed", "device_names", "procs", "global_batch"};
+/* How long and how closely to look, and what to disturb. */
+static const char *const passed_over[] = {"steps", "min_time_s", "timeout_s", "control", "control_pairs", "inject"};
+
+json_t *el_workload_of(const json_t *trial)
+{
+    json_t *workload = json_object(), *config = json_deep_copy(json_object_get(trial, "config"));
+    for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++) {
+        json_t *value = json_object_get(trial, identity[i]);
+        json_object_set_new(workload, identity[i], value ? json_deep_copy(value) : json_null());
+    }
+    for (size_t i = 0; i < sizeof passed_over / sizeof passed_over[0]; i++) json_object_del(config, passed_over[i]);
+    json_object_set_new(workload, "config", config ? config : json_object());
+    return workload;
+}
+
+void el_workload_name(const json_t *trial, char *text, size_t bytes)
+{
+    const char *dtype = el_json_text(trial, "dtype", "f32");
+    double n = el_json_number(trial, "devices");
+    snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f", el_json_text(trial, "mode", "?"), n, n == 1 ? "" : "s",
+             el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "", strcmp(dtype, "f32") ? dtype : "",
+             el_json_number(trial, "global_batch"));
+}
+
+static void tell_difference(const char *key, const json_t *base, const json_t *head, char *text, size_t bytes)
+{
+    char *before = json_dumps(base, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *now = json_dumps(head, JSON_ENCODE_ANY | JSON_COMPACT);
+    snprintf(text, bytes, "%s %.40s, then %.40s", key, before ? before : "?", now ? now : "?");
+    free(before);
+    free(now);
+}
+
+/* Keys that both have. */
+static bool same_fields(const json_t *base, const json_t *head, char *differs, size_t bytes)
+{
+    json_t *all = (json_t *)(uintptr_t)base;
+    for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at)) {
+        const char *key = json_object_iter_key(at);
+        const json_t *before = json_object_iter_value(at), *now = json_object_get(head, key);
+        if (!now || !strcmp(key, "config") || json_equal(before, now)) continue;
+        if (differs) tell_difference(key, before, now, differs, bytes);
+        return false;
+    }
+    return true;
+}
+
+bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes)
+{
+    return same_fields(base, head, differs, bytes) &&
+           same_fields(json_object_get(base, "config"), json_object_get(head, "config"), differs, bytes);
+}
+
+/* ---- exact figures: rows of the metric table ---- */
+
+bool el_sitting_is_exact(const struct el_metric *metric)
+{
+    static const char *const names[] = {"comm_bytes", "flops_per_step", "device_peak_bytes", "device_sent_bytes",
+                                        "device_received_bytes"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(metric->name, names[i])) return true;
+    return !strncmp(metric->path, "memory.peak_by_tag.", strlen("memory.peak_by_tag."));
+}
+
+static json_t *exact_figure(const struct el_metric *metric, double value)
+{
+    return json_pack("{s:s, s:s, s:b, s:o}", "unit", metric->unit, "better", el_better_text(metric->better), "exact", 1,
+                     "value", el_json_real(value));
+}
+
+static void put_exact(const json_t *trial, json_t *figures)
+{
+    const json_t *devices = json_object_get(trial, "per_device");
+    for (const struct el_metric *m = el_metric_list(); m->name; m++) {
+        bool of_trial = m->of == EL_METRIC_OF_TRIAL;
+        size_t n = !el_sitting_is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);
+        for (size_t i = 0; i < n; i++) {
+            char name[NAME_BYTES];
+            double value = el_metric_value(m, trial, of_trial ? NULL : json_array_get(devices, i));
+            snprintf(name, sizeof name, of_trial ? "%s" : "%s[%zu]", m->name, i);
+            if (isfinite(value)) json_object_set_new(figures, name, exact_figure(m, value));
+        }
+    }
+}
+
+/* ---- timed figures: one a launch ---- */
+
+struct timed {
+    const char *name; /* a metric row's */
+    double (*of_steps)(const double *step_ms, size_t n, double batch);
+};
+
+static double median_of(const double *x, size_t n, double batch)
+{
+    (void)batch;
+    return el_stats_median(x, n);
+}
+
+static double mean_of(const double *x, size_t n, double batch)
+{
+    (void)batch;
+    return el_stats_mean(x, n);
+}
+
+static double p95_of(const double *x, size_t n, double batch)
+{
+    (void)batch;
+    return el_stats_quantile(x, n, 0.95);
+}
+
+static double rate_of(const double *x, size_t n, double batch)
+{
+    return batch * 1e3 / el_stats_mean(x, n);
+}
+
+/* The first is a gate's own: a median passes over the few steps in which the system had other work. */
+static const struct timed timed[] = {
+    {"step_median_ms", median_of}, {"step_mean_ms", mean_of}, {"step_p95_ms", p95_of}, {"samples_per_s", rate_of}};
+enum { N_TIMED = sizeof timed / sizeof timed[0] };
+
+const char *const *el_sitting_timed(void)
+{
+    static const char *const names[] = {"step_median_ms", "step_mean_ms", "step_p95_ms", "samples_per_s", NULL};
+    _Static_assert(sizeof names / sizeof names[0] == N_TIMED + 1, "a name a row");
+    return names;
+}
+
+/* NAN where a step is no number or not above 0. */
+static double of_launch(const struct timed *row, const json_t *repeat, double batch)
+{
+    const json_t *steps = json_object_get(repeat, "step_ms");
+    double *step_ms, result = NAN;
+    size_t n = el_json_numbers(steps, &step_ms);
+    bool good = n > 0 && n == json_array_size(steps);
+    for (size_t i = 0; i < n; i++) good = good && step_ms[i] > 0;
+    if (good) result = row->of_steps(step_ms, n, batch);
+    free(step_ms);
+    return result;
+}
+
+static json_t *timed_figure(const struct timed *row, const json_t *trial)
+{
+    const json_t *repeats = json_object_get(trial, "repeats");
+    size_t n = json_array_size(repeats), known = 0;
+    double *values = calloc(n + 1, sizeof *values), batch = el_json_number(trial, "global_batch");
+    json_t *launches = json_array();
+    for (size_t i = 0; i < n && values; i++) {
+        values[i] = of_launch(row, json_array_get(repeats, i), batch);
+        known += isfinite(values[i]);
+        json_array_append_new(launches, el_json_real(values[i]));
+    }
+    const struct el_metric *metric = el_metric_find(row->name);
+    double median = values && n && known == n ? el_stats_median(values, n) : NAN;
+    free(values);
+    json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", metric->unit, "better", el_better_text(metric->better),
+                               "value", el_json_real(median), "launches", launches);
+    if (json_is_true(json_object_get(trial, "simulated"))) json_object_set_new(figure, "exact", json_true());
+    return figure;
+}
+
+/* ---- a sitting ---- */
+
+static json_t *suspicions(const json_t *trial)
+{
+    const json_t *rules = json_object_get(trial, "warning_rules");
+    return json_is_array(rules) ? json_deep_copy(rules) : json_array();
+}
+
+/* When, where and what was measured: a folder may be moved or copied, and is the same run. */
+static void put_run(const json_t *run, const json_t *trial, json_t *sitting)
+{
+    static const char *const keys[] = {"environment.time_utc", "environment.hostname", "environment.boot_id"};
+    char text[32];
+    uint64_t hash = EL_HASH_BEGIN;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *value = el_json_text(run, keys[i], "");
+        hash = el_hash(hash, value, strlen(value) + 1);
+    }
+    char *steps = json_dumps(el_json_at(trial, "repeats.0.step_ms"), JSON_COMPACT);
+    if (steps) hash = el_hash(hash, steps, strlen(steps));
+    free(steps);
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    json_object_set_new(sitting, "run", json_string(text));
+}
+
+json_t *el_sitting_of(const json_t *run, const json_t *trial, const char *dir)
+{
+    static const char *const copied[] = {"time_utc", "hostname", "commit"};
+    json_t *sitting = json_object(), *figures = json_object();
+    char name[NAME_BYTES];
+    el_workload_name(trial, name, sizeof name);
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
+        json_t *value = json_object_get(json_object_get(run, "environment"), copied[i]);
+        json_object_set(sitting, copied[i], value ? value : json_null());
+    }
+    json_object_set_new(sitting, "dir", el_json_string(dir));
+    put_run(run, trial, sitting);
+    json_object_set_new(sitting, "name", el_json_string(name));
+    json_object_set_new(sitting, "suspect", suspicions(trial));
+    for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i].name, timed_figure(&timed[i], trial));
+    put_exact(trial, figures);
+    json_object_set_new(sitting, "figures", figures);
+    return sitting;
+}

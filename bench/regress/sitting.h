@@ -1,0 +1,41 @@
+/* A sitting: what one run measured of one workload, as JSON, in the form in which it is stored.
+ *
+ *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits that tell this run from others
+ *      "name": "ddp 2 devices textcnn batch 128", "suspect": [rules...],
+ *      "figures": {"step_median_ms": {"unit", "better", "value", "launches": [..]},
+ *                  "device_peak_bytes[1]": {"unit", "better", "exact": true, "value"}}}
+ *
+ * A figure of a device has its position in brackets. Exact figures have no noise: bytes held (peak, and by tag), bytes
+ * moved, FLOPs; of a simulated trial the times too. The others are one figure a launch; `value` is their median. What
+ * the record does not know is left out; what is no number or not above 0 where it must be is null.
+ *
+ * A workload is the resolved configuration without the build, and without what only says how long and how closely to
+ * look (steps, min_time_s, timeout_s, control, control_pairs) or what to disturb (inject).
+ */
+#ifndef EL_BENCH_SITTING_H
+#define EL_BENCH_SITTING_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "bench/record/metrics.h"
+
+/* Of a run's document and one of its trials, which finished. `dir` is where it was read. New reference; NULL: no
+ * memory.
+ */
+json_t *el_sitting_of(const json_t *run, const json_t *trial, const char *dir);
+/* New reference; NULL: no memory. */
+json_t *el_workload_of(const json_t *trial);
+/* "ddp 2 devices textcnn batch 128". */
+void el_workload_name(const json_t *trial, char *text, size_t bytes);
+/* Whether figures of both may be compared. A field of `config` that only one of them has is passed over: it came with a
+ * later version. `differs` is, where they are not the same, the first
+ * field: "seed 1, then 2"; NULL: not wanted. */
+bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes);
+
+/* The names of the figures that have noise; the first is a gate's own. Ended by NULL. */
+const char *const *el_sitting_timed(void);
+/* Whether a metric row's figures have none. */
+bool el_sitting_is_exact(const struct el_metric *metric);
+
+#endif
