@@ -112,6 +112,9 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
         if (!sums_plainly(conv->way, list[i].algorithm)) continue;
         /* The heuristics name a math type of their own, whatever was asked for; what is set here is what is used. */
         cudnnMathType_t math = tf32 ? list[i].math : CUDNN_FMA_MATH;
+        /* It may name one that turns f32 to f16 on the way, which nobody asked for; the default goes to TF32 at most.
+         */
+        if (math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) math = CUDNN_DEFAULT_MATH;
         EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, math));
         if (scratch_of(handle, conv, list[i].algorithm, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_bytes) continue;
         conv->algorithm = list[i].algorithm;
