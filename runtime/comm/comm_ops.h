@@ -26,7 +26,11 @@ struct el_comm_task {
     void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
 };
 
-enum { EL_COMM_PARTS_MAX = 64 };
+/* Whether two members are in the same operation. */
+static inline bool el_comm_same_task(const struct el_comm_task *a, const struct el_comm_task *b)
+{
+    return a->verb == b->verb && a->count == b->count && a->dtype == b->dtype && a->root == b->root;
+}
 
 /* One member's part of an operation that a thread enqueues for several members at once. */
 struct el_comm_part {

@@ -69,9 +69,7 @@ static enum el_status meet(struct local_member *member)
 static enum el_status check_same(const struct local_group *group, const struct el_comm_task *mine)
 {
     for (int i = 0; i < group->n; i++) {
-        const struct el_comm_task *other = &group->members[i].task;
-        if (other->verb != mine->verb || other->count != mine->count || other->dtype != mine->dtype ||
-            other->root != mine->root)
+        if (!el_comm_same_task(&group->members[i].task, mine))
             return el_fail(EL_ERR_INTERNAL, "local communicator: members issued different operations");
     }
     return EL_OK;

@@ -5,6 +5,8 @@
 #include "runtime/base/module.h"
 #include "runtime/comm/nccl_group.h"
 
+enum { MEMBERS_MAX = 64 };
+
 enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 {
     void *symbol;
@@ -87,10 +89,9 @@ enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootst
 static enum el_status open_members(struct el_device *const *devices, int n, void **states)
 {
     const struct el_nccl_api *api;
-    int numbers[EL_COMM_PARTS_MAX];
-    if (n > EL_COMM_PARTS_MAX)
-        return el_fail(EL_ERR_INVALID, "nccl communicator: %d members in one process, at most %d", n,
-                       EL_COMM_PARTS_MAX);
+    int numbers[MEMBERS_MAX];
+    if (n > MEMBERS_MAX)
+        return el_fail(EL_ERR_INVALID, "nccl communicator: %d members in one process, at most %d", n, MEMBERS_MAX);
     EL_TRY(el_nccl_api_open(&api));
     for (int i = 0; i < n; i++) numbers[i] = el_device_index(devices[i]);
     return el_nccl_open_members(api, numbers, n, states);

@@ -1,20 +1,16 @@
-/* A word in shared memory says "one of us has stopped"; a file descriptor on each other process says when it is gone.
- */
+/* A word in shared memory says "one of us has stopped"; a pidfd on each other process says when it is gone. */
 #include "runtime/comm/presence.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/process.h"
 #include "runtime/comm/share.h"
 
 /* What a rank tells: "pid path-of-the-word host". */
@@ -55,7 +51,7 @@ static bool take(struct el_presence *presence, int rank, const char *text, const
     int pid, at = 0;
     if (sscanf(text, "%d %63s %n", &pid, path, &at) < 2 || at == 0 || strcmp(text + at, host) != 0) return false;
     if (rank == presence->rank) return true;
-    presence->others[rank] = (struct other){.pid = pid, .file = (int)syscall(SYS_pidfd_open, pid, 0)};
+    presence->others[rank] = (struct other){.pid = pid, .file = el_process_file(pid)};
     return true;
 }
 
@@ -105,20 +101,11 @@ void el_presence_close(struct el_presence *presence)
     free(presence);
 }
 
-/* A pidfd tells at once, also of a process that nobody has reaped or whose number is used again. */
-static bool is_gone(const struct other *other)
-{
-    struct pollfd one = {.fd = other->file, .events = POLLIN};
-    if (!other->pid) return false;
-    if (one.fd >= 0) return poll(&one, 1, 0) > 0;
-    return kill(other->pid, 0) != 0 && errno == ESRCH;
-}
-
 /* A rank that is gone first: those that stopped because of it are not the reason. */
 enum el_status el_presence_check(struct el_presence *presence)
 {
     for (int r = 0; r < presence->size; r++)
-        if (is_gone(&presence->others[r]))
+        if (presence->others[r].pid && el_process_is_gone(presence->others[r].pid, presence->others[r].file))
             return el_fail(EL_ERR_PEER, "rank %d (process %d) is gone", r, presence->others[r].pid);
     int stopped = presence->stopped ? atomic_load(presence->stopped) : 0;
     if (stopped == 0) return EL_OK;

@@ -14,16 +14,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/process.h"
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/flag.h"
 #include "runtime/comm/sum.h"
@@ -66,14 +64,6 @@ static void abort_group(void *state)
     }
 }
 
-/* A pidfd tells at once, also of a process that nobody has reaped or whose number is used again. */
-static bool is_gone(const struct shm_group *group, int rank)
-{
-    struct pollfd poll_one = {.fd = group->files[rank], .events = POLLIN};
-    if (poll_one.fd >= 0) return poll(&poll_one, 1, 0) > 0;
-    return kill(group->ranks[rank].pid, 0) != 0 && errno == ESRCH;
-}
-
 /* `flag` is one of rank `of`'s. */
 static enum el_status wait_for(struct shm_group *group, int of, struct el_flag *flag, uint32_t count)
 {
@@ -81,7 +71,7 @@ static enum el_status wait_for(struct shm_group *group, int of, struct el_flag *
         enum el_flag_result result = el_flag_wait(flag, count, PATIENCE_NS);
         if (result == EL_FLAG_REACHED) return EL_OK;
         if (result == EL_FLAG_ABORTED) return el_fail(EL_ERR_PEER, "shm communicator: another rank failed");
-        if (is_gone(group, of)) {
+        if (el_process_is_gone(group->ranks[of].pid, group->files[of])) {
             abort_group(group);
             return el_fail(EL_ERR_PEER, "shm communicator: rank %d (process %d) is gone", of, group->ranks[of].pid);
         }
@@ -116,10 +106,7 @@ static enum el_status wait_staged(struct shm_group *group, int of, const struct 
                                   const struct el_comm_task *mine)
 {
     EL_TRY(wait_for(group, of, &group->ranks[of].staged, piece->number + 1));
-    const struct el_comm_task *task = &slot_of(group, of, piece)->task;
-    if (task->verb == mine->verb && task->count == mine->count && task->dtype == mine->dtype &&
-        task->root == mine->root)
-        return EL_OK;
+    if (el_comm_same_task(&slot_of(group, of, piece)->task, mine)) return EL_OK;
     return el_fail(EL_ERR_INTERNAL, "shm communicator: ranks %d and %d issued different operations", group->rank, of);
 }
 
@@ -331,7 +318,7 @@ static enum el_status join(struct shm_group *group, struct el_bootstrap *bootstr
         status = el_bootstrap_agree(bootstrap, status); /* also: all pids are there */
     }
     for (int i = 0; status == EL_OK && group->ranks && i < group->size; i++)
-        if (i != group->rank) group->files[i] = (int)syscall(SYS_pidfd_open, group->ranks[i].pid, 0);
+        if (i != group->rank) group->files[i] = el_process_file(group->ranks[i].pid);
     if (file >= 0) close(file);
     return status;
 }
