@@ -17,6 +17,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/choose.h"
 #include "runtime/comm/ring.h"
+#include "runtime/comm/share.h"
 #include "runtime/comm/tcp/group.h"
 #include "runtime/comm/tcp/socket.h"
 
@@ -84,19 +85,12 @@ static enum el_status listen_there(const char *address, int *listener_p, char ro
     return EL_OK;
 }
 
-/* Everyone's row to rank 0, and all rows back. Collective. */
-static enum el_status share_rows(struct el_bootstrap *bootstrap, const char *row, struct list *list)
+/* Everyone's row, and rank 0's key. Collective. */
+static enum el_status share_list(struct el_bootstrap *bootstrap, const char *row, struct list *list)
 {
-    int size = el_bootstrap_size(bootstrap);
-    char **texts = NULL;
-    EL_TRY(el_bootstrap_gather(bootstrap, row, &texts));
     list->key = (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40;
-    for (int i = 0; texts && i < size; i++) {
-        snprintf(list->rows[i], ROW_BYTES, "%s", texts[i]);
-        free(texts[i]);
-    }
-    free(texts);
-    return el_bootstrap_broadcast(bootstrap, list, sizeof *list + (size_t)size * ROW_BYTES);
+    EL_TRY(el_share_texts(bootstrap, row, ROW_BYTES, list->rows[0]));
+    return el_bootstrap_broadcast(bootstrap, &list->key, sizeof list->key);
 }
 
 /* ---- the ring ---- */
@@ -168,7 +162,7 @@ static enum el_status open_ring(struct el_tcp_group *group, struct el_bootstrap 
     enum el_status status = find_address(bootstrap, address);
     if (status == EL_OK) status = listen_there(address, &listener, row);
     status = el_bootstrap_agree(bootstrap, status);
-    if (status == EL_OK) status = share_rows(bootstrap, row, list);
+    if (status == EL_OK) status = share_list(bootstrap, row, list);
     if (status == EL_OK) status = el_bootstrap_agree(bootstrap, join_ring(group, listener, list));
     if (listener >= 0) close(listener);
     return status;
