@@ -44,3 +44,13 @@ enum el_status el_module_open(const char *name, const char *symbol, void **symbo
     *symbol_p = found;
     return EL_OK;
 }
+
+enum el_status el_module_table(const char *name, const char *symbol, const void **table_p)
+{
+    void *found;
+    const void *(*get)(void);
+    EL_TRY(el_module_open(name, symbol, &found));
+    memcpy(&get, &found, sizeof get); /* C has no conversion from an object's to a function's pointer */
+    *table_p = get();
+    return EL_OK;
+}

@@ -2,8 +2,8 @@
  * program starts in milliseconds anywhere and an absent library is a reason, not a failure to start.
  *
  * A module is `el_<name>.so` in the folder `modules` beside the program (or beside the program's parent folders up to
- * two levels above, for tests: not three, which is where another build lies), and offers one symbol, a function that
- * returns its table.
+ * two levels above, for tests: not three, which is where another build lies), and offers one symbol: its table, or a
+ * function that gives it.
  */
 #ifndef EL_BASE_MODULE_H
 #define EL_BASE_MODULE_H
@@ -18,5 +18,7 @@ bool el_module_exists(const char *name);
 /* Opens module `name` for good and looks `symbol` up. Threads: any. Errors: EL_ERR_ABSENT with the loader's words: not
  * built, or its library is missing. */
 enum el_status el_module_open(const char *name, const char *symbol, void **symbol_p);
+/* The same where the symbol is a function without parameters that returns the table. */
+enum el_status el_module_table(const char *name, const char *symbol, const void **table_p);
 
 #endif

@@ -1,28 +1,11 @@
-/* Opens the MPI module, and chooses between the ways in which members can reach each other. Apart from comm.c because
- * it deals in hosts, cards and modules, not in operations. */
+/* Chooses between the ways in which members can reach each other. Apart from comm.c because it deals in hosts and
+ * cards, not in operations. */
 #include <string.h>
 
-#include "runtime/base/module.h"
 #include "runtime/comm/choose.h"
 #include "runtime/comm/comm_ops.h"
-#include "runtime/comm/mpi/module.h"
 #include "runtime/comm/nccl_group.h"
 #include "runtime/comm/share.h"
-
-enum el_status el_mpi_module_open(const struct el_mpi_module **module_p)
-{
-    void *symbol;
-    enum el_status status = el_module_open("mpi", "el_mpi_module", &symbol);
-    if (status != EL_OK) {
-        struct el_error error;
-        el_error_take(status, &error);
-        return el_fail(status, "%.380s; install libopenmpi-dev and openmpi-bin and build again", error.text);
-    }
-    const struct el_mpi_module *(*get)(void);
-    memcpy(&get, &symbol, sizeof get); /* C has no conversion from an object's to a function's pointer */
-    *module_p = get();
-    return EL_OK;
-}
 
 /* Whether all ranks can be members of NCCL: cards, the library, and no card twice. What stands against it is not said:
  * another way serves. */

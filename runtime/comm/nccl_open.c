@@ -1,6 +1,5 @@
 /* Opening the communicator `nccl`: the module, NCCL's id on its way to all members, one communicator a GPU. */
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/module.h"
 #include "runtime/comm/nccl_group.h"
@@ -9,11 +8,9 @@ enum { MEMBERS_MAX = 64 };
 
 enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 {
-    void *symbol;
-    EL_TRY(el_module_open("nccl", "el_nccl_module", &symbol));
-    const struct el_nccl_api *(*get)(void);
-    memcpy(&get, &symbol, sizeof get); /* C has no conversion from an object's to a function's pointer */
-    *api_p = get();
+    const void *table;
+    EL_TRY(el_module_table("nccl", "el_nccl_module", &table));
+    *api_p = table;
     return EL_OK;
 }
 

@@ -1,7 +1,6 @@
 /* Finds CUDA: the driver's library, the module, the cards; and says exactly what is missing. Nothing of it is loaded
  * before somebody asks for a GPU. */
 #include <dlfcn.h>
-#include <string.h>
 
 #include "runtime/base/module.h"
 #include "runtime/device/cuda_api.h"
@@ -63,14 +62,12 @@ enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices
 
 enum el_status el_cuda_module_load(const struct el_cuda_module **module_p)
 {
-    void *symbol;
+    const void *table;
     if (!el_module_exists("cuda"))
         return el_fail(EL_ERR_ABSENT, "cuda: built without CUDA: no toolkit was found (install nvcc and cuBLAS, or set "
                                       "CUDA_HOME, and build again)");
-    EL_TRY(el_module_open("cuda", "el_cuda_module", &symbol));
-    const struct el_cuda_module *(*get)(void);
-    memcpy(&get, &symbol, sizeof get); /* C has no conversion from an object's to a function's pointer */
-    *module_p = get();
+    EL_TRY(el_module_table("cuda", "el_cuda_module", &table));
+    *module_p = table;
     return EL_OK;
 }
 
