@@ -29,7 +29,7 @@ struct el_cuda_device {
     int ordinal; /* of the card, as this process sees them */
     bool tf32;
     char name[EL_DEVICE_NAME_BYTES];
-    struct el_cuda_info info;
+    struct el_device_identity identity;
     struct el_cuda_cache cache;
     void *mover;                   /* the stream of blocking copies */
     struct el_cuda_event *pool[2]; /* by `timed` */

@@ -20,18 +20,13 @@ enum {
     EL_CUDA_ERROR_PEER_ALREADY = 704
 };
 
-struct el_cuda_info {
-    struct el_device_identity identity;
-    int major, minor; /* compute capability */
-};
-
 /* Each returns CUDA's code. Streams and events are CUDA's own handles. Those without a device act on the calling
  * thread's current one. */
 struct el_cuda_api {
     int (*DriverGetVersion)(int *version_p); /* 13000; 0 without a driver */
     int (*RuntimeGetVersion)(int *version_p);
     int (*GetDeviceCount)(int *n_p);
-    int (*GetDeviceProperties)(struct el_cuda_info *info_p, int device);
+    int (*GetDeviceProperties)(struct el_device_identity *identity_p, int device); /* its uuid and model */
     int (*SetDevice)(int device);
     int (*InitContext)(void); /* cudaFree(NULL): makes the context where there is none */
     int (*MemGetInfo)(size_t *free_p, size_t *total_p);

@@ -17,12 +17,12 @@ static enum el_status usable(int *n_devices_p)
 static void describe(char *text, size_t bytes)
 {
     const struct el_cuda_module *module = NULL;
-    struct el_cuda_info info;
+    struct el_device_identity first;
     int n = 0;
-    if (el_cuda_module_open(&module, &n) != EL_OK || module->api->GetDeviceProperties(&info, 0) != EL_CUDA_SUCCESS)
+    if (el_cuda_module_open(&module, &n) != EL_OK || module->api->GetDeviceProperties(&first, 0) != EL_CUDA_SUCCESS)
         return;
     const char *lack = module->cudnn_lack();
-    snprintf(text, bytes, "%d GPU%s (%s): %s%s%s", n, n == 1 ? "" : "s", info.identity.model, module->libraries(),
+    snprintf(text, bytes, "%d GPU%s (%s): %s%s%s", n, n == 1 ? "" : "s", first.model, module->libraries(),
              lack ? "; " : "", lack ? lack : "");
 }
 
@@ -56,7 +56,7 @@ static enum el_status check_index(const struct el_cuda_module *module, const str
  * first word that begins with a digit. What CUDA tells is how far it goes. */
 static void read_versions(struct el_cuda_device *device)
 {
-    struct el_device_identity *identity = &device->info.identity;
+    struct el_device_identity *identity = &device->identity;
     char line[256] = "", version[24] = "";
     int cuda = 0;
     FILE *file = fopen("/proc/driver/nvidia/version", "r");
@@ -75,7 +75,7 @@ static void read_versions(struct el_cuda_device *device)
 static enum el_status open_context(struct el_cuda_device *device)
 {
     const struct el_cuda_module *module = device->module;
-    const char *uuid = device->info.identity.uuid;
+    const char *uuid = device->identity.uuid;
     device->used_before_bytes = module->used_bytes(uuid);
     EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
     EL_TRY(el_cuda_status(device->api, device->name, "Free", device->api->InitContext()));
@@ -108,7 +108,7 @@ enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct
     snprintf(device->name, sizeof device->name, "cuda:%d", spec->index);
     el_cuda_cache_open(&device->cache, device->api, device->name);
     enum el_status status =
-        EL_CUDART_CALL(device->api, device->name, GetDeviceProperties, &device->info, device->ordinal);
+        EL_CUDART_CALL(device->api, device->name, GetDeviceProperties, &device->identity, device->ordinal);
     if (status == EL_OK) read_versions(device);
     if (status == EL_OK) status = open_context(device);
     if (status == EL_OK)
@@ -151,7 +151,7 @@ static enum el_status resident(void *state, int64_t *bytes_p)
 {
     struct el_cuda_device *device = state;
     size_t left = 0, total = 0;
-    int64_t before = device->used_before_bytes, now = device->module->used_bytes(device->info.identity.uuid);
+    int64_t before = device->used_before_bytes, now = device->module->used_bytes(device->identity.uuid);
     if (before >= 0 && now >= 0) {
         *bytes_p = now > before ? now - before : 0;
         return EL_OK;
@@ -164,7 +164,7 @@ static enum el_status resident(void *state, int64_t *bytes_p)
 
 static void identify(void *state, struct el_device_identity *identity_p)
 {
-    *identity_p = ((struct el_cuda_device *)state)->info.identity;
+    *identity_p = ((struct el_cuda_device *)state)->identity;
 }
 
 static int library_memory(void *state, struct el_library_memory *list, int capacity)

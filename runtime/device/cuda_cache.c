@@ -88,7 +88,6 @@ static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct e
     cache->blocks = made;
     cache->n_segments++;
     cache->reserved_bytes += (int64_t)whole;
-    if (cache->reserved_bytes > cache->peak_reserved_bytes) cache->peak_reserved_bytes = cache->reserved_bytes;
     *block_p = made;
     return EL_OK;
 }

@@ -25,7 +25,6 @@ struct el_cuda_cache {
     struct el_cuda_block *blocks; /* list, segment after segment, by address within one */
     int64_t live_bytes;           /* of blocks taken, rounded up */
     int64_t reserved_bytes;       /* of segments */
-    int64_t peak_reserved_bytes;
     int n_segments, n_live;
 };
 

@@ -90,10 +90,10 @@ static int cuda_GetDeviceCount(int *n_p)
     return cuda_error(cuda.count_code);
 }
 
-static int cuda_GetDeviceProperties(struct el_cuda_info *info_p, int device)
+static int cuda_GetDeviceProperties(struct el_device_identity *identity_p, int device)
 {
-    *info_p = (struct el_cuda_info){.identity.model = "Fake GPU", .major = 9};
-    snprintf(info_p->identity.uuid, sizeof info_p->identity.uuid, "GPU-%d", cuda.one_uuid ? 0 : device);
+    *identity_p = (struct el_device_identity){.model = "Fake GPU"};
+    snprintf(identity_p->uuid, sizeof identity_p->uuid, "GPU-%d", cuda.one_uuid ? 0 : device);
     return 0;
 }
 

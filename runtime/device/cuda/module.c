@@ -40,14 +40,14 @@ static void write_uuid(const unsigned char *bytes, char *text, size_t capacity)
     }
 }
 
-static int device_properties(struct el_cuda_info *info_p, int device)
+static int device_properties(struct el_device_identity *identity_p, int device)
 {
     struct cudaDeviceProp properties;
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess) return (int)error;
-    *info_p = (struct el_cuda_info){.major = properties.major, .minor = properties.minor};
-    snprintf(info_p->identity.model, sizeof info_p->identity.model, "%.95s", properties.name);
-    write_uuid((const unsigned char *)properties.uuid.bytes, info_p->identity.uuid, sizeof info_p->identity.uuid);
+    *identity_p = (struct el_device_identity){.uuid = ""};
+    snprintf(identity_p->model, sizeof identity_p->model, "%.95s", properties.name);
+    write_uuid((const unsigned char *)properties.uuid.bytes, identity_p->uuid, sizeof identity_p->uuid);
     return 0;
 }
 
