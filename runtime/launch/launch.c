@@ -1,6 +1,6 @@
 /* Starts a job and sees it to its end: time-out, cancellation, clearing up, the verdict. What mpirun wants and says is
  * in mpirun.c, where our own ranks meet in own.c, environments in environment.c, single processes in children.c,
- * finding a job's processes in process_set.c. */
+ * finding programs in find_program.c and a job's processes in process_set.c. */
 #include "runtime/launch/launch.h"
 
 #include <errno.h>

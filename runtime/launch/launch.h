@@ -64,6 +64,9 @@ enum el_status el_launch_run(const struct el_launch_spec *spec, struct el_launch
 /* The last `lines` lines of a rank's log (rank < 0: of mpirun's), "" if there is none. */
 void el_launch_log_tail(const char *log_dir, int rank, int lines, char *text, size_t bytes);
 
+/* The full path of a program on PATH (or of one with a slash in its name), for free(). Errors: EL_ERR_ABSENT. */
+enum el_status el_launch_find_program(const char *name, char **path_p);
+
 /* For a started process, first thing in main: it is killed when its parent dies. Harmless elsewhere. */
 void el_launch_rank_init(void);
 

@@ -4,9 +4,7 @@
 
 #include "runtime/launch/launch.h"
 
-/* The full path of a program on PATH (or of one with a slash in its name), for free(). */
-enum el_status el_launch_find_program(const char *name, char **path_p);
-/* As above, for mpirun. Errors: EL_ERR_ABSENT naming the package to install. */
+/* The full path of mpirun, for free(). Errors: EL_ERR_ABSENT naming the package to install. */
 enum el_status el_mpirun_find(char **path_p);
 
 /* The command line that starts `procs` ranks of `argv`, each with its log and its pid file in `log_dir`. One block for
