@@ -253,8 +253,7 @@ enum el_status el_train_gradients(const struct el_train_config *config, const st
     still.min_time_s = 0;
     still.control = EL_CONTROL_NONE;
     still.steps = EL_GATE_STEPS;
-    if (still.steps < mode->rounds)
-        return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
+    if (still.steps < mode->rounds) return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
     struct el_train_result result;
     EL_TRY(train(&still, place, NULL, &result, grads_p));
     *loss_p = result.loss[EL_GATE_STEPS - 1];
