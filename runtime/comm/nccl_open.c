@@ -44,6 +44,11 @@ static enum el_status open_group(struct el_nccl_group *group, const int *devices
 enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *devices, int n, void **states)
 {
     struct el_nccl_group *group;
+    if (n > 1 && api->launches_block())
+        return el_fail(EL_ERR_INVALID,
+                       "nccl communicator: CUDA_LAUNCH_BLOCKING is set, and the first of %d GPUs in one process would "
+                       "wait for ever for the others: unset it",
+                       n);
     EL_TRY(el_nccl_group_create(api, n, 0, &group));
     enum el_status status = open_group(group, devices);
     if (status != EL_OK) {

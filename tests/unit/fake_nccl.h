@@ -35,6 +35,7 @@ static struct {
     int async_error;
     struct el_nccl_id last_id;
     const char *host_id;
+    bool launches_block;
 } nccl;
 
 static void note(const char *what, const void *comm)
@@ -161,6 +162,11 @@ static const char *nccl_host_id(void)
     return nccl.host_id ? nccl.host_id : "";
 }
 
+static bool nccl_launches_block(void)
+{
+    return nccl.launches_block;
+}
+
 static const struct el_nccl_api api = {.get_version = nccl_get_version,
                                        .get_unique_id = nccl_get_unique_id,
                                        .comm_open = nccl_comm_open,
@@ -174,7 +180,8 @@ static const struct el_nccl_api api = {.get_version = nccl_get_version,
                                        .reduce = nccl_reduce,
                                        .result_text = nccl_result_text,
                                        .last_error = nccl_last_error,
-                                       .host_id = nccl_host_id};
+                                       .host_id = nccl_host_id,
+                                       .launches_block = nccl_launches_block};
 
 static void reset(void)
 {

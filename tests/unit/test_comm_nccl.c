@@ -108,6 +108,23 @@ static void a_member_that_cannot_be_opened(void **state)
     for (int m = 0; m < MEMBERS; m++) el_device_close(bench.devices[m]);
 }
 
+/* CUDA's own wait for each kernel would be one for the other members', which are not queued yet. */
+static void launches_that_block_are_refused(void **state)
+{
+    (void)state;
+    struct bench bench;
+    void *one;
+    reset();
+    nccl.launches_block = true;
+    for (int m = 0; m < MEMBERS; m++) bench.devices[m] = fake_device(m);
+    assert_int_equal(el_comm_open_with(&backend, bench.devices, MEMBERS, bench.comms), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "CUDA_LAUNCH_BLOCKING is set"));
+    assert_int_equal(nccl.n_calls, 0);
+    assert_int_equal(el_nccl_open_members(&api, (const int[]){0}, 1, &one), EL_OK); /* alone it waits for nobody */
+    el_nccl_ops.close(one);
+    for (int m = 0; m < MEMBERS; m++) el_device_close(bench.devices[m]);
+}
+
 static void one_thread_calls_for_all_in_a_group(void **state)
 {
     (void)state;
@@ -268,7 +285,8 @@ int main(void)
         cmocka_unit_test(one_thread_calls_for_all_in_a_group), cmocka_unit_test(a_thread_a_member_needs_no_group),
         cmocka_unit_test(a_call_that_fails_ends_its_group),    cmocka_unit_test(a_group_that_fails_at_its_end),
         cmocka_unit_test(an_error_that_no_call_returned),      cmocka_unit_test(a_collective_that_never_ends),
-        cmocka_unit_test(steps_that_do_end_are_not_late),      cmocka_unit_test(a_ring_books_what_goes_round),
+        cmocka_unit_test(steps_that_do_end_are_not_late),      cmocka_unit_test(launches_that_block_are_refused),
+        cmocka_unit_test(a_ring_books_what_goes_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

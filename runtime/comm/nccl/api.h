@@ -4,6 +4,7 @@
 #ifndef EL_NCCL_API_H
 #define EL_NCCL_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "kernels/kernels.h"
@@ -42,6 +43,7 @@ struct el_nccl_api {
     const char *(*result_text)(int result);
     const char *(*last_error)(void); /* the library's words for this process's last failure; "" */
     const char *(*host_id)(void);    /* NCCL_HOSTID as the library takes it; "" */
+    bool (*launches_block)(void);    /* CUDA_LAUNCH_BLOCKING is set: the host waits for each kernel's end */
 };
 
 /* Opens the module at first use. Errors: EL_ERR_ABSENT with what is missing. */

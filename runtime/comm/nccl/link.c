@@ -100,6 +100,13 @@ static const char *host_id(void)
     return text ? text : "";
 }
 
+/* CUDA's own setting, which its libraries have no call to ask for. */
+static bool launches_block(void)
+{
+    const char *text = getenv("CUDA_LAUNCH_BLOCKING");
+    return text && *text && strcmp(text, "0") != 0;
+}
+
 const struct el_nccl_api *el_nccl_module(void)
 {
     static const struct el_nccl_api api = {
@@ -117,6 +124,7 @@ const struct el_nccl_api *el_nccl_module(void)
         .result_text = result_text,
         .last_error = last_error,
         .host_id = host_id,
+        .launches_block = launches_block,
     };
     return &api;
 }
