@@ -59,6 +59,15 @@ static const struct el_command_row commands[] = {
      .summary = "Plant a delay, a slow op, a leak and a straggler on this machine, and say what was found of each.",
      .examples = "  evenload selfcheck                    ten to twenty seconds\n",
      .run = el_cmd_selfcheck},
+    {.name = "regress",
+     .bit = EL_CMD_REGRESS,
+     .usage = "--ab 'BASE COMMAND' 'HEAD COMMAND' [options]",
+     .summary = "Did it get slower? Two programs in turns, or two runs, cell by cell; exit status 0 no, 1 yes, 2 bad use "
+                "or unreadable, 3 it cannot be told, 4 no baseline that fits.",
+     .examples = "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
+                 "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
+                 "  evenload regress --baseline results/before --current results/after\n",
+     .run = el_cmd_regress},
     {.name = "overhead",
      .bit = EL_CMD_OVERHEAD,
      .usage = "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",

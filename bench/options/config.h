@@ -25,6 +25,19 @@ struct el_device_name {
     int index;
 };
 
+/* What `regress` alone takes. */
+struct el_regress_options {
+    char ab[EL_PATH_BYTES]; /* the base's command; the head's is `dir` */
+    char baseline[EL_PATH_BYTES], current[EL_PATH_BYTES];
+    char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES];
+    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], bencher[EL_PATH_BYTES];
+    double budget_s; /* negative: none */
+    double min_effect_pct, sitting_pct;
+    int blocks, max_samples;
+    enum { EL_INCONCLUSIVE_TELL, EL_INCONCLUSIVE_PASS, EL_INCONCLUSIVE_FAIL } inconclusive;
+    bool github;
+};
+
 struct el_options {
     char modes[EL_LIST_MAX][16];
     int n_modes;
@@ -47,6 +60,7 @@ struct el_options {
     enum el_launcher launcher;
     char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
     char inject[EL_PATH_BYTES]; /* planted disturbances (bench/options/inject.h); "": none */
+    struct el_regress_options regress;
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
     char action[16];            /* the one before it, of a command that has several: baseline's */
     char store[EL_PATH_BYTES];  /* a stored baseline's folder */

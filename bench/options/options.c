@@ -22,6 +22,7 @@ void el_options_defaults(unsigned command, struct el_options *options)
     options->train.model.n_hidden = -1;
     options->train.capture = true;
     options->record = true;
+    options->regress.budget_s = -1;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         const char *initial = el_option_initial(row, command);
         if ((row->commands & command) && *initial && el_option_set(row, initial, options) != EL_OK) abort();
@@ -85,9 +86,9 @@ static enum el_status take_action(const char *word, struct el_options *options)
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
 {
     bool study = command == EL_CMD_STUDY;
-    bool actions = command == EL_CMD_BASELINE;
-    bool taken = study || actions || command == EL_CMD_PLOT || (command == EL_CMD_COMPARE && options->resume);
-    const char *what = study ? "study" : "folder";
+    bool actions = command == EL_CMD_BASELINE, ab = command == EL_CMD_REGRESS && options->regress.ab[0];
+    bool taken = study || actions || ab || command == EL_CMD_PLOT || (command == EL_CMD_COMPARE && options->resume);
+    const char *what = study ? "study" : ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) {
             EL_TRY(take_action(argv[i], options));

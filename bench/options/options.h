@@ -25,8 +25,9 @@ enum el_command_bit {
     EL_CMD_SELFCHECK = 32,
     EL_CMD_OVERHEAD = 64,
     EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
+    EL_CMD_REGRESS = 512,
     EL_CMD_BASELINE = 1024,
-    EL_CMD_ALL = 127 | EL_CMD_BASELINE
+    EL_CMD_ALL = 127 | EL_CMD_REGRESS | EL_CMD_BASELINE
 };
 
 enum el_option_kind {
@@ -36,6 +37,8 @@ enum el_option_kind {
     EL_OPTION_COUNT,   /* int64_t */
     EL_OPTION_SEED,    /* uint64_t */
     EL_OPTION_REAL,    /* double; negative: not given */
+    EL_OPTION_SECONDS, /* double, with s, m or h; negative: not given */
+    EL_OPTION_PERCENT, /* double, with or without a % */
     EL_OPTION_BYTES,   /* int64_t with a suffix */
     EL_OPTION_TEXT,    /* char[EL_PATH_BYTES] */
     EL_OPTION_WORD,    /* char[8], one of the choices */
@@ -77,7 +80,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
 
 void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. One argument that is no option is taken into `dir`: a folder by plot, by baseline
- * (after its action) and by --resume, a study's name by study. */
+ * (after its action) and by --resume, a study's name by study, the second command by regress --ab. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 void el_options_help(FILE *file, unsigned command);
 /* {option: text} of all rows of the command. New reference. */

@@ -72,6 +72,37 @@ static enum el_status set_bytes(const struct el_option_row *row, const char *tex
     return el_fail(EL_ERR_INVALID, "--%s: unknown unit '%s': give KiB, MiB or GiB", row->name, end);
 }
 
+/* "90", "90s", "5m", "2h". */
+static enum el_status set_seconds(const struct el_option_row *row, const char *text, double *seconds_p)
+{
+    static const char suffixes[] = "smh";
+    static const double scales[] = {1, 60, 3600};
+    char number[32];
+    size_t length = strlen(text);
+    const char *suffix = length > 1 ? strchr(suffixes, text[length - 1]) : NULL;
+    if (length - (suffix != NULL) >= sizeof number) return fail_number(row, text, "a time: give seconds, or 90s, 5m, 2h");
+    snprintf(number, sizeof number, "%.*s", (int)(length - (suffix != NULL)), text);
+    char *end;
+    double seconds = strtod(number, &end) * (suffix ? scales[suffix - suffixes] : 1);
+    if (end == number || *end || !isfinite(seconds) || strpbrk(number, "xX "))
+        return fail_number(row, text, "a time: give seconds, or 90s, 5m, 2h");
+    if (seconds < row->min || seconds > row->max)
+        return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give %gs to %gh", row->name, text, row->min,
+                       row->max / 3600);
+    *seconds_p = seconds;
+    return EL_OK;
+}
+
+/* "5", "5%". */
+static enum el_status set_percent(const struct el_option_row *row, const char *text, double *percent_p)
+{
+    char number[32];
+    size_t length = strcspn(text, "%");
+    if (length >= sizeof number || (text[length] && text[length + 1])) return fail_number(row, text, "a percentage");
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    return el_option_number(row, number, percent_p);
+}
+
 /* Place of `text` among "a|b|c", or -1. */
 static int find_choice(const char *choices, const char *text)
 {
@@ -123,6 +154,10 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
         return set_seed(row, text, field);
     case EL_OPTION_REAL:
         return el_option_number(row, text, field);
+    case EL_OPTION_SECONDS:
+        return set_seconds(row, text, field);
+    case EL_OPTION_PERCENT:
+        return set_percent(row, text, field);
     case EL_OPTION_BYTES:
         return set_bytes(row, text, field);
     case EL_OPTION_TEXT:
@@ -173,6 +208,8 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         snprintf(text, bytes, "%" PRIu64, *(const uint64_t *)field);
         return;
     case EL_OPTION_REAL:
+    case EL_OPTION_SECONDS:
+    case EL_OPTION_PERCENT:
         if (*(const double *)field >= 0) snprintf(text, bytes, "%s", el_json_shortest(*(const double *)field, number));
         return;
     case EL_OPTION_TEXT:

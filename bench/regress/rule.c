@@ -15,14 +15,14 @@ double el_regress_sign(const struct el_regress_cell *cell)
 
 static enum el_cell_verdict fail(struct el_regress_cell *cell, const char *side, const char *what)
 {
-    snprintf(cell->reason, sizeof cell->reason, "%s %s", side, what);
+    snprintf(cell->reason, sizeof cell->reason, "in the %s it %s", side, what);
     return EL_CELL_UNREADABLE;
 }
 
 /* SAME: can be read. Exact figures may be 0 or negative; all others have a logarithm. */
 static enum el_cell_verdict read_side(struct el_regress_cell *cell, const char *side, const double *x, size_t n)
 {
-    if (n == 0) return fail(cell, side, "has no such metric");
+    if (n == 0) return fail(cell, side, "is missing");
     for (size_t i = 0; i < n; i++) {
         if (isnan(x[i])) return fail(cell, side, "is not a number");
         if (isinf(x[i])) return fail(cell, side, "is not finite");
@@ -34,9 +34,9 @@ static enum el_cell_verdict read_side(struct el_regress_cell *cell, const char *
 
 static enum el_cell_verdict read_pairs(struct el_regress_cell *cell)
 {
-    if (cell->n_base > EL_SIGNED_RANK_MAX) return fail(cell, "both sides", "have more than 200 samples");
-    if (cell->n_base < cell->n_head) return fail(cell, "base", "has the metric in fewer launches than head");
-    if (cell->n_base > cell->n_head) return fail(cell, "head", "has the metric in fewer launches than base");
+    if (cell->n_base > EL_SIGNED_RANK_MAX) return fail(cell, "base", "has more than 200 samples");
+    if (cell->n_base < cell->n_head) return fail(cell, "base", "has fewer samples than in the head");
+    if (cell->n_base > cell->n_head) return fail(cell, "head", "has fewer samples than in the base");
     return EL_CELL_SAME;
 }
 

@@ -1,0 +1,226 @@
+/* The sitting of two programs: who goes first is drawn for each block, so that whatever the machine does, it does to
+ * either side alike. What a launch prints becomes samples; what is missing, new or in another unit becomes a fault. */
+#include "bench/regress/ab.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/regress/shell.h"
+#include "bench/regress/readings.h"
+#include "bench/stats/signed_rank.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/rng.h"
+
+static const int LOOKS[] = {14, 24, 40};
+enum { N_LOOKS = sizeof LOOKS / sizeof LOOKS[0], BASE = 0, HEAD = 1 };
+
+static const char *const sides[] = {"base", "head"};
+
+/* Whether the unit says that a cell has no noise: kept beside the set, by the cell's place. */
+enum hint { NOISY, BY_UNIT, BY_NAME };
+
+struct sitting {
+    const struct el_regress_ask *ask;
+    struct el_regress_set *set;
+    enum hint *hints;
+    int64_t begin_ns;
+    double longest_s; /* block */
+    bool cancelled;
+};
+
+/* "a" and "a cpu:0" are in "a,b". */
+static bool listed(const char *list, const char *name)
+{
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        if (n > 0 && !strncmp(at, name, n) && (name[n] == 0 || name[n] == ' ')) return true;
+    }
+    return false;
+}
+
+__attribute__((format(printf, 2, 3))) static void fault(struct el_regress_cell *cell, const char *format, ...)
+{
+    va_list arguments;
+    if (cell->fault != EL_CELL_FAULTLESS) return; /* the first one is the reason */
+    cell->fault = EL_CELL_FAULT_UNREADABLE;
+    va_start(arguments, format);
+    vsnprintf(cell->reason, sizeof cell->reason, format, arguments);
+    va_end(arguments);
+}
+
+static struct el_regress_cell *find(const struct el_regress_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (!strcmp(set->cells[i].name, name)) return &set->cells[i];
+    return NULL;
+}
+
+static enum el_status add_cell(struct sitting *s, const struct el_reading *reading, int block)
+{
+    enum hint *hints = realloc(s->hints, (s->set->n + 1) * sizeof *hints);
+    if (hints) s->hints = hints;
+    struct el_regress_cell *cell = hints ? el_regress_add(s->set, reading->name) : NULL;
+    if (cell == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a cell");
+    bool named = listed(s->ask->exact, reading->name);
+    hints[s->set->n - 1] = named ? BY_NAME : reading->exact ? BY_UNIT : NOISY;
+    cell->kind = EL_CELL_PAIRED;
+    cell->better = listed(s->ask->higher, reading->name) ? EL_BETTER_HIGHER : reading->better;
+    snprintf(cell->unit, sizeof cell->unit, "%s", reading->unit);
+    if (block > 1) fault(cell, "was printed for the first time in block %d", block);
+    return EL_OK;
+}
+
+static enum el_status take_reading(struct sitting *s, const struct el_reading *reading, int side, int block)
+{
+    if (*s->ask->metrics ? !listed(s->ask->metrics, reading->name) : reading->extra) return EL_OK;
+    if (find(s->set, reading->name) == NULL) EL_TRY(add_cell(s, reading, block));
+    struct el_regress_cell *cell = find(s->set, reading->name);
+    if (strcmp(cell->unit, reading->unit) != 0)
+        fault(cell, "its unit is '%s', but '%s' in the %s of block %d", cell->unit, reading->unit, sides[side], block);
+    if (side == BASE) return el_regress_cell_append(&cell->base, &cell->n_base, reading->value);
+    return el_regress_cell_append(&cell->head, &cell->n_head, reading->value);
+}
+
+/* Names the side and the block in front of what is wrong. */
+static enum el_status blame(enum el_status status, int side, int block)
+{
+    char text[EL_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", el_error_message());
+    return el_fail(status, "%s, block %d: %s", sides[side], block, text);
+}
+
+static enum el_status launch(struct sitting *s, int side, int block, struct el_readings *readings)
+{
+    const struct el_shell_spec spec = {.command = side == BASE ? s->ask->base : s->ask->head,
+                                         .timeout_s = s->ask->timeout_s,
+                                         .go_on = s->ask->go_on};
+    struct el_shell_output output;
+    enum el_status status = el_shell_run(&spec, &output);
+    if (status != EL_OK) return blame(status, side, block);
+    s->cancelled = output.cancelled;
+    if (!s->cancelled) status = el_readings_parse(output.text, readings);
+    free(output.text);
+    return status == EL_OK ? EL_OK : blame(status, side, block);
+}
+
+/* What a block lacks; and what was asked for by name, and nobody prints. */
+static void find_missing(struct sitting *s, int block)
+{
+    for (size_t i = 0; i < s->set->n; i++) {
+        struct el_regress_cell *cell = &s->set->cells[i];
+        if (cell->n_base < (size_t)block) fault(cell, "the base did not print it in block %d", block);
+        if (cell->n_head < (size_t)block) fault(cell, "the head did not print it in block %d", block);
+    }
+}
+
+static enum el_status find_unprinted(struct sitting *s)
+{
+    char list[1024], *rest = NULL;
+    snprintf(list, sizeof list, "%s", s->ask->metrics);
+    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        bool found = false;
+        for (size_t i = 0; i < s->set->n; i++) found = found || listed(name, s->set->cells[i].name);
+        if (!found) return el_fail(EL_ERR_INVALID, "--metric: neither program prints '%s'", name);
+    }
+    return EL_OK;
+}
+
+static enum el_status run_block(struct sitting *s, int block)
+{
+    const struct el_rng_key key = {.seed = s->ask->seed, .use = EL_RNG_ORDER, .id = 0xAB};
+    struct el_readings readings[2] = {{0}, {0}};
+    int first = (int)(el_rng_u64(&key, (uint64_t)block, 0) >> 63);
+    int64_t begin_ns = el_clock_ns();
+    enum el_status status = launch(s, first, block, &readings[first]);
+    if (status == EL_OK && !s->cancelled) status = launch(s, 1 - first, block, &readings[1 - first]);
+    for (int side = BASE; side <= HEAD && !s->cancelled; side++)
+        for (size_t i = 0; i < readings[side].n && status == EL_OK; i++)
+            status = take_reading(s, &readings[side].rows[i], side, block);
+    for (int side = BASE; side <= HEAD; side++) el_readings_free(&readings[side]);
+    if (status != EL_OK || s->cancelled) return status;
+    s->longest_s = fmax(s->longest_s, (double)(el_clock_ns() - begin_ns) / 1e9);
+    s->set->blocks = block;
+    find_missing(s, block);
+    return block == 1 ? find_unprinted(s) : EL_OK;
+}
+
+static bool constant(const double *x, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (x[i] != x[0]) return false;
+    return true;
+}
+
+/* What a unit says to be without noise is compared exactly only while it has shown none. */
+static void judge(struct sitting *s, bool last)
+{
+    for (size_t i = 0; i < s->set->n; i++) {
+        struct el_regress_cell *cell = &s->set->cells[i];
+        bool still = constant(cell->base, cell->n_base) && constant(cell->head, cell->n_head);
+        bool exact = s->hints[i] == BY_NAME || (s->hints[i] == BY_UNIT && still);
+        cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
+    }
+    s->set->last_look = last;
+    el_regress_judge(s->set);
+}
+
+/* Whether more samples would not change the gate's answer. */
+static bool stands(const struct el_regress_set *set)
+{
+    enum el_regress_exit outcome = el_regress_outcome(set);
+    return outcome != EL_REGRESS_INCONCLUSIVE;
+}
+
+/* The block after which the stage's look comes, and whether it is the last one. */
+static int look_at(const struct el_regress_ask *ask, int stage, bool *last_p)
+{
+    int most = ask->max_blocks > 0 ? ask->max_blocks : LOOKS[N_LOOKS - 1];
+    if (ask->blocks > 0) most = ask->blocks;
+    int at = stage < N_LOOKS && ask->blocks == 0 ? LOOKS[stage] : most;
+    *last_p = at >= most || stage >= N_LOOKS - 1;
+    return *last_p ? most : at;
+}
+
+static double elapsed_s(const struct sitting *s)
+{
+    return (double)(el_clock_ns() - s->begin_ns) / 1e9;
+}
+
+static bool time_is_up(const struct sitting *s)
+{
+    return s->ask->budget_s >= 0 && s->set->blocks > 0 && elapsed_s(s) + s->longest_s > s->ask->budget_s;
+}
+
+static enum el_status sit(struct sitting *s)
+{
+    struct el_regress_set *set = s->set;
+    for (bool last = false; !last && !s->cancelled;) {
+        int look = look_at(s->ask, set->stage, &last);
+        while (set->blocks < look && !s->cancelled) {
+            if (time_is_up(s)) {
+                last = true;
+                break;
+            }
+            EL_TRY(run_block(s, set->blocks + 1));
+            if (s->ask->tick) s->ask->tick(s->ask->context, set, look, elapsed_s(s));
+            judge(s, false); /* what cannot be read is seen at once; all else waits for the look */
+            if (el_regress_outcome(set) == EL_REGRESS_USE) return EL_OK;
+        }
+        judge(s, last || s->cancelled);
+        if (stands(set)) return EL_OK;
+        if (!last) set->stage++;
+    }
+    return EL_OK;
+}
+
+enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress_set *set)
+{
+    struct sitting sitting = {.ask = ask, .set = set, .begin_ns = el_clock_ns()};
+    snprintf(set->base_name, sizeof set->base_name, "%s", ask->base);
+    snprintf(set->head_name, sizeof set->head_name, "%s", ask->head);
+    enum el_status status = sit(&sitting);
+    free(sitting.hints);
+    return status;
+}

@@ -1,0 +1,137 @@
+/* JSON of a program into metrics: one of our records, or an object of numbers in one of the forms that are about:
+ *
+ *     {"step_ms": 12.5}                                   {"step_ms": {"value": 12.5, "unit": "ms"}}
+ *     {"mlp": {"latency": {"value": 12.5}}}               Bencher: the cell is "mlp latency"
+ *     [{"name": "step", "value": 12.5, "unit": "ms"}]     github-action-benchmark
+ *     {"benchmarks": [{"name": "f", "real_time": 12.5, "time_unit": "ns"}]}      Google Benchmark
+ *
+ * Text, booleans and what lies deeper are passed over. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/regress/readings.h"
+
+enum { DEPTH_MAX = 4 };
+
+/* What a gate is for. Times by the median step, which a neighbour's burst does not move; all else has no noise. */
+static const char *const gated[] = {"step_median_ms",    "comm_bytes",        "flops_per_step",       "param_bytes",
+                                    "device_peak_bytes", "device_sent_bytes", "device_received_bytes", NULL};
+
+static bool is_gated(const char *name)
+{
+    for (int i = 0; gated[i]; i++)
+        if (!strcmp(gated[i], name)) return true;
+    return false;
+}
+
+static bool is_of_ledger(const struct el_metric *metric)
+{
+    return is_gated(metric->name) && strcmp(metric->name, "step_median_ms") != 0;
+}
+
+static enum el_status take_metric(struct el_readings *readings, const struct el_metric *metric, const char *before,
+                                  const json_t *trial, const json_t *device)
+{
+    char name[EL_CELL_NAME_BYTES];
+    double value = el_metric_value(metric, trial, device);
+    if (isnan(value)) return EL_OK; /* not measured */
+    snprintf(name, sizeof name, "%s%s%s%s%s", metric->name, device ? " " : "",
+             device ? el_json_text(device, "device", "?") : "", *before ? " " : "", before);
+    EL_TRY(el_readings_add(readings, name, metric->unit, value));
+    readings->rows[readings->n - 1].extra = !is_gated(metric->name);
+    readings->rows[readings->n - 1].exact = is_of_ledger(metric);
+    return EL_OK;
+}
+
+static enum el_status take_trial(struct el_readings *readings, const json_t *trial, const char *before)
+{
+    const json_t *devices = json_object_get(trial, "per_device");
+    if (strcmp(el_json_text(trial, "status", "?"), "ok") != 0)
+        return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s", el_json_text(trial, "reason", "no reason"));
+    for (const struct el_metric *m = el_metric_list(); m->name; m++) {
+        bool of_trial = m->of == EL_METRIC_OF_TRIAL;
+        for (size_t d = 0; d < (of_trial ? 1 : json_array_size(devices)); d++)
+            EL_TRY(take_metric(readings, m, before, trial, of_trial ? NULL : json_array_get(devices, d)));
+    }
+    return EL_OK;
+}
+
+static enum el_status take_run(struct el_readings *readings, const json_t *trials)
+{
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        char name[96];
+        snprintf(name, sizeof name, "%s %.0f %s batch %.0f", el_json_text(trial, "mode", "?"),
+                 el_json_number(trial, "devices"), el_json_text(trial, "model", "?"), el_json_number(trial, "global_batch"));
+        EL_TRY(take_trial(readings, trial, name));
+    }
+    return EL_OK;
+}
+
+static void join(char *name, size_t bytes, const char *before, const char *after)
+{
+    snprintf(name, bytes, "%s%s%s", before, *before && *after ? " " : "", after);
+}
+
+static bool is_figure(const json_t *value)
+{
+    return json_is_number(value) || json_is_null(value);
+}
+
+/* {"name"?, "value", "unit"?}, or Google's. */
+static bool is_row(const json_t *object)
+{
+    return is_figure(json_object_get(object, "value")) ||
+           (json_is_string(json_object_get(object, "name")) && json_is_number(json_object_get(object, "real_time")));
+}
+
+static enum el_status take_row(struct el_readings *readings, const json_t *object, const char *before)
+{
+    char name[EL_CELL_NAME_BYTES];
+    bool google = json_object_get(object, "value") == NULL;
+    join(name, sizeof name, before, el_json_text(object, "name", ""));
+    return el_readings_add(readings, *name ? name : "value", el_json_text(object, google ? "time_unit" : "unit", ""),
+                           el_json_number(object, google ? "real_time" : "value"));
+}
+
+static enum el_status take(struct el_readings *readings, const json_t *value, const char *before, int depth);
+
+static enum el_status take_members(struct el_readings *readings, const json_t *object, const char *before, int depth)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        char name[EL_CELL_NAME_BYTES];
+        join(name, sizeof name, before, key);
+        if (!strcmp(key, "context")) continue; /* of the machine, by Google Benchmark */
+        if (is_figure(value))
+            EL_TRY(el_readings_add(readings, name, "", json_is_number(value) ? json_number_value(value) : NAN));
+        else if (json_is_object(value))
+            EL_TRY(take(readings, value, name, depth + 1));
+        else if (json_is_array(value)) /* a list's own name ("benchmarks") is none of its rows' */
+            EL_TRY(take(readings, value, before, depth + 1));
+    }
+    return EL_OK;
+}
+
+static enum el_status take(struct el_readings *readings, const json_t *value, const char *before, int depth)
+{
+    if (depth > DEPTH_MAX) return EL_OK;
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (json_is_object(json_array_get(value, i)))
+            EL_TRY(take(readings, json_array_get(value, i), before, depth + 1));
+    if (!json_is_object(value)) return EL_OK;
+    if (json_is_array(json_object_get(value, "trials")) && json_object_get(value, "schema"))
+        return take_run(readings, json_object_get(value, "trials"));
+    if (json_object_get(value, "mode") && json_object_get(value, "step_ms")) return take_trial(readings, value, before);
+    return is_row(value) ? take_row(readings, value, before) : take_members(readings, value, before, depth);
+}
+
+enum el_status el_readings_json(struct el_readings *readings, const json_t *document)
+{
+    return take(readings, document, "", 0);
+}

@@ -1,0 +1,210 @@
+/* A shell in a process group of its own; its standard output whole, of its standard error the end. */
+#include "bench/regress/shell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+
+enum { TEXT_MAX = 16 << 20, TAIL_BYTES = 1024, TAIL_LINES = 3, TICK_MS = 100, GRACE_MS = 2000 };
+
+/* What came out of one pipe: all of it, or (`tail`) no more than the last TAIL_BYTES to 2 * TAIL_BYTES. */
+struct stream {
+    int file; /* -1: at its end */
+    bool tail;
+    char *text;
+    size_t n, capacity;
+};
+
+struct running {
+    pid_t pid;
+    struct stream out, err;
+    bool ended;
+    int wait_status;
+};
+
+static void become_shell(const char *command, pid_t parent, int out, int err)
+{
+    sigset_t none;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    int in = open("/dev/null", O_RDONLY);
+    if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(127);
+    if (in > 2) close(in);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+}
+
+static enum el_status start(const char *command, struct running *running)
+{
+    int out[2], err[2];
+    pid_t parent = getpid();
+    if (pipe2(out, O_CLOEXEC) != 0) return el_fail_errno("a pipe for '%.60s'", command);
+    if (pipe2(err, O_CLOEXEC) != 0) {
+        close(out[0]), close(out[1]);
+        return el_fail_errno("a pipe for '%.60s'", command);
+    }
+    pid_t pid = fork();
+    if (pid == 0) become_shell(command, parent, out[1], err[1]);
+    int number = errno;
+    close(out[1]), close(err[1]);
+    *running = (struct running){.pid = pid, .out = {.file = out[0]}, .err = {.file = err[0], .tail = true}};
+    if (pid > 0) {
+        setpgid(pid, pid); /* the child does so too: whoever comes first */
+        return EL_OK;
+    }
+    close(out[0]), close(err[0]);
+    errno = number;
+    return el_fail_errno("'%.60s' cannot be started", command);
+}
+
+/* Room for one more read. */
+static enum el_status make_room(struct stream *stream)
+{
+    if (stream->tail && stream->n > 2 * TAIL_BYTES) {
+        memmove(stream->text, stream->text + stream->n - TAIL_BYTES, TAIL_BYTES);
+        stream->n = TAIL_BYTES;
+    }
+    if (stream->capacity - stream->n > 4096) return EL_OK;
+    size_t capacity = 2 * stream->capacity + 8192;
+    char *text = realloc(stream->text, capacity);
+    if (text == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
+    stream->text = text;
+    stream->capacity = capacity;
+    return EL_OK;
+}
+
+static enum el_status take(struct stream *stream)
+{
+    EL_TRY(make_room(stream));
+    ssize_t got = read(stream->file, stream->text + stream->n, stream->capacity - stream->n - 1);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return EL_OK;
+    if (got <= 0) {
+        close(stream->file);
+        stream->file = -1;
+        got = 0;
+    }
+    stream->n += (size_t)got;
+    stream->text[stream->n] = 0;
+    if (!stream->tail && stream->n > TEXT_MAX) return el_fail(EL_ERR_INVALID, "printed more than 16 MiB");
+    return EL_OK;
+}
+
+/* Takes what has come, for at most `patience_ms`. */
+static enum el_status take_both(struct running *running, int patience_ms)
+{
+    struct pollfd polls[2] = {{.fd = running->out.file, .events = POLLIN}, {.fd = running->err.file, .events = POLLIN}};
+    if (poll(polls, 2, patience_ms) <= 0) return EL_OK;
+    if (polls[0].revents) EL_TRY(take(&running->out));
+    if (polls[1].revents) EL_TRY(take(&running->err));
+    return EL_OK;
+}
+
+static void reap(struct running *running)
+{
+    if (!running->ended && waitpid(running->pid, &running->wait_status, WNOHANG) != 0) running->ended = true;
+}
+
+/* Until the shell has ended and its pipes are read. A process that it left behind may hold the pipes open: they get one
+ * tick more. */
+static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct running *running, bool *cancelled_p)
+{
+    int64_t begin_ns = el_clock_ns();
+    while (!running->ended) {
+        bool open_pipes = running->out.file >= 0 || running->err.file >= 0;
+        if (spec->go_on && !spec->go_on()) {
+            *cancelled_p = true;
+            return EL_OK;
+        }
+        if ((double)(el_clock_ns() - begin_ns) > spec->timeout_s * 1e9)
+            return el_fail(EL_ERR_TIMEOUT, "did not end within %g s (--timeout)", spec->timeout_s);
+        EL_TRY(take_both(running, open_pipes ? TICK_MS : 1));
+        reap(running);
+    }
+    int64_t last_ns = el_clock_ns() + TICK_MS * 1000000L;
+    while ((running->out.file >= 0 || running->err.file >= 0) && el_clock_ns() < last_ns)
+        EL_TRY(take_both(running, TICK_MS / 4));
+    return EL_OK;
+}
+
+/* Ends whatever is left of the group: asked first where the shell itself still runs. */
+static void end_group(struct running *running)
+{
+    if (!running->ended) kill(-running->pid, SIGTERM);
+    for (int waited = 0; !running->ended && waited < GRACE_MS; waited += 10) {
+        poll(NULL, 0, 10);
+        reap(running);
+    }
+    kill(-running->pid, SIGKILL);
+    while (!running->ended && waitpid(running->pid, &running->wait_status, 0) < 0 && errno == EINTR) continue;
+}
+
+/* The last lines, in one: "a | b | c". */
+static void last_lines(const struct running *running, char *text, size_t bytes)
+{
+    const struct stream *from = running->err.n > 0 ? &running->err : &running->out;
+    size_t n = from->n, lines = 0, begin;
+    while (n > 0 && strchr("\n\r \t", from->text[n - 1])) n--;
+    for (begin = n; begin > 0 && n - begin + 4 * lines + 1 < bytes - 1; begin--)
+        if (from->text[begin - 1] == '\n' && ++lines == TAIL_LINES) break;
+    size_t used = 0;
+    for (size_t i = begin; i < n && used + 4 < bytes; i++) {
+        if (from->text[i] == '\n')
+            used += (size_t)snprintf(text + used, bytes - used, " | ");
+        else
+            text[used++] = from->text[i];
+    }
+    text[used] = 0;
+}
+
+static enum el_status judge_end(const struct running *running)
+{
+    char lines[240];
+    int status = running->wait_status;
+    last_lines(running, lines, sizeof lines);
+    const char *words = *lines ? "; its last lines: " : "";
+    if (WIFSIGNALED(status))
+        return el_fail(EL_ERR_INVALID, "was ended by signal %d (%s)%s%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                       words, lines);
+    if (WEXITSTATUS(status) != 0)
+        return el_fail(EL_ERR_INVALID, "ended with exit status %d%s%s", WEXITSTATUS(status), words, lines);
+    return EL_OK;
+}
+
+enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_output *output_p)
+{
+    struct running running;
+    bool cancelled = false;
+    int64_t begin_ns = el_clock_ns();
+    *output_p = (struct el_shell_output){0};
+    EL_TRY(start(spec->command, &running));
+    enum el_status status = see_to_its_end(spec, &running, &cancelled);
+    end_group(&running);
+    if (status == EL_OK && !cancelled) status = judge_end(&running);
+    if (status == EL_OK && running.out.text == NULL) status = make_room(&running.out);
+    for (int i = 0; i < 2; i++)
+        if ((i ? running.err : running.out).file >= 0) close((i ? running.err : running.out).file);
+    free(running.err.text);
+    if (status == EL_OK) {
+        running.out.text[running.out.n] = 0;
+        *output_p = (struct el_shell_output){
+            .text = running.out.text, .wall_s = (double)(el_clock_ns() - begin_ns) / 1e9, .cancelled = cancelled};
+    } else {
+        free(running.out.text);
+    }
+    return status;
+}

@@ -1,0 +1,274 @@
+/* Launching programs and a whole sitting of two, with shell commands whose figures are known: each program counts its own
+ * launches in a file, and prints a row of scatter by that count. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/regress/ab.h"
+#include "bench/regress/shell.h"
+#include "runtime/base/clock.h"
+
+static char folder[] = "/tmp/test_regress_ab.XXXXXX";
+
+static enum el_status run(const char *command, double timeout_s, struct el_shell_output *output_p)
+{
+    const struct el_shell_spec spec = {.command = command, .timeout_s = timeout_s};
+    return el_shell_run(&spec, output_p);
+}
+
+static void test_shell(void **state)
+{
+    (void)state;
+    struct el_shell_output output;
+    assert_int_equal(run("echo a 1; echo noise >&2; printf 'b 2'; cat", 10, &output), EL_OK); /* standard input is empty */
+    assert_string_equal(output.text, "a 1\nb 2");
+    free(output.text);
+    assert_int_equal(run("true", 10, &output), EL_OK);
+    assert_string_equal(output.text, "");
+    free(output.text);
+    assert_int_equal(run("seq 200000", 10, &output), EL_OK); /* more than a pipe holds */
+    assert_int_equal(strlen(output.text), 1288895);
+    free(output.text);
+}
+
+static void test_shell_failures(void **state)
+{
+    (void)state;
+    struct el_shell_output output;
+    assert_int_equal(run("seq 100 >&2; exit 3", 10, &output), EL_ERR_INVALID);
+    assert_string_equal(el_error_message(), "ended with exit status 3; its last lines: 98 | 99 | 100");
+    assert_null(output.text);
+    assert_int_equal(run("echo why; kill -9 $$", 10, &output), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "was ended by signal 9"));
+    assert_non_null(strstr(el_error_message(), "its last lines: why"));
+    assert_int_equal(run("no-such-program-here", 10, &output), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "exit status 127"));
+    assert_int_equal(run("yes 0123456789012345678901234567890123456789", 20, &output), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "16 MiB"));
+}
+
+/* What a command leaves behind ends with it, at its time limit too; and nobody waits for its pipes. */
+static void test_shell_leaves_nothing(void **state)
+{
+    (void)state;
+    struct el_shell_output output;
+    char command[256];
+    int64_t begin_ns = el_clock_ns();
+    snprintf(command, sizeof command, "sleep 60 & echo $! >%s/pid; echo a 1", folder);
+    assert_int_equal(run(command, 30, &output), EL_OK);
+    assert_string_equal(output.text, "a 1\n");
+    free(output.text);
+    assert_int_equal(run("sleep 60; echo a 1", 0.2, &output), EL_ERR_TIMEOUT);
+    assert_int_equal(run("trap '' TERM; sleep 60 & wait; sleep 60", 0.2, &output), EL_ERR_TIMEOUT);
+    assert_true(el_clock_ns() - begin_ns < 20 * 1000000000LL);
+    long pid = 0;
+    snprintf(command, sizeof command, "%s/pid", folder);
+    FILE *file = fopen(command, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &pid), 1); /* NOLINT(cert-err34-c): written by the line above */
+    fclose(file);
+    for (int i = 0; i < 100 && kill((pid_t)pid, 0) == 0; i++) usleep(20000);
+    snprintf(command, sizeof command, "grep -qs '^State:[^Z]*$' /proc/%ld/status", pid);
+    assert_int_not_equal(run(command, 10, &output), EL_OK); /* gone, or a zombie of somebody else's */
+}
+
+/* Launch n prints 100 + (7 n mod 11) / 10, times `scale`; and what else is given. */
+static const char *program(char text[512], const char *name, double scale, const char *rest)
+{
+    snprintf(text, 512,
+             "n=$(cat %s/%s 2>/dev/null || echo 0); echo $((n + 1)) >%s/%s; v=$(( (1000 + n * 7 %% 11) * %d )); "
+             "echo step $v us; %s",
+             folder, name, folder, name, (int)(scale * 1000), rest);
+    return text;
+}
+
+static void forget(void)
+{
+    char path[64];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, i ? "head" : "base");
+        unlink(path);
+    }
+}
+
+static struct el_regress_ask asking(const char *base, const char *head)
+{
+    forget();
+    return (struct el_regress_ask){.base = base, .head = head, .timeout_s = 20, .budget_s = -1, .seed = 1,
+                                   .metrics = "", .exact = "", .higher = ""};
+}
+
+static void test_sitting(void **state)
+{
+    (void)state;
+    char base[512], head[512];
+    struct el_regress_set set = {0};
+    struct el_regress_ask ask =
+        asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B"));
+    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
+    assert_int_equal(set.blocks, 14); /* at the first look: it stands */
+    assert_int_equal(set.n, 2);
+    assert_int_equal(set.cells[0].n_base, 14);
+    assert_int_equal(set.cells[0].n_head, 14);
+    for (int i = 0; i < 14; i++) assert_true(set.cells[0].base[i] == (1000 + i * 7 % 11) * 1000);
+    assert_true(fabs(set.cells[0].effect - 1.1) < 1e-3);
+    assert_int_equal(set.cells[1].kind, EL_CELL_EXACT);
+    assert_int_equal(set.cells[1].verdict, EL_CELL_SAME);
+    el_regress_free(&set);
+}
+
+/* The order is drawn: over 40 blocks either goes first sometimes, and another seed is another order. */
+static void test_order(void **state)
+{
+    (void)state;
+    char command[2][512], orders[2][512] = {"", ""};
+    for (int seed = 0; seed < 2; seed++) {
+        struct el_regress_set set = {0};
+        for (int side = 0; side < 2; side++)
+            snprintf(command[side], sizeof command[side], "printf %d >>%s/order%d; echo t 5", side, folder, seed);
+        struct el_regress_ask ask = asking(command[0], command[1]);
+        ask.blocks = 30;
+        ask.seed = (uint64_t)seed;
+        assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+        assert_int_equal(set.blocks, 30);
+        el_regress_free(&set);
+        char path[64];
+        snprintf(path, sizeof path, "%s/order%d", folder, seed);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(orders[seed], sizeof orders[seed], file));
+        fclose(file);
+        assert_int_equal(strlen(orders[seed]), 60);
+        int base_first = 0;
+        for (int b = 0; b < 30; b++) {
+            assert_int_not_equal(orders[seed][2 * b], orders[seed][2 * b + 1]); /* a block is one of each */
+            base_first += orders[seed][2 * b] == '0';
+        }
+        assert_in_range(base_first, 6, 24);
+    }
+    assert_string_not_equal(orders[0], orders[1]);
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    char base[512], head[512];
+    struct el_regress_set set = {0};
+    struct el_regress_ask ask = asking(program(base, "base", 1, ""), program(head, "head", 1.5, ""));
+    ask.max_blocks = 7; /* too few to tell anything */
+    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_int_equal(set.blocks, 7);
+    assert_true(set.last_look && el_regress_outcome(&set) == EL_REGRESS_INCONCLUSIVE);
+    assert_int_equal(set.cells[0].more, 1);
+    el_regress_free(&set);
+    ask = asking(base, head);
+    ask.budget_s = 0; /* one block, and no more */
+    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_int_equal(set.blocks, 1);
+    assert_int_equal(el_regress_outcome(&set), EL_REGRESS_INCONCLUSIVE);
+    el_regress_free(&set);
+}
+
+static enum el_regress_exit outcome_of(const char *head, const char *metrics, const char *exact, char reason[200])
+{
+    struct el_regress_set set = {0};
+    struct el_regress_ask ask = asking("echo step 5 ms; echo peak 64 B", head);
+    ask.metrics = metrics;
+    ask.exact = exact;
+    ask.blocks = 9;
+    enum el_status status = el_regress_ab(&ask, &set);
+    enum el_regress_exit outcome = status == EL_OK ? el_regress_outcome(&set) : EL_REGRESS_USE;
+    snprintf(reason, 200, "%s", status == EL_OK ? "" : el_error_message());
+    for (size_t i = 0; i < set.n && status == EL_OK; i++)
+        if (set.cells[i].verdict == EL_CELL_UNREADABLE || !*reason) snprintf(reason, 200, "%s", set.cells[i].reason);
+    el_regress_free(&set);
+    return outcome;
+}
+
+static void test_bad_programs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head, *metrics, *exact;
+        enum el_regress_exit outcome;
+        const char *words;
+    } cases[] = {
+        {"echo step 5 ms; echo peak 64 B", "", "", EL_REGRESS_NONE, ""},
+        {"echo step 5 ms; echo peak 65 B", "", "", EL_REGRESS_FOUND, "was 64 B, is 65"},
+        {"echo step 5 ms; echo peak 65 B", "step", "", EL_REGRESS_NONE, ""},
+        {"echo step 5 ms; echo peak 63 B", "", "", EL_REGRESS_NONE, "was 64 B, is 63"},
+        {"echo step 6 ms; echo peak 64 B", "", "step", EL_REGRESS_FOUND, "was 5 ms, is 6"},
+        {"echo peak 64 B", "", "", EL_REGRESS_USE, "the head did not print it in block 1"},
+        {"echo step 5 ms; echo peak 64 B; echo new 1", "", "", EL_REGRESS_USE, "the base did not print it in block 1"},
+        {"echo step 5 s; echo peak 64 B", "", "", EL_REGRESS_USE, "its unit is"},
+        {"echo step nan ms; echo peak 64 B", "", "", EL_REGRESS_USE, "is not a number"},
+        {"echo step 0 ms; echo peak 64 B", "", "", EL_REGRESS_USE, "is 0"},
+        {"echo step 5 ms; echo peak 64 B", "setp", "", EL_REGRESS_USE, "neither program prints 'setp'"},
+        {"echo hello; exit 1", "", "", EL_REGRESS_USE, "head, block 1: ended with exit status 1"},
+        {"echo hello world of mine", "", "", EL_REGRESS_USE, "head, block 1: printed no metric"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char reason[200];
+        enum el_regress_exit outcome = outcome_of(cases[i].head, cases[i].metrics, cases[i].exact, reason);
+        if (outcome != cases[i].outcome || strstr(reason, cases[i].words) == NULL)
+            fail_msg("case %zu: exit %d, '%s'", i, (int)outcome, reason);
+    }
+}
+
+static int launches_left;
+
+static bool go_on_for_a_while(void)
+{
+    return launches_left-- > 0;
+}
+
+/* Interrupted within a block: whole blocks only are kept. */
+static void test_interrupted(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {0};
+    struct el_regress_ask ask = asking("echo step 5 ms; sleep 0.02", "echo step 5 ms; sleep 0.02");
+    ask.go_on = go_on_for_a_while;
+    launches_left = 15;
+    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_in_range(set.blocks, 1, 13);
+    assert_true(set.last_look);
+    assert_int_equal(set.cells[0].n_base, set.blocks);
+    assert_int_equal(set.cells[0].n_head, set.blocks);
+    el_regress_free(&set);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    struct el_shell_output output;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    if (run(command, 10, &output) != EL_OK) return 1;
+    free(output.text);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shell),   cmocka_unit_test(test_shell_failures), cmocka_unit_test(test_shell_leaves_nothing),
+        cmocka_unit_test(test_sitting), cmocka_unit_test(test_order),          cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_interrupted),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

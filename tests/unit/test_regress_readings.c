@@ -1,0 +1,156 @@
+/* What is taken for a metric of what a program prints, and what is not: lines, JSON in its several forms, our records. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/regress/readings.h"
+
+static struct el_readings readings;
+
+static const struct el_reading *find(const char *name)
+{
+    for (size_t i = 0; i < readings.n; i++)
+        if (!strcmp(readings.rows[i].name, name)) return &readings.rows[i];
+    fail_msg("no '%s' among %zu", name, readings.n);
+    return NULL;
+}
+
+static void read_text(const char *text, size_t n)
+{
+    el_readings_free(&readings);
+    if (el_readings_parse(text, &readings) != EL_OK) fail_msg("%s", el_error_message());
+    if (readings.n != n) fail_msg("%zu readings of '%s', wanted %zu", readings.n, text, n);
+}
+
+static void is(const char *name, double value, const char *unit, enum el_better better, bool exact)
+{
+    const struct el_reading *row = find(name);
+    if (!(fabs(row->value - value) < 1e-12) && !(isnan(value) && isnan(row->value)))
+        fail_msg("%s is %.12g, wanted %.12g", name, row->value, value);
+    assert_string_equal(row->unit, unit);
+    assert_int_equal(row->better, better);
+    assert_true(row->exact == exact);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    el_readings_free(&readings);
+    return 0;
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    read_text("step_ms 12.5 ms\nloss: 0.25\nrate=31.5 images/s\r\n  peak 4096 B\n\ttime 3.5ms\nvalid/throughput -1e3\n"
+              "top1_accuracy 71 %\nstep_mean_ms 3\nbad nan\n",
+              9);
+    is("step_ms", 12.5, "ms", EL_BETTER_LOWER, false);
+    is("loss", 0.25, "", EL_BETTER_LOWER, false);
+    is("rate", 31.5, "images/s", EL_BETTER_HIGHER, false);
+    is("peak", 4096, "B", EL_BETTER_LOWER, true);
+    is("time", 3.5, "ms", EL_BETTER_LOWER, false);
+    is("valid/throughput", -1000, "", EL_BETTER_HIGHER, false);
+    is("top1_accuracy", 71, "%", EL_BETTER_HIGHER, false);
+    is("step_mean_ms", 3, "", EL_BETTER_LOWER, false);
+    is("bad", NAN, "", EL_BETTER_LOWER, false);
+}
+
+static void test_prose_is_no_metric(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"Loaded 5 files",   "Epoch 3 of 10", "2026 11 ms",   "-- 5 ms",
+                                        "done",             "took long",     "took 0x10 ms", "took 1,5 ms",
+                                        "took 12.5 ms now", "step 5ms ms",   "took 5 s/",    "step 12abc",
+                                        "took infinitely",  "[3] 5",         "took nano ms", ""};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        el_readings_free(&readings);
+        if (el_readings_parse(lines[i], &readings) != EL_ERR_INVALID) fail_msg("'%s' was taken", lines[i]);
+        assert_non_null(strstr(el_error_message(), "printed no metric"));
+    }
+}
+
+static void test_several_are_their_median(void **state)
+{
+    (void)state;
+    read_text("step 3 ms\nstep 1 ms\nother 5\nstep 100 ms\n", 2);
+    is("step", 3, "ms", EL_BETTER_LOWER, false);
+    read_text("step 3 ms\nstep nan ms\nstep 4 ms\n", 1); /* one that is none is not passed over */
+    is("step", NAN, "ms", EL_BETTER_LOWER, false);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    read_text("{\"step_ms\": 12.5, \"name\": \"x\", \"ok\": true}", 1);
+    is("step_ms", 12.5, "", EL_BETTER_LOWER, false);
+    read_text("{\"step\": {\"value\": 12.5, \"unit\": \"ms\"}, \"sent\": {\"value\": 8, \"unit\": \"bytes\"}, \"gone\": null}", 3);
+    is("step", 12.5, "ms", EL_BETTER_LOWER, false);
+    is("sent", 8, "bytes", EL_BETTER_LOWER, true);
+    is("gone", NAN, "", EL_BETTER_LOWER, false);
+    read_text("{\"mlp\": {\"latency\": {\"value\": 88, \"lower_value\": 87, \"upper_value\": 89}, \"throughput\": {\"value\": 2}}}",
+              2);
+    is("mlp latency", 88, "", EL_BETTER_LOWER, false);
+    is("mlp throughput", 2, "", EL_BETTER_HIGHER, false);
+    read_text("[{\"name\": \"a\", \"value\": 1, \"unit\": \"ms\"}, {\"name\": \"b\", \"value\": 2, \"unit\": \"it/s\"}]", 2);
+    is("a", 1, "ms", EL_BETTER_LOWER, false);
+    is("b", 2, "it/s", EL_BETTER_HIGHER, false);
+    read_text("{\"context\": {\"num_cpus\": 8}, \"benchmarks\": [{\"name\": \"f/8\", \"iterations\": 10, \"real_time\": 5.5, "
+              "\"time_unit\": \"ns\"}]}",
+              1);
+    is("f/8", 5.5, "ns", EL_BETTER_LOWER, false);
+}
+
+static void test_json_among_lines(void **state)
+{
+    (void)state;
+    read_text("starting\n{\"step_ms\": 12.5}\nrate 3 it/s\n{\"step_ms\": 13.5}\n{not json\n", 2);
+    is("step_ms", 13, "", EL_BETTER_LOWER, false);
+    el_readings_free(&readings);
+    assert_int_equal(el_readings_parse("{\"step_ms\": NaN}", &readings), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "JSON that cannot be read: line 1"));
+    assert_int_equal(el_readings_parse("{\"step\": \"12\"}", &readings), EL_ERR_INVALID);
+    assert_int_equal(el_readings_parse("[[[[[[[{\"a\": 1}]]]]]]]", &readings), EL_ERR_INVALID);
+}
+
+static const char TRIAL[] =
+    "{\"mode\": \"dp\", \"devices\": 2, \"model\": \"mlp\", \"global_batch\": 64, \"status\": \"ok\","
+    " \"step_ms\": {\"median\": 5.5, \"mean\": 6}, \"throughput\": {\"samples_per_s\": 11}, \"comm\": {\"bytes\": 8400},"
+    " \"flops_per_step\": 1000, \"param_bytes\": 400, \"per_device\": ["
+    "{\"device\": \"cpu:0\", \"memory\": {\"peak_bytes\": 100}}, {\"device\": \"cpu:1\", \"memory\": {\"peak_bytes\": 60}}]}";
+
+static void test_our_records(void **state)
+{
+    (void)state;
+    read_text(TRIAL, 8);
+    is("step_median_ms", 5.5, "ms", EL_BETTER_LOWER, false);
+    is("comm_bytes", 8400, "B", EL_BETTER_LOWER, true);
+    is("flops_per_step", 1000, "FLOP", EL_BETTER_NEITHER, true);
+    is("device_peak_bytes cpu:1", 60, "B", EL_BETTER_LOWER, true);
+    assert_false(find("step_median_ms")->extra);
+    assert_true(find("step_mean_ms")->extra); /* only where it is asked for */
+    is("samples_per_s", 11, "samples/s", EL_BETTER_HIGHER, false);
+    char run[2048];
+    snprintf(run, sizeof run, "{\"schema\": 1, \"trials\": [%s]}", TRIAL);
+    read_text(run, 8);
+    is("step_median_ms dp 2 mlp batch 64", 5.5, "ms", EL_BETTER_LOWER, false);
+    el_readings_free(&readings);
+    assert_int_equal(el_readings_parse("{\"mode\": \"dp\", \"status\": \"oom\", \"reason\": \"no room\", \"step_ms\": {}}",
+                                       &readings),
+                     EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "did not finish: no room"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines), cmocka_unit_test(test_prose_is_no_metric),
+        cmocka_unit_test(test_several_are_their_median), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_among_lines), cmocka_unit_test(test_our_records),
+    };
+    return cmocka_run_group_tests(tests, NULL, tear_down);
+}
