@@ -21,11 +21,32 @@ static enum el_status check(const struct el_options *options)
     if (ab && !options->dir[0])
         return el_fail(EL_ERR_INVALID, "--ab takes two commands: regress --ab 'BASE COMMAND' 'HEAD COMMAND'");
     if (!ab && !runs)
-        return el_fail(EL_ERR_INVALID, "what is to be compared? Give --ab 'BASE COMMAND' 'HEAD COMMAND', or --baseline DIR "
-                                       "--current DIR");
-    if (runs && !r->baseline[0]) return el_fail(EL_ERR_INVALID, "--current DIR needs --baseline DIR to be held against");
-    if (runs && !r->current[0]) return el_fail(EL_ERR_INVALID, "--baseline DIR needs --current DIR: the run that is judged");
+        return el_fail(EL_ERR_INVALID,
+                       "what is to be compared? Give --ab 'BASE COMMAND' 'HEAD COMMAND', or --baseline DIR "
+                       "--current DIR");
+    if (runs && !r->baseline[0])
+        return el_fail(EL_ERR_INVALID, "--current DIR needs --baseline DIR to be held against");
+    if (runs && !r->current[0])
+        return el_fail(EL_ERR_INVALID, "--baseline DIR needs --current DIR: the run that is judged");
     return EL_OK;
+}
+
+/* Before anything is measured: whether a file can be made in its folder. */
+static enum el_status check_file(const char *option, const char *path)
+{
+    char folder[EL_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    if (!*path) return EL_OK;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (access(folder, W_OK | X_OK) == 0) return EL_OK;
+    return el_fail_errno("--%s: %s cannot be written", option, path);
+}
+
+static enum el_status check_files(const struct el_regress_options *r)
+{
+    EL_TRY(check_file("junit", r->junit));
+    EL_TRY(check_file("markdown", r->markdown));
+    return check_file("bencher", r->bencher);
 }
 
 static bool go_on(void)
@@ -33,7 +54,8 @@ static bool go_on(void)
     return !el_runner_interrupted();
 }
 
-/* On standard error: what it will take, said once the first block has shown it, and then a line that is written over. */
+/* On standard error: what it will take, said once the first block has shown it, and then a line that is written over.
+ */
 static void tell_progress(void *context, const struct el_regress_set *set, int next_look, double elapsed_s)
 {
     const struct el_regress_ask *ask = context;
@@ -43,8 +65,9 @@ static void tell_progress(void *context, const struct el_regress_set *set, int n
         fprintf(stderr, "%zu cell%s; a block takes %.1f s, the first look is after %d (about %.0f s)\n", set->n,
                 set->n == 1 ? "" : "s", elapsed_s, next_look, elapsed_s * next_look);
         if (needed > next_look)
-            fprintf(stderr, "note: no effect in one of %zu timed cells can be told from chance by fewer than %d blocks: "
-                            "choose fewer with --metric\n",
+            fprintf(stderr,
+                    "note: no effect in one of %zu timed cells can be told from chance by fewer than %d blocks: "
+                    "choose fewer with --metric\n",
                     set->n, needed);
     }
     if (terminal) fprintf(stderr, "\rblock %d of %d, %.0f s ", set->blocks, next_look, elapsed_s);
@@ -111,6 +134,9 @@ static void print_next(const struct el_options *options, const struct el_regress
     if (outcome == EL_REGRESS_INCONCLUSIVE && set->environment[0])
         printf("Next: %s regress ... --min-effect %.0f    (or on a machine with less going on)\n", name,
                ceil(100 * (floor - 1)));
+    else if (outcome == EL_REGRESS_INCONCLUSIVE && !options->regress.ab[0])
+        printf("Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (in turns tells more than two sittings)\n",
+               name);
     else if (outcome == EL_REGRESS_INCONCLUSIVE && more > 0 && set->blocks + more <= 200)
         printf("Next: %s regress ... --max-samples %d\n", name, set->blocks + more);
     else if (outcome == EL_REGRESS_INCONCLUSIVE)
@@ -177,6 +203,7 @@ int el_cmd_regress(const struct el_options *options, int argc, char **argv)
     (void)argc, (void)argv;
     struct el_regress_set set = {0};
     enum el_status status = check(options);
+    if (status == EL_OK) status = check_files(&options->regress);
     int exit_status = status == EL_OK ? regress(options, &set) : el_exit_failed(status);
     el_regress_free(&set);
     return exit_status;

@@ -62,8 +62,9 @@ static const struct el_command_row commands[] = {
     {.name = "regress",
      .bit = EL_CMD_REGRESS,
      .usage = "--ab 'BASE COMMAND' 'HEAD COMMAND' [options]",
-     .summary = "Did it get slower? Two programs in turns, or two runs, cell by cell; exit status 0 no, 1 yes, 2 bad use "
-                "or unreadable, 3 it cannot be told, 4 no baseline that fits.",
+     .summary =
+         "Did it get slower? Two programs in turns, or two runs, cell by cell; exit status 0 no, 1 yes, 2 bad use "
+         "or unreadable, 3 it cannot be told, 4 no baseline that fits.",
      .examples = "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
                  "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
                  "  evenload regress --baseline results/before --current results/after\n",

@@ -13,7 +13,8 @@
     }
 
 static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] = "Sizes of the model", DATA[] = "Data",
-                  MEASURING[] = "Measuring", GATE[] = "What is compared", RULE[] = "When it is told", OUTPUT[] = "Output", OTHER[] = "Other";
+                  MEASURING[] = "Measuring", GATE[] = "What is compared", RULE[] = "When it is told",
+                  OUTPUT[] = "Output", OTHER[] = "Other";
 
 static const struct el_option_row rows[] = {
     {.group = WHAT,

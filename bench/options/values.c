@@ -80,7 +80,8 @@ static enum el_status set_seconds(const struct el_option_row *row, const char *t
     char number[32];
     size_t length = strlen(text);
     const char *suffix = length > 1 ? strchr(suffixes, text[length - 1]) : NULL;
-    if (length - (suffix != NULL) >= sizeof number) return fail_number(row, text, "a time: give seconds, or 90s, 5m, 2h");
+    if (length - (suffix != NULL) >= sizeof number)
+        return fail_number(row, text, "a time: give seconds, or 90s, 5m, 2h");
     snprintf(number, sizeof number, "%.*s", (int)(length - (suffix != NULL)), text);
     char *end;
     double seconds = strtod(number, &end) * (suffix ? scales[suffix - suffixes] : 1);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/regress/shell.h"
 #include "bench/regress/readings.h"
+#include "bench/regress/shell.h"
 #include "bench/stats/signed_rank.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/rng.h"
@@ -93,9 +93,8 @@ static enum el_status blame(enum el_status status, int side, int block)
 
 static enum el_status launch(struct sitting *s, int side, int block, struct el_readings *readings)
 {
-    const struct el_shell_spec spec = {.command = side == BASE ? s->ask->base : s->ask->head,
-                                         .timeout_s = s->ask->timeout_s,
-                                         .go_on = s->ask->go_on};
+    const struct el_shell_spec spec = {
+        .command = side == BASE ? s->ask->base : s->ask->head, .timeout_s = s->ask->timeout_s, .go_on = s->ask->go_on};
     struct el_shell_output output;
     enum el_status status = el_shell_run(&spec, &output);
     if (status != EL_OK) return blame(status, side, block);

@@ -16,9 +16,12 @@ static const char *const outcomes[] = {[EL_REGRESS_NONE] = "none",
                                        [EL_REGRESS_USE] = "unreadable",
                                        [EL_REGRESS_INCONCLUSIVE] = "inconclusive",
                                        [EL_REGRESS_NO_BASELINE] = "no baseline"};
-static const char *const verdicts[] = {
-    [EL_CELL_SAME] = "same",           [EL_CELL_REGRESSION] = "regression", [EL_CELL_IMPROVEMENT] = "improvement",
-    [EL_CELL_INCONCLUSIVE] = "inconclusive", [EL_CELL_UNREADABLE] = "unreadable", [EL_CELL_NO_BASELINE] = "no baseline"};
+static const char *const verdicts[] = {[EL_CELL_SAME] = "same",
+                                       [EL_CELL_REGRESSION] = "regression",
+                                       [EL_CELL_IMPROVEMENT] = "improvement",
+                                       [EL_CELL_INCONCLUSIVE] = "inconclusive",
+                                       [EL_CELL_UNREADABLE] = "unreadable",
+                                       [EL_CELL_NO_BASELINE] = "no baseline"};
 
 static json_t *numbers(const double *x, size_t n)
 {
@@ -46,14 +49,16 @@ json_t *el_regress_json(const struct el_regress_set *set)
     enum el_regress_exit outcome = el_regress_outcome(set);
     for (size_t i = 0; i < set->n; i++) json_array_append_new(cells, cell_json(&set->cells[i]));
     el_regress_sentence(set, sentence, sizeof sentence);
-    return json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:s, s:o, s:o}", "schema", EL_SCHEMA, "outcome",
-                     outcomes[outcome], "exit_status", (int)outcome, "sentence", sentence, "base", set->base_name, "head",
-                     set->head_name, "blocks", set->blocks, "looks", set->blocks > 0 ? set->stage + 1 : 0, "last_look",
-                     (int)set->last_look, "level", el_json_real(el_regress_level(set->stage, set->last_look)),
-                     "unquiet", set->environment, "machine", el_machine(), "cells", cells);
+    return json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:s, s:o, s:o}", "schema", EL_SCHEMA,
+                     "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", sentence, "base",
+                     set->base_name, "head", set->head_name, "blocks", set->blocks, "looks",
+                     set->blocks > 0 ? set->stage + 1 : 0, "last_look", (int)set->last_look, "level",
+                     el_json_real(el_regress_level(set->stage, set->last_look)), "unquiet", set->environment, "machine",
+                     el_machine(), "cells", cells);
 }
 
-/* {"cell": {"unit": {"value", "lower_value", "upper_value"}}}: bounds are the head's figure at the effect's two ends. */
+/* {"cell": {"unit": {"value", "lower_value", "upper_value"}}}: bounds are the head's figure at the effect's two ends.
+ */
 enum el_status el_regress_write_bencher(const struct el_regress_set *set, const char *path)
 {
     json_t *document = json_object();
@@ -65,8 +70,10 @@ enum el_status el_regress_write_bencher(const struct el_regress_set *set, const 
         bool higher = cell->better == EL_BETTER_HIGHER;
         double base = el_regress_figure(cell->base, cell->n_base);
         if (!isnan(cell->low) && isfinite(base)) {
-            json_object_set_new(figure, "lower_value", json_real(fmin(value, higher ? base / cell->high : base * cell->low)));
-            json_object_set_new(figure, "upper_value", json_real(fmax(value, higher ? base / cell->low : base * cell->high)));
+            json_object_set_new(figure, "lower_value",
+                                json_real(fmin(value, higher ? base / cell->high : base * cell->low)));
+            json_object_set_new(figure, "upper_value",
+                                json_real(fmax(value, higher ? base / cell->low : base * cell->high)));
         }
         json_object_set_new(document, cell->name, json_pack("{s:o}", *cell->unit ? cell->unit : "value", figure));
     }

@@ -23,7 +23,8 @@ double el_regress_figure(const double *x, size_t n);
 json_t *el_regress_json(const struct el_regress_set *set);
 /* JUnit: a case a cell; a regression fails, what cannot be told is skipped, what cannot be read is an error. */
 enum el_status el_regress_write_junit(const struct el_regress_set *set, const char *path);
-/* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to. */
+/* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.
+ */
 enum el_status el_regress_write_markdown(const struct el_regress_set *set, const char *path);
 /* Bencher's metric format: the head's figures, with the interval of a timed one as its bounds. */
 enum el_status el_regress_write_bencher(const struct el_regress_set *set, const char *path);

@@ -9,7 +9,8 @@
 #include "bench/regress/formats.h"
 #include "bench/report/text.h"
 
-/* Writes `text` with each character of `special` replaced by the words at its place; control characters are left out. */
+/* Writes `text` with each character of `special` replaced by the words at its place; control characters are left out.
+ */
 static void put_escaped(const char *text, const char *special, const char *const *words, FILE *out)
 {
     for (; *text; text++) {
@@ -53,8 +54,8 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
                                            [EL_CELL_INCONCLUSIVE] = "skipped",
                                            [EL_CELL_UNREADABLE] = "error",
                                            [EL_CELL_NO_BASELINE] = "error"};
-    const char *element = cell->verdict == EL_CELL_SAME || cell->verdict == EL_CELL_IMPROVEMENT ? NULL
-                                                                                               : elements[cell->verdict];
+    const char *element =
+        cell->verdict == EL_CELL_SAME || cell->verdict == EL_CELL_IMPROVEMENT ? NULL : elements[cell->verdict];
     fputs("  <testcase classname=\"evenload.regress\" name=\"", out);
     put_xml(cell->name, out);
     fputs("\">\n", out);
@@ -69,7 +70,8 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
     put_xml(cell->unit, out);
     if (isfinite(cell->effect)) fprintf(out, ", worse by %+.2f %%", 100 * (cell->effect - 1));
     if (isfinite(cell->low)) fprintf(out, " (95 %%: %+.2f to %+.2f)", 100 * (cell->low - 1), 100 * (cell->high - 1));
-    if (isfinite(cell->detectable)) fprintf(out, ", an effect of %.2f %% would have been found", 100 * (cell->detectable - 1));
+    if (isfinite(cell->detectable))
+        fprintf(out, ", an effect of %.2f %% would have been found", 100 * (cell->detectable - 1));
     fputs("</system-out>\n  </testcase>\n", out);
 }
 
@@ -78,9 +80,12 @@ enum el_status el_regress_write_junit(const struct el_regress_set *set, const ch
     char temporary[EL_PATH_BYTES + 64];
     FILE *out = el_file_begin(path, temporary, sizeof temporary);
     if (out == NULL) return el_fail_errno("%s could not be written", path);
-    fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"evenload regress\" tests=\"%zu\" failures=\"%zu\" "
-                 "errors=\"%zu\" skipped=\"%zu\">\n",
-            set->n, count(set, EL_CELL_REGRESSION, EL_CELL_REGRESSION), count(set, EL_CELL_UNREADABLE, EL_CELL_NO_BASELINE),
+    fprintf(out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"evenload regress\" tests=\"%zu\" "
+            "failures=\"%zu\" "
+            "errors=\"%zu\" skipped=\"%zu\">\n",
+            set->n, count(set, EL_CELL_REGRESSION, EL_CELL_REGRESSION),
+            count(set, EL_CELL_UNREADABLE, EL_CELL_NO_BASELINE),
             count(set, EL_CELL_INCONCLUSIVE, EL_CELL_INCONCLUSIVE));
     fputs("  <properties>\n    <property name=\"base\" value=\"", out);
     put_xml(set->base_name, out);

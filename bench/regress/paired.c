@@ -102,8 +102,8 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
     cell->more = more_blocks(cell, context);
     if ((int)cell->n_base < needed)
         snprintf(cell->reason, sizeof cell->reason,
-                 "no effect, however large, can be told from chance by so few blocks: %d are needed, %zu were run", needed,
-                 cell->n_base);
+                 "no effect, however large, can be told from chance by so few blocks: %d are needed, %zu were run",
+                 needed, cell->n_base);
     else if (cell->floor > fmax(EL_REGRESS_UNQUIET, context->least_effect))
         snprintf(cell->reason, sizeof cell->reason,
                  "the same program differs from itself by %.1f %%: this machine is "

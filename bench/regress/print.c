@@ -6,14 +6,16 @@
 #include "bench/report/text.h"
 #include "bench/stats/stats.h"
 
-enum { NAME_COLUMNS = 26, COLUMNS = 110, TEXT_BYTES = 512 };
+enum { NAME_COLUMNS = 26, COLUMNS = 110, TEXT_BYTES = 512, EXACT_ROWS_MAX = 6 };
 
 const char *el_regress_verdict_text(enum el_cell_verdict verdict)
 {
-    static const char *const words[] = {
-        [EL_CELL_SAME] = "same",           [EL_CELL_REGRESSION] = "REGRESSION",
-        [EL_CELL_IMPROVEMENT] = "better",  [EL_CELL_INCONCLUSIVE] = "not told",
-        [EL_CELL_UNREADABLE] = "UNREADABLE", [EL_CELL_NO_BASELINE] = "no baseline"};
+    static const char *const words[] = {[EL_CELL_SAME] = "same",
+                                        [EL_CELL_REGRESSION] = "REGRESSION",
+                                        [EL_CELL_IMPROVEMENT] = "better",
+                                        [EL_CELL_INCONCLUSIVE] = "not told",
+                                        [EL_CELL_UNREADABLE] = "UNREADABLE",
+                                        [EL_CELL_NO_BASELINE] = "no baseline"};
     return words[verdict];
 }
 
@@ -91,7 +93,8 @@ void el_regress_sentence(const struct el_regress_set *set, char *text, size_t by
     double most = sees(set);
     say_after(set, after, sizeof after);
     if (most > 1)
-        snprintf(seen, sizeof seen, " An effect of %.1f %% would have been found in 9 of 10 such runs.", 100 * (most - 1));
+        snprintf(seen, sizeof seen, " An effect of %.1f %% would have been found in 9 of 10 such runs.",
+                 100 * (most - 1));
     switch (el_regress_outcome(set)) {
     case EL_REGRESS_NONE:
         snprintf(text, bytes, "No regression in %zu cell%s%s.%s", set->n, set->n == 1 ? "" : "s", after, seen);
@@ -108,10 +111,19 @@ void el_regress_sentence(const struct el_regress_set *set, char *text, size_t by
         snprintf(text, bytes, "No baseline that fits, for %zu of %zu cells.", count(set, EL_CELL_NO_BASELINE), set->n);
         return;
     case EL_REGRESS_USE:
-        snprintf(text, bytes, "Unreadable: %zu of %zu cells cannot be compared%s.", count(set, EL_CELL_UNREADABLE), set->n,
-                 after);
+        snprintf(text, bytes, "Unreadable: %zu of %zu cells cannot be compared%s.", count(set, EL_CELL_UNREADABLE),
+                 set->n, after);
         return;
     }
+}
+
+/* Many figures without noise, all as they were, are one line. */
+static bool folded(const struct el_regress_set *set, const struct el_regress_cell *cell)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < set->n; i++)
+        n += set->cells[i].kind == EL_CELL_EXACT && set->cells[i].verdict == EL_CELL_SAME;
+    return n > EXACT_ROWS_MAX && cell->kind == EL_CELL_EXACT && cell->verdict == EL_CELL_SAME;
 }
 
 void el_regress_print(const struct el_regress_set *set, FILE *out)
@@ -119,7 +131,14 @@ void el_regress_print(const struct el_regress_set *set, FILE *out)
     char text[TEXT_BYTES];
     fprintf(out, "%-*s%12s%12s%9s%15s%8s%7s%7s  %s\n", NAME_COLUMNS, "cell", "base", "head", "worse by", "95 %", "p",
             "floor", "sees", "verdict");
-    for (size_t i = 0; i < set->n; i++) put_row(&set->cells[i], out);
+    size_t n_folded = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        if (folded(set, &set->cells[i]))
+            n_folded++;
+        else
+            put_row(&set->cells[i], out);
+    }
+    if (n_folded > 0) fprintf(out, "and %zu exact cells (bytes, memory by tag, operations), all the same\n", n_folded);
     fputc('\n', out);
     for (size_t i = 0; i < set->n; i++) {
         const struct el_regress_cell *cell = &set->cells[i];

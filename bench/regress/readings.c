@@ -1,5 +1,5 @@
-/* Lines of a program into metrics. A line of prose must not become one: a metric is two words, or three of which the last
- * is a unit that is known; the first begins with a letter, and the second is a number and nothing else. */
+/* Lines of a program into metrics. A line of prose must not become one: a metric is two words, or three of which the
+ * last is a unit that is known; the first begins with a letter, and the second is a number and nothing else. */
 #include "bench/regress/readings.h"
 
 #include <ctype.h>
@@ -12,14 +12,13 @@
 #include "bench/stats/stats.h"
 
 static const char *const units[] = {
-    "ns",  "us",  "µs",  "ms",    "s",     "sec",   "min",   "h",    "B",     "KB",     "kB",    "MB",      "GB",
-    "TB",  "KiB", "MiB", "GiB",   "TiB",   "byte",  "bytes", "FLOP", "FLOPs", "MFLOP",  "GFLOP", "TFLOP",   "FLOPS",
-    "ops", "op",  "x",   "%",     "pct",   "1",     "count", "W",    "J",     "mJ",     "Hz",    "MHz",     "GHz",
+    "ns",  "us",  "µs",  "ms",    "s",     "sec",   "min",   "h",    "B",     "KB",     "kB",     "MB",      "GB",
+    "TB",  "KiB", "MiB", "GiB",   "TiB",   "byte",  "bytes", "FLOP", "FLOPs", "MFLOP",  "GFLOP",  "TFLOP",   "FLOPS",
+    "ops", "op",  "x",   "%",     "pct",   "1",     "count", "W",    "J",     "mJ",     "Hz",     "MHz",     "GHz",
     "C",   "K",   "it",  "steps", "ratio", "times", "calls", "ips",  "fps",   "tokens", "images", "samples", NULL};
 static const char *const exact_units[] = {"B", "byte", "bytes", "FLOP", "FLOPs", "count", "calls", "ops", NULL};
-static const char *const more_is_better[] = {"throughput", "per_s",    "per_sec", "accuracy", "bandwidth",
-                                             "mfu",        "qps",      "tflops",  "gflops",   "speedup",
-                                             "hit_rate",   "goodput",  NULL};
+static const char *const more_is_better[] = {"throughput", "per_s",  "per_sec", "accuracy", "bandwidth", "mfu", "qps",
+                                             "tflops",     "gflops", "speedup", "hit_rate", "goodput",   NULL};
 
 static bool in(const char *word, const char *const *list)
 {
@@ -38,8 +37,8 @@ static bool contains_any(const char *text, const char *const *list)
 static bool is_rate(const char *unit)
 {
     const char *slash = strchr(unit, '/');
-    return (slash && (slash[1] == 's' || !strncmp(slash, "/min", 4) || !strncmp(slash, "/h", 2))) || !strcmp(unit, "ips") ||
-           !strcmp(unit, "fps") || !strcmp(unit, "FLOPS");
+    return (slash && (slash[1] == 's' || !strncmp(slash, "/min", 4) || !strncmp(slash, "/h", 2))) ||
+           !strcmp(unit, "ips") || !strcmp(unit, "fps") || !strcmp(unit, "FLOPS");
 }
 
 static bool is_unit(const char *word)
@@ -168,7 +167,8 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
         status = el_readings_json(readings, document);
     } else {
         char *copy = strdup(text);
-        status = copy ? take_lines(readings, copy) : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
+        status =
+            copy ? take_lines(readings, copy) : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
         free(copy);
     }
     bool was_json = !document && looks_like_json(text);

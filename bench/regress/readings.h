@@ -3,8 +3,8 @@
  *     el_readings_parse(text, &readings);       lines 'metric value [unit]', or JSON; docs/regress.md has the forms
  *     el_readings_free(&readings);
  *
- * A metric that was printed several times is one reading, the median. Of JSON of ours the figures that a gate is for are
- * taken, and others only where they are asked for by name (`extra`).
+ * A metric that was printed several times is one reading, the median. Of JSON of ours the figures that a gate is for
+ * are taken, and others only where they are asked for by name (`extra`).
  */
 #ifndef EL_BENCH_READINGS_H
 #define EL_BENCH_READINGS_H

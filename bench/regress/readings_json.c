@@ -17,7 +17,7 @@
 enum { DEPTH_MAX = 4 };
 
 /* What a gate is for. Times by the median step, which a neighbour's burst does not move; all else has no noise. */
-static const char *const gated[] = {"step_median_ms",    "comm_bytes",        "flops_per_step",       "param_bytes",
+static const char *const gated[] = {"step_median_ms",    "comm_bytes",        "flops_per_step",        "param_bytes",
                                     "device_peak_bytes", "device_sent_bytes", "device_received_bytes", NULL};
 
 static bool is_gated(const char *name)
@@ -50,7 +50,8 @@ static enum el_status take_trial(struct el_readings *readings, const json_t *tri
 {
     const json_t *devices = json_object_get(trial, "per_device");
     if (strcmp(el_json_text(trial, "status", "?"), "ok") != 0)
-        return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s", el_json_text(trial, "reason", "no reason"));
+        return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s",
+                       el_json_text(trial, "reason", "no reason"));
     for (const struct el_metric *m = el_metric_list(); m->name; m++) {
         bool of_trial = m->of == EL_METRIC_OF_TRIAL;
         for (size_t d = 0; d < (of_trial ? 1 : json_array_size(devices)); d++)
@@ -65,7 +66,8 @@ static enum el_status take_run(struct el_readings *readings, const json_t *trial
         const json_t *trial = json_array_get(trials, i);
         char name[96];
         snprintf(name, sizeof name, "%s %.0f %s batch %.0f", el_json_text(trial, "mode", "?"),
-                 el_json_number(trial, "devices"), el_json_text(trial, "model", "?"), el_json_number(trial, "global_batch"));
+                 el_json_number(trial, "devices"), el_json_text(trial, "model", "?"),
+                 el_json_number(trial, "global_batch"));
         EL_TRY(take_trial(readings, trial, name));
     }
     return EL_OK;

@@ -1,5 +1,5 @@
-/* Launching programs and a whole sitting of two, with shell commands whose figures are known: each program counts its own
- * launches in a file, and prints a row of scatter by that count. */
+/* Launching programs and a whole sitting of two, with shell commands whose figures are known: each program counts its
+ * own launches in a file, and prints a row of scatter by that count. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -27,7 +27,8 @@ static void test_shell(void **state)
 {
     (void)state;
     struct el_shell_output output;
-    assert_int_equal(run("echo a 1; echo noise >&2; printf 'b 2'; cat", 10, &output), EL_OK); /* standard input is empty */
+    assert_int_equal(run("echo a 1; echo noise >&2; printf 'b 2'; cat", 10, &output),
+                     EL_OK); /* standard input is empty */
     assert_string_equal(output.text, "a 1\nb 2");
     free(output.text);
     assert_int_equal(run("true", 10, &output), EL_OK);
@@ -101,8 +102,14 @@ static void forget(void)
 static struct el_regress_ask asking(const char *base, const char *head)
 {
     forget();
-    return (struct el_regress_ask){.base = base, .head = head, .timeout_s = 20, .budget_s = -1, .seed = 1,
-                                   .metrics = "", .exact = "", .higher = ""};
+    return (struct el_regress_ask){.base = base,
+                                   .head = head,
+                                   .timeout_s = 20,
+                                   .budget_s = -1,
+                                   .seed = 1,
+                                   .metrics = "",
+                                   .exact = "",
+                                   .higher = ""};
 }
 
 static void test_sitting(void **state)
@@ -266,9 +273,14 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shell),   cmocka_unit_test(test_shell_failures), cmocka_unit_test(test_shell_leaves_nothing),
-        cmocka_unit_test(test_sitting), cmocka_unit_test(test_order),          cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_shell),
+        cmocka_unit_test(test_shell_failures),
+        cmocka_unit_test(test_shell_leaves_nothing),
+        cmocka_unit_test(test_sitting),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_bad_programs),
+        cmocka_unit_test(test_interrupted),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

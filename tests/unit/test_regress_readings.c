@@ -1,4 +1,5 @@
-/* What is taken for a metric of what a program prints, and what is not: lines, JSON in its several forms, our records. */
+/* What is taken for a metric of what a program prints, and what is not: lines, JSON in its several forms, our records.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,10 +64,22 @@ static void test_lines(void **state)
 static void test_prose_is_no_metric(void **state)
 {
     (void)state;
-    static const char *const lines[] = {"Loaded 5 files",   "Epoch 3 of 10", "2026 11 ms",   "-- 5 ms",
-                                        "done",             "took long",     "took 0x10 ms", "took 1,5 ms",
-                                        "took 12.5 ms now", "step 5ms ms",   "took 5 s/",    "step 12abc",
-                                        "took infinitely",  "[3] 5",         "took nano ms", ""};
+    static const char *const lines[] = {"Loaded 5 files",
+                                        "Epoch 3 of 10",
+                                        "2026 11 ms",
+                                        "-- 5 ms",
+                                        "done",
+                                        "took long",
+                                        "took 0x10 ms",
+                                        "took 1,5 ms",
+                                        "took 12.5 ms now",
+                                        "step 5ms ms",
+                                        "took 5 s/",
+                                        "step 12abc",
+                                        "took infinitely",
+                                        "[3] 5",
+                                        "took nano ms",
+                                        ""};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         el_readings_free(&readings);
         if (el_readings_parse(lines[i], &readings) != EL_ERR_INVALID) fail_msg("'%s' was taken", lines[i]);
@@ -88,20 +101,25 @@ static void test_json(void **state)
     (void)state;
     read_text("{\"step_ms\": 12.5, \"name\": \"x\", \"ok\": true}", 1);
     is("step_ms", 12.5, "", EL_BETTER_LOWER, false);
-    read_text("{\"step\": {\"value\": 12.5, \"unit\": \"ms\"}, \"sent\": {\"value\": 8, \"unit\": \"bytes\"}, \"gone\": null}", 3);
+    read_text("{\"step\": {\"value\": 12.5, \"unit\": \"ms\"}, \"sent\": {\"value\": 8, \"unit\": \"bytes\"}, "
+              "\"gone\": null}",
+              3);
     is("step", 12.5, "ms", EL_BETTER_LOWER, false);
     is("sent", 8, "bytes", EL_BETTER_LOWER, true);
     is("gone", NAN, "", EL_BETTER_LOWER, false);
-    read_text("{\"mlp\": {\"latency\": {\"value\": 88, \"lower_value\": 87, \"upper_value\": 89}, \"throughput\": {\"value\": 2}}}",
+    read_text("{\"mlp\": {\"latency\": {\"value\": 88, \"lower_value\": 87, \"upper_value\": 89}, \"throughput\": "
+              "{\"value\": 2}}}",
               2);
     is("mlp latency", 88, "", EL_BETTER_LOWER, false);
     is("mlp throughput", 2, "", EL_BETTER_HIGHER, false);
-    read_text("[{\"name\": \"a\", \"value\": 1, \"unit\": \"ms\"}, {\"name\": \"b\", \"value\": 2, \"unit\": \"it/s\"}]", 2);
+    read_text(
+        "[{\"name\": \"a\", \"value\": 1, \"unit\": \"ms\"}, {\"name\": \"b\", \"value\": 2, \"unit\": \"it/s\"}]", 2);
     is("a", 1, "ms", EL_BETTER_LOWER, false);
     is("b", 2, "it/s", EL_BETTER_HIGHER, false);
-    read_text("{\"context\": {\"num_cpus\": 8}, \"benchmarks\": [{\"name\": \"f/8\", \"iterations\": 10, \"real_time\": 5.5, "
-              "\"time_unit\": \"ns\"}]}",
-              1);
+    read_text(
+        "{\"context\": {\"num_cpus\": 8}, \"benchmarks\": [{\"name\": \"f/8\", \"iterations\": 10, \"real_time\": 5.5, "
+        "\"time_unit\": \"ns\"}]}",
+        1);
     is("f/8", 5.5, "ns", EL_BETTER_LOWER, false);
 }
 
@@ -119,9 +137,11 @@ static void test_json_among_lines(void **state)
 
 static const char TRIAL[] =
     "{\"mode\": \"dp\", \"devices\": 2, \"model\": \"mlp\", \"global_batch\": 64, \"status\": \"ok\","
-    " \"step_ms\": {\"median\": 5.5, \"mean\": 6}, \"throughput\": {\"samples_per_s\": 11}, \"comm\": {\"bytes\": 8400},"
+    " \"step_ms\": {\"median\": 5.5, \"mean\": 6}, \"throughput\": {\"samples_per_s\": 11}, \"comm\": {\"bytes\": "
+    "8400},"
     " \"flops_per_step\": 1000, \"param_bytes\": 400, \"per_device\": ["
-    "{\"device\": \"cpu:0\", \"memory\": {\"peak_bytes\": 100}}, {\"device\": \"cpu:1\", \"memory\": {\"peak_bytes\": 60}}]}";
+    "{\"device\": \"cpu:0\", \"memory\": {\"peak_bytes\": 100}}, {\"device\": \"cpu:1\", \"memory\": {\"peak_bytes\": "
+    "60}}]}";
 
 static void test_our_records(void **state)
 {
@@ -139,18 +159,22 @@ static void test_our_records(void **state)
     read_text(run, 8);
     is("step_median_ms dp 2 mlp batch 64", 5.5, "ms", EL_BETTER_LOWER, false);
     el_readings_free(&readings);
-    assert_int_equal(el_readings_parse("{\"mode\": \"dp\", \"status\": \"oom\", \"reason\": \"no room\", \"step_ms\": {}}",
-                                       &readings),
-                     EL_ERR_INVALID);
+    assert_int_equal(
+        el_readings_parse("{\"mode\": \"dp\", \"status\": \"oom\", \"reason\": \"no room\", \"step_ms\": {}}",
+                          &readings),
+        EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "did not finish: no room"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines), cmocka_unit_test(test_prose_is_no_metric),
-        cmocka_unit_test(test_several_are_their_median), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_among_lines), cmocka_unit_test(test_our_records),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_prose_is_no_metric),
+        cmocka_unit_test(test_several_are_their_median),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_among_lines),
+        cmocka_unit_test(test_our_records),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);
 }

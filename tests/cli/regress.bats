@@ -1,0 +1,169 @@
+# `regress`: programs with figures that are known, every exit status with its reason, the forms that machines read, and
+# one live comparison of the program with itself, slowed down. How often the rule is wrong is unit/test_regress_rates'.
+load common
+
+# program NAME SCALE: launch n prints SCALE * (1000 + 7 n mod 11) us, and a peak of 4096 B; a shell command.
+program() {
+    printf 'n=$(cat %s 2>/dev/null || echo 0); echo $((n + 1)) >%s; echo "step_us $(( (1000 + n * 7 %% 11) * %s )) us"; echo peak: 4096 B' \
+        "$1" "$1" "$2"
+}
+
+narrow() {
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+}
+
+@test "regress: no regression is exit status 0" {
+    run --separate-stderr "$EVENLOAD" regress --ab "$(program a 100)" "$(program b 100)" --out r
+    [[ $status -eq 0 && $output == *"No regression in 2 cells, after 14 blocks. An effect of "* ]] || show
+    [[ $output == *"r/regress.json"* && ${lines[-1]} == "Next: "* && $stderr == *"2 cells; a block takes"* ]] || show
+    narrow
+    [[ $(json r/regress.json 'd["outcome"], d["exit_status"], d["blocks"], len(d["cells"][0]["base"])') == "('none', 0, 14, 14)" ]]
+    [[ $(ls r) == regress.json ]]
+}
+
+@test "regress: a regression is exit status 1, in every form" {
+    run --separate-stderr "$EVENLOAD" regress --ab "$(program a 100)" "$(program b 110)" --out r --junit j.xml --markdown m.md \
+        --bencher b.json --github --quiet
+    [[ $status -eq 1 && $output == *"step_us: worse by 10.0 %"* && $output == *"Regression in 1 of 2 cells, after 14 blocks."* ]] || show
+    [[ $stderr == "::error title=evenload regress%3A step_us::worse by 10.0 %25"* ]] || show
+    narrow
+    python3 - <<'END'
+import json, xml.etree.ElementTree as tree
+suite = tree.parse("j.xml").getroot()
+assert suite.attrib["tests"] == "2" and suite.attrib["failures"] == "1", suite.attrib
+failed = [c.attrib["name"] for c in suite.iter("testcase") if c.find("failure") is not None]
+assert failed == ["step_us"], failed
+assert suite.find(".//failure").attrib["type"] == "perf-regression"
+b = json.load(open("b.json"))["step_us"]["us"]
+assert b["lower_value"] <= b["value"] <= b["upper_value"] and 110000 <= b["value"] <= 111100, b
+assert json.load(open("b.json"))["peak"]["B"] == {"value": 4096.0}
+m = open("m.md").read()
+assert "| step\\_us |" in m and "**REGRESSION**: worse by 10.0 %" in m, m
+d = json.load(open("r/regress.json"))
+cell = d["cells"][0]
+assert cell["verdict"] == "regression" and cell["kind"] == "paired" and abs(cell["effect"] - 1.1) < 1e-3, cell
+assert cell["p_adjusted"] == 2**-14 and cell["ci95"][0] > 1.09 and len(cell["head"]) == 14, cell
+assert d["cells"][1]["kind"] == "exact" and d["cells"][1]["verdict"] == "same"
+END
+    ! ls ./*.tmp.* 2>/dev/null || false
+}
+
+@test "regress: GitHub's summary is appended to" {
+    echo before >summary.md
+    GITHUB_STEP_SUMMARY=summary.md run "$EVENLOAD" regress --ab 'echo step 5 ms' 'echo step 5 ms' --quiet --markdown summary.md
+    [[ $status -eq 0 && $(head -1 summary.md) == before ]] || show
+    grep -q '| step | 5.00 | 5.00 ms |' summary.md
+}
+
+@test "regress --json: standard output is the record" {
+    run --separate-stderr "$EVENLOAD" regress --ab "$(program a 100)" "$(program b 50)" --json --quiet --out r
+    [[ $status -eq 0 && -z $stderr ]] || show
+    printf '%s\n' "$output" | cmp - r/regress.json
+    [[ $(json r/regress.json 'd["cells"][0]["verdict"]') == improvement ]]
+}
+
+@test "regress: what cannot be told is exit status 3, or what was asked for" {
+    local ab=(--ab "$(program a 100)" "$(program b 150)" --max-samples 7 --quiet)
+    run --separate-stderr "$EVENLOAD" regress "${ab[@]}"
+    [[ $status -eq 3 && $output == *"8 are needed, 7 were run"* && $output == *"Next: "*"--max-samples 8"* ]] || show
+    run "$EVENLOAD" regress "${ab[@]}" --inconclusive pass
+    [[ $status -eq 0 ]] || show
+    run "$EVENLOAD" regress "${ab[@]}" --inconclusive fail
+    [[ $status -eq 1 ]] || show
+    run --separate-stderr "$EVENLOAD" regress --ab 'echo t $(($$ % 7 + 3)) ms' 'echo t $(($$ % 5 + 3)) ms' --quiet --blocks 14
+    [[ $status -eq 3 && $output == *"too unquiet"* ]] || show
+}
+
+@test "regress: a budget ends it early, with whole blocks" {
+    run --separate-stderr "$EVENLOAD" regress --ab 'sleep 0.1; echo t 5 ms' 'sleep 0.1; echo t 5 ms' --budget 1s --quiet --json
+    [[ $status -eq 3 ]] || show
+    printf '%s' "$output" >r.json
+    [[ $(json r.json '1 <= d["blocks"] <= 5 and d["last_look"] and len(d["cells"][0]["base"]) == d["blocks"]') == True ]] || show
+}
+
+# unreadable WORDS HEAD OPTION...: exit status 2, and a line that says what and where.
+unreadable() {
+    local words=$1 head=$2
+    shift 2
+    run --separate-stderr "$EVENLOAD" regress --ab 'echo step 5 ms; echo peak 64 B' "$head" --quiet --blocks 9 "$@"
+    [[ $status -eq 2 && "$output$stderr" == *"$words"* ]] || show
+}
+
+@test "regress: each way of being unreadable is exit status 2, at the first block" {
+    unreadable "step: the head did not print it in block 1" 'echo peak 64 B'
+    unreadable "step: its unit is" 'echo step 5 s; echo peak 64 B'
+    unreadable "step: in the head it is not a number" 'echo step nan ms; echo peak 64 B'
+    unreadable "step: in the head it is 0" 'echo step 0 ms; echo peak 64 B'
+    [[ $output == *"after 1 block."* ]] || show
+    unreadable "head, block 1: ended with exit status 7; its last lines: no data" 'echo no data >&2; exit 7'
+    unreadable "head, block 1: printed no metric" 'echo hello'
+    unreadable "head, block 1: did not end within 0.2 s" 'sleep 30' --timeout 0.2
+    unreadable "neither program prints 'setp'" 'echo step 5 ms; echo peak 64 B' --metric setp
+    unreadable "is taken for exact, but differs" 'echo step $$ ms; echo peak 64 B' --exact step
+}
+
+@test "regress: bad use" {
+    refuses "what is to be compared?" "$EVENLOAD" regress
+    refuses "--ab takes two commands" "$EVENLOAD" regress --ab 'echo t 1'
+    refuses "give one" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --baseline a
+    refuses "needs --baseline DIR" "$EVENLOAD" regress --current a
+    refuses "needs --current DIR" "$EVENLOAD" regress --baseline a
+    refuses "unexpected argument 'three'" "$EVENLOAD" regress --ab one two three
+    refuses "--budget: 'soon' is not a time" "$EVENLOAD" regress --ab one two --budget soon
+    refuses "--max-samples: 500 is out of range" "$EVENLOAD" regress --ab one two --max-samples 500
+    refuses "--min-effect: '2x' is not a number" "$EVENLOAD" regress --ab one two --min-effect 2x
+    refuses "--junit: no/such/folder.xml cannot be written" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit no/such/folder.xml
+    [[ ! -e results ]] || show
+}
+
+@test "regress: interrupted, it says what there is and leaves no process" {
+    "$EVENLOAD" regress --ab 'echo t 5 ms; sleep 0.05' "echo t 5 ms; sleep 0.051; : $PWD" --quiet --blocks 200 --out r >out.txt 2>err.txt &
+    local pid=$! got=0
+    sleep 1
+    kill -INT "$pid"
+    wait "$pid" || got=$?
+    [[ $got -eq 130 && $(<err.txt) == "evenload: interrupted after "*" blocks" ]] || { cat out.txt err.txt && false; }
+    grep -q 'Inconclusive\|No regression' out.txt
+    [[ $(json r/regress.json 'd["blocks"] == len(d["cells"][0]["head"]) > 0') == True ]]
+    ! pgrep -f "sleep 0.051; : $PWD" || false
+}
+
+@test "regress: a run's folder against another, and another machine's" {
+    local run=(run --mode single --devices null:1 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 --steps 2
+        --min-time 0 --repeats 5 --control none --quiet)
+    "$EVENLOAD" "${run[@]}" --out a >/dev/null
+    "$EVENLOAD" "${run[@]}" --out b >/dev/null
+    run --separate-stderr "$EVENLOAD" regress --baseline a --current b --metric device_peak_bytes --out r
+    [[ $status -eq 0 && $output == *"exact"*"same"*"No regression in 1 cell."* ]] || show
+    sed -i 's/"cpu_model": "[^"]*"/"cpu_model": "another"/' a/results.json
+    run --separate-stderr "$EVENLOAD" regress --baseline a --current b
+    [[ $status -eq 4 && $stderr == *"cpu_model"* && $stderr == *"--ab"* && -z $output ]] || show
+    run --separate-stderr "$EVENLOAD" regress --baseline nowhere --current b
+    [[ $status -eq 4 && $stderr == *"no baseline that fits"* ]] || show
+}
+
+# live COMPUTE OPTION...: this program against itself, whose kernels take COMPUTE times as long.
+live() {
+    local compute=$1 launch
+    shift
+    launch="d=\$(mktemp -d ./l.XXXXXX); \"$EVENLOAD\" run --model mlp --features 256 --hidden 256 --devices 1 --batch 16 --data dummy \
+--warmup 10 --steps 200 --min-time 0 --control none --no-record --json --quiet --out \$d"
+    run --separate-stderr "$EVENLOAD" regress --ab "$launch; rm -r \$d" "$launch --inject compute=$compute; rm -r \$d" --quiet --json "$@"
+    printf '%s' "$output" >live.json
+}
+
+@test "regress: live, kernels of four times their time are found" {
+    live 4 --blocks 9 --metric step_median_ms,device_peak_bytes
+    [[ $status -eq 1 ]] || show
+    [[ $(json live.json '[c["verdict"] for c in d["cells"]]') == "['regression', 'same']" ]]
+}
+
+@test "regress: live, the same program is not slower than itself" {
+    if [[ ${EVENLOAD_LONG:-} != 1 ]]; then
+        echo "# long: the program against itself, 40 blocks" >&3
+        skip "takes half a minute"
+    fi
+    live 1
+    [[ $status -eq 0 || $status -eq 3 ]] || show
+    [[ $(json live.json '"regression" in [c["verdict"] for c in d["cells"]]') == False ]]
+}
