@@ -57,7 +57,8 @@ static struct el_regress_cell *find(const struct el_regress_set *set, const char
     return NULL;
 }
 
-static enum el_status add_cell(struct sitting *s, const struct el_reading *reading, int block)
+static enum el_status add_cell(struct sitting *s, const struct el_reading *reading, int block,
+                               struct el_regress_cell **cell_p)
 {
     enum hint *hints = realloc(s->hints, (s->set->n + 1) * sizeof *hints);
     if (hints) s->hints = hints;
@@ -69,14 +70,15 @@ static enum el_status add_cell(struct sitting *s, const struct el_reading *readi
     cell->better = listed(s->ask->higher, reading->name) ? EL_BETTER_HIGHER : reading->better;
     snprintf(cell->unit, sizeof cell->unit, "%s", reading->unit);
     if (block > 1) fault(cell, "was printed for the first time in block %d", block);
+    *cell_p = cell;
     return EL_OK;
 }
 
 static enum el_status take_reading(struct sitting *s, const struct el_reading *reading, int side, int block)
 {
     if (*s->ask->metrics ? !listed(s->ask->metrics, reading->name) : reading->extra) return EL_OK;
-    if (find(s->set, reading->name) == NULL) EL_TRY(add_cell(s, reading, block));
     struct el_regress_cell *cell = find(s->set, reading->name);
+    if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
         fault(cell, "its unit is '%s', but '%s' in the %s of block %d", cell->unit, reading->unit, sides[side], block);
     if (side == BASE) return el_regress_cell_append(&cell->base, &cell->n_base, reading->value);
@@ -155,7 +157,7 @@ static bool constant(const double *x, size_t n)
 /* What a unit says to be without noise is compared exactly only while it has shown none. */
 static void judge(struct sitting *s, bool last)
 {
-    for (size_t i = 0; i < s->set->n; i++) {
+    for (size_t i = 0; i < s->set->n && s->hints != NULL; i++) { /* there is one a cell */
         struct el_regress_cell *cell = &s->set->cells[i];
         bool still = constant(cell->base, cell->n_base) && constant(cell->head, cell->n_head);
         bool exact = s->hints[i] == BY_NAME || (s->hints[i] == BY_UNIT && still);

@@ -75,7 +75,7 @@ static enum el_status start(const char *command, struct running *running)
 /* Room for one more read. */
 static enum el_status make_room(struct stream *stream)
 {
-    if (stream->tail && stream->n > 2 * TAIL_BYTES) {
+    if (stream->tail && stream->text != NULL && stream->n > 2 * TAIL_BYTES) {
         memmove(stream->text, stream->text + stream->n - TAIL_BYTES, TAIL_BYTES);
         stream->n = TAIL_BYTES;
     }
@@ -199,7 +199,7 @@ enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_ou
     for (int i = 0; i < 2; i++)
         if ((i ? running.err : running.out).file >= 0) close((i ? running.err : running.out).file);
     free(running.err.text);
-    if (status == EL_OK) {
+    if (status == EL_OK && running.out.text != NULL) {
         running.out.text[running.out.n] = 0;
         *output_p = (struct el_shell_output){
             .text = running.out.text, .wall_s = (double)(el_clock_ns() - begin_ns) / 1e9, .cancelled = cancelled};
