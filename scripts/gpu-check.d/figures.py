@@ -58,7 +58,10 @@ def compare(path):
             said = f"{rate:,.0f} samples/s, peak {'/'.join(peaks)} MiB" if rate else f"{trial['status']}: {trial['reason']}"
             words.append(f"{trial['mode']} {said}")
     ok = sum(t["status"] == "ok" for t in trials)
-    print(f"{ok} of {len(trials)} trials; at batch {largest}: " + "; ".join(words))
+    # What cuDNN chose, or why it did not; without the bytes of scratch, which differ from one convolution to the next.
+    ops = [o for t in trials for d in t.get("per_device") or [] for o in d.get("ops") or []]
+    chosen = sorted({", ".join(o["how"].split(", ")[:2]) for o in ops if (o.get("how") or "").startswith("cu")})
+    print(f"{ok} of {len(trials)} trials; at batch {largest}: " + "; ".join(words) + "".join(f"; {c}" for c in chosen))
 
 
 def limits(path):

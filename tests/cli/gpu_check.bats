@@ -152,4 +152,12 @@ json.dump(d, open("s.json", "w"))'
 @test "key figures of a comparison" {
     run python3 "$ROOT/scripts/gpu-check.d/figures.py" compare "$ROOT/results/reference/cpu-2-cores/results.json"
     [[ $status -eq 0 && $output == "9 of 9 trials; at batch 256: single "*"samples/s, peak "*"; dp "*"; ddp "* ]] || show
+    # What cuDNN chose is told once.
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices cpu:2 --out r --quiet >/dev/null
+    python3 -c 'import json; d = json.load(open("r/results.json"))
+for device in d["trials"][0]["per_device"]:
+    for i, op in enumerate(device["ops"]): op["how"] = [None, f"cuDNN forward algorithm 1, f32, {i} bytes of scratch"][i % 2]
+json.dump(d, open("r/results.json", "w"))'
+    run python3 "$ROOT/scripts/gpu-check.d/figures.py" compare r/results.json
+    [[ $status -eq 0 && $output == "1 of 1 trials; "*" MiB; cuDNN forward algorithm 1, f32" ]] || show
 }
