@@ -102,9 +102,9 @@ bool el_figure_comparable(const json_t *base, const json_t *head, struct el_regr
     else if (strcmp(before, now))
         el_cell_unreadable(cell, "the unit is %s, and was %s", *now ? now : "none", *before ? before : "none");
     else if (isnan(earlier))
-        el_cell_unreadable(cell, "the baseline's figure is no number");
+        el_cell_unreadable(cell, "the baseline's figure is no number, or not above 0");
     else if (isnan(value))
-        el_cell_unreadable(cell, "the current figure is no number");
+        el_cell_unreadable(cell, "the current figure is no number, or not above 0");
     else if (!exact && !(value > 0))
         el_cell_unreadable(cell, "the current figure is %g, and must be above 0", value);
     else if (!exact && !(earlier > 0))
