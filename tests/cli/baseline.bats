@@ -1,0 +1,124 @@
+# `baseline add|show|accept`: what is kept, what is refused, and what is said. The rules are tests/unit/test_baseline's; here a
+# run is measured once, and its copies stand for other days.
+load common
+
+measured() { # measured DIR OPTION...: a launch of a fraction of a second
+    "$EVENLOAD" run "${QUICK[@]}" --repeats 3 --quiet --out "$@" >/dev/null
+}
+
+# copy FROM TO DAY [RATIO]: the same run, measured on another day, each step RATIO times as long.
+copy() {
+    mkdir -p "$2"
+    python3 - "$1" "$2" "$3" "${4:-1}" <<'END'
+import json, sys
+base, to, day, ratio = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+d = json.load(open(base + "/results.json"))
+d["environment"]["time_utc"] = "2026-01-%02dT12:00:00Z" % day
+for t in d["trials"]:
+    for r in t["repeats"]:
+        r["step_ms"] = [ratio * x for x in r["step_ms"]]
+json.dump(d, open(to + "/results.json", "w"))
+END
+}
+
+change() { # change DIR STATEMENT: of the document `d`
+    python3 -c 'import json, sys; p = sys.argv[1] + "/results.json"; d = json.load(open(p)); exec(sys.argv[2]); json.dump(d, open(p, "w"))' "$1" "$2"
+}
+
+keep_nine() { # sittings that scatter by half a per cent
+    [[ -e r ]] || measured r
+    local day ratios=(1 1.005 0.995)
+    for day in 1 2 3 4 5 6 7 8 9; do
+        copy r "day$day" "$day" "${ratios[day % 3]}"
+        "$EVENLOAD" baseline add "day$day" >out.txt
+    done
+}
+
+narrow() { # no line of the output is wider than a table may be
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+}
+
+@test "a baseline from the first sitting to the ninth" {
+    measured r
+    copy r day1 1
+    run --separate-stderr "$EVENLOAD" baseline add day1
+    [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8 "*" 1 "*" 7  2026-01-01 12:00"* ]] || show
+    [[ ${lines[0]} =~ ^"machine "[0-9a-f]{16}": ".*" cores, Linux " && ${lines[-1]} == "Next: "*"7 more before it can tell)" ]] || show
+    narrow
+    rm -r results
+    keep_nine
+    run --separate-stderr "$EVENLOAD" baseline
+    [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8 "*" 9 "*" 0.4 "*" 0  2026-01-09 12:00"* ]] || show
+    [[ ${lines[-1]} == "Next: "*"regress --baseline results/baseline --current DIR" ]] || show
+    narrow
+    "$EVENLOAD" baseline show day1 --json >b.json
+    [[ $(json b.json '[(w["sittings"], w["accepted"], w["passed_over"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None, 0)]" ]]
+    [[ $(json b.json '(lambda f: (f["counted"], f["needs"], f["far"], 2 <= f["finds_pct"] < 5, f["sd_pct"] < 1))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
+        == "(9, 0, 0, True, True)" ]]
+    # The folder is the machine's, the file the workload's: a header and a line a sitting.
+    [[ $(wc -l <"$(echo results/baseline/*/single-1-mlp-b8-*.jsonl)") == 10 ]]
+    [[ $(json "$(echo results/baseline/*/machine.json)" 'd["fingerprint"]') == "$(basename "$(echo results/baseline/*)")" ]]
+}
+
+@test "a sitting that is far is kept, said, and does not count; accepted it is the level" {
+    keep_nine
+    copy r slow 10 1.3
+    run --separate-stderr "$EVENLOAD" baseline add slow
+    [[ $status -eq 0 && $output == *"1 far from the level, kept and not counted; the last is one of them (+2"*"%)"* ]] || show
+    [[ ${lines[-1]} == "Next: "*"baseline accept slow    (if the new level is right)" ]] || show
+    run --separate-stderr "$EVENLOAD" baseline accept slow
+    [[ $status -eq 0 && $output == *"accepted as the level: the run of 2026-01-10 12:00; 1 since, with it"* ]] || show
+    narrow
+    refuses "slow is the accepted level in results/baseline already" "$EVENLOAD" baseline accept slow
+    "$EVENLOAD" baseline show --json >b.json
+    [[ $(json b.json '(lambda f: (f["since_accepted"], f["far"], f["needs"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
+        == "(1, 0, 0, True)" ]]
+}
+
+@test "what a baseline does not take" {
+    measured r
+    copy r kept 1
+    "$EVENLOAD" baseline add kept >out.txt
+    refuses "kept is a sitting in results/baseline already: measure again" "$EVENLOAD" baseline add kept
+    copy kept moved 1
+    refuses "moved is a sitting in results/baseline already" "$EVENLOAD" baseline add moved
+    copy r failed 2 && change failed 'd["trials"][0].update(status="oom", reason="cpu:0 is full")'
+    refuses "single 1 device mlp batch 8 did not finish (cpu:0 is full)" "$EVENLOAD" baseline add failed
+    copy r more 3 && change more 'd["trials"][0]["per_device"][0]["memory"]["peak_bytes"] += 8'
+    refuses "device_peak_bytes[0] is " "$EVENLOAD" baseline add more
+    copy r empty 4 && change empty 'd["trials"].clear()'
+    refuses "empty has no trials" "$EVENLOAD" baseline add empty
+    measured planted --inject compute=1.5
+    refuses "was disturbed on purpose (--inject): --force takes it all the same" "$EVENLOAD" baseline add planted
+    [[ $(wc -l <"$(echo results/baseline/*/*.jsonl)") == 2 ]]
+    run "$EVENLOAD" baseline add planted --force
+    [[ $status -eq 0 && $(wc -l <"$(echo results/baseline/*/*.jsonl)") == 3 ]] || show
+}
+
+@test "a file with a line that was cut off, and one that is none" {
+    measured r
+    copy r one 1 && copy r two 2 && copy r three 3
+    "$EVENLOAD" baseline add one >out.txt && "$EVENLOAD" baseline add two >out.txt
+    local file
+    file=$(echo results/baseline/*/*.jsonl)
+    truncate -s -30 "$file"
+    run --separate-stderr "$EVENLOAD" baseline add three
+    [[ $status -eq 0 && $stderr == "note: $file, line 3 is no sitting (cut off?): passed over" ]] || show
+    [[ $output == *"1 line cut off in writing, passed over"* && $output == *"batch 8 "*" 2 "* ]] || show
+    echo 'no sittings' >"$file"
+    refuses "line 1: not the header of a file of sittings" "$EVENLOAD" baseline show
+}
+
+@test "folders that are none, and words that are no action" {
+    refuses "unknown action 'ad': did you mean 'add'?" "$EVENLOAD" baseline ad r
+    refuses "baseline accept: which run?" "$EVENLOAD" baseline accept
+    refuses "unexpected argument 'b'" "$EVENLOAD" baseline add a b
+    refuses "nix: there is no run in it (no results.json)" "$EVENLOAD" baseline add nix
+    mkdir bad && echo '{' >bad/results.json
+    refuses "bad/results.json is no JSON: line" "$EVENLOAD" baseline add bad
+    measured r
+    touch file
+    refuses "file/store" "$EVENLOAD" baseline add r --store file/store
+    run --separate-stderr "$EVENLOAD" baseline show
+    [[ $status -eq 4 && -z $output && $stderr == "evenload: results/baseline holds no sittings: "* && ! -e results ]] || show
+}
