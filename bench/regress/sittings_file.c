@@ -80,7 +80,7 @@ static enum el_status read_lines(FILE *file, const char *path, FILE *notes, json
 {
     char *text = NULL;
     size_t capacity = 0, number = 0;
-    for (ssize_t length; (length = getline(&text, &capacity, file)) >= 0;) {
+    while (getline(&text, &capacity, file) >= 0) {
         json_t *line = json_loads(text, 0, NULL);
         if (++number == 1) {
             *header_p = line;
