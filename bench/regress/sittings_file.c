@@ -194,7 +194,7 @@ static char *lines_of(const json_t *workload, const json_t *sitting, bool first,
 {
     json_t *header = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "workload", (json_t *)(uintptr_t)workload);
     char *head = first && header ? json_dumps(header, JSON_COMPACT) : NULL, *text = NULL;
-    char *line = json_dumps(sitting, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *line = json_dumps(sitting, JSON_COMPACT);
     if (line && (head || !first) &&
         asprintf(&text, "%s%s%s%s\n", torn ? "\n" : "", head ? head : "", head ? "\n" : "", line) < 0)
         text = NULL;

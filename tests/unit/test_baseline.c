@@ -406,7 +406,7 @@ static enum el_regress_exit judge(const char *name, const char *cell, struct el_
 
 static const char STEP[] = "ddp 2 devices textcnn batch 64 step_median_ms";
 static const char PEAK[] = "ddp 2 devices textcnn batch 64 device_peak_bytes[0]";
-enum { PEAK_BYTES = 81867696 };
+static const double PEAK_BYTES = 12345678901; /* more digits than a float has */
 
 /* Eight sittings, the others of the three trials all alike: those have the floor of 2 % only. */
 static void keep_eight(void)
@@ -445,7 +445,7 @@ static void a_store_from_the_first_sitting_on(void **state)
     write_run("now", 50, 1, PEAK_BYTES + 1);
     assert_int_equal(judge("now", PEAK, &cell), EL_REGRESS_FOUND);
     assert_int_equal(add("now", false), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "device_peak_bytes[0] is 81867697 B, and was 81867696"));
+    assert_non_null(strstr(el_error_message(), "device_peak_bytes[0] is 12345678902 B, and was 12345678901"));
     assert_int_equal(add("now", true), EL_OK);
     write_run("next", 51, 1, PEAK_BYTES + 1);
     assert_int_equal(judge("next", PEAK, &cell), EL_REGRESS_NONE);
