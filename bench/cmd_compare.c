@@ -22,7 +22,7 @@ static enum el_status read_resumed(int argc, char **argv, struct el_options *opt
     if (!dir[0])
         return el_fail(EL_ERR_INVALID, "--resume: which run? give its folder: evenload compare --resume --out DIR");
     EL_TRY(el_store_open(dir, &store));
-    EL_TRY(el_store_load_command(&store, &echo));
+    EL_TRY(el_store_load_command(&store, "compare", &echo));
     el_options_defaults(EL_CMD_COMPARE, options);
     enum el_status status = EL_OK;
     for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {

@@ -84,6 +84,17 @@ static const struct el_command_row commands[] = {
                  "  evenload baseline show                  how many, how far they scatter, what they would find\n"
                  "  evenload baseline accept results/mlp    this level is right: compare with it from now on\n",
      .run = el_cmd_baseline},
+    {.name = "scale",
+     .bit = EL_CMD_SCALE,
+     .usage = "[DIR] [--devices LIST] [--weak | --strong] [--modes LIST] [--bucket-mb LIST] [options]",
+     .summary = "What more devices bring: speed-up and efficiency of each mode at each count, where the loss goes, and "
+                "the size of ddp's buckets. With DIR from its records alone.",
+     .examples = "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
+                 "  evenload scale --devices 1,2 --strong --batch 128\n"
+                 "  evenload scale --devices cuda:1,2,4,8 --modes ddp --bucket-mb 1,5,25,100\n"
+                 "  evenload scale --devices 1,2,4 --out results/mine   again: measures what is missing\n"
+                 "  evenload scale results/mine                     from its records alone\n",
+     .run = el_cmd_scale},
     {.name = NULL},
 };
 

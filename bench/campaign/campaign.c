@@ -70,7 +70,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     c->environment = el_environment();
     if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
     json_t *echo = el_options_echo(c->command, c->options);
-    enum el_status status = el_store_save_command(&c->store, echo);
+    enum el_status status = el_store_save_command(&c->store, word_of(c->command), echo);
     json_decref(echo);
     return status;
 }

@@ -6,14 +6,15 @@
 
 #include "bench/record/jvalue.h"
 
-/* The smallest batch of each mode: what differs there differs everywhere. */
+/* Of each mode the most devices, and there the smallest batch: what differs there differs everywhere. */
 static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode)
 {
     const struct el_trial *found = NULL;
     for (int t = 0; t < campaign->set.n; t++) {
         const struct el_trial *trial = &campaign->set.trials[t];
         if (strcmp(trial->train.mode, mode)) continue;
-        if (!found || trial->train.global_batch < found->train.global_batch) found = trial;
+        bool more = found && trial->n_devices > found->n_devices, fewer = found && trial->n_devices < found->n_devices;
+        if (!found || more || (!fewer && trial->train.global_batch < found->train.global_batch)) found = trial;
     }
     return found;
 }
@@ -51,7 +52,7 @@ static enum el_status verdict_of(const struct el_campaign *campaign, const struc
 {
     char path[EL_PATH_BYTES];
     el_store_path(&campaign->store, path, "repeats/%s-gate.json", trial->id);
-    *verdict_p = campaign->options->resume ? json_load_file(path, 0, NULL) : NULL;
+    *verdict_p = json_load_file(path, 0, NULL); /* of an earlier command: the name has configuration and build in it */
     if (*verdict_p) return EL_OK;
     enum el_status status = el_runner_gate(runner, trial, verdict_p);
     if (status != EL_ERR_ABSENT) return status;

@@ -50,8 +50,8 @@ static void estimate(const struct el_progress *progress, char *text, size_t byte
 
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat)
 {
-    snprintf(progress->now, sizeof progress->now, "%s, batch %lld, repeat %d", trial->train.mode,
-             (long long)trial->train.global_batch, repeat + 1);
+    snprintf(progress->now, sizeof progress->now, "%s on %d, batch %lld, repeat %d", trial->train.mode,
+             trial->n_devices, (long long)trial->train.global_batch, repeat + 1);
     el_progress_tick(progress, 0);
 }
 

@@ -11,7 +11,7 @@ struct el_progress {
     int64_t begin_ns;
     int64_t said_ns; /* when a line was last printed */
     int measured;    /* launches of this process: what the estimate is made from */
-    char now[96];    /* "ddp, batch 128, repeat 2" */
+    char now[96];    /* "ddp on 2, batch 128, repeat 2" */
 };
 
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 
 enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
@@ -169,24 +170,38 @@ void el_store_repeat_path(const struct el_store *store, const struct el_trial *t
     el_store_path(store, path, "repeats/%s-%d.json", trial->id, repeat);
 }
 
-enum el_status el_store_save_command(const struct el_store *store, json_t *echo)
+enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo)
 {
     char path[EL_PATH_BYTES];
-    json_t *document = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "options", echo);
+    json_t *document = json_pack("{s:i, s:s, s:O}", "schema", EL_SCHEMA, "command", command, "options", echo);
     el_store_path(store, path, "command.json");
     enum el_status status = document ? el_write_json(document, path) : el_fail_errno("%s", path);
     json_decref(document);
     return status;
 }
 
-enum el_status el_store_load_command(const struct el_store *store, json_t **echo_p)
+/* Folders of old have no word of their command: there it was compare's. */
+static enum el_status check_command(const struct el_store *store, const json_t *document, const char *command)
+{
+    const char *word = el_json_text(document, "command", command);
+    if (strcmp(word, command) == 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s holds a run of '%s', not of '%s': give another --out", store->dir, word,
+                   command);
+}
+
+enum el_status el_store_load_command(const struct el_store *store, const char *command, json_t **echo_p)
 {
     char path[EL_PATH_BYTES];
     json_error_t error;
     el_store_path(store, path, "command.json");
     json_t *document = json_load_file(path, 0, &error);
     json_t *echo = json_incref(json_object_get(document, "options"));
+    enum el_status status = check_command(store, document, command);
     json_decref(document);
+    if (status != EL_OK) {
+        json_decref(echo);
+        return status;
+    }
     if (!json_is_object(echo)) {
         json_decref(echo);
         return el_fail(EL_ERR_INVALID, "%s, line %d: %s", path, document ? 1 : error.line,

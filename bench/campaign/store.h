@@ -38,8 +38,9 @@ void el_store_path(const struct el_store *store, char *path, const char *format,
 void el_store_repeat_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path);
 
 /* What was asked for, as {option: text}. */
-enum el_status el_store_save_command(const struct el_store *store, json_t *echo);
-enum el_status el_store_load_command(const struct el_store *store, json_t **echo_p);
+enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo);
+/* Errors: EL_ERR_INVALID: no command in it that can be read, or another subcommand's than `command`. */
+enum el_status el_store_load_command(const struct el_store *store, const char *command, json_t **echo_p);
 /* A repeat that was written: new reference, or NULL where there is none that can be read. */
 json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat);
 enum el_status el_store_save_repeat(const struct el_store *store, const struct el_trial *trial, int repeat,

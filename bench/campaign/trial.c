@@ -10,6 +10,8 @@
 #include "bench/options/inject.h"
 #include "bench/options/options.h"
 
+static const double MIB = 1 << 20;
+
 /* Whether the model takes any number of classes; else it has its own. */
 static bool takes_classes(const struct el_model_config *given, int64_t *own_p)
 {
@@ -113,13 +115,34 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
     return el_inject_parse(trial->inject, n, injects);
 }
 
-static enum el_status resolve_one(unsigned command, const struct el_options *options, const char *mode_name,
-                                  int64_t batch, struct el_trial *trial)
+/* What of the options one trial takes. */
+struct choice {
+    const char *mode;
+    int64_t batch;
+    int count; /* of devices; 0: those that were named */
+    double bucket_mib;
+};
+
+/* Fills in the devices that there are for the trial; returns how many. */
+static int choose_devices(const struct el_options *options, int count, struct el_device_name *devices)
 {
-    const struct el_mode_info *mode = el_mode_find(mode_name);
-    int n = options->n_devices > 0 ? options->n_devices : el_devices_default(trial->devices);
-    snprintf(trial->train.mode, sizeof trial->train.mode, "%s", mode_name);
-    if (options->n_devices > 0) memcpy(trial->devices, options->devices, sizeof trial->devices);
+    for (int i = 0; i < count; i++) {
+        devices[i] = (struct el_device_name){.index = i};
+        memcpy(devices[i].backend, options->counts_backend, sizeof devices[i].backend);
+    }
+    if (count > 0) return count;
+    if (options->n_devices == 0) return el_devices_default(devices);
+    memcpy(devices, options->devices, sizeof options->devices);
+    return options->n_devices;
+}
+
+static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
+                                  struct el_trial *trial)
+{
+    const struct el_mode_info *mode = el_mode_find(choice->mode);
+    int n = choose_devices(options, choice->count, trial->devices);
+    snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
+    trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
     trial->n_devices = trial->train.n_devices = mode->one_device ? 1 : n;
     memset(&trial->devices[trial->n_devices], 0,
            sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
@@ -127,7 +150,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
         return el_fail(EL_ERR_INVALID, "--tf32 on is for GPUs, and the devices are %s: leave it out",
                        trial->devices[0].backend);
     EL_TRY(resolve_procs(command, options, mode, trial));
-    EL_TRY(resolve_batch(options, batch, trial));
+    EL_TRY(resolve_batch(options, choice->batch, trial));
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(check_inject(command, trial));
     el_trial_identify(trial);
@@ -159,6 +182,39 @@ static enum el_status check_training_set(const struct el_trial *trial, const str
                    trial->train.global_batch, samples, trial->data);
 }
 
+/* Of one mode and batch: each count with the first bucket, then the highest count with the others. */
+static int list_counts(const struct el_options *options, struct choice choice, struct choice *choices)
+{
+    const struct el_mode_info *mode = el_mode_find(choice.mode);
+    int n = 0, n_counts = mode->one_device && options->n_counts > 0 ? 1 : options->n_counts;
+    choice.bucket_mib = options->bucket_mib[0];
+    if (n_counts == 0) choices[n++] = choice;
+    for (int c = 0; c < n_counts; c++) {
+        choice.count = options->counts[c];
+        choices[n++] = choice;
+    }
+    for (int k = 1; k < options->n_buckets && !mode->controller; k++) {
+        choice.bucket_mib = options->bucket_mib[k];
+        choices[n++] = choice;
+    }
+    return n;
+}
+
+static int list_choices(const struct el_options *options, struct choice *choices)
+{
+    int n = 0;
+    for (int b = 0; b < options->n_batches; b++)
+        for (int m = 0; m < options->n_modes; m++)
+            n += list_counts(options, (struct choice){.mode = options->modes[m], .batch = options->batches[b]},
+                             &choices[n]);
+    return n;
+}
+
+static size_t most_trials(const struct el_options *options)
+{
+    return (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
+}
+
 enum el_status el_trials_resolve(unsigned command, const struct el_options *options, const char *cache,
                                  struct el_trial_set *set_p)
 {
@@ -168,19 +224,22 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
     EL_TRY(el_trial_open_data(options, cache, &model, &set.dataset));
-    set.trials = calloc((size_t)(options->n_batches * options->n_modes), sizeof *set.trials);
-    if (!set.trials) EL_TRY_GOTO(el_fail_errno("trials"), failed);
-    for (int b = 0; b < options->n_batches; b++)
-        for (int m = 0; m < options->n_modes; m++) {
-            struct el_trial *trial = &set.trials[set.n++];
-            common_part(options, cache, trial);
-            trial->train.model = model;
-            EL_TRY_GOTO(resolve_one(command, options, options->modes[m], options->batches[b], trial), failed);
-            EL_TRY_GOTO(check_training_set(trial, set.dataset), failed);
-        }
+    struct choice *choices = calloc(most_trials(options), sizeof *choices);
+    set.trials = calloc(most_trials(options), sizeof *set.trials);
+    if (!set.trials || !choices) EL_TRY_GOTO(el_fail_errno("trials"), failed);
+    int n = list_choices(options, choices);
+    for (int c = 0; c < n; c++) {
+        struct el_trial *trial = &set.trials[set.n++];
+        common_part(options, cache, trial);
+        trial->train.model = model;
+        EL_TRY_GOTO(resolve_one(command, options, &choices[c], trial), failed);
+        EL_TRY_GOTO(check_training_set(trial, set.dataset), failed);
+    }
+    free(choices);
     *set_p = set;
     return EL_OK;
 failed:
+    free(choices);
     el_trials_free(&set);
     return status;
 }
@@ -211,6 +270,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;
+    o->bucket_mib[0] = (double)trial->train.bucket_cap_bytes / MIB;
     o->train.model = trial->given;
     o->device_mem_bytes = trial->device_mem_bytes;
     o->timeout_s = trial->timeout_s;

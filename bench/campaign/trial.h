@@ -13,7 +13,7 @@
 #include "bench/options/config.h"
 
 struct el_trial_set {
-    struct el_trial *trials; /* batches outer, modes inner */
+    struct el_trial *trials; /* batches outer, then modes, then counts of devices, then further buckets */
     int n;
     struct el_dataset *dataset;
 };

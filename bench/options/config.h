@@ -42,11 +42,17 @@ struct el_options {
     char modes[EL_LIST_MAX][16];
     int n_modes;
     struct el_device_name devices[EL_MEMBERS_MAX];
-    int n_devices; /* 0: not given */
-    int procs;     /* 0: the mode's own choice: ddp a process a device, controllers 1 */
+    int n_devices;           /* 0: not given */
+    int procs;               /* 0: the mode's own choice: ddp a process a device, controllers 1 */
+    char counts_backend[16]; /* scale: how many devices, each count a trial; of which backend */
+    int counts[EL_LIST_MAX];
+    int n_counts; /* 0: not given, trials take `devices` */
+    bool weak, strong;
     int64_t batches[EL_LIST_MAX];
     int n_batches;
     bool batch_is_per_device;
+    double bucket_mib[EL_LIST_MAX]; /* ddp's; the first is everyone's, the others are for the highest count */
+    int n_buckets;
     struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
     int64_t device_mem_bytes;     /* 0: no limit */
     int repeats;

@@ -1,9 +1,10 @@
-/* Options that are lists: modes, devices, batches, hidden layers; and the model's name, which has a list to be found
- * in. Whether modes, devices and batches go together is for trial.c to say. */
+/* Options that are lists: modes, devices and how many of them, batches, buckets, hidden layers; and the model's name,
+ * which has a list to be found in. Whether modes, devices and batches go together is for trial.c to say. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/options/values.h"
+#include "bench/record/jvalue.h"
 
 static const char *const backends[] = {"cpu", "null", "sim", "cuda", NULL};
 
@@ -142,6 +143,46 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
     }
 }
 
+/* Counts rise, whatever their order was. */
+static enum el_status take_count(const struct el_option_row *row, const char *item, int n, void *into)
+{
+    const struct el_option_row ranged = {.name = row->name, .min = 1, .max = EL_MEMBERS_MAX};
+    int *counts = into, at = n;
+    int64_t whole;
+    EL_TRY(el_option_whole(&ranged, item, &whole));
+    for (int i = 0; i < n; i++)
+        if (counts[i] == whole) return el_fail(EL_ERR_INVALID, "--%s: %s is there twice", row->name, item);
+    for (; at > 0 && counts[at - 1] > whole; at--) counts[at] = counts[at - 1];
+    counts[at] = (int)whole;
+    return EL_OK;
+}
+
+/* "1,2,4" or "cuda:1,2,4". */
+static enum el_status set_counts(const struct el_option_row *row, const char *text, struct el_options *options)
+{
+    const char *colon = strchr(text, ':');
+    char backend[sizeof options->counts_backend] = "cpu";
+    size_t length = colon ? (size_t)(colon - text) : 0;
+    if (length >= sizeof backend) return el_fail(EL_ERR_INVALID, "--%s: '%s' is no list of counts", row->name, text);
+    if (colon) snprintf(backend, sizeof backend, "%.*s", (int)length, text);
+    EL_TRY(check_backend(backend));
+    if (colon && strchr(colon + 1, ':'))
+        return el_fail(EL_ERR_INVALID, "--%s: '%s' names devices: scale takes how many, like %s:1,2,4", row->name, text,
+                       backend);
+    EL_TRY(each_item(row, colon ? colon + 1 : text, EL_LIST_MAX, take_count, options->counts, &options->n_counts));
+    memcpy(options->counts_backend, backend, sizeof backend);
+    return EL_OK;
+}
+
+static enum el_status take_bucket(const struct el_option_row *row, const char *item, int n, void *into)
+{
+    double *mib = into;
+    EL_TRY(el_option_number(row, item, &mib[n]));
+    for (int i = 0; i < n; i++)
+        if (mib[i] == mib[n]) return el_fail(EL_ERR_INVALID, "--%s: %s is there twice", row->name, item);
+    return EL_OK;
+}
+
 static enum el_status set_hidden(const struct el_option_row *row, const char *text, struct el_model_config *model)
 {
     if (!strcmp(text, "none")) {
@@ -167,6 +208,11 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
         return each_item(row, text, EL_LIST_MAX, take_whole, options->batches, &options->n_batches);
     case EL_OPTION_HIDDEN:
         return set_hidden(row, text, &options->train.model);
+    case EL_OPTION_COUNTS:
+        return set_counts(row, text, options);
+    case EL_OPTION_BUCKETS:
+        return each_item(row, text, row->commands & EL_CMD_SCALE ? EL_LIST_MAX : 1, take_bucket, options->bucket_mib,
+                         &options->n_buckets);
     default:
         return el_fail(EL_ERR_INTERNAL, "--%s: a kind of option nobody reads", row->name);
     }
@@ -177,6 +223,25 @@ static void show_numbers(const int64_t *numbers, int n, char *text, size_t bytes
     for (int i = 0; i < n; i++) {
         size_t used = strlen(text);
         snprintf(text + used, bytes - used, "%s%lld", i ? "," : "", (long long)numbers[i]);
+    }
+}
+
+static void show_counts(const struct el_options *options, char *text, size_t bytes)
+{
+    bool cpu = !strcmp(options->counts_backend, "cpu");
+    for (int i = 0; i < options->n_counts; i++) {
+        size_t used = strlen(text);
+        if (i == 0 && !cpu) used += (size_t)snprintf(text, bytes, "%s:", options->counts_backend);
+        snprintf(text + used, bytes - used, "%s%d", i ? "," : "", options->counts[i]);
+    }
+}
+
+static void show_buckets(const struct el_options *options, char *text, size_t bytes)
+{
+    for (int i = 0; i < options->n_buckets; i++) {
+        char number[32];
+        size_t used = strlen(text);
+        snprintf(text + used, bytes - used, "%s%s", i ? "," : "", el_json_shortest(options->bucket_mib[i], number));
     }
 }
 
@@ -196,6 +261,12 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
         return;
     case EL_OPTION_DEVICES:
         el_devices_show(options->devices, options->n_devices, text, bytes);
+        return;
+    case EL_OPTION_COUNTS:
+        show_counts(options, text, bytes);
+        return;
+    case EL_OPTION_BUCKETS:
+        show_buckets(options, text, bytes);
         return;
     case EL_OPTION_BATCH:
     case EL_OPTION_BATCH_PER_DEVICE:

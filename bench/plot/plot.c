@@ -25,10 +25,13 @@ extern char **environ;
 enum { TEXT_BYTES = 2 * EL_PATH_BYTES };
 
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
+/* Figures of subcommands that write their data themselves: drawn again where those lie. */
+static const char *const others[] = {"scale"};
 static const struct {
     const char *name, *terminal;
 } formats[] = {{"svg", "svg"}, {"png", "pngcairo"}, {"pdf", "pdfcairo"}};
-enum { N_FIGURES = sizeof figures / sizeof figures[0], N_FORMATS = sizeof formats / sizeof formats[0] };
+enum { N_FIGURES = sizeof figures / sizeof figures[0], N_OTHERS = sizeof others / sizeof others[0] };
+enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
 struct drawing {
     char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts; "": not found */
@@ -185,8 +188,21 @@ enum el_status el_plot_draw(const char *plots_dir, const char *figure, FILE *mes
     return draw_figures(plots_dir, &figure, 1, false, messages);
 }
 
+/* The figures of every run, and those of other subcommands. Returns how many. */
+static int list_figures(const char *plots_dir, const char **names)
+{
+    struct drawing d = {.messages = NULL};
+    int n = 0;
+    snprintf(d.data, sizeof d.data, "%s", plots_dir);
+    for (int i = 0; i < N_FIGURES; i++) names[n++] = figures[i];
+    for (int i = 0; i < N_OTHERS; i++)
+        if (has_data(&d, others[i])) names[n++] = others[i];
+    return n;
+}
+
 enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
 {
+    const char *names[N_FIGURES + N_OTHERS];
     char path[EL_PATH_BYTES], plots[EL_PATH_BYTES];
     json_t *run = NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path) {
@@ -197,5 +213,5 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     enum el_status status = el_plot_data(run, plots, NULL);
     json_decref(run);
     if (status != EL_OK) return status;
-    return draw_figures(plots, figures, N_FIGURES, term, messages);
+    return draw_figures(plots, names, list_figures(plots, names), term, messages);
 }

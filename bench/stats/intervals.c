@@ -77,3 +77,18 @@ struct el_interval el_stats_difference(const double *x, size_t n)
     double half = el_stats_t_quantile(0.975, (double)(n - 1)) * el_stats_stddev(x, n) / sqrt((double)n);
     return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }
+
+struct el_interval el_stats_interval_stretch(struct el_interval interval, double factor)
+{
+    if (!interval.valid) return interval;
+    interval.low = interval.centre * pow(interval.low / interval.centre, factor);
+    interval.high = interval.centre * pow(interval.high / interval.centre, factor);
+    return interval;
+}
+
+double el_stats_stretch_of_looks(size_t n, int looks)
+{
+    double df = (double)n - 1;
+    if (looks < 2 || !(df > 0)) return 1;
+    return el_stats_t_quantile(1 - 0.025 / looks, df) / el_stats_t_quantile(0.975, df);
+}

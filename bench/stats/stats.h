@@ -39,6 +39,12 @@ struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_
 struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b);
 /* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
 struct el_interval el_stats_difference(const double *x, size_t n);
+/* The same centre with the half width, on logarithms, times `factor`. Of an interval that is not valid: itself.
+ * A whole repeat of a study, with as many repeats, is to be expected within sqrt(2) times: both have been measured. */
+struct el_interval el_stats_interval_stretch(struct el_interval interval, double factor);
+/* What the half width of n repeats is to be stretched by, so that `looks` such intervals hold all at once in 95 of 100
+ * (Bonferroni). */
+double el_stats_stretch_of_looks(size_t n, int looks);
 /* The median of the means of all pairs of differences (Hodges and Lehmann), each taken with itself too. A few that are
  * far off, up to 29 in 100, do not move it much, and it needs nearly as few differences as the mean where none is: the
  * median alone needs half as many again. NAN for none. */

@@ -38,6 +38,7 @@ enum el_status el_train_check(struct el_train_config *config)
     }
     if (!config->bucket_first_bytes) config->bucket_first_bytes = 1 << 20;
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = 25 << 20;
+    if (config->bucket_first_bytes > config->bucket_cap_bytes) config->bucket_first_bytes = config->bucket_cap_bytes;
     return check_numbers(config);
 }
 

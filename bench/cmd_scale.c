@@ -1,0 +1,108 @@
+/* `evenload scale`: what more devices bring. All counts and modes are trials of one campaign, in turns; with the folder
+ * of an earlier one it measures what is missing, and as `evenload scale DIR` it only reads. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/campaign.h"
+#include "bench/commands.h"
+#include "bench/job/cores.h"
+#include "bench/options/devices.h"
+#include "bench/plot/plot.h"
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/scale/scale.h"
+
+static void print_next(const json_t *document, const char *dir)
+{
+    const char *program = program_invocation_name;
+    double best = el_json_number(document, "buckets.recommended_mib");
+    if (best > 0)
+        printf("Next: %s compare --modes ddp --bucket-mb %g\n", program, best);
+    else if (json_is_object(json_object_get(document, "buckets")))
+        printf("Next: %s plot %s --term\n", program, dir);
+    else
+        printf("Next: %s scale --bucket-mb 1,5,25,100    (ddp's buckets)\n", program);
+}
+
+static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
+{
+    char plots[EL_PATH_BYTES];
+    json_t *document = NULL;
+    snprintf(plots, sizeof plots, "%.*s/plots", (int)sizeof plots - 8, dir);
+    EL_TRY(el_scale_document(run, dir, &document));
+    enum el_status status = el_scale_plot_data(document, plots);
+    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
+    if (status == EL_OK && !options->json) {
+        el_scale_print(document, stdout);
+        printf("\n%s/results.json\n", dir);
+    }
+    if (status == EL_OK) status = el_plot_draw(plots, "scale", options->json ? NULL : stdout);
+    if (status == EL_OK && !options->json) {
+        printf("\n");
+        print_next(document, dir);
+    }
+    json_decref(document);
+    return status;
+}
+
+/* From records alone. */
+static int report(const struct el_options *options)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *run = NULL;
+    enum el_status status = EL_OK;
+    if (options->out[0])
+        status = el_fail(EL_ERR_INVALID, "scale: %s is read, and --out is to be measured into: give one", options->dir);
+    snprintf(path, sizeof path, "%s/results.json", options->dir);
+    if (status == EL_OK) status = el_record_read(path, &run);
+    if (status == EL_OK) status = show(options, run, options->dir);
+    json_decref(run);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+}
+
+static enum el_status prepare(const struct el_options *asked, struct el_options *options)
+{
+    struct el_cores cores;
+    struct el_device_name last = {.index = 0};
+    el_cores_find("", &cores);
+    EL_TRY(el_scale_options(asked, cores.n, el_device_gpus(), options));
+    memcpy(last.backend, options->counts_backend, sizeof last.backend);
+    last.index = options->counts[options->n_counts - 1] - 1;
+    return el_devices_check(&last, 1);
+}
+
+static int measure(const struct el_options *options)
+{
+    struct el_campaign campaign;
+    char headline[96];
+    enum el_status status = el_campaign_continue(&campaign, EL_CMD_SCALE, options);
+    if (status != EL_OK) return el_exit_failed(status);
+    snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
+    status = el_campaign_measure(&campaign, true, headline);
+    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
+    if (el_runner_interrupted()) {
+        fprintf(stderr, "evenload: interrupted; what was measured is kept. Go on with the same command and --out %s\n",
+                campaign.store.dir);
+        exit_status = EL_EXIT_INTERRUPTED;
+    } else if (status == EL_OK) {
+        status = show(options, campaign.run, campaign.store.dir);
+        exit_status = status == EL_OK ? el_campaign_exit_status(&campaign) : el_exit_failed(status);
+        if (campaign.lack[0]) fprintf(stderr, "evenload: %s\n", campaign.lack);
+        exit_status = el_exit_flush(exit_status);
+    }
+    el_campaign_end(&campaign);
+    return exit_status;
+}
+
+int el_cmd_scale(const struct el_options *asked, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    if (asked->dir[0]) return report(asked);
+    struct el_options *options = malloc(sizeof *options);
+    if (!options) return el_exit_failed(el_fail_errno("options"));
+    enum el_status status = prepare(asked, options);
+    int exit_status = status == EL_OK ? measure(options) : el_exit_failed(status);
+    free(options);
+    return exit_status;
+}

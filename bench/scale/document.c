@@ -1,0 +1,190 @@
+/* Scaling from a run's document: ratios to the two baselines, and where a step's loss goes. Nothing else is read. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/scale/scale.h"
+
+/* Two baselines: plain training, and the same mode on one device. */
+struct baselines {
+    const json_t *plain;
+    bool weak;
+    double cap_bytes; /* the bucket size of all but the sweep's trials */
+};
+
+static double rate_of(const json_t *repeat)
+{
+    bool ok = strcmp(el_json_text(repeat, "status", "failed"), "ok") == 0;
+    return ok ? el_json_number(repeat, "samples_per_s") : NAN;
+}
+
+static double rate_of_number(const json_t *repeats, double number)
+{
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        if (el_json_number(repeat, "repeat") == number) return rate_of(repeat);
+    }
+    return NAN;
+}
+
+struct el_interval el_scale_ratio(const json_t *a, const json_t *b, size_t *n_p)
+{
+    const json_t *repeats = json_object_get(a, "repeats"), *others = json_object_get(b, "repeats");
+    size_t room = json_array_size(repeats) + 1, n = 0;
+    double *x = calloc(room, sizeof *x), *y = calloc(room, sizeof *y);
+    for (size_t i = 0; x && y && i < json_array_size(repeats); i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        x[n] = rate_of(repeat);
+        y[n] = rate_of_number(others, el_json_number(repeat, "repeat"));
+        n += x[n] > 0 && y[n] > 0;
+    }
+    struct el_interval interval = el_stats_ratio_paired(x, y, n);
+    free(x);
+    free(y);
+    *n_p = n;
+    return interval;
+}
+
+json_t *el_scale_interval(struct el_interval interval, double divisor)
+{
+    if (!interval.valid) return json_null();
+    return json_pack("[o, o]", el_json_real(interval.low / divisor), el_json_real(interval.high / divisor));
+}
+
+const char *el_scale_shared(const json_t *trial)
+{
+    const json_t *names = json_object_get(trial, "warning_rules"), *warnings = json_object_get(trial, "warnings");
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (name && (!strcmp(name, "shared_core") || !strcmp(name, "shared_gpu")))
+            return json_string_value(json_array_get(warnings, i));
+    }
+    return NULL;
+}
+
+/* Of a trial against one on a single device. */
+static json_t *ratio_of(const json_t *trial, const json_t *base)
+{
+    size_t n;
+    double devices = el_json_number(trial, "devices");
+    struct el_interval ratio = el_scale_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
+                     el_scale_interval(ratio, 1), "speedup_repeat95", el_scale_interval(repeat, 1), "efficiency",
+                     el_json_real(ratio.centre / devices), "efficiency_ci95", el_scale_interval(ratio, devices),
+                     "efficiency_repeat95", el_scale_interval(repeat, devices), "reason",
+                     el_json_string(n == 0 ? "no repeat of both was finished" : ratio.reason));
+}
+
+/* Of the device that holds most; negative: not known. */
+static int64_t peak_bytes(const json_t *trial)
+{
+    const json_t *devices = json_object_get(trial, "per_device");
+    double most = -1;
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        most = fmax(most, el_json_number(json_array_get(devices, i), "memory.peak_bytes"));
+    return (int64_t)most;
+}
+
+/* ms a step, from samples a second. */
+static double step_ms(const json_t *trial)
+{
+    return el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3;
+}
+
+/* ideal + compute + contention + exposed + idle = step, where there were control blocks; else ideal + lost = step. */
+static json_t *step_of(const json_t *trial, const struct baselines *base)
+{
+    const json_t *b = json_object_get(trial, "breakdown");
+    double ideal = step_ms(base->plain) / (base->weak ? 1 : el_json_number(trial, "devices"));
+    double step = json_is_object(b) ? el_json_number(b, "step_ms") : step_ms(trial);
+    json_t *costs = json_object_get(b, "exposed_step_ci95");
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ideal_ms", el_json_real(ideal), "step_ms",
+                     el_json_real(step), "lost_ms", el_json_real(step - ideal), "compute_ms",
+                     el_json_real(el_json_number(b, "compute_alone_ms") - ideal), "contention_ms",
+                     el_json_real(el_json_number(b, "contention_ms")), "exposed_ms",
+                     el_json_real(el_json_number(b, "exposed_ms")), "idle_ms",
+                     el_json_real(el_json_number(b, "idle_ms") + el_json_number(b, "other_ms")), "comm_costs_ms",
+                     el_json_real(el_json_number(b, "exposed_step_ms")), "comm_costs_ci95",
+                     json_is_array(costs) ? json_deep_copy(costs) : json_null());
+}
+
+static bool is_swept(const json_t *trial, const struct baselines *base)
+{
+    return el_json_number(trial, "config.bucket_cap_bytes") != base->cap_bytes;
+}
+
+/* The same mode on one device; NULL: it was not measured. */
+static const json_t *wrapped_one(const json_t *trials, const json_t *trial, const struct baselines *base)
+{
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *other = json_array_get(trials, i);
+        bool same = strcmp(el_json_text(other, "mode", ""), el_json_text(trial, "mode", "?")) == 0;
+        if (same && el_json_number(other, "devices") == 1 && !is_swept(other, base)) return other;
+    }
+    return NULL;
+}
+
+static json_t *row_of(const json_t *trials, const json_t *trial, const struct baselines *base)
+{
+    static const char *const copied[] = {"mode",   "devices", "device_names", "procs",    "global_batch",
+                                         "status", "reason",  "verdict",      "warnings", "warning_rules"};
+    const json_t *one = wrapped_one(trials, trial, base), *ci = el_json_at(trial, "throughput.ci95");
+    bool held = one && one != trial && one != base->plain;
+    json_t *row = json_object();
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
+        json_object_set_new(row, copied[i], json_deep_copy(json_object_get(trial, copied[i])));
+    json_object_set_new(row, "shared", el_json_string(el_scale_shared(trial)));
+    json_object_set_new(row, "samples_per_s", el_json_real(el_json_number(trial, "throughput.samples_per_s")));
+    json_object_set_new(row, "ci95", json_is_array(ci) ? json_deep_copy(ci) : json_null());
+    json_object_set_new(row, "plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain));
+    json_object_set_new(row, "wrapped", held ? ratio_of(trial, one) : json_null());
+    json_object_set_new(row, "peak_bytes", el_json_count(peak_bytes(trial)));
+    json_object_set_new(row, "step", step_of(trial, base));
+    return row;
+}
+
+/* The batch as it was given: of each device, or of all. */
+static double batch_of(const json_t *trial, bool weak)
+{
+    return el_json_number(trial, "global_batch") / (weak ? el_json_number(trial, "devices") : 1);
+}
+
+static enum el_status find_baselines(const json_t *trials, const char *dir, struct baselines *base_p)
+{
+    const json_t *plain = NULL;
+    for (size_t i = 0; i < json_array_size(trials) && !plain; i++)
+        if (!strcmp(el_json_text(json_array_get(trials, i), "mode", ""), "single")) plain = json_array_get(trials, i);
+    if (!plain)
+        return el_fail(EL_ERR_INVALID,
+                       "%s: no plain single in it, which all else is held against: evenload scale --out", dir);
+    bool weak = !strcmp(el_json_text(plain, "config.batch_given", "global"), "per_device");
+    for (size_t i = 0; i < json_array_size(trials); i++)
+        if (batch_of(json_array_get(trials, i), weak) != batch_of(plain, weak))
+            return el_fail(EL_ERR_INVALID,
+                           "%s: its trials have several batches, scaling is told of one: evenload scale", dir);
+    *base_p =
+        (struct baselines){.plain = plain, .weak = weak, .cap_bytes = el_json_number(plain, "config.bucket_cap_bytes")};
+    return EL_OK;
+}
+
+enum el_status el_scale_document(const json_t *run, const char *dir, json_t **document_p)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    struct baselines base = {0};
+    EL_TRY(find_baselines(trials, dir, &base));
+    json_t *rows = json_array();
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        if (!is_swept(trial, &base)) json_array_append_new(rows, row_of(trials, trial, &base));
+    }
+    json_t *document = json_pack(
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir", dir, "batch",
+        el_json_count((int64_t)batch_of(base.plain, base.weak)), "model", el_json_text(base.plain, "model", "?"),
+        "dtype", el_json_text(base.plain, "dtype", "?"), "optimizer", el_json_text(base.plain, "optimizer", "?"),
+        "simulated", json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows, "buckets",
+        el_scale_buckets(trials, base.cap_bytes));
+    if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what scaling comes to");
+    *document_p = document;
+    return EL_OK;
+}

@@ -1,0 +1,89 @@
+/* What is to be measured, from what was asked for. Each trial is then resolved as any other (bench/campaign/trial.h).
+ *
+ * Weak scaling unless told otherwise: who adds cards gives each the batch that one could hold, as the launchers of
+ * DistributedDataParallel do. A batch says by itself which of both it belongs to; where the two disagree it is an
+ * error, lest a strong efficiency be read as a weak one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/scale/scale.h"
+
+enum { BATCH = 64 };
+
+static enum el_status choose_scaling(const struct el_options *asked, struct el_options *o)
+{
+    if (asked->weak && asked->strong)
+        return el_fail(EL_ERR_INVALID, "--weak fixes the batch of each device, --strong that of all: give one");
+    if (asked->n_batches > 1)
+        return el_fail(EL_ERR_INVALID, "scale: one batch at a time; 'evenload compare' takes a list");
+    if (asked->n_batches && asked->batch_is_per_device && asked->strong)
+        return el_fail(EL_ERR_INVALID, "--strong keeps the global batch: give it by --batch, not --batch-per-device");
+    if (asked->n_batches && !asked->batch_is_per_device && !asked->strong)
+        return el_fail(EL_ERR_INVALID, "--batch is a global batch, which --strong keeps: add --strong, or give "
+                                       "--batch-per-device");
+    o->strong = asked->strong;
+    o->weak = !o->strong;
+    if (asked->n_batches == 0) {
+        o->batches[0] = BATCH;
+        o->n_batches = 1;
+    }
+    o->batch_is_per_device = o->weak;
+    return EL_OK;
+}
+
+/* 1, 2, 4 ... and all there are. */
+static void choose_counts(int most, struct el_options *o)
+{
+    o->n_counts = 0;
+    if (most > EL_MEMBERS_MAX) most = EL_MEMBERS_MAX;
+    for (int n = 1; n <= most; n *= 2) o->counts[o->n_counts++] = n;
+    if (o->counts[o->n_counts - 1] != most) o->counts[o->n_counts++] = most;
+}
+
+/* One device stands in front: the same mode on it is what the others are held against. */
+static void add_one(struct el_options *o)
+{
+    if (o->counts[0] == 1) return;
+    if (o->n_counts == EL_LIST_MAX) o->n_counts--;
+    memmove(&o->counts[1], &o->counts[0], sizeof o->counts[0] * (size_t)o->n_counts);
+    o->counts[0] = 1;
+    o->n_counts++;
+}
+
+static void put_single_first(const struct el_options *asked, struct el_options *o)
+{
+    o->n_modes = 1;
+    memset(o->modes, 0, sizeof o->modes);
+    snprintf(o->modes[0], sizeof o->modes[0], "single");
+    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++)
+        if (strcmp(asked->modes[m], "single")) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
+}
+
+static void put_base_bucket_first(const struct el_options *asked, struct el_options *o)
+{
+    o->n_buckets = 1;
+    o->bucket_mib[0] = EL_SCALE_BUCKET_MIB;
+    for (int k = 0; k < asked->n_buckets && o->n_buckets < EL_LIST_MAX; k++)
+        if (asked->bucket_mib[k] != EL_SCALE_BUCKET_MIB) o->bucket_mib[o->n_buckets++] = asked->bucket_mib[k];
+}
+
+enum el_status el_scale_options(const struct el_options *asked, int cores, int gpus, struct el_options *options_p)
+{
+    struct el_options *o = options_p;
+    *o = *asked;
+    EL_TRY(choose_scaling(asked, o));
+    if (asked->n_counts == 0) {
+        snprintf(o->counts_backend, sizeof o->counts_backend, "%s", gpus ? "cuda" : "cpu");
+        choose_counts(gpus ? gpus : cores, o);
+    }
+    add_one(o);
+    put_single_first(asked, o);
+    put_base_bucket_first(asked, o);
+    if (o->n_modes == 1) return el_fail(EL_ERR_INVALID, "--modes: single runs on one device only: add dp or ddp");
+    bool ddp = false;
+    for (int m = 0; m < o->n_modes; m++) ddp = ddp || !el_mode_find(o->modes[m])->controller;
+    if (o->n_buckets > 1 && !ddp) return el_fail(EL_ERR_INVALID, "--bucket-mb: buckets are ddp's: add it to --modes");
+    if (o->n_buckets > 1 && o->counts[o->n_counts - 1] == 1)
+        return el_fail(EL_ERR_INVALID, "--bucket-mb: one device sums nothing: add more to --devices");
+    return EL_OK;
+}

@@ -1,0 +1,59 @@
+/* `evenload scale`: what more devices bring. Throughput, speed-up and efficiency of each mode at each number of
+ * devices, held against plain training on one device and against the same mode on one; where the loss goes; and which
+ * size of ddp's buckets is fastest (docs/scale.md has the definitions).
+ *
+ *     el_scale_options(&asked, cores, gpus, &options);      what is to be measured: a campaign's options
+ *     el_scale_document(run, dir, &document);               from a run's document (results.json) alone
+ *     el_scale_print(document, stdout);
+ *     el_scale_plot_data(document, plots_dir);              DIR/plots/scale.dat
+ *
+ * Ratios are of repeats with the same number, which ran in the same round; intervals are Student's t on their
+ * logarithms. Counts whose devices share a core or a card are marked, and nothing is claimed of them.
+ */
+#ifndef EL_BENCH_SCALE_H
+#define EL_BENCH_SCALE_H
+
+#include <stdio.h>
+
+#include "bench/options/config.h"
+#include "bench/stats/stats.h"
+
+/* What torch's reducer takes where nobody says otherwise: the size that all others are held against. */
+#define EL_SCALE_BUCKET_MIB 25.0
+
+/* What goes together, and what was left out: counts (with 1 always among them), the batch, single in front of the
+ * modes, 25 in front of the buckets. `gpus` 0: none. Errors: EL_ERR_INVALID naming the options. */
+enum el_status el_scale_options(const struct el_options *asked, int cores, int gpus, struct el_options *options_p);
+
+/* {"scaling": "weak|strong", "dir", "batch", "model", "dtype", "optimizer", "simulated", "rows": [...],
+ * "buckets": {...}|null}. A row is a mode on a number of devices:
+ *   {"mode", "devices", "procs", "global_batch", "status", "reason", "verdict", "warnings", "warning_rules",
+ *    "shared": text|null, "samples_per_s", "ci95", "peak_bytes",
+ *    "plain", "wrapped": {"speedup", "speedup_ci95", "speedup_repeat95", "efficiency", "efficiency_ci95",
+ *                         "efficiency_repeat95", "reason"}|null,
+ *    "step": {"ideal_ms", "step_ms", "lost_ms", "compute_ms"|null, "contention_ms", "exposed_ms", "idle_ms",
+ *             "comm_costs_ms", "comm_costs_ci95"}}
+ * New reference. Errors: EL_ERR_INVALID: there is no plain single in the run, or more than one batch. */
+enum el_status el_scale_document(const json_t *run, const char *dir, json_t **document_p);
+
+/* The part "buckets" (buckets.c): trials on the most devices with other sizes than `base_cap_bytes`, against the one
+ * with that size; null where there is none. {"mode", "devices", "base_mib", "shared", "looks", "recommended_mib"|null,
+ * "rows": [{"mib", "status", "reason", "buckets", "first_bytes", "largest_bytes", "same", "step_ms", "ratio", "ci95",
+ * "told95", "reason"}]}; told95 is wide enough for all sizes at once. New reference. */
+json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes);
+
+/* Between document.c and buckets.c. Samples a second of `a` over those of `b`, repeat by repeat. *n_p: pairs. */
+struct el_interval el_scale_ratio(const json_t *a, const json_t *b, size_t *n_p);
+/* Why the devices are not each on its own: the verdict's words; NULL: they are. Borrowed. */
+const char *el_scale_shared(const json_t *trial);
+/* [low, high], or null. New reference. */
+json_t *el_scale_interval(struct el_interval interval, double divisor);
+
+/* What it comes to in sentences, and what made rows doubtful: a part of what el_scale_print prints (sentences.c). */
+void el_scale_say(const json_t *document, FILE *out);
+/* Two tables, that of the buckets, and el_scale_say; 110 columns. */
+void el_scale_print(const json_t *document, FILE *out);
+/* The figure's data file. Errors: EL_ERR_IO. */
+enum el_status el_scale_plot_data(const json_t *document, const char *plots_dir);
+
+#endif

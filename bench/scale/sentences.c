@@ -1,0 +1,217 @@
+/* What scaling comes to, in sentences; and whatever makes a row doubtful, once. Of counts that share cores or cards no
+ * sentence makes a claim: they are said to be shared, and that is all. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/report/text.h"
+#include "bench/scale/scale.h"
+#include "bench/verdict/verdict.h"
+
+enum { COLUMNS = 110, TEXT_BYTES = 640 };
+
+static void say(const char *text, FILE *out)
+{
+    el_text_wrap(text, "* ", "  ", COLUMNS, out);
+}
+
+static bool is_shared(const json_t *row)
+{
+    return json_is_string(json_object_get(row, "shared"));
+}
+
+/* The row of a mode with the most devices of their own; NULL: none has more than one. */
+static const json_t *largest_own(const json_t *rows, const char *mode)
+{
+    const json_t *found = NULL;
+    double most = 1;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        double n = el_json_number(row, "devices");
+        if (strcmp(el_json_text(row, "mode", ""), mode) || is_shared(row) || !(n > most)) continue;
+        if (isnan(el_json_number(row, "samples_per_s"))) continue;
+        found = row;
+        most = n;
+    }
+    return found;
+}
+
+/* ": 12 ms of each step are lost, most of it to exposed communication (7.1)". */
+static void name_loss(const json_t *step, char *text, size_t bytes)
+{
+    static const struct {
+        const char *name, *words;
+    } parts[] = {{"compute_ms", "compute that takes longer even without communication"},
+                 {"contention_ms", "compute slowed by communication"},
+                 {"exposed_ms", "communication that nothing hides"},
+                 {"idle_ms", "waiting and copies"}};
+    size_t most = 0;
+    char lost[EL_FIGURE_BYTES], part[EL_FIGURE_BYTES];
+    text[0] = 0;
+    for (size_t i = 1; i < sizeof parts / sizeof parts[0]; i++)
+        if (el_json_number(step, parts[i].name) > el_json_number(step, parts[most].name)) most = i;
+    double lost_ms = el_json_number(step, "lost_ms"), value = el_json_number(step, parts[most].name);
+    if (!(lost_ms > 0) || !(value > 0)) return;
+    snprintf(text, bytes, "; of a step of %.4g ms %s are lost, the most to %s (%s)", el_json_number(step, "step_ms"),
+             el_text_figure(lost_ms, lost), parts[most].words, el_text_figure(value, part));
+}
+
+static void say_of_mode(const json_t *row, FILE *out)
+{
+    const json_t *plain = json_object_get(row, "plain");
+    double n = el_json_number(row, "devices"), low = el_json_number(plain, "speedup_ci95.0"),
+           high = el_json_number(plain, "speedup_ci95.1");
+    char text[TEXT_BYTES], loss[TEXT_BYTES / 2], speedup[EL_FIGURE_BYTES], from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
+    name_loss(json_object_get(row, "step"), loss, sizeof loss);
+    if (isnan(low) || isnan(high)) {
+        snprintf(text, sizeof text, "%s on %.0f devices: %s times plain single, without an interval (%s)%s.",
+                 el_json_text(row, "mode", "?"), n, el_text_figure(el_json_number(plain, "speedup"), speedup),
+                 el_json_text(plain, "reason", "it has none"), loss);
+    } else {
+        const char *judged = low > n     ? ": more than ideal, so look at what the baseline lacks"
+                             : high < 1  ? ": slower than one device"
+                             : low <= 1  ? ": not to be told from one device"
+                             : high >= n ? ": not to be told from ideal"
+                                         : "";
+        snprintf(text, sizeof text, "%s on %.0f devices: %s times plain single (%s to %s)%s%s.",
+                 el_json_text(row, "mode", "?"), n, el_text_figure(el_json_number(plain, "speedup"), speedup),
+                 el_text_figure(low, from), el_text_figure(high, to), judged, loss);
+    }
+    say(text, out);
+}
+
+/* Devices without kernels: what is left is the harness. */
+static bool computes(const json_t *rows)
+{
+    return strncmp(el_json_text(json_array_get(rows, 0), "device_names.0", ""), "null:", 5) != 0;
+}
+
+static bool said_before(const json_t *rows, size_t end)
+{
+    const char *mode = el_json_text(json_array_get(rows, end), "mode", "");
+    for (size_t i = 0; i < end; i++)
+        if (!strcmp(el_json_text(json_array_get(rows, i), "mode", "?"), mode)) return true;
+    return false;
+}
+
+static void say_modes(const json_t *rows, FILE *out)
+{
+    bool own = false;
+    if (!computes(rows)) {
+        say("Null devices compute nothing: these are the harness's own times, and no claim about scaling.", out);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *mode = el_json_text(json_array_get(rows, i), "mode", "");
+        const json_t *row = said_before(rows, i) ? NULL : largest_own(rows, mode);
+        if (row) say_of_mode(row, out);
+        own = own || row;
+    }
+    if (!own) say("No count above 1 has a core or card for each device: nothing is said of scaling.", out);
+}
+
+static void say_shared(const json_t *rows, FILE *out)
+{
+    char text[TEXT_BYTES];
+    const json_t *least = NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        bool less = !least || el_json_number(row, "devices") < el_json_number(least, "devices");
+        if (is_shared(row) && less) least = row;
+    }
+    if (!least) return;
+    snprintf(text, sizeof text,
+             "From %.0f devices on (marked *, drawn hollow): %s. Their times are no claim about scaling.",
+             el_json_number(least, "devices"), el_json_text(least, "shared", ""));
+    say(text, out);
+}
+
+static const json_t *bucket_row(const json_t *buckets, double mib)
+{
+    const json_t *rows = json_object_get(buckets, "rows");
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (el_json_number(json_array_get(rows, i), "mib") == mib) return json_array_get(rows, i);
+    return NULL;
+}
+
+static void say_buckets(const json_t *buckets, FILE *out)
+{
+    double best = el_json_number(buckets, "recommended_mib"), base = el_json_number(buckets, "base_mib");
+    double looks = el_json_number(buckets, "looks");
+    char text[TEXT_BYTES];
+    if (!json_is_object(buckets)) return;
+    if (json_is_string(json_object_get(buckets, "shared"))) {
+        say("Buckets: the devices share a core or card, so no size is recommended.", out);
+    } else if (looks < 1) {
+        snprintf(text, sizeof text, "Buckets: every size gives the buckets of %g: keep it.", base);
+        say(text, out);
+    } else if (isnan(best)) {
+        snprintf(text, sizeof text,
+                 "Buckets: no size is faster than %g by a difference that can be told, with %.0f looked at together: "
+                 "keep %g.",
+                 base, looks, base);
+        say(text, out);
+    } else {
+        const json_t *row = bucket_row(buckets, best);
+        snprintf(
+            text, sizeof text,
+            "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, with %.0f sizes looked "
+            "at together).",
+            best, el_json_number(row, "ratio"), base, el_json_number(row, "told95.0"), el_json_number(row, "told95.1"),
+            looks);
+        say(text, out);
+    }
+}
+
+/* Whether a row has that doubt: by its rule, or where repeats say it themselves by its text. */
+static bool has_doubt(const json_t *row, const char *rule, const char *text)
+{
+    const json_t *names = json_object_get(row, "warning_rules"), *warnings = json_object_get(row, "warnings");
+    for (size_t w = 0; w < json_array_size(names); w++) {
+        const char *name = json_string_value(json_array_get(names, w));
+        const char *words = json_string_value(json_array_get(warnings, w));
+        if (!name || strcmp(name, rule)) continue;
+        if (strcmp(rule, "own") || (words && !strcmp(words, text))) return true;
+    }
+    return false;
+}
+
+/* How many rows have it; 0 if one before `first` does, for then it has been said. */
+static int count_doubt(const json_t *rows, size_t first, const char *rule, const char *text)
+{
+    int count = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        if (!has_doubt(json_array_get(rows, i), rule, text)) continue;
+        if (i < first) return 0;
+        count++;
+    }
+    return count;
+}
+
+/* Each doubt once, in the words of the first row that has it; the record has them all. */
+static void say_doubts(const json_t *rows, FILE *out)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i), *warnings = json_object_get(row, "warnings");
+        for (size_t w = 0; w < json_array_size(warnings); w++) {
+            const char *rule = json_string_value(json_array_get(json_object_get(row, "warning_rules"), w));
+            const char *text = json_string_value(json_array_get(warnings, w));
+            int count = rule && text && strncmp(rule, "shared_", 7) ? count_doubt(rows, i, rule, text) : 0;
+            char first[96], more[32] = "";
+            if (count == 0) continue;
+            if (count > 1) snprintf(more, sizeof more, " (and %d more)", count - 1);
+            snprintf(first, sizeof first, "! %s on %.0f%s%s: ", el_json_text(row, "mode", "?"),
+                     el_json_number(row, "devices"), more, el_verdict_is_note(rule) ? "" : ", suspect");
+            el_text_wrap(text, first, "  ", COLUMNS, out);
+        }
+    }
+}
+
+void el_scale_say(const json_t *document, FILE *out)
+{
+    const json_t *rows = json_object_get(document, "rows");
+    say_modes(rows, out);
+    say_shared(rows, out);
+    say_buckets(json_object_get(document, "buckets"), out);
+    say_doubts(rows, out);
+}

@@ -1,0 +1,81 @@
+# `scale` on null devices, where what is planted is all there is: its JSON, its tables, records used again, its refusals; and
+# the examples of docs/scale.md. Arithmetic and judgement are tests/unit/test_scale's.
+load common
+
+NULL=(--devices null:1,2 --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
+SHORT=("${NULL[@]}" --features 16 --hidden 8 --steps 2 --min-time 0 --control none --repeats 2)
+
+# A step is 8 ms of pause; on two devices it has 8 ms of wire more, a MiB of parameters at 8 ms each: half is lost.
+@test "scale finds a planted loss, and says where it is" {
+    run --separate-stderr "$EVENLOAD" scale "${NULL[@]}" --features 512 --hidden 512 --steps 5 --min-time 0.04 --control-pairs 2 \
+        --inject 'pause=linear_forward hidden1:8,wire=8' --out p --json
+    [[ $status -eq 0 && -z $stderr ]] || show
+    printf '%s' "$output" >p.json
+    [[ $(json p.json '[(r["mode"], r["devices"], r["global_batch"]) for r in d["rows"]]') == \
+        "[('single', 1, 64), ('ddp', 1, 64), ('ddp', 2, 128)]" ]] || show
+    python3 - <<'END' || show
+import json
+d = json.load(open("p.json"))
+one, wrapped, two = d["rows"]
+plain, step = two["plain"], two["step"]
+assert d["scaling"] == "weak" and d["batch"] == 64 and d["buckets"] is None, d
+assert 0.25 < plain["efficiency"] < 0.62, plain # a busy machine wakes late
+assert abs(plain["speedup"] - 2 * plain["efficiency"]) < 1e-9, plain
+low, high = plain["speedup_ci95"]
+far_low, far_high = plain["speedup_repeat95"]
+assert far_low <= low <= plain["speedup"] <= high <= far_high, plain
+assert 7.5 < step["exposed_ms"] < 20 and 6 < step["comm_costs_ms"] < 20, step
+assert step["exposed_ms"] > 0.7 * step["lost_ms"], step
+parts = sum(step[k] for k in ("compute_ms", "contention_ms", "exposed_ms", "idle_ms"))
+assert abs(parts - step["lost_ms"]) < 1e-6 and abs(step["ideal_ms"] + parts - step["step_ms"]) < 1e-6, step
+assert one["plain"] is None and wrapped["wrapped"] is None and two["wrapped"]["efficiency"] < 0.75, d
+END
+}
+
+@test "scale again measures what is missing, and scale DIR nothing" {
+    run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
+    [[ $status -eq 0 && $output == *"against plain single"*"Where the time goes"*"Null devices compute nothing"*"Next: "* ]] || show
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == Next:* ]] || { echo "$line" && show; }; done
+    find r/repeats -name '*.json' -printf '%f %T@\n' | sort >before
+    [[ $(wc -l <before) -eq 6 ]]
+    run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
+    [[ $status -eq 0 ]] || show
+    find r/repeats -name '*.json' -printf '%f %T@\n' | sort | diff before -
+    "$EVENLOAD" scale "${SHORT[@]}" --out r --bucket-mb 0.001 --json >more.json # one trial more
+    [[ $(find r/repeats -name '*.json' | wc -l) -eq 8 ]]
+    [[ $(json more.json '[(b["mib"], b["buckets"]) for b in d["buckets"]["rows"]][1]') == "(25, 1)" ]]
+    [[ $(json more.json 'd["buckets"]["rows"][0]["buckets"] > 1, d["buckets"]["recommended_mib"]') == "(True, None)" ]]
+    run --separate-stderr "$EVENLOAD" scale r --json
+    [[ $status -eq 0 && -z $stderr && $output == "$(cat more.json)" ]] || show
+    if command -v gnuplot >/dev/null; then [[ -s r/plots/scale.svg && -s r/plots/scale.png ]]; fi
+}
+
+@test "counts without cores of their own are marked, and nothing is claimed of them" {
+    [[ $(nproc) -lt 16 ]] || skip "there are cores for all"
+    run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --devices cpu:16 --strong --batch 32 --features 8 --repeats 1 --out s
+    [[ $status -eq 0 && $output == *"ddp    16*"*"No count above 1 has"*"marked *, drawn hollow): devices share a core"* ]] || show
+    grep -q '^# ddp shared' s/plots/scale.dat
+}
+
+@test "scale refuses what does not go together" {
+    refuses "add --strong, or give --batch-per-device" "$EVENLOAD" scale --batch 64
+    refuses "--strong keeps the global batch" "$EVENLOAD" scale --strong --batch-per-device 64
+    refuses "give one" "$EVENLOAD" scale --weak --strong
+    refuses "names devices: scale takes how many, like cpu:1,2,4" "$EVENLOAD" scale --devices cpu:0,cpu:1
+    refuses "--devices: 2 is there twice" "$EVENLOAD" scale --devices 2,2
+    refuses "add dp or ddp" "$EVENLOAD" scale --modes single
+    refuses "buckets are ddp's" "$EVENLOAD" scale --modes dp --bucket-mb 1
+    refuses "--bucket-mb: more than 1 items" "$EVENLOAD" run --bucket-mb 1,25
+    refuses "results.json could not be read" "$EVENLOAD" scale nothing
+    refuses "and --out is to be measured into" "$EVENLOAD" scale nothing --out r
+    [[ ! -e results ]]
+}
+
+@test "folders of other commands are left alone" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode single --devices null:1 --quiet --json --out c >/dev/null
+    refuses "c holds a run of 'run', not of 'scale'" "$EVENLOAD" scale "${SHORT[@]}" --out c
+    run --separate-stderr "$EVENLOAD" scale c # but read
+    [[ $status -eq 0 && $output == *"Strong scaling: 8 samples a step on all devices together"* ]] || show
+    "$EVENLOAD" scale "${SHORT[@]}" --repeats 1 --json --out s >/dev/null
+    refuses "s holds a run of 'scale', not of 'compare'" "$EVENLOAD" compare --resume --out s
+}
