@@ -80,6 +80,19 @@ static void say_of_mode(const json_t *row, FILE *out)
     say(text, out);
 }
 
+/* Whether a row has that doubt: by its rule, or where repeats say it themselves by its text. */
+static bool has_doubt(const json_t *row, const char *rule, const char *text)
+{
+    const json_t *names = json_object_get(row, "warning_rules"), *warnings = json_object_get(row, "warnings");
+    for (size_t w = 0; w < json_array_size(names); w++) {
+        const char *name = json_string_value(json_array_get(names, w));
+        const char *words = json_string_value(json_array_get(warnings, w));
+        if (!name || strcmp(name, rule)) continue;
+        if (strcmp(rule, "own") || (words && !strcmp(words, text))) return true;
+    }
+    return false;
+}
+
 /* Devices without kernels: what is left is the harness. */
 static bool computes(const json_t *rows)
 {
@@ -108,6 +121,20 @@ static void say_modes(const json_t *rows, FILE *out)
         own = own || row;
     }
     if (!own) say("No count above 1 has a core or card for each device: nothing is said of scaling.", out);
+}
+
+/* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
+static void say_others(const json_t *rows, FILE *out)
+{
+    static const char *const rules[] = {"others", "gpu_others", "stolen"};
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
+            if (!has_doubt(json_array_get(rows, i), rules[k], "")) continue;
+            say("Other work was on the machine: the intervals hold for as much of it as there was, and under another "
+                "load the same study may well come out beside them.",
+                out);
+            return;
+        }
 }
 
 static void say_shared(const json_t *rows, FILE *out)
@@ -163,19 +190,6 @@ static void say_buckets(const json_t *buckets, FILE *out)
     }
 }
 
-/* Whether a row has that doubt: by its rule, or where repeats say it themselves by its text. */
-static bool has_doubt(const json_t *row, const char *rule, const char *text)
-{
-    const json_t *names = json_object_get(row, "warning_rules"), *warnings = json_object_get(row, "warnings");
-    for (size_t w = 0; w < json_array_size(names); w++) {
-        const char *name = json_string_value(json_array_get(names, w));
-        const char *words = json_string_value(json_array_get(warnings, w));
-        if (!name || strcmp(name, rule)) continue;
-        if (strcmp(rule, "own") || (words && !strcmp(words, text))) return true;
-    }
-    return false;
-}
-
 /* How many rows have it; 0 if one before `first` does, for then it has been said. */
 static int count_doubt(const json_t *rows, size_t first, const char *rule, const char *text)
 {
@@ -212,6 +226,7 @@ void el_scale_say(const json_t *document, FILE *out)
     const json_t *rows = json_object_get(document, "rows");
     say_modes(rows, out);
     say_shared(rows, out);
+    say_others(rows, out);
     say_buckets(json_object_get(document, "buckets"), out);
     say_doubts(rows, out);
 }

@@ -3,7 +3,7 @@
 load common
 
 NULL=(--devices null:1,2 --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
-SHORT=("${NULL[@]}" --features 16 --hidden 8 --steps 2 --min-time 0 --control none --repeats 2)
+SHORT=("${NULL[@]}" --features 16 --hidden 32,32 --steps 2 --min-time 0 --control none --repeats 2)
 
 # A step is 8 ms of pause; on two devices it has 8 ms of wire more, a MiB of parameters at 8 ms each: half is lost.
 @test "scale finds a planted loss, and says where it is" {
@@ -43,7 +43,7 @@ END
     find r/repeats -name '*.json' -printf '%f %T@\n' | sort | diff before -
     "$EVENLOAD" scale "${SHORT[@]}" --out r --bucket-mb 0.001 --json >more.json # one trial more
     [[ $(find r/repeats -name '*.json' | wc -l) -eq 8 ]]
-    [[ $(json more.json '[(b["mib"], b["buckets"]) for b in d["buckets"]["rows"]][1]') == "(25, 1)" ]]
+    [[ $(json more.json '[(b["mib"], b["buckets"]) for b in d["buckets"]["rows"]][1] == (25, 1)') == True ]]
     [[ $(json more.json 'd["buckets"]["rows"][0]["buckets"] > 1, d["buckets"]["recommended_mib"]') == "(True, None)" ]]
     run --separate-stderr "$EVENLOAD" scale r --json
     [[ $status -eq 0 && -z $stderr && $output == "$(cat more.json)" ]] || show
@@ -73,7 +73,7 @@ END
 
 @test "folders of other commands are left alone" {
     "$EVENLOAD" run "${QUICK[@]}" --mode single --devices null:1 --quiet --json --out c >/dev/null
-    refuses "c holds a run of 'run', not of 'scale'" "$EVENLOAD" scale "${SHORT[@]}" --out c
+    refuses "would take out of its results.json: give another --out" "$EVENLOAD" scale "${SHORT[@]}" --out c
     run --separate-stderr "$EVENLOAD" scale c # but read
     [[ $status -eq 0 && $output == *"Strong scaling: 8 samples a step on all devices together"* ]] || show
     "$EVENLOAD" scale "${SHORT[@]}" --repeats 1 --json --out s >/dev/null
