@@ -2,8 +2,8 @@
 # the examples of docs/scale.md. Arithmetic and judgement are tests/unit/test_scale's.
 load common
 
-NULL=(--devices null:1,2 --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
-SHORT=("${NULL[@]}" --features 16 --hidden 32,32 --steps 2 --min-time 0 --control none --repeats 2)
+NULL=(--devices 'null:1,2' --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
+SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --control none --repeats 2)
 
 # A step is 8 ms of pause; on two devices it has 8 ms of wire more, a MiB of parameters at 8 ms each: half is lost.
 @test "scale finds a planted loss, and says where it is" {
