@@ -95,6 +95,19 @@ static const struct el_command_row commands[] = {
                  "  evenload scale --devices 1,2,4 --out results/mine   again: measures what is missing\n"
                  "  evenload scale results/mine                     from its records alone\n",
      .run = el_cmd_scale},
+    {.name = "imbalance",
+     .bit = EL_CMD_IMBALANCE,
+     .usage = "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
+     .summary =
+         "What each card holds, does and sends, card by card, and what the first one's difference is made of. Of "
+         "a folder's records alone, or it runs what they lack.",
+     .examples = "  evenload imbalance results/mlp                     from its records: nothing is run\n"
+                 "  evenload imbalance --out results/two               dp and ddp; run again it runs nothing\n"
+                 "  evenload imbalance --preset two-cards --dry-run    the published table, by forecast\n"
+                 "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
+                 "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
+                 "  evenload imbalance --devices 8 --modes dp --dry-run\n",
+     .run = el_cmd_imbalance},
     {.name = NULL},
 };
 

@@ -21,6 +21,7 @@ int el_cmd_overhead(const struct el_options *options, int argc, char **argv);
 int el_cmd_baseline(const struct el_options *options, int argc, char **argv);
 int el_cmd_regress(const struct el_options *options, int argc, char **argv);
 int el_cmd_scale(const struct el_options *options, int argc, char **argv);
+int el_cmd_imbalance(const struct el_options *options, int argc, char **argv);
 int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
 struct el_launch_place;

@@ -67,9 +67,10 @@ struct el_options {
     char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
     char inject[EL_PATH_BYTES]; /* planted disturbances (bench/options/inject.h); "": none */
     struct el_regress_options regress;
-    char dir[EL_PATH_BYTES];   /* the argument that is no option: a run's folder */
-    char action[16];           /* the one before it, of a command that has several: baseline's */
-    char store[EL_PATH_BYTES]; /* a stored baseline's folder */
+    char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
+    char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
+    char action[16];            /* the one before it, of a command that has several: baseline's */
+    char store[EL_PATH_BYTES];  /* a stored baseline's folder */
     bool force;
 };
 

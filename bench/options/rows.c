@@ -5,8 +5,8 @@
 #include "bench/options/options.h"
 
 #define AT(field) .offset = offsetof(struct el_options, field)
-#define BOTH      .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD
-#define TRIALS    .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_SCALE
+#define BOTH      .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_IMBALANCE
+#define TRIALS    .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE
 #define SIZE_ROW(flag, field, words)                                                                                   \
     {                                                                                                                  \
         .group = SIZES, .name = flag, .argument = "N", .initial = "", .kind = EL_OPTION_COUNT, TRIALS, AT(field),      \
@@ -19,12 +19,20 @@ static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] 
 
 static const struct el_option_row rows[] = {
     {.group = WHAT,
+     .name = "preset",
+     .argument = "NAME",
+     .initial = "",
+     .kind = EL_OPTION_TEXT,
+     .commands = EL_CMD_IMBALANCE,
+     AT(preset),
+     .help = "a table that was published or reported: two-cards, outputs, momentum, adam; other options come on top"},
+    {.group = WHAT,
      .name = "modes",
      .argument = "LIST",
      .initial = "single,dp,ddp",
-     .otherwise = {{EL_CMD_SCALE, "dp,ddp"}},
+     .otherwise = {{EL_CMD_SCALE | EL_CMD_IMBALANCE, "dp,ddp"}},
      .kind = EL_OPTION_MODES,
-     .commands = EL_CMD_COMPARE | EL_CMD_OVERHEAD | EL_CMD_SCALE,
+     .commands = EL_CMD_COMPARE | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE,
      AT(modes),
      .help = "ways of parallelising, by comma"},
     {.group = WHAT,
@@ -48,7 +56,7 @@ static const struct el_option_row rows[] = {
      .argument = "N|LIST",
      .initial = "",
      .kind = EL_OPTION_DEVICES,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_IMBALANCE,
      AT(devices),
      .help = "2: cpu:0,cpu:1; cuda:4: four of a backend; cuda:0,cuda:5: a list. single takes the first; default: all "
              "GPUs, else cpu:2 (study: cpu:2)"},
@@ -334,7 +342,7 @@ static const struct el_option_row rows[] = {
      .argument = "N",
      .initial = "1",
      .kind = EL_OPTION_SEED,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_REGRESS | EL_CMD_SCALE,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_REGRESS | EL_CMD_SCALE | EL_CMD_IMBALANCE,
      AT(train.seed),
      .min = 0,
      .max = 9.2e18, /* JSON's integers are signed */
@@ -429,7 +437,7 @@ static const struct el_option_row rows[] = {
      .argument = "S",
      .initial = "300",
      .kind = EL_OPTION_REAL,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_REGRESS | EL_CMD_SCALE,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_REGRESS | EL_CMD_SCALE | EL_CMD_IMBALANCE,
      AT(timeout_s),
      .min = 0.1,
      .max = 1e6,
@@ -476,7 +484,7 @@ static const struct el_option_row rows[] = {
      .initial = "comm",
      .kind = EL_OPTION_CHOICE,
      .choices = "none|comm|record",
-     .commands = EL_CMD_BOTH | EL_CMD_SCALE,
+     .commands = EL_CMD_BOTH | EL_CMD_SCALE | EL_CMD_IMBALANCE,
      AT(train.control),
      .help = "after the measured steps, blocks with it off and on in turns: what it costs"},
     {.group = MEASURING,
@@ -505,7 +513,8 @@ static const struct el_option_row rows[] = {
      .argument = "DIR",
      .initial = "",
      .kind = EL_OPTION_TEXT,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_SCALE,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_SCALE |
+                 EL_CMD_IMBALANCE,
      AT(out),
      .help = "folder of the run (default: results/<time>-<command>)"},
     {.group = OUTPUT,
@@ -550,7 +559,7 @@ static const struct el_option_row rows[] = {
      .name = "dry-run",
      .initial = "",
      .kind = EL_OPTION_FLAG,
-     .commands = EL_CMD_RUN | EL_CMD_STUDY,
+     .commands = EL_CMD_RUN | EL_CMD_STUDY | EL_CMD_IMBALANCE,
      AT(dry_run),
      .help = "print the memory of each device as foretold; run nothing"},
     {.group = OUTPUT,
@@ -580,14 +589,15 @@ static const struct el_option_row rows[] = {
      .initial = "",
      .kind = EL_OPTION_FLAG,
      .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_DEVICES | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_BASELINE |
-                 EL_CMD_REGRESS | EL_CMD_SCALE,
+                 EL_CMD_REGRESS | EL_CMD_SCALE | EL_CMD_IMBALANCE,
      AT(json),
      .help = "standard output is JSON only"},
     {.group = OUTPUT,
      .name = "quiet",
      .initial = "",
      .kind = EL_OPTION_FLAG,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_SCALE,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_SCALE |
+                 EL_CMD_IMBALANCE,
      AT(quiet),
      .help = "no progress on standard error"},
     {.group = OUTPUT,

@@ -40,7 +40,7 @@ static double single_rate(const json_t *trials, const json_t *trial)
     return NAN;
 }
 
-static const char *verdict(const json_t *trial)
+const char *el_report_verdict(const json_t *trial)
 {
     bool valid = strcmp(el_json_text(trial, "verdict", ""), "valid") == 0;
     if (valid && json_is_true(json_object_get(trial, "simulated"))) return "simulated";
@@ -71,7 +71,7 @@ static void put_finished(const json_t *trials, const json_t *trial, FILE *out, b
              el_text_figure(samples_per_s / single_rate(trials, trial), ratio),
              el_text_figure(el_json_number(trial, "step_ms.median"), step),
              el_text_figure(el_json_number(trial, "step_ms.p95"), p95),
-             el_text_figure(el_json_number(trial, "comm.exposed_ms"), exposed), verdict(trial));
+             el_text_figure(el_json_number(trial, "comm.exposed_ms"), exposed), el_report_verdict(trial));
     el_table_line(out, suspect ? EL_TABLE_YELLOW : EL_TABLE_BOLD, colour, line);
 }
 

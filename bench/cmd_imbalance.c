@@ -1,0 +1,223 @@
+/* `evenload imbalance`: the table card by card, of a folder's records (imbalance DIR), by forecast (--dry-run), or of a
+ * campaign that launches only what its folder lacks. What is shown is bench/imbalance's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/campaign.h"
+#include "bench/commands.h"
+#include "bench/imbalance/imbalance.h"
+#include "bench/options/devices.h"
+#include "bench/plot/plot.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
+
+enum { VALUE_BYTES = 2048 };
+
+/* Draws DIR/plots/imbalance. Paths are lines of standard output, but with --json. */
+static enum el_status draw(const json_t *run, const char *dir, bool json)
+{
+    char plots[EL_PATH_BYTES];
+    bool drawn;
+    if ((size_t)snprintf(plots, sizeof plots, "%s/plots", dir) >= sizeof plots)
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    EL_TRY(el_imbalance_plot(run, plots, &drawn));
+    return drawn ? el_plot_draw(plots, "imbalance", json ? NULL : stdout) : EL_OK;
+}
+
+static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)
+{
+    if (!options->json) {
+        el_imbalance_print(run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+        return EL_OK;
+    }
+    json_t *document = el_imbalance_document(run, options->preset[0] ? options->preset : NULL, dir);
+    enum el_status status = document ? el_print_json(document, stdout) : el_fail_errno("the table's document");
+    json_decref(document);
+    return status;
+}
+
+static void say_next(const struct el_options *options)
+{
+    const char *program = program_invocation_name;
+    if (options->json) return;
+    if (!strcmp(options->preset, "two-cards"))
+        printf("\nNext: %s study two-cards --dry-run    (the same memory against the published table)\n", program);
+    else if (options->preset[0] && options->dry_run)
+        printf("\nNext: %s imbalance --preset %s    (the same, measured)\n", program, options->preset);
+    else
+        printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, by forecast)\n", program);
+}
+
+/* The first option that says how to measure: a folder's records have been measured. */
+static enum el_status check_records_alone(const struct el_options *options)
+{
+    static const char *const allowed[] = {"json", "quiet"};
+    struct el_options *initial = malloc(sizeof *initial);
+    if (!initial) return el_fail_errno("options");
+    el_options_defaults(EL_CMD_IMBALANCE, initial);
+    enum el_status status = EL_OK;
+    for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
+        char given[VALUE_BYTES], otherwise[VALUE_BYTES];
+        if (!(row->commands & EL_CMD_IMBALANCE) || !strcmp(row->name, allowed[0]) || !strcmp(row->name, allowed[1]))
+            continue;
+        el_option_show(row, options, given, sizeof given);
+        el_option_show(row, initial, otherwise, sizeof otherwise);
+        if (strcmp(given, otherwise))
+            status = el_fail(EL_ERR_INVALID,
+                             "imbalance %s reads records and measures nothing: leave out --%s, or leave out the folder",
+                             options->dir, row->name);
+    }
+    free(initial);
+    return status;
+}
+
+static enum el_status check_cards(const json_t *run, const char *dir)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    for (size_t i = 0; i < json_array_size(trials); i++)
+        if (el_imbalance_has_cards(json_array_get(trials, i))) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s has no finished trial on two devices or more, and nothing that could be uneven: 'evenload "
+                   "imbalance' without a folder runs dp and ddp",
+                   dir);
+}
+
+/* Before a folder is made. */
+static enum el_status check_several(const struct el_options *options)
+{
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n = options->n_devices > 0 ? options->n_devices : el_devices_default(devices);
+    for (int m = 0; m < options->n_modes && n > 1; m++)
+        if (!el_mode_find(options->modes[m])->one_device) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "imbalance: every trial is on one device, where nothing can be uneven: give --modes "
+                                   "dp,ddp and two --devices or more");
+}
+
+/* A folder that cannot be written into is no reason not to show what is in it. */
+static int from_records(const struct el_options *options)
+{
+    char path[EL_PATH_BYTES];
+    json_t *run = NULL;
+    enum el_status status = check_records_alone(options);
+    if (status == EL_OK && (size_t)snprintf(path, sizeof path, "%s/results.json", options->dir) >= sizeof path)
+        status = el_fail(EL_ERR_INVALID, "%s: the path is too long", options->dir);
+    if (status == EL_OK) status = el_record_read(path, &run);
+    if (status == EL_OK) status = check_cards(run, options->dir);
+    if (status == EL_OK) status = show(run, options, options->dir);
+    if (status == EL_OK) {
+        if (!options->json) printf("\n%s\n", path);
+        if (draw(run, options->dir, options->json) != EL_OK)
+            fprintf(stderr, "evenload: nothing was drawn: %s\n", el_error_message());
+        say_next(options);
+    }
+    json_decref(run);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+}
+
+/* With --out the figure is drawn there; no run is put into the folder. */
+static enum el_status show_foretold(const json_t *run, const struct el_options *options)
+{
+    struct el_store store;
+    if (options->out[0]) EL_TRY(el_store_create(options->out, "imbalance", &store));
+    enum el_status status = show(run, options, NULL);
+    if (status == EL_OK && options->out[0]) {
+        if (!options->json) printf("\n");
+        status = draw(run, store.dir, options->json);
+    }
+    if (options->out[0]) el_store_discard(&store);
+    if (status == EL_OK) say_next(options);
+    return status;
+}
+
+static int foretell(const struct el_options *options)
+{
+    struct el_trial_set set;
+    char cache[EL_PATH_BYTES];
+    json_t *run = NULL;
+    el_store_cache("", cache, sizeof cache);
+    enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, cache, &set);
+    if (status != EL_OK) return el_exit_failed(status);
+    status = el_imbalance_foretell(&set, &run);
+    if (status == EL_OK) status = show_foretold(run, options);
+    json_decref(run);
+    el_trials_free(&set);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+}
+
+static bool is_complete(const struct el_campaign *c)
+{
+    for (int t = 0; t < c->set.n; t++)
+        for (int r = 0; r < c->options->repeats; r++)
+            if (!*el_campaign_repeat(c, t, r)) return false;
+    return true;
+}
+
+static enum el_status show_campaign(const struct el_campaign *c)
+{
+    EL_TRY(show(c->run, c->options, c->store.dir));
+    if (!c->options->json) printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);
+    EL_TRY(draw(c->run, c->store.dir, c->options->json));
+    say_next(c->options);
+    return EL_OK;
+}
+
+/* Takes back what el_campaign_continue made where nothing was run. */
+static void forget(struct el_campaign *c, bool fresh)
+{
+    char path[EL_PATH_BYTES];
+    struct el_store store = c->store;
+    el_store_path(&store, path, "command.json");
+    el_campaign_end(c);
+    if (!fresh) return;
+    remove(path);
+    el_store_discard(&store);
+}
+
+static int measure(const struct el_options *options)
+{
+    struct el_campaign campaign;
+    bool fresh = !options->out[0] || !el_store_holds(options->out);
+    enum el_status status = options->n_devices > 0 ? el_devices_check(options->devices, options->n_devices) : EL_OK;
+    if (status == EL_OK) status = el_campaign_continue(&campaign, EL_CMD_IMBALANCE, options);
+    if (status != EL_OK) return el_exit_failed(status);
+    bool complete = is_complete(&campaign);
+    if (!complete) status = el_imbalance_check_memory(&campaign.set);
+    if (status != EL_OK) {
+        int failed = el_exit_failed(status);
+        forget(&campaign, fresh);
+        return failed;
+    }
+    status = el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_describe(campaign.set.dataset));
+    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
+    if (el_runner_interrupted()) {
+        fprintf(stderr, "evenload: interrupted; what was measured is kept: the same command with --out %s goes on\n",
+                campaign.store.dir);
+        exit_status = EL_EXIT_INTERRUPTED;
+    } else if (status == EL_OK) {
+        status = show_campaign(&campaign);
+        exit_status = el_exit_flush(status == EL_OK ? el_campaign_exit_status(&campaign) : el_exit_failed(status));
+    }
+    el_campaign_end(&campaign);
+    return exit_status;
+}
+
+int el_cmd_imbalance(const struct el_options *asked, int argc, char **argv)
+{
+    if (asked->dir[0]) return from_records(asked);
+    struct el_options *options = malloc(sizeof *options);
+    if (!options) return el_exit_failed(el_fail_errno("options"));
+    *options = *asked;
+    enum el_status status = EL_OK;
+    if (asked->preset[0]) {
+        status = el_imbalance_preset(asked->preset, options);
+        /* What was given comes on top. */
+        if (status == EL_OK) status = el_options_parse(EL_CMD_IMBALANCE, argc, argv, options);
+    }
+    if (status == EL_OK) status = check_several(options);
+    int exit_status = status != EL_OK    ? el_exit_failed(status)
+                      : options->dry_run ? foretell(options)
+                                         : measure(options);
+    free(options);
+    return exit_status;
+}

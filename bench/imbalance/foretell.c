@@ -1,0 +1,97 @@
+/* A run's document without a run: each trial's memory by forecast, put through the record as if a repeat had told it,
+ * so that one table reads both. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/imbalance/imbalance.h"
+#include "bench/job/host_memory.h"
+#include "bench/record/record.h"
+
+/* A run resides at its ledgers' sum and what surrounds them; addresses planned by first fit may lie a little wider. */
+#define NEED_RATIO      1.05
+#define NEED_REST_BYTES (256.0 * (1 << 20))
+
+static json_t *member_of(const struct el_trial *trial, int position, const struct el_memory_forecast *forecast)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s:%d", trial->devices[position].backend, trial->devices[position].index);
+    struct el_member_account account = {.device = name,
+                                        .rank = trial->procs > 1 ? position : 0,
+                                        .ledger = &forecast->ledger,
+                                        .reserved_bytes = -1,
+                                        .driver_bytes = -1,
+                                        .grown_bytes = -1,
+                                        .driver_reason = "foretold: nothing was run"};
+    return el_record_member(&account);
+}
+
+static json_t *repeat_of(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    int64_t shares[EL_MEMBERS_MAX] = {0};
+    json_t *members = json_array(), *batches = json_array();
+    el_train_shares(&trial->train, shares);
+    for (int i = 0; i < trial->n_devices; i++) {
+        json_array_append_new(members, member_of(trial, i, &forecasts[i]));
+        json_array_append_new(batches, json_integer(shares[i]));
+    }
+    return json_pack("{s:i, s:s, s:s, s:o, s:o}", "schema", EL_SCHEMA, "trial", trial->id, "status", "ok",
+                     "batch_per_device", batches, "members", members);
+}
+
+static json_t *trial_of(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    json_t *repeats = json_pack("[o]", repeat_of(trial, forecasts));
+    json_t *record = el_record_trial(trial, "", repeats);
+    json_object_set_new(record, "verdict", json_string("foretold"));
+    json_object_set_new(record, "warnings", json_array());
+    json_object_set_new(record, "warning_rules", json_array());
+    json_decref(repeats);
+    return record;
+}
+
+enum el_status el_imbalance_foretell(const struct el_trial_set *set, json_t **run_p)
+{
+    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    json_t *trials = json_array();
+    enum el_status status = forecasts && trials ? EL_OK : el_fail_errno("forecasts");
+    for (int t = 0; t < set->n && status == EL_OK; t++) {
+        status = el_trial_forecast(&set->trials[t], forecasts);
+        if (status == EL_OK) json_array_append_new(trials, trial_of(&set->trials[t], forecasts));
+    }
+    free(forecasts);
+    if (status == EL_OK) *run_p = json_pack("{s:O}", "trials", trials);
+    json_decref(trials);
+    return status;
+}
+
+/* Bytes of the trial that needs most; only devices that live in the host's memory count. */
+static enum el_status need_of(const struct el_trial_set *set, double *bytes_p)
+{
+    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    enum el_status status = forecasts ? EL_OK : el_fail_errno("forecasts");
+    double most_bytes = 0;
+    for (int t = 0; t < set->n && status == EL_OK; t++) {
+        const char *backend = set->trials[t].devices[0].backend;
+        double bytes = 0;
+        if (strcmp(backend, "cpu") && strcmp(backend, "null")) continue;
+        status = el_trial_forecast(&set->trials[t], forecasts);
+        for (int i = 0; i < set->trials[t].n_devices; i++) bytes += (double)forecasts[i].ledger.peak_bytes;
+        most_bytes = fmax(most_bytes, bytes);
+    }
+    free(forecasts);
+    *bytes_p = most_bytes > 0 ? NEED_RATIO * most_bytes + NEED_REST_BYTES : 0;
+    return status;
+}
+
+enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
+{
+    const double gib_bytes = 1 << 30;
+    double need_bytes, free_bytes = el_host_free_bytes("");
+    EL_TRY(need_of(set, &need_bytes));
+    if (!(free_bytes < need_bytes)) return EL_OK;
+    return el_fail(EL_ERR_ABSENT,
+                   "imbalance: the run needs %.1f GiB of memory, %.1f GiB are free here: make room, or give --dry-run, "
+                   "which foretells the same",
+                   need_bytes / gib_bytes, free_bytes / gib_bytes);
+}

@@ -1,0 +1,60 @@
+/* `evenload imbalance`: what each card holds, does and sends, card by card as people publish it, and what the
+ * difference between the first and the others is made of. From a run's document alone:
+ *
+ *     el_imbalance_preset("adam", &options);              optional: a table that was published or reported
+ *     el_imbalance_foretell(&set, &run);                  --dry-run: such a document by forecast, nothing is run
+ *     el_imbalance_print(run, stdout, colour);            or el_imbalance_document(run, ...), for --json
+ *     el_imbalance_plot(run, "DIR/plots");                the figure's data file
+ *
+ * The record has the measures; nothing is computed here but differences and sums of its figures. Units: bytes. */
+#ifndef EL_BENCH_IMBALANCE_H
+#define EL_BENCH_IMBALANCE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "bench/campaign/trial.h"
+
+/* A configuration whose table people publish or report. */
+struct el_imbalance_preset {
+    const char *name, *summary;
+    const char *reported; /* where */
+    const char *words;    /* options of `imbalance`; NULL: the study's candidate (bench/study) */
+};
+/* Ended by a row whose name is NULL. */
+const struct el_imbalance_preset *el_imbalance_presets(void);
+/* Sets the preset's options over the defaults. Errors: EL_ERR_INVALID (unknown, with a suggestion), those of the study.
+ */
+enum el_status el_imbalance_preset(const char *name, struct el_options *options);
+
+/* A run's document as the record would have it, with memory by forecast; the verdict of each trial is "foretold", and
+ * what only a run tells is null. Errors: those of el_trial_forecast. */
+enum el_status el_imbalance_foretell(const struct el_trial_set *set, json_t **run_p);
+/* Whether the host has memory for each trial's devices. Errors: EL_ERR_ABSENT in one line with what is needed. */
+enum el_status el_imbalance_check_memory(const struct el_trial_set *set);
+
+/* Whether a trial has what is shown here: several devices. */
+bool el_imbalance_has_cards(const json_t *trial);
+/* "main", "second", ... "card 12". `text` has at least 16 bytes. */
+const char *el_imbalance_card(size_t position, char *text);
+/* What an allocator that gives nothing back ends up with: each tag's own highest, without the kernels' scratch. NAN:
+ * not recorded. */
+double el_imbalance_highs(const json_t *device);
+/* One sentence of a trial: what the first card holds more than the others, and of what. */
+void el_imbalance_say(const json_t *trial, FILE *out);
+/* Those of all trials, even ones of a mode in one, and how each mode's difference goes with the batch. */
+void el_imbalance_sentences(const json_t *trials, FILE *out);
+
+/* The table, the measures, the sentences; 110 columns. */
+void el_imbalance_print(const json_t *run, FILE *out, bool colour);
+/* {"preset", "dir", "foretold", "trials": [{"mode", "model", "optimizer", "global_batch", "batch_per_device", "status",
+ * "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}: docs/imbalance.md. `preset` and
+ * `dir` may be NULL. New reference. */
+json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
+/* Writes plots_dir/imbalance.dat, and makes the folder. *drawn_p: whether there was anything to draw. Errors:
+ * EL_ERR_IO.
+ */
+enum el_status el_imbalance_plot(const json_t *run, const char *plots_dir, bool *drawn_p);
+
+#endif
