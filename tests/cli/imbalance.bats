@@ -1,0 +1,179 @@
+# `imbalance`: from records alone, what is missing only, presets by forecast, and the page's examples.
+load common
+
+ROOT=${BATS_TEST_DIRNAME%/tests/cli}
+TINY=(--model mlp --features 64 --hidden 64 --data dummy --procs 1 --repeats 1 --warmup 1 --steps 2 --min-time 0 --control none --quiet)
+
+fits() { # no line of the output is wider than 110 columns, and the last says what is next
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == "Next: "* ]] || { echo "$line" && show; }; done
+    [[ ${lines[-1]} == "Next: "* ]] || show
+}
+
+# prints WORDS...: in the output and on the page.
+prints() {
+    local words page
+    page=$(<"$ROOT/docs/imbalance.md")
+    for words in "$@"; do [[ $output == *"$words"* && $page == *"$words"* ]] || { echo "no '$words'" && show; }; done
+}
+
+# prints_block COMMAND LINES: each line that the page shows under the command, at least so many.
+prints_block() {
+    local line shown=0
+    while IFS= read -r line; do
+        [[ $output == *"${line#    }"* ]] || { echo "not printed: $line" && show; }
+        shown=$((shown + 1))
+    done < <(awk -v command="    $1" '$0 == command { on = 1; next } on && /^[^ ]/ { exit } on && NF' "$ROOT/docs/imbalance.md")
+    [[ $shown -ge $2 ]] || { echo "only $shown lines" && show; }
+}
+
+@test "imbalance of a folder shows its records, and launches nothing" {
+    cp "$ROOT/tests/unit/data/record-v1.json" results.json && mkdir old && mv results.json old
+    run --separate-stderr "$EVENLOAD" imbalance old
+    [[ $status -eq 0 && -z $stderr && $output == *"dp, batch 64 (2 x 32): valid"*"main - second"*"how uneven"*"cpu:0 holds "* ]] || show
+    [[ $output != *single* && ! -e old/repeats && -s old/plots/imbalance.dat ]] || show
+    fits
+    ! command -v gnuplot >/dev/null || [[ -s old/plots/imbalance.svg && -s old/plots/imbalance.pdf && ! -e old/plots/gnuplot.log ]]
+    "$EVENLOAD" imbalance old --json >i.json 2>err.txt
+    [[ ! -s err.txt ]]
+    cat >same.py <<'PYTHON'
+import json
+shown, record = json.load(open("i.json")), json.load(open("old/results.json"))
+assert len(shown["trials"]) == len(record["trials"]) > 1
+for s, r in zip(shown["trials"], record["trials"]):
+    assert s["imbalance"] == r["imbalance"]
+    devices = r["per_device"]
+    assert [c["device"] for c in s["cards"]] == [d["device"] for d in devices]
+    for c, d in zip(s["cards"], devices):
+        assert (c["peak_bytes"], c["at_peak_by_tag"]) == (d["memory"]["peak_bytes"], d["memory"]["at_peak_by_tag"])
+        assert (c["busy_pct"], c["sent_bytes"]) == (d["utilization"]["busy_pct"], d["sent_bytes"])
+        assert c["highs_bytes"] == sum(v for t, v in d["memory"]["peak_by_tag"].items() if t not in ("workspace", "padding"))
+    if len(devices) < 2:
+        assert s["difference"] is None
+        continue
+    mean = sum(d["memory"]["peak_bytes"] for d in devices[1:]) / (len(devices) - 1)
+    assert s["difference"]["peak_bytes"] == devices[0]["memory"]["peak_bytes"] - mean
+    assert abs(sum(s["difference"]["at_peak_by_tag"].values()) - s["difference"]["peak_bytes"]) < 1
+PYTHON
+    python3 same.py
+}
+
+@test "the same command twice launches nothing the second time, and one batch more only that batch" {
+    run --separate-stderr "$EVENLOAD" imbalance "${TINY[@]}" --batch 8 --out i
+    [[ $status -eq 0 && -z $stderr && $output == *"suspect times"* && $output == *i/results.json* ]] || show
+    fits
+    local before after
+    before=$(cd i/repeats && stat -c '%n %Y %i' -- *)
+    [[ $(wc -l <<<"$before") -eq 2 ]]
+    "$EVENLOAD" imbalance "${TINY[@]}" --batch 8 --out i >/dev/null
+    after=$(cd i/repeats && stat -c '%n %Y %i' -- *)
+    [[ $before == "$after" ]]
+    "$EVENLOAD" imbalance "${TINY[@]}" --batch 8,16 --out i >/dev/null
+    after=$(cd i/repeats && stat -c '%n %Y %i' -- *)
+    [[ $(wc -l <<<"$after") -eq 4 && $(comm -12 <(sort <<<"$before") <(sort <<<"$after") | wc -l) -eq 2 ]]
+    [[ $(json i/results.json 'sorted((t["mode"], t["global_batch"]) for t in d["trials"])') == \
+        "[('ddp', 8), ('ddp', 16), ('dp', 8), ('dp', 16)]" ]]
+    # What would take trials or repeats away is refused, and the folder stays.
+    local held
+    held=$(md5sum i/results.json i/command.json)
+    refuses "i holds a trial (ddp, batch 8) of other options" "$EVENLOAD" imbalance "${TINY[@]}" --modes dp --batch 8,16 --out i
+    [[ $held == "$(md5sum i/results.json i/command.json)" ]]
+}
+
+@test "what a forecast says a run then holds" {
+    local run=(imbalance --preset adam --features 32 --hidden 16 --batch 8 --devices cpu:2)
+    "$EVENLOAD" "${run[@]}" --dry-run --json >dry.json
+    "$EVENLOAD" "${run[@]}" --procs 1 --repeats 1 --warmup 1 --steps 2 --min-time 0 --quiet --json --out r >run.json
+    local cards='[[(c["peak_bytes"], c["at_peak_by_tag"], c["peak_by_tag"]) for c in t["cards"]] for t in d["trials"]]'
+    [[ $(json dry.json "$cards") == "$(json run.json "$cards")" ]]
+    [[ $(json dry.json 'd["preset"], d["dir"], d["foretold"], d["trials"][0]["cards"][0]["busy_pct"]') == "('adam', None, True, None)" ]]
+    [[ $(json run.json 'd["preset"], d["dir"], d["foretold"], d["trials"][0]["cards"][0]["busy_pct"] > 0') == "('adam', 'r', False, True)" ]]
+}
+
+@test "two-cards foretells what the study foretells" {
+    "$EVENLOAD" imbalance --preset two-cards --dry-run --json >i.json
+    "$EVENLOAD" study two-cards --dry-run --json >s.json || [[ $? -eq 1 ]]
+    local tags='("peak_bytes", "at_peak_by_tag", "peak_by_tag")'
+    [[ $(json i.json "[[[c[k] for k in $tags] for c in t['cards']] for t in d['trials']]") == \
+        "$(json s.json "[[[c[k] for k in $tags] for c in r] for r in d['memory']]")" ]]
+    [[ $(json i.json '[[c["highs_bytes"] for c in t["cards"]] for t in d["trials"]]') == "$(json s.json 'd["reserved"]["card_bytes"]')" ]]
+    [[ ! -e results ]]
+}
+
+@test "a forecast is drawn where --out says, and leaves no run there" {
+    run --separate-stderr "$EVENLOAD" imbalance --preset momentum --devices 12 --dry-run --out f
+    [[ $status -eq 0 && $output == *foretold*"and 4 cards more"* && $(ls f) == plots && -s f/plots/imbalance.dat ]] || show
+    grep -q ', 12 devices, foretold' f/plots/imbalance.dat
+    fits
+}
+
+@test "bad uses of imbalance are refused" {
+    refuses "unknown preset 'two-card': did you mean 'two-cards'?" "$EVENLOAD" imbalance --preset two-card
+    refuses "every trial is on one device" "$EVENLOAD" imbalance --modes single --out x
+    refuses "every trial is on one device" "$EVENLOAD" imbalance --preset adam --devices cpu:1 --dry-run
+    refuses "could not be read" "$EVENLOAD" imbalance x
+    mkdir d && printf '{"schema": 1, "trials": [' >d/results.json
+    refuses "d/results.json is no JSON" "$EVENLOAD" imbalance d
+    printf '{"schema": 1, "trials": []}' >d/results.json
+    refuses "has no finished trial on two devices" "$EVENLOAD" imbalance d
+    refuses "measures nothing: leave out --batch" "$EVENLOAD" imbalance d --batch 8
+    refuses "measures nothing: leave out --preset" "$EVENLOAD" imbalance d --preset adam
+    refuses "holds a run already" "$EVENLOAD" imbalance --preset adam --dry-run --out d
+    refuses "is an option of 'evenload compare', not of 'imbalance'" "$EVENLOAD" imbalance --resume
+    [[ $(ls d) == results.json && ! -e x && ! -e results ]] || show
+}
+
+@test "a folder that cannot be drawn into is shown all the same" {
+    mkdir old && cp "$ROOT/tests/unit/data/record-v1.json" old/results.json && touch old/plots
+    run --separate-stderr "$EVENLOAD" imbalance old
+    [[ $status -eq 0 && $output == *"main - second"* && $stderr == *"nothing was drawn: old/plots"* ]] || show
+}
+
+@test "a run that needs more memory than there is is refused before it begins" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer reserves more addresses than the limit"
+    run --separate-stderr bash -c 'ulimit -v 3000000; "$0" imbalance --preset two-cards --devices cpu:2 --out r --quiet' "$EVENLOAD"
+    [[ $status -eq 2 && $stderr == *"GiB of memory"* && $stderr == *--dry-run* && ! -e r ]] || show
+}
+
+# The page's examples, each by its own words. Memory is exact, but for the kernel library's scratch: lines with it are looked
+# for where the library is the page's. What is measured is measured on little.
+@test "the examples of docs/imbalance.md" {
+    mkdir -p results/reference
+    cp -r "$ROOT/results/reference/cpu-2-cores" results/reference
+    run "$EVENLOAD" imbalance results/reference/cpu-2-cores
+    [[ $status -eq 0 ]] || show
+    prints_block "evenload imbalance results/reference/cpu-2-cores" 30
+    cmp results/reference/cpu-2-cores/plots/imbalance.dat "$ROOT/results/reference/cpu-2-cores/plots/imbalance.dat"
+
+    local same_scratch=''
+    "$EVENLOAD" devices | grep -q 'oneDNN 2.6.3' && same_scratch=yes
+    run "$EVENLOAD" imbalance --preset two-cards --dry-run
+    [[ $status -eq 0 ]] || show
+    prints "  1,837" "  2,786" "  1,041" "918.3 MiB of optimizer state, 459.1 of" "what moves it most is activations"
+    [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset two-cards --dry-run" 15
+    fits
+    run "$EVENLOAD" imbalance --preset outputs --modes dp --dry-run
+    [[ $status -eq 0 ]] || show
+    prints "14.6 MiB of outputs and 2.5 of summed" "234.4 MiB of outputs" "what moves it most is outputs"
+    [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset outputs --modes dp --dry-run" 15
+    run "$EVENLOAD" imbalance --preset adam --batch 64 --out results/adam --devices cpu:2 --procs 1 --repeats 1 --warmup 1 \
+        --steps 1 --min-time 0 --control none --quiet
+    [[ $status -eq 0 ]] || show
+    prints "64.1 MiB of optimizer state and 32.0 of" "ddp, batch 64: the main card holds as much as the others, to 1 %."
+    [[ -z $same_scratch ]] || prints "dp, batch 64: cpu:0 holds 95.8 MiB more than cpu:1 (2.48 times)"
+}
+
+@test "every example of docs/imbalance.md is among those above" {
+    local command n=0
+    while read -r command; do
+        n=$((n + 1))
+        grep -qxF "$command" <<'COMMANDS' || { echo "an example without a test: $command" && false; }
+evenload imbalance DIR
+evenload imbalance --out DIR
+evenload imbalance --preset two-cards --dry-run
+evenload imbalance results/reference/cpu-2-cores
+evenload imbalance --preset outputs --modes dp --dry-run
+evenload imbalance --preset adam --batch 64 --out results/adam
+COMMANDS
+    done < <(sed -n 's/^    \(evenload imbalance.*\)/\1/p' "$ROOT/docs/imbalance.md" | sed 's/   .*//')
+    [[ $n -ge 6 ]]
+}
