@@ -121,11 +121,13 @@ static void write_net(const struct el_layout *layout, FILE *file)
 
 static enum el_status write_file(const json_t *trials, const struct el_layout *layout, const char *path)
 {
-    char temporary[EL_PATH_BYTES + 64], title[EL_TITLE_BYTES + 16], present[NAMES_BYTES] = "", thin[NAMES_BYTES] = "";
+    char temporary[EL_PATH_BYTES + 64], what[EL_TITLE_BYTES], title[EL_TITLE_BYTES + 16], present[NAMES_BYTES] = "",
+                                                                                          thin[NAMES_BYTES] = "";
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
-    el_layout_title(trials, title);
-    if (!strcmp(el_json_text(trials, "0.verdict", ""), "foretold")) strcat(title, ", foretold");
+    bool foretold = !strcmp(el_json_text(trials, "0.verdict", ""), "foretold");
+    el_layout_title(trials, what);
+    snprintf(title, sizeof title, "%s%s", what, foretold ? ", foretold" : "");
     name_tags(layout, present, thin);
     el_layout_write(layout, title, present, thin, file);
     for (int t = 0; t < EL_TAG_COUNT; t++) {

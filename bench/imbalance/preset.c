@@ -35,16 +35,16 @@ const struct el_imbalance_preset *el_imbalance_presets(void)
     return presets;
 }
 
-static enum el_status find(const char *name, const struct el_imbalance_preset **preset_p)
+/* NULL where there is none: then the failure has been said. */
+static const struct el_imbalance_preset *find(const char *name)
 {
     const char *names[PRESETS_MAX + 1] = {NULL};
     for (int i = 0; i < PRESETS_MAX && presets[i].name; i++) {
         names[i] = presets[i].name;
-        if (strcmp(name, presets[i].name)) continue;
-        *preset_p = &presets[i];
-        return EL_OK;
+        if (!strcmp(name, presets[i].name)) return &presets[i];
     }
-    return el_fail_unknown("preset", name, names);
+    el_fail_unknown("preset", name, names);
+    return NULL;
 }
 
 /* The devices stay the user's to choose: the study's own two are what comes of naming none. */
@@ -74,8 +74,8 @@ static enum el_status set_words(const char *words, struct el_options *options)
 
 enum el_status el_imbalance_preset(const char *name, struct el_options *options)
 {
-    const struct el_imbalance_preset *preset = NULL;
-    EL_TRY(find(name, &preset));
+    const struct el_imbalance_preset *preset = find(name);
+    if (!preset) return EL_ERR_INVALID;
     el_options_defaults(EL_CMD_IMBALANCE, options);
     return preset->words ? set_words(preset->words, options) : set_study(options);
 }

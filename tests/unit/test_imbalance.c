@@ -55,20 +55,19 @@ static json_t *trial_of(const char *mode, int batch, json_t *cards)
 /* dp whose outputs grow, at two batches, and ddp, even, at both. */
 static json_t *made_run(void)
 {
-    return json_pack(
-        "{s:[o, o, o, o]}", "trials",
-        trial_of("dp", 8,
-                 json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 4, 0, 1),
-                           card_of("cpu:1", "replica", 10, 0, 2, 3, 1))),
-        trial_of("ddp", 8,
-                 json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 2, 3, 1),
-                           card_of("cpu:1", "param", 10, 20, 2, 3, 1))),
-        trial_of("dp", 16,
-                 json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 40, 0, 1),
-                           card_of("cpu:1", "replica", 10, 0, 20, 3, 1))),
-        trial_of("ddp", 16,
-                 json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 20, 3, 1),
-                           card_of("cpu:1", "param", 10, 20, 20, 3, 1))));
+    return json_pack("{s:[o, o, o, o]}", "trials",
+                     trial_of("dp", 8,
+                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 4, 0, 1),
+                                        card_of("cpu:1", "replica", 10, 0, 2, 3, 1))),
+                     trial_of("ddp", 8,
+                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 2, 3, 1),
+                                        card_of("cpu:1", "param", 10, 20, 2, 3, 1))),
+                     trial_of("dp", 16,
+                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 40, 0, 1),
+                                        card_of("cpu:1", "replica", 10, 0, 20, 3, 1))),
+                     trial_of("ddp", 16,
+                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 20, 3, 1),
+                                        card_of("cpu:1", "param", 10, 20, 20, 3, 1))));
 }
 
 /* What `print` writes, to be freed. */
@@ -129,13 +128,14 @@ static void the_sentences_word_for_word(void **state)
     json_t *run = made_run();
     char *text = printed(el_imbalance_sentences, json_object_get(run, "trials"));
     assert_string_equal(
-        text, "* dp, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer state and 2.0 of\n"
-              "  outputs, and less 3.0 MiB of activations.\n"
-              "* ddp, batch 8, 16: the main card holds as much as the others, to 1 %.\n"
-              "* dp, batch 16: cpu:0 holds 37.0 MiB more than cpu:1 (2.09 times): 20.0 MiB of optimizer state and 20.0 of\n"
-              "  outputs, and less 3.0 MiB of activations.\n"
-              "* dp: from batch 8 to 16 the difference goes from 19.0 to 37.0 MiB; what moves it most is outputs, by +18.0\n"
-              "  MiB.\n");
+        text,
+        "* dp, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer state and 2.0 of\n"
+        "  outputs, and less 3.0 MiB of activations.\n"
+        "* ddp, batch 8, 16: the main card holds as much as the others, to 1 %.\n"
+        "* dp, batch 16: cpu:0 holds 37.0 MiB more than cpu:1 (2.09 times): 20.0 MiB of optimizer state and 20.0 of\n"
+        "  outputs, and less 3.0 MiB of activations.\n"
+        "* dp: from batch 8 to 16 the difference goes from 19.0 to 37.0 MiB; what moves it most is outputs, by +18.0\n"
+        "  MiB.\n");
     free(text);
     json_decref(run);
 }
@@ -143,9 +143,10 @@ static void the_sentences_word_for_word(void **state)
 static void a_first_card_that_holds_less(void **state)
 {
     (void)state;
-    json_t *trial = trial_of("dp", 8, json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 0, 1, 0, 0),
-                                                card_of("cpu:1", "replica", 10, 0, 0, 5, 0),
-                                                card_of("cpu:2", "replica", 10, 0, 0, 5, 0)));
+    json_t *trial =
+        trial_of("dp", 8,
+                 json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 0, 1, 0, 0),
+                           card_of("cpu:1", "replica", 10, 0, 0, 5, 0), card_of("cpu:2", "replica", 10, 0, 0, 5, 0)));
     char *text = printed(el_imbalance_say, trial);
     assert_string_equal(text, "dp, batch 8: cpu:0 holds 4.0 MiB less than the others' mean (0.73 times): 1.0 MiB of "
                               "outputs, and less 5.0 MiB of activations.");
