@@ -41,11 +41,12 @@ enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool 
 enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p);
 void el_baseline_print(const json_t *document, FILE *out);
 
-/* ---- one file of a store (sittings_file.c) ---- */
+/* ---- one file of a store (sittings_file.c, sittings_append.c) ---- */
 
 /* The file of a workload in a machine's folder: the one that is there, or the name it would have. */
 enum el_status el_sittings_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p);
-/* Its header and sittings, oldest first. Errors: EL_ERR_IO, EL_ERR_INVALID: no such file of ours. */
+/* Its header and sittings, oldest first; of those before the last 120 only `run`, `time_utc` and `accepted`. Errors:
+ * EL_ERR_IO, EL_ERR_INVALID: no such file of ours. */
 enum el_status el_sittings_read(const char *path, FILE *notes, json_t **workload_p, json_t **sittings_p,
                                 size_t *passed_over_p);
 /* Whether the run is in it: as a sitting, or where `accepted` is asked for, as the last accepted one. */

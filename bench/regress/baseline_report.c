@@ -63,17 +63,28 @@ static const char *one_digit(double value, char text[EL_FIGURE_BYTES])
     return text;
 }
 
+/* What a gate would make of the figure: in virtual time it has no noise, one sitting tells, and any change is found. */
+static void put_figure(const json_t *figure, char text[5][EL_FIGURE_BYTES])
+{
+    bool exact = json_is_true(json_object_get(figure, "exact"));
+    snprintf(text[0], EL_FIGURE_BYTES, "-");
+    if (!exact) el_json_shortest(el_json_number(figure, "counted"), text[0]);
+    el_text_figure(el_json_number(figure, exact ? "last" : "level"), text[1]);
+    one_digit(exact ? 0 : el_json_number(figure, "sd_pct"), text[2]);
+    snprintf(text[3], EL_FIGURE_BYTES, "any");
+    if (!exact) one_digit(el_json_number(figure, "finds_pct"), text[3]);
+    snprintf(text[4], EL_FIGURE_BYTES, "0");
+    if (!exact) el_json_shortest(el_json_number(figure, "needs"), text[4]);
+}
+
 static void put_workload(const json_t *workload, FILE *out)
 {
     const json_t *figure = json_object_get(json_object_get(workload, "figures"), el_sitting_timed()[0]);
-    char text[6][EL_FIGURE_BYTES], time[32];
+    char sittings[EL_FIGURE_BYTES], text[5][EL_FIGURE_BYTES], time[32];
     put_time(el_json_text(workload, "last.time_utc", "?"), time);
-    const char *const cells[6] = {el_json_shortest(el_json_number(workload, "sittings"), text[0]),
-                                  el_json_shortest(el_json_number(figure, "counted"), text[1]),
-                                  el_text_figure(el_json_number(figure, "level"), text[2]),
-                                  one_digit(el_json_number(figure, "sd_pct"), text[3]),
-                                  one_digit(el_json_number(figure, "finds_pct"), text[4]),
-                                  el_json_shortest(el_json_number(figure, "needs"), text[5])};
+    put_figure(figure, text);
+    const char *const cells[6] = {
+        el_json_shortest(el_json_number(workload, "sittings"), sittings), text[0], text[1], text[2], text[3], text[4]};
     put_cells(el_json_text(workload, "name", "?"), cells, time, out);
     put_notes(workload, figure, out);
 }

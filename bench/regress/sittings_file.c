@@ -1,25 +1,19 @@
-/* One file of a store: a header line that says the workload, then a sitting a line. Written by appending whole lines
- * under a lock, so that neither a reader nor another writer ever needs more than the file itself. */
+/* One file of a store, found and read: a header line that says the workload, then a sitting a line. Appending is
+ * sittings_append.c's. */
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "bench/campaign/trial.h"
 #include "bench/record/jvalue.h"
-#include "bench/record/record.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/sitting.h"
 
-enum { SLUG_BYTES = 96, LOCK_TRIES = 1000, LOCK_PAUSE_NS = 10000000 };
+/* More than can count for a level, with room for what is far or of another unit. */
+enum { SLUG_BYTES = 96, PARSED_MAX = 4 * EL_LEVEL_SITTINGS_MAX };
 
 /* "ddp-2-textcnn-b128": for people who list the folder. */
 static void slug_of(const json_t *workload, char slug[SLUG_BYTES])
@@ -70,54 +64,126 @@ enum el_status el_sittings_path(const char *folder, const json_t *workload, char
 
 /* ---- reading ---- */
 
-static bool is_sitting(const json_t *line)
+struct lines {
+    char **texts;
+    size_t n, capacity;
+};
+
+static void free_lines(struct lines *lines)
 {
-    return json_is_object(json_object_get(line, "figures")) && json_is_string(json_object_get(line, "run"));
+    for (size_t i = 0; i < lines->n; i++) free(lines->texts[i]);
+    free(lines->texts);
 }
 
-static enum el_status read_lines(FILE *file, const char *path, FILE *notes, json_t **header_p, json_t *sittings,
-                                 size_t *passed_over_p)
+static bool add_line(struct lines *lines, char *text)
 {
-    char *text = NULL;
-    size_t capacity = 0, number = 0;
-    while (getline(&text, &capacity, file) >= 0) {
-        json_t *line = json_loads(text, 0, NULL);
-        if (++number == 1) {
-            *header_p = line;
-            if (!json_is_object(json_object_get(line, "workload"))) break;
-        } else if (is_sitting(line)) {
-            json_array_append_new(sittings, line);
-        } else {
-            json_decref(line);
-            ++*passed_over_p;
-            if (notes) fprintf(notes, "note: %s, line %zu is no sitting (cut off?): passed over\n", path, number);
-        }
+    if (lines->n == lines->capacity) {
+        size_t capacity = 2 * lines->capacity + 64;
+        char **texts = realloc(lines->texts, capacity * sizeof *texts);
+        if (!texts) return false;
+        lines->texts = texts;
+        lines->capacity = capacity;
     }
-    free(text);
-    if (ferror(file)) return el_fail_errno("%s could not be read", path);
-    if (json_is_object(json_object_get(*header_p, "workload"))) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s, line 1: not the header of a file of sittings: move the file away", path);
+    lines->texts[lines->n++] = text;
+    return true;
+}
+
+static enum el_status load_lines(const char *path, struct lines *lines)
+{
+    FILE *file = fopen(path, "r");
+    enum el_status status = EL_OK;
+    if (!file) return el_fail_errno("%s could not be read", path);
+    for (;;) {
+        char *text = NULL;
+        size_t capacity = 0;
+        if (getline(&text, &capacity, file) < 0) {
+            free(text);
+            break;
+        }
+        if (add_line(lines, text)) continue;
+        free(text);
+        status = el_fail(EL_ERR_HOST_MEMORY, "no memory for the lines of %s", path);
+        break;
+    }
+    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s could not be read", path);
+    fclose(file);
+    return status;
+}
+
+static bool is_balanced(const char *text)
+{
+    long open = 0;
+    for (; *text; text++) open += (*text == '{') - (*text == '}');
+    return open == 0;
+}
+
+/* A text of a line that we wrote, into the sitting. A quote within a text has a backslash, so that no folder's name
+ * looks like a key. */
+static bool copy_text(const char *line, const char *key, json_t *sitting)
+{
+    char quoted[32];
+    snprintf(quoted, sizeof quoted, "\"%s\":\"", key);
+    const char *at = strstr(line, quoted);
+    if (!at) return false;
+    at += strlen(quoted);
+    return json_object_set_new(sitting, key, json_stringn(at, strcspn(at, "\""))) == 0;
+}
+
+/* Of an old line only which run it was, when, and whether it was accepted: nothing else of it is asked for, and to
+ * parse a thousand lines takes a tenth of a second. NULL: not as we write them. */
+static json_t *old_sitting(const char *text)
+{
+    json_t *sitting = json_object();
+    bool good = is_balanced(text) && copy_text(text, "run", sitting) && copy_text(text, "time_utc", sitting);
+    if (good && strstr(text, "\"accepted\":true")) json_object_set_new(sitting, "accepted", json_true());
+    if (good) return sitting;
+    json_decref(sitting);
+    return NULL;
+}
+
+static json_t *whole_sitting(const char *text)
+{
+    json_t *line = json_loads(text, 0, NULL);
+    if (json_is_object(json_object_get(line, "figures")) && json_is_string(json_object_get(line, "run"))) return line;
+    json_decref(line);
+    return NULL;
+}
+
+/* All but the header. Returns how many lines are none. */
+static size_t read_sittings(const struct lines *lines, const char *path, FILE *notes, json_t *sittings)
+{
+    size_t passed_over = 0;
+    for (size_t i = 1; i < lines->n; i++) {
+        bool old = i > 1 && lines->n - i > PARSED_MAX;
+        json_t *sitting = old ? old_sitting(lines->texts[i]) : NULL;
+        if (!sitting) sitting = whole_sitting(lines->texts[i]);
+        if (sitting) {
+            json_array_append_new(sittings, sitting);
+            continue;
+        }
+        passed_over++;
+        if (notes) fprintf(notes, "note: %s, line %zu is no sitting (cut off?): passed over\n", path, i + 1);
+    }
+    return passed_over;
 }
 
 enum el_status el_sittings_read(const char *path, FILE *notes, json_t **workload_p, json_t **sittings_p,
                                 size_t *passed_over_p)
 {
-    FILE *file = fopen(path, "r");
-    json_t *header = NULL, *sittings = json_array();
-    size_t passed_over = 0;
-    if (!file) {
-        json_decref(sittings);
-        return el_fail_errno("%s could not be read", path);
-    }
-    enum el_status status = read_lines(file, path, notes, &header, sittings, &passed_over);
-    fclose(file);
+    struct lines lines = {0};
+    enum el_status status = load_lines(path, &lines);
+    json_t *header = status == EL_OK && lines.n > 0 ? json_loads(lines.texts[0], 0, NULL) : NULL;
+    json_t *workload = json_object_get(header, "workload");
+    if (status == EL_OK && !json_is_object(workload))
+        status = el_fail(EL_ERR_INVALID, "%s, line 1: not the header of a file of sittings: move the file away", path);
     if (status == EL_OK) {
-        *sittings_p = json_incref(sittings);
-        if (workload_p) *workload_p = json_incref(json_object_get(header, "workload"));
+        *sittings_p = json_array();
+        size_t passed_over = read_sittings(&lines, path, notes, *sittings_p);
+        if (workload_p) *workload_p = json_incref(workload);
         if (passed_over_p) *passed_over_p = passed_over;
     }
     json_decref(header);
-    json_decref(sittings);
+    free_lines(&lines);
     return status;
 }
 
@@ -155,78 +221,4 @@ enum el_status el_sittings_level(const json_t *sittings, const char *figure, con
     free(values);
     free(accepted);
     return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu sittings", n);
-}
-
-/* ---- appending ---- */
-
-/* Where a file system has no locks it goes on without. */
-static enum el_status lock(int file, const char *path)
-{
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
-        if (flock(file, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return EL_OK;
-        nanosleep(&pause, NULL);
-    }
-    return el_fail(EL_ERR_IO, "%s: another program has held this file for ten seconds: try again when it has ended",
-                   path);
-}
-
-/* Whether the last line was cut off; a file that is read from its end. */
-static bool is_torn(int file, off_t size)
-{
-    char last = '\n';
-    return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
-}
-
-/* All of it or nothing. */
-static enum el_status write_whole(int file, off_t size, const char *text, const char *path)
-{
-    size_t length = strlen(text);
-    ssize_t written = write(file, text, length);
-    if (written == (ssize_t)length && fsync(file) == 0) return EL_OK;
-    if (written >= 0) errno = written < (ssize_t)length ? ENOSPC : errno;
-    enum el_status status = el_fail_errno("%s could not be written", path);
-    if (ftruncate(file, size) != 0) return status; /* what is left is passed over by readers */
-    return status;
-}
-
-static char *lines_of(const json_t *workload, const json_t *sitting, bool first, bool torn)
-{
-    json_t *header = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "workload", (json_t *)(uintptr_t)workload);
-    char *head = first && header ? json_dumps(header, JSON_COMPACT) : NULL, *text = NULL;
-    char *line = json_dumps(sitting, JSON_COMPACT);
-    if (line && (head || !first) &&
-        asprintf(&text, "%s%s%s%s\n", torn ? "\n" : "", head ? head : "", head ? "\n" : "", line) < 0)
-        text = NULL;
-    json_decref(header);
-    free(head);
-    free(line);
-    return text;
-}
-
-static enum el_status append_locked(int file, const char *path, const json_t *workload, const json_t *sitting)
-{
-    struct stat info;
-    json_t *sittings = NULL;
-    if (fstat(file, &info) != 0) return el_fail_errno("%s", path);
-    if (info.st_size > 0) EL_TRY(el_sittings_read(path, NULL, NULL, &sittings, NULL));
-    bool there = el_sittings_have(sittings, el_json_text(sitting, "run", ""),
-                                  json_is_true(json_object_get(sitting, "accepted")));
-    json_decref(sittings);
-    if (there) return EL_OK;
-    char *text = lines_of(workload, sitting, info.st_size == 0, is_torn(file, info.st_size));
-    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a sitting");
-    enum el_status status = write_whole(file, info.st_size, text, path);
-    free(text);
-    return status;
-}
-
-enum el_status el_sittings_append(const char *path, const json_t *workload, const json_t *sitting)
-{
-    int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0) return el_fail_errno("%s could not be opened", path);
-    enum el_status status = lock(file, path);
-    if (status == EL_OK) status = append_locked(file, path, workload, sitting);
-    close(file);
-    return status;
 }

@@ -224,8 +224,8 @@ static json_t *workload(void)
 
 static json_t *sitting(const char *run, double value)
 {
-    return json_pack("{s:s, s:{s:{s:s, s:s, s:f}}}", "run", run, "figures", "step_median_ms", "unit", "ms", "better",
-                     "lower", "value", value);
+    return json_pack("{s:s, s:s, s:{s:{s:s, s:s, s:f}}}", "time_utc", "2026-01-01T00:00:00Z", "run", run, "figures",
+                     "step_median_ms", "unit", "ms", "better", "lower", "value", value);
 }
 
 static void append(const char *path, const char *run, double value, bool accepted)
@@ -310,6 +310,45 @@ static void writers_at_once_lose_nothing(void **state)
     }
     assert_int_equal(count(path, &passed_over), WRITERS * EACH);
     assert_int_equal(passed_over, 0);
+}
+
+/* Of old lines only what is asked for is read: who they were, and that they are there. */
+static void a_long_history(void **state)
+{
+    (void)state;
+    enum { N = 150 };
+    char path[EL_PATH_BYTES], run[32];
+    size_t passed_over;
+    json_t *sittings = NULL, *of = workload();
+    snprintf(path, sizeof path, "%s/long.jsonl", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    char *header = json_dumps(of, JSON_COMPACT);
+    fprintf(file, "{\"schema\":1,\"workload\":%s}\n", header);
+    for (int i = 0; i < N; i++) {
+        snprintf(run, sizeof run, "r%d", i);
+        json_t *what = sitting(run, 10 + 0.01 * (i % 2));
+        if (i == 3) json_object_set_new(what, "accepted", json_true());
+        char *line = json_dumps(what, JSON_COMPACT);
+        fprintf(file, i == 7 ? "%.40s\n" : "%s\n", line);
+        free(line);
+        json_decref(what);
+    }
+    fclose(file);
+    free(header);
+    json_decref(of);
+    assert_int_equal(el_sittings_read(path, NULL, NULL, &sittings, &passed_over), EL_OK);
+    assert_int_equal(passed_over, 1);
+    assert_int_equal(json_array_size(sittings), N - 1);
+    assert_true(el_sittings_have(sittings, "r0", false) && el_sittings_have(sittings, "r3", true));
+    assert_true(el_sittings_have(sittings, "r149", false) && !el_sittings_have(sittings, "r7", false));
+    assert_string_equal(el_json_text(json_array_get(sittings, 3), "time_utc", ""), "2026-01-01T00:00:00Z");
+    struct el_level level;
+    assert_int_equal(el_sittings_level(sittings, "step_median_ms", "ms", NULL, &level), EL_OK);
+    assert_int_equal(level.n, EL_LEVEL_SITTINGS_MAX);
+    json_decref(sittings);
+    append(path, "r0", 1, false);
+    assert_int_equal(count(path, &passed_over), N - 1);
 }
 
 static void a_line_that_was_cut_off(void **state)
@@ -526,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_file_is_found_again),
         cmocka_unit_test(a_run_is_kept_once),
         cmocka_unit_test(writers_at_once_lose_nothing),
+        cmocka_unit_test(a_long_history),
         cmocka_unit_test(a_line_that_was_cut_off),
         cmocka_unit_test(what_is_no_file_of_sittings),
         cmocka_unit_test(a_store_from_the_first_sitting_on),
