@@ -108,6 +108,14 @@ static const struct el_command_row commands[] = {
                  "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
                  "  evenload imbalance --devices 8 --modes dp --dry-run\n",
      .run = el_cmd_imbalance},
+    {.name = "watch",
+     .bit = EL_CMD_WATCH,
+     .usage = "[--interval MS] [--out DIR] [options] -- COMMAND [ARGUMENT...]",
+     .summary = "Run any command, and see what each of its processes held and did on CPUs and GPUs; its exit status "
+                "is passed on.",
+     .examples = "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
+                 "  evenload watch --out results/train --quiet -- python train.py\n",
+     .run = el_cmd_watch},
     {.name = NULL},
 };
 

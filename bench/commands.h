@@ -3,6 +3,7 @@
  * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why) or is suspect under --strict, or a
  * study's judgement fails, or a self-check misses what was planted, or recording costs over 1 %; 2 bad use, or
  * something this machine lacks; 130 interrupted. `regress` has two more: 3 it cannot be told, 4 no baseline that fits.
+ * `watch` has the exit status of its command.
  */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
@@ -22,6 +23,7 @@ int el_cmd_baseline(const struct el_options *options, int argc, char **argv);
 int el_cmd_regress(const struct el_options *options, int argc, char **argv);
 int el_cmd_scale(const struct el_options *options, int argc, char **argv);
 int el_cmd_imbalance(const struct el_options *options, int argc, char **argv);
+int el_cmd_watch(const struct el_options *options, int argc, char **argv);
 int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
 struct el_launch_place;

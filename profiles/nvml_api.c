@@ -29,6 +29,11 @@ static const struct row rows[] = {
     ROW(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
     ROW(throttle, false, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"),
     ROW(processes, false, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    ROW(process_utilization, false, "nvmlDeviceGetProcessUtilization"),
+    ROW(count, false, "nvmlDeviceGetCount_v2"),
+    ROW(handle_by_index, false, "nvmlDeviceGetHandleByIndex_v2"),
+    ROW(uuid, false, "nvmlDeviceGetUUID"),
+    ROW(name, false, "nvmlDeviceGetName"),
 };
 
 enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), void *context, struct el_nvml_api *api_p)

@@ -28,6 +28,13 @@ struct el_nvml_process {
     unsigned gpu_instance, compute_instance;
 };
 
+/* What a process did of late; layout as NVML's, percentages of the driver's sampling period. */
+struct el_nvml_process_sample {
+    unsigned pid;
+    unsigned long long time_us;
+    unsigned sm_pct, memory_pct, encoder_pct, decoder_pct;
+};
+
 /* What keeps the clocks down, as bits of a word; in words, and as part of a name. Those that the load itself causes;
  * idling is none. */
 #define EL_NVML_THROTTLE_LIST(X)                                                                                       \
@@ -58,6 +65,13 @@ struct el_nvml_api {
     int (*throttle)(void *device, unsigned long long *bits_p);
     /* `*n_p` is the room in `list`, then how many there are; EL_NVML_TOO_SMALL where they do not fit. */
     int (*processes)(void *device, unsigned *n_p, struct el_nvml_process *list);
+    /* Samples taken after `since_us`; `*n_p` as above. */
+    int (*process_utilization)(void *device, struct el_nvml_process_sample *list, unsigned *n_p,
+                               unsigned long long since_us);
+    int (*count)(unsigned *n_p);
+    int (*handle_by_index)(unsigned index, void **device_p);
+    int (*uuid)(void *device, char *text, unsigned bytes);
+    int (*name)(void *device, char *text, unsigned bytes);
 };
 
 /* Fills the table from wherever symbols come. Errors: EL_ERR_ABSENT naming a required function that is missing. */

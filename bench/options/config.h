@@ -60,6 +60,9 @@ struct el_options {
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
     bool tf32;
+    double interval_ms; /* between two looks of watch */
+    bool plot, wait_all;
+    int command_at; /* place in argv of the command of watch; 0: none */
     bool record, json, quiet, term, resume, dry_run, strict;
     bool help, version;
     enum el_launching launch;

@@ -21,7 +21,7 @@ void el_options_defaults(unsigned command, struct el_options *options)
     options->train.model.dropout = -1;
     options->train.model.n_hidden = -1;
     options->train.capture = true;
-    options->record = true;
+    options->record = options->plot = true;
     options->regress.budget_s = -1;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         const char *initial = el_option_initial(row, command);
@@ -85,6 +85,10 @@ static enum el_status take_action(const char *word, struct el_options *options)
 
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
 {
+    if (command == EL_CMD_WATCH) {
+        options->command_at = optind < argc ? optind : 0;
+        return EL_OK;
+    }
     bool study = command == EL_CMD_STUDY;
     bool actions = command == EL_CMD_BASELINE, ab = command == EL_CMD_REGRESS && options->regress.ab[0];
     bool taken = study || actions || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE ||
@@ -152,7 +156,7 @@ enum el_status el_options_parse(unsigned command, int argc, char **argv, struct 
     list_options(command, long_options, rows, names);
     optind = 0; /* begin anew: a resumed run reads two command lines */
     opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;)
+    for (int code; (code = getopt_long(argc, argv, command == EL_CMD_WATCH ? "+:h" : ":h", long_options, NULL)) != -1;)
         EL_TRY(take_option(code, command, argv, rows, names, options, &batch_seen));
     return take_rest(command, argc, argv, options);
 }

@@ -29,7 +29,8 @@ enum el_command_bit {
     EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
     EL_CMD_REGRESS = 512,
     EL_CMD_BASELINE = 1024,
-    EL_CMD_ALL = 255 | EL_CMD_SCALE | EL_CMD_REGRESS | EL_CMD_BASELINE
+    EL_CMD_WATCH = 2048,
+    EL_CMD_ALL = 255 | EL_CMD_SCALE | EL_CMD_REGRESS | EL_CMD_BASELINE | EL_CMD_WATCH
 };
 
 enum el_option_kind {
@@ -83,7 +84,8 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
 
 void el_options_defaults(unsigned command, struct el_options *options);
-/* Reads over what is there already. One argument that is no option is taken into `dir`: a folder by plot, by imbalance,
+/* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
+ * place is taken. One argument that is no option is taken into `dir`: a folder by plot, by imbalance,
  * by scale, by baseline (after its action) and by --resume, a study's name by study, the second command by regress
  * --ab. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);

@@ -1,0 +1,75 @@
+/* `evenload watch -- COMMAND`: any command, watched from outside. Its streams are its own: our words are on standard
+ * error, after its end, and its exit status is ours. What is looked at is bench/watch's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/store.h"
+#include "bench/commands.h"
+#include "bench/plot/plot.h"
+#include "bench/record/record.h"
+#include "bench/watch/watch.h"
+
+enum { WORDS_BYTES = 4096 };
+
+/* The command line as it was given, for the record; cut. */
+static void join_words(int argc, char **argv, char *words, size_t bytes)
+{
+    size_t used = (size_t)snprintf(words, bytes, "evenload");
+    for (int i = 0; i < argc && used < bytes; i++) used += (size_t)snprintf(words + used, bytes - used, " %s", argv[i]);
+}
+
+static enum el_status save(const struct el_options *options, const struct el_store *store, const json_t *document)
+{
+    EL_TRY(el_store_save_run(store, document));
+    if (!options->quiet) el_watch_print(document, store->dir, stderr);
+    if (options->plot) EL_TRY(el_plot_run(store->dir, false, options->quiet ? NULL : stderr));
+    if (!options->quiet) fprintf(stderr, "\nNext: %s plot %s --term\n", program_invocation_name, store->dir);
+    return EL_OK;
+}
+
+/* The command has run: its exit status is ours, and what went wrong with the record is only said. */
+static int finish(const struct el_options *options, const struct el_store *store, const struct el_watching *watch,
+                  enum el_status status, const char *words)
+{
+    if (status == EL_OK) {
+        json_t *document = el_watch_record(watch, words);
+        status = document ? save(options, store, document) : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
+        json_decref(document);
+    }
+    if (status != EL_OK)
+        fprintf(stderr, "evenload: watch: %s; the command's exit status follows\n", el_error_message());
+    return el_watch_exit_status(watch);
+}
+
+static int watch_command(const struct el_options *options, const struct el_store *store, char *const *command,
+                         const char *words)
+{
+    struct el_watching *watch = NULL;
+    int exit_status = EL_WATCH_NOT_STARTED;
+    enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &watch, &exit_status);
+    if (status != EL_OK) {
+        fprintf(stderr, "evenload: watch: %s\n", el_error_message());
+        return status == EL_ERR_ABSENT ? exit_status : EL_EXIT_USE;
+    }
+    status = el_watch_run(watch, options->wait_all);
+    exit_status = finish(options, store, watch, status, words);
+    el_watch_end(watch);
+    return exit_status;
+}
+
+int el_cmd_watch(const struct el_options *options, int argc, char **argv)
+{
+    char words[WORDS_BYTES];
+    struct el_store store;
+    if (options->command_at == 0 || options->command_at >= argc || !*argv[options->command_at])
+        return el_exit_failed(el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- "
+                                                      "python train.py"));
+    enum el_status status = el_store_create(options->out, "watch", &store);
+    if (status == EL_OK) status = el_store_lock(&store);
+    if (status != EL_OK) return el_exit_failed(status);
+    join_words(argc, argv, words, sizeof words);
+    int exit_status = watch_command(options, &store, argv + options->command_at, words);
+    el_store_discard(&store); /* folders that stayed empty; all of it where the command could not be started */
+    return exit_status;
+}

@@ -1,0 +1,126 @@
+/* What the activities do: the tree's own looks, and what is kept of them over time. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/watch/watch.h"
+#include "runtime/base/clock.h"
+
+static enum el_status make_series(struct el_watching *watch)
+{
+    int n = el_process_tree_count(watch->tree);
+    if (n <= watch->n_series) return EL_OK;
+    struct el_series *series = realloc(watch->series, (size_t)n * sizeof *series);
+    if (!series) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what %d processes held", n);
+    memset(series + watch->n_series, 0, (size_t)(n - watch->n_series) * sizeof *series);
+    watch->series = series;
+    watch->n_series = n;
+    return EL_OK;
+}
+
+static void halve(struct el_watching *watch)
+{
+    el_frames_halve(&watch->frames);
+    for (int i = 0; i < watch->n_series; i++) el_series_halve(&watch->series[i]);
+    for (int k = 0; k < watch->n_uses; k++) el_series_halve(&watch->uses[k].series);
+}
+
+static enum el_status look(struct el_watching *watch)
+{
+    int64_t sum_bytes = 0;
+    el_process_tree_look(watch->tree);
+    EL_TRY(make_series(watch));
+    if (el_frames_are_many(&watch->frames)) halve(watch);
+    el_frames_begin(&watch->frames, el_clock_ns());
+    for (int i = 0; i < watch->n_series; i++) {
+        const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+        if (!p->alive) continue;
+        el_series_put(&watch->frames, &watch->series[i], p->look.resident_bytes, p->look.cpu_ns);
+        sum_bytes += p->look.resident_bytes;
+    }
+    for (int k = 0; k < watch->n_uses; k++)
+        if (watch->uses[k].there) el_series_put(&watch->frames, &watch->uses[k].series, watch->uses[k].bytes, 0);
+    if (sum_bytes > watch->resident_peak_bytes) watch->resident_peak_bytes = sum_bytes;
+    return EL_OK;
+}
+
+static struct el_watch_use *find_use(struct el_watching *watch, int process, int gpu)
+{
+    for (int k = 0; k < watch->n_uses; k++)
+        if (watch->uses[k].process == process && watch->uses[k].gpu == gpu) return &watch->uses[k];
+    if (watch->n_uses == EL_WATCH_USES_MAX) return NULL;
+    struct el_watch_use *use = &watch->uses[watch->n_uses++];
+    *use = (struct el_watch_use){.process = process, .gpu = gpu};
+    return use;
+}
+
+static void take_use(struct el_watch_use *use, const struct el_gpu_use *seen, double seconds)
+{
+    use->there = true;
+    use->bytes = seen->used_bytes > 0 ? seen->used_bytes : 0;
+    if (use->bytes > use->peak_bytes) use->peak_bytes = use->bytes;
+    use->byte_s += seconds * (double)use->bytes;
+    use->looked_s += seconds;
+    if (isnan(seen->busy_pct)) return;
+    use->busy_sum += seen->busy_pct;
+    use->n_busy++;
+}
+
+static void raise_to(int64_t *highest, int64_t value)
+{
+    if (value > *highest) *highest = value;
+}
+
+static void take_gpus(struct el_watching *watch, const int64_t *ours_bytes, const int64_t *others_bytes)
+{
+    for (int i = 0; i < el_gpu_processes_count(watch->gpus); i++) {
+        const struct el_gpu_state *state = el_gpu_processes_gpu(watch->gpus, i);
+        struct el_watch_gpu *gpu = &watch->gpu[i];
+        raise_to(&gpu->ours_peak_bytes, ours_bytes[i]);
+        raise_to(&gpu->others_peak_bytes, others_bytes[i]);
+        raise_to(&gpu->used_peak_bytes, state->used_bytes);
+        raise_to(&gpu->total_bytes, state->total_bytes);
+        if (isnan(state->busy_pct)) continue;
+        gpu->busy_sum += state->busy_pct;
+        gpu->n_busy++;
+    }
+}
+
+static void look_at_gpus(struct el_watching *watch)
+{
+    int64_t now_ns = el_clock_ns(), ours_bytes[EL_GPUS_MAX] = {0}, others_bytes[EL_GPUS_MAX] = {0};
+    double seconds = watch->gpu_look_ns ? 1e-9 * (double)(now_ns - watch->gpu_look_ns) : 0;
+    el_gpu_processes_look(watch->gpus);
+    watch->gpu_look_ns = now_ns;
+    for (int k = 0; k < watch->n_uses; k++) watch->uses[k].there = false;
+    for (int k = 0; k < el_gpu_processes_uses(watch->gpus); k++) {
+        const struct el_gpu_use *seen = el_gpu_processes_use(watch->gpus, k);
+        int process = el_process_tree_find(watch->tree, seen->pid);
+        struct el_watch_use *use = process < 0 ? NULL : find_use(watch, process, seen->gpu);
+        if (use) take_use(use, seen, seconds);
+        if (seen->used_bytes > 0) (use ? ours_bytes : others_bytes)[seen->gpu] += seen->used_bytes;
+    }
+    take_gpus(watch, ours_bytes, others_bytes);
+}
+
+void el_watch_look_at_ended(struct el_watching *watch, pid_t pid)
+{
+    el_process_tree_look_at(watch->tree, pid);
+}
+
+enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity)
+{
+    switch (activity) {
+    case EL_WATCH_DISCOVER:
+        EL_TRY(el_process_tree_discover(watch->tree));
+        return make_series(watch);
+    case EL_WATCH_LOOK:
+        return look(watch);
+    case EL_WATCH_SHARED:
+        el_process_tree_look_shared(watch->tree);
+        return EL_OK;
+    default:
+        if (watch->gpus) look_at_gpus(watch);
+        return EL_OK;
+    }
+}

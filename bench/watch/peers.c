@@ -1,0 +1,252 @@
+/* Who is compared with whom. The first rule that finds two or more decides:
+ *
+ *   1. GPUs: where our processes use several, each GPU with what they hold there; where one, each process on it.
+ *   2. Ranks: processes that a launcher gave a rank, one a rank. Where several have the same (a script and what it
+ *      started, a rank and its loaders), the one that held the most stands for it.
+ *   3. Siblings: children of one process that are the same program and lived side by side. Of several such families
+ *      that which computed the most. A child stands for what it started: the one of them that held the most.
+ *
+ * Nothing is asked of the command; docs/watch.md says the rules in the user's words. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/watch/watch.h"
+
+static const double SIDE_BY_SIDE_RATIO = 0.5; /* of the longest life of the family */
+static const double SMALL_RATIO = 0.1;        /* of the largest of it, in memory and in CPU time: a helper */
+
+/* What a process and all that it started come to. */
+struct subtree {
+    int64_t cpu_ns;
+    int heaviest;
+};
+
+static const struct el_tree_process *at(const struct el_watching *watch, int i)
+{
+    return el_process_tree_at(watch->tree, i);
+}
+
+static bool heavier(const struct el_watching *watch, int i, int k)
+{
+    const struct el_tree_process *a = at(watch, i), *b = at(watch, k);
+    return a->peak_bytes != b->peak_bytes ? a->peak_bytes > b->peak_bytes : a->look.cpu_ns > b->look.cpu_ns;
+}
+
+static double busy_pct(const struct el_tree_process *p)
+{
+    double seconds = 1e-9 * (double)(p->end_ns - p->begin_ns);
+    return seconds > 0 ? 100e-9 * (double)p->look.cpu_ns / seconds : NAN;
+}
+
+static void add_process(const struct el_watching *watch, struct el_watch_peers *peers, int i)
+{
+    const struct el_tree_process *p = at(watch, i);
+    peers->list[peers->n++] = (struct el_watch_peer){
+        .process = i, .use = -1, .gpu = -1, .memory_bytes = (double)p->peak_bytes, .busy_pct = busy_pct(p)};
+}
+
+static void add_uses(const struct el_watching *watch, struct el_watch_peers *peers)
+{
+    for (int k = 0; k < watch->n_uses; k++) {
+        const struct el_watch_use *use = &watch->uses[k];
+        peers->list[peers->n++] = (struct el_watch_peer){
+            .process = use->process,
+            .use = k,
+            .gpu = use->gpu,
+            .memory_bytes = (double)use->peak_bytes,
+            .busy_pct = use->n_busy ? use->busy_sum / use->n_busy : NAN,
+        };
+    }
+    peers->what = "processes";
+    peers->rule = "processes on the one GPU that they use";
+}
+
+static void add_gpus(const struct el_watching *watch, struct el_watch_peers *peers)
+{
+    for (int g = 0; g < el_gpu_processes_count(watch->gpus); g++) {
+        const struct el_watch_gpu *gpu = &watch->gpu[g];
+        bool used = false;
+        for (int k = 0; k < watch->n_uses; k++) used |= watch->uses[k].gpu == g;
+        if (!used) continue;
+        peers->list[peers->n++] = (struct el_watch_peer){
+            .process = -1,
+            .use = -1,
+            .gpu = g,
+            .memory_bytes = (double)gpu->ours_peak_bytes,
+            .busy_pct = gpu->n_busy ? gpu->busy_sum / gpu->n_busy : NAN,
+        };
+    }
+    peers->what = "GPUs";
+    peers->rule = "GPUs that its processes use";
+}
+
+static int by_rank(const struct el_watching *watch, const struct el_watch_peer *peer)
+{
+    return at(watch, peer->process)->identity.rank;
+}
+
+/* In their order. */
+static void insert_rank(const struct el_watching *watch, struct el_watch_peers *peers, int i)
+{
+    int rank = at(watch, i)->identity.rank, k = peers->n;
+    for (int j = 0; j < peers->n; j++) {
+        if (by_rank(watch, &peers->list[j]) != rank) continue;
+        if (!heavier(watch, i, peers->list[j].process)) return;
+        int n = peers->n;
+        peers->n = j;
+        add_process(watch, peers, i);
+        peers->n = n;
+        return;
+    }
+    add_process(watch, peers, i);
+    for (; k > 0 && by_rank(watch, &peers->list[k - 1]) > rank; k--) {
+        struct el_watch_peer later = peers->list[k - 1];
+        peers->list[k - 1] = peers->list[k];
+        peers->list[k] = later;
+    }
+}
+
+static void add_ranks(const struct el_watching *watch, struct el_watch_peers *peers)
+{
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
+        if (at(watch, i)->identity.rank >= 0) insert_rank(watch, peers, i);
+    peers->what = "ranks";
+    peers->rule = "processes that a launcher gave a rank, the heaviest of each";
+}
+
+/* A child is found after its parent: sums go from the end to the begin. */
+static struct subtree *sum_subtrees(const struct el_watching *watch)
+{
+    int n = el_process_tree_count(watch->tree);
+    struct subtree *trees = calloc((size_t)n + 1, sizeof *trees);
+    for (int i = 0; i < n && trees; i++) trees[i] = (struct subtree){at(watch, i)->look.cpu_ns, i};
+    for (int i = n - 1; i >= 0 && trees; i--) {
+        int above = at(watch, i)->above;
+        if (above < 0) continue;
+        trees[above].cpu_ns += trees[i].cpu_ns;
+        if (heavier(watch, trees[i].heaviest, trees[above].heaviest)) trees[above].heaviest = trees[i].heaviest;
+    }
+    return trees;
+}
+
+static const char *program_of(const struct el_tree_process *p)
+{
+    return *p->identity.executable ? p->identity.executable : p->look.name;
+}
+
+static bool is_family(const struct el_watching *watch, int i, int k)
+{
+    const struct el_tree_process *a = at(watch, i), *b = at(watch, k);
+    return a->parent == b->parent && a->above == b->above && !strcmp(program_of(a), program_of(b));
+}
+
+/* The most that any of a family comes to, and its longest life. */
+struct measure {
+    int64_t bytes, cpu_ns, begin_ns, end_ns;
+};
+
+static struct measure measure_family(const struct el_watching *watch, const struct subtree *trees, int first)
+{
+    struct measure most = {0};
+    for (int i = first; i < el_process_tree_count(watch->tree); i++) {
+        if (!is_family(watch, first, i)) continue;
+        const struct el_tree_process *p = at(watch, i);
+        int64_t bytes = at(watch, trees[i].heaviest)->peak_bytes;
+        if (bytes > most.bytes) most.bytes = bytes;
+        if (trees[i].cpu_ns > most.cpu_ns) most.cpu_ns = trees[i].cpu_ns;
+        if (p->end_ns - p->begin_ns <= most.end_ns - most.begin_ns) continue;
+        most.begin_ns = p->begin_ns;
+        most.end_ns = p->end_ns;
+    }
+    return most;
+}
+
+static bool counts(const struct el_watching *watch, const struct subtree *trees, const struct measure *most, int i)
+{
+    const struct el_tree_process *p = at(watch, i);
+    int64_t from = p->begin_ns > most->begin_ns ? p->begin_ns : most->begin_ns;
+    int64_t to = p->end_ns < most->end_ns ? p->end_ns : most->end_ns;
+    if ((double)(to - from) < SIDE_BY_SIDE_RATIO * (double)(most->end_ns - most->begin_ns)) return false;
+    return (double)at(watch, trees[i].heaviest)->peak_bytes >= SMALL_RATIO * (double)most->bytes &&
+           (double)trees[i].cpu_ns >= SMALL_RATIO * (double)most->cpu_ns;
+}
+
+/* The family of `first`, its first member; adds its peers where `peers` is not NULL. Returns what they computed. */
+static double take_family(const struct el_watching *watch, const struct subtree *trees, int first,
+                          struct el_watch_peers *peers, int *n_p)
+{
+    struct measure most = measure_family(watch, trees, first);
+    double cpu_ns = 0;
+    *n_p = 0;
+    for (int i = first; i < el_process_tree_count(watch->tree); i++) {
+        if (!is_family(watch, first, i) || !counts(watch, trees, &most, i)) continue;
+        if (peers) add_process(watch, peers, trees[i].heaviest);
+        cpu_ns += (double)trees[i].cpu_ns;
+        ++*n_p;
+    }
+    return cpu_ns;
+}
+
+static bool is_first_of_family(const struct el_watching *watch, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (is_family(watch, k, i)) return false;
+    return true;
+}
+
+static void add_siblings(const struct el_watching *watch, const struct subtree *trees, struct el_watch_peers *peers)
+{
+    int best = -1, n;
+    double best_ns = -1;
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
+        if (!is_first_of_family(watch, i)) continue;
+        double cpu_ns = take_family(watch, trees, i, NULL, &n);
+        if (n < 2 || cpu_ns <= best_ns) continue;
+        best = i;
+        best_ns = cpu_ns;
+    }
+    if (best >= 0) take_family(watch, trees, best, peers, &n);
+    peers->what = "processes";
+    peers->rule = "processes of one program and one parent that lived side by side";
+}
+
+static int count_gpus(const struct el_watching *watch)
+{
+    int n = 0;
+    for (int g = 0; g < EL_GPUS_MAX; g++)
+        for (int k = 0; k < watch->n_uses; k++)
+            if (watch->uses[k].gpu == g && ++n) break;
+    return n;
+}
+
+enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_peers *peers_p)
+{
+    int n = el_process_tree_count(watch->tree) + watch->n_uses + EL_GPUS_MAX;
+    struct el_watch_peers peers = {.list = calloc((size_t)n, sizeof *peers.list)};
+    struct subtree *trees = sum_subtrees(watch);
+    if (!peers.list || !trees) {
+        free(peers.list);
+        free(trees);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory to compare %d processes", n);
+    }
+    if (count_gpus(watch) > 1)
+        add_gpus(watch, &peers);
+    else if (watch->n_uses > 1)
+        add_uses(watch, &peers);
+    if (peers.n < 2) peers.n = 0, add_ranks(watch, &peers);
+    if (peers.n < 2) peers.n = 0, add_siblings(watch, trees, &peers);
+    if (peers.n < 2) {
+        peers.n = 0;
+        peers.rule = "no two processes of one program ran side by side, so there is nothing to compare";
+    }
+    free(trees);
+    *peers_p = peers;
+    return EL_OK;
+}
+
+void el_watch_peers_free(struct el_watch_peers *peers)
+{
+    free(peers->list);
+    *peers = (struct el_watch_peers){0};
+}

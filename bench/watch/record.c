@@ -1,0 +1,238 @@
+/* What a watch comes to, as a run's document: `watch` with every process, and beside it a trial in the form of every
+ * run (trial.c). docs/watch.md has the fields. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/watch/watch.h"
+
+enum { SERIES_MAX = 64 }; /* processes with figures over time, the heaviest */
+
+static const char *const activity_names[] = {[EL_WATCH_DISCOVER] = "new processes",
+                                             [EL_WATCH_LOOK] = "CPU time and memory",
+                                             [EL_WATCH_SHARED] = "Pss",
+                                             [EL_WATCH_GPUS] = "GPUs"};
+
+static const struct el_tree_process *at(const struct el_watching *watch, int i)
+{
+    return el_process_tree_at(watch->tree, i);
+}
+
+static double seconds(int64_t from_ns, int64_t to_ns)
+{
+    return 1e-9 * (double)(to_ns - from_ns);
+}
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+static void put_real(json_t *object, const char *key, double value)
+{
+    put(object, key, el_json_real(value));
+}
+
+static double mean_bytes(const struct el_tree_process *p)
+{
+    return p->looked_s > 0 ? p->resident_byte_s / p->looked_s : (double)p->look.resident_bytes;
+}
+
+static double cpu_pct(const struct el_tree_process *p)
+{
+    double lived_s = seconds(p->begin_ns, p->end_ns);
+    return lived_s > 0 ? 100e-9 * (double)p->look.cpu_ns / lived_s : NAN;
+}
+
+/* "0-3,8": how many. */
+static int count_cpus(const char *list)
+{
+    int n = 0, from, to, used;
+    while (sscanf(list, "%d%n", &from, &used) == 1) {
+        to = from;
+        list += used;
+        if (sscanf(list, "-%d%n", &to, &used) == 1) list += used;
+        n += to - from + 1;
+        if (*list == ',') list++;
+    }
+    return n;
+}
+
+static json_t *series_of(const struct el_series *series, bool cpu)
+{
+    json_t *object = json_object(), *bytes = json_array(), *cpu_s = json_array();
+    for (int i = 0; i < series->n; i++) {
+        json_array_append_new(bytes, json_integer(series->points[i].bytes));
+        json_array_append_new(cpu_s, el_json_real(1e-9 * (double)series->points[i].cpu_ns));
+    }
+    put(object, "from", json_integer(series->first));
+    put(object, "bytes", bytes);
+    if (cpu) put(object, "cpu_s", json_incref(cpu_s));
+    json_decref(cpu_s);
+    return object;
+}
+
+/* How many hold more at their peak: the first SERIES_MAX have their figures over time. */
+static bool is_heavy(const struct el_watching *watch, int i)
+{
+    int n = 0;
+    for (int k = 0; k < el_process_tree_count(watch->tree); k++) {
+        int64_t a = at(watch, k)->peak_bytes, b = at(watch, i)->peak_bytes;
+        n += a > b || (a == b && k < i);
+    }
+    return n < SERIES_MAX;
+}
+
+static bool is_peer(const struct el_watch_peers *peers, int i)
+{
+    for (int k = 0; k < peers->n; k++)
+        if (peers->list[k].process == i) return true;
+    return false;
+}
+
+static json_t *process_of(const struct el_watching *watch, const struct el_watch_peers *peers, int i)
+{
+    const struct el_tree_process *p = at(watch, i);
+    json_t *process = json_object();
+    put(process, "pid", json_integer(p->process.pid));
+    put(process, "parent", json_integer(p->parent));
+    put(process, "rank", el_json_count(p->identity.rank));
+    put(process, "launcher", el_json_string(p->identity.rank >= 0 ? p->identity.launcher : NULL));
+    put(process, "name", el_json_string(p->look.name));
+    put(process, "executable", el_json_string(*p->identity.executable ? p->identity.executable : NULL));
+    put(process, "command", el_json_string(*p->identity.command ? p->identity.command : NULL));
+    put(process, "cpus", el_json_string(*p->identity.cpus ? p->identity.cpus : NULL));
+    put(process, "threads", json_integer(p->n_threads));
+    put_real(process, "begin_s", seconds(watch->begin_ns, p->begin_ns));
+    put_real(process, "end_s", seconds(watch->begin_ns, p->end_ns));
+    put(process, "left_running", json_boolean(p->alive));
+    put(process, "peak_bytes", json_integer(p->peak_bytes));
+    put_real(process, "mean_bytes", mean_bytes(p));
+    put(process, "pss_bytes", el_json_count(p->pss_bytes));
+    put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);
+    put_real(process, "cpu_pct", cpu_pct(p));
+    int n_cpus = count_cpus(p->identity.cpus);
+    put_real(process, "cpu_of_allowed_pct", n_cpus ? cpu_pct(p) / n_cpus : NAN);
+    put(process, "peer", json_boolean(is_peer(peers, i)));
+    bool heavy = i < watch->n_series && (is_peer(peers, i) || is_heavy(watch, i));
+    put(process, "series", heavy ? series_of(&watch->series[i], true) : json_null());
+    return process;
+}
+
+static json_t *gpus_of(const struct el_watching *watch)
+{
+    json_t *gpus = json_array();
+    for (int g = 0; g < el_gpu_processes_count(watch->gpus); g++) {
+        const struct el_gpu_state *state = el_gpu_processes_gpu(watch->gpus, g);
+        const struct el_watch_gpu *figures = &watch->gpu[g];
+        json_t *gpu = json_object();
+        put(gpu, "gpu", json_integer(g));
+        put(gpu, "uuid", el_json_string(state->uuid));
+        put(gpu, "name", el_json_string(state->name));
+        put_real(gpu, "busy_pct", figures->n_busy ? figures->busy_sum / figures->n_busy : NAN);
+        put(gpu, "ours_peak_bytes", json_integer(figures->ours_peak_bytes));
+        put(gpu, "others_peak_bytes", json_integer(figures->others_peak_bytes));
+        put(gpu, "used_peak_bytes", json_integer(figures->used_peak_bytes));
+        put(gpu, "total_bytes", json_integer(figures->total_bytes));
+        json_array_append_new(gpus, gpu);
+    }
+    return gpus;
+}
+
+static json_t *uses_of(const struct el_watching *watch)
+{
+    json_t *uses = json_array();
+    for (int k = 0; k < watch->n_uses; k++) {
+        const struct el_watch_use *use = &watch->uses[k];
+        json_t *object = json_object();
+        put(object, "gpu", json_integer(use->gpu));
+        put(object, "process", json_integer(use->process));
+        put(object, "pid", json_integer(at(watch, use->process)->process.pid));
+        put(object, "rank", el_json_count(at(watch, use->process)->identity.rank));
+        put(object, "peak_bytes", json_integer(use->peak_bytes));
+        put_real(object, "mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes);
+        put_real(object, "busy_pct", use->n_busy ? use->busy_sum / use->n_busy : NAN);
+        put(object, "series", series_of(&use->series, false));
+        json_array_append_new(uses, object);
+    }
+    return uses;
+}
+
+static json_t *sampler_of(const struct el_watching *watch)
+{
+    double lived_s = seconds(watch->begin_ns, watch->end_ns);
+    json_t *sampler = json_object(), *activities = json_array();
+    for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) {
+        const struct el_watch_pace *pace = &watch->paces[a];
+        json_t *activity = json_object();
+        if (a == EL_WATCH_GPUS && !watch->gpus) continue;
+        put(activity, "name", json_string(activity_names[a]));
+        put(activity, "times", json_integer(pace->n));
+        put_real(activity, "asked_every_ms", 1e-6 * (double)pace->every_ns);
+        put_real(activity, "every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN);
+        put_real(activity, "cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN);
+        json_array_append_new(activities, activity);
+    }
+    put_real(sampler, "cpu_s", watch->own_cpu_s);
+    put_real(sampler, "cpu_pct_of_a_core", 100 * watch->own_cpu_s / lived_s);
+    put(sampler, "activities", activities);
+    return sampler;
+}
+
+/* CPU time of what had ended, beyond what its last looks knew: of processes that nobody saw, and of last moments. */
+static double unseen_cpu_s(const struct el_watching *watch)
+{
+    double seen_s = 0;
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
+        if (!at(watch, i)->alive) seen_s += 1e-9 * (double)at(watch, i)->look.cpu_ns;
+    return fmax(0, watch->children_cpu_s - seen_s);
+}
+
+static json_t *frames_of(const struct el_watching *watch)
+{
+    json_t *s = json_array();
+    for (int i = 0; i < watch->frames.n; i++)
+        json_array_append_new(s, el_json_real(seconds(watch->begin_ns, watch->frames.ns[i])));
+    return s;
+}
+
+static json_t *watch_of(const struct el_watching *watch, const struct el_watch_peers *peers)
+{
+    json_t *object = json_object(), *command = json_array(), *processes = json_array();
+    for (char *const *word = watch->command; *word; word++) json_array_append_new(command, el_json_string(*word));
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
+        json_array_append_new(processes, process_of(watch, peers, i));
+    bool killed = WIFSIGNALED(watch->wait_status);
+    put(object, "command", command);
+    put(object, "exit_status", json_integer(el_watch_exit_status(watch)));
+    put(object, "signal", killed ? json_integer(WTERMSIG(watch->wait_status)) : json_null());
+    put_real(object, "seconds", seconds(watch->begin_ns, watch->end_ns));
+    put_real(object, "cpu_s", watch->children_cpu_s);
+    put_real(object, "unseen_cpu_s", unseen_cpu_s(watch));
+    put(object, "largest_bytes", json_integer(watch->largest_bytes));
+    put(object, "resident_peak_bytes", json_integer(watch->resident_peak_bytes));
+    put(object, "not_followed", json_integer(el_process_tree_not_followed(watch->tree)));
+    put(object, "compared", json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n));
+    put(object, "sampler", sampler_of(watch));
+    put(object, "frames_s", frames_of(watch));
+    put(object, "processes", processes);
+    put(object, "gpus", gpus_of(watch));
+    put(object, "gpu_reason", el_json_string(*watch->gpu_reason ? watch->gpu_reason : NULL));
+    put(object, "gpu_processes", uses_of(watch));
+    return object;
+}
+
+json_t *el_watch_record(const struct el_watching *watch, const char *words)
+{
+    struct el_watch_peers peers;
+    if (el_watch_peers(watch, &peers) != EL_OK) return NULL;
+    json_t *trials = json_array();
+    json_array_append_new(trials, el_watch_trial(watch, &peers, words));
+    json_t *document = el_record_run(el_environment(), trials);
+    if (document) put(document, "watch", watch_of(watch, &peers));
+    el_watch_peers_free(&peers);
+    return document;
+}

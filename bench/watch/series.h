@@ -1,0 +1,41 @@
+/* Figures over time of many things at once, in bounded room: a look is a frame at first, and whenever there are too
+ * many frames each two become one, of all series alike. A frame keeps the highest memory and the last CPU time.
+ *
+ *     el_frames_begin(&frames, now_ns);                      a look begins
+ *     el_series_put(&frames, &series[i], bytes, cpu_ns);     of each thing that is there
+ *     if (el_frames_are_many(&frames)) { el_frames_halve(&frames); el_series_halve(&series[i]) of every series; }
+ *
+ * A series begins at the frame in which its thing was first there, and has no gaps. */
+#ifndef EL_BENCH_WATCH_SERIES_H
+#define EL_BENCH_WATCH_SERIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { EL_FRAMES_MAX = 1000 };
+
+struct el_frames {
+    int64_t ns[EL_FRAMES_MAX]; /* of the last look in each */
+    int n, looks_each, looks_in_last;
+};
+
+struct el_series_point {
+    int64_t bytes;  /* the highest of the frame */
+    int64_t cpu_ns; /* since its begin, at the frame's end */
+};
+
+struct el_series {
+    int first, n, capacity;
+    struct el_series_point *points;
+};
+
+void el_frames_begin(struct el_frames *frames, int64_t now_ns);
+bool el_frames_are_many(const struct el_frames *frames);
+void el_frames_halve(struct el_frames *frames);
+
+/* Into the present frame. Without memory the point is left out, and the series ends there. */
+void el_series_put(const struct el_frames *frames, struct el_series *series, int64_t bytes, int64_t cpu_ns);
+void el_series_halve(struct el_series *series);
+void el_series_free(struct el_series *series);
+
+#endif

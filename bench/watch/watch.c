@@ -1,0 +1,227 @@
+/* The life of a watch: begin, wait for what is due or for a signal, end. What a look is stands in look.c. */
+#include "bench/watch/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+
+enum { LAST_LOOKS = 10 };
+
+/* Shares of one core, 1 % in all, and what may be spent at once at the begin. New processes are looked for often, since
+ * what is missed cannot be made up for. */
+static const struct {
+    double every_s; /* 0: as the user asked */
+    double budget_ratio, allowance_s;
+} paces[EL_WATCH_ACTIVITIES] = {
+    [EL_WATCH_DISCOVER] = {0.01, 0.002, 0.004},
+    [EL_WATCH_LOOK] = {0, 0.005, 0.004},
+    [EL_WATCH_SHARED] = {0.2, 0.001, 0.002},
+    [EL_WATCH_GPUS] = {0.2, 0.002, 0.01}, /* the driver's own samples are no denser */
+};
+
+static void find_gpus(struct el_watching *watch)
+{
+    struct el_nvml_api api;
+    enum el_status status = el_nvml_load(&api);
+    if (status == EL_OK) status = el_gpu_processes_open(&api, &watch->gpus);
+    if (status != EL_OK) snprintf(watch->gpu_reason, sizeof watch->gpu_reason, "%s", el_error_message());
+}
+
+static void set_paces(struct el_watching *watch)
+{
+    int64_t now_ns = el_clock_ns();
+    for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) {
+        double every_s = paces[a].every_s;
+        if (a == EL_WATCH_LOOK || (a == EL_WATCH_GPUS && every_s < watch->interval_s)) every_s = watch->interval_s;
+        watch->paces[a] = (struct el_watch_pace){.every_ns = (int64_t)(1e9 * every_s), .due_ns = now_ns};
+    }
+}
+
+/* More files than are usual: two a process. After the command was started, whose own limit it is not. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+enum el_status el_watch_begin(char *const *command, double interval_s, struct el_watching **watch_p, int *exit_status_p)
+{
+    struct el_watching *watch = calloc(1, sizeof *watch);
+    if (!watch) return el_fail(EL_ERR_HOST_MEMORY, "no memory to watch with");
+    watch->command = command;
+    watch->interval_s = interval_s;
+    find_gpus(watch);
+    enum el_status status = el_process_tree_open("", getpid(), &watch->tree);
+    if (status == EL_OK) status = el_watch_start(command, &watch->signals, &watch->pid, exit_status_p);
+    if (status != EL_OK) {
+        el_watch_end(watch);
+        return status;
+    }
+    watch->begin_ns = el_clock_ns();
+    el_process_tree_expect(watch->tree, watch->pid);
+    raise_file_limit();
+    set_paces(watch);
+    *watch_p = watch;
+    return EL_OK;
+}
+
+void el_watch_end(struct el_watching *watch)
+{
+    if (!watch) return;
+    for (int i = 0; i < watch->n_series; i++) el_series_free(&watch->series[i]);
+    for (int k = 0; k < watch->n_uses; k++) el_series_free(&watch->uses[k].series);
+    free(watch->series);
+    el_process_tree_close(watch->tree);
+    el_gpu_processes_close(watch->gpus);
+    free(watch);
+}
+
+/* When all that it has cost is within its share again: what it may have spent by then is the allowance and so much of
+ * the time since the begin. */
+static int64_t affordable_ns(const struct el_watching *watch, enum el_watch_activity activity)
+{
+    double over_ns = watch->paces[activity].total_ns - 1e9 * paces[activity].allowance_s;
+    return over_ns <= 0 ? 0 : watch->begin_ns + (int64_t)(over_ns / paces[activity].budget_ratio);
+}
+
+static enum el_status act(struct el_watching *watch, enum el_watch_activity activity)
+{
+    struct el_watch_pace *pace = &watch->paces[activity];
+    int64_t begin_ns = el_clock_thread_ns();
+    enum el_status status = el_watch_do(watch, activity);
+    pace->total_ns += (double)(el_clock_thread_ns() - begin_ns);
+    pace->n++;
+    int64_t may_ns = affordable_ns(watch, activity);
+    pace->due_ns = el_clock_ns() + pace->every_ns;
+    if (may_ns > pace->due_ns) pace->due_ns = may_ns;
+    return status;
+}
+
+static enum el_status act_on_due(struct el_watching *watch)
+{
+    for (int a = 0; a < EL_WATCH_ACTIVITIES; a++)
+        if (watch->paces[a].due_ns <= el_clock_ns()) EL_TRY(act(watch, (enum el_watch_activity)a));
+    return EL_OK;
+}
+
+/* A signal, or 0 when something is due. */
+static int wait_for(const struct el_watching *watch, siginfo_t *info)
+{
+    int64_t due_ns = watch->paces[0].due_ns;
+    for (int a = 1; a < EL_WATCH_ACTIVITIES; a++)
+        if (watch->paces[a].due_ns < due_ns) due_ns = watch->paces[a].due_ns;
+    int64_t rest_ns = due_ns - el_clock_ns();
+    if (rest_ns < 0) rest_ns = 0;
+    struct timespec patience = {.tv_sec = rest_ns / 1000000000, .tv_nsec = rest_ns % 1000000000};
+    int number = sigtimedwait(&watch->signals, info, &patience);
+    return number > 0 ? number : 0;
+}
+
+/* Children that have ended: looked at once more, while the kernel still has their figures. Returns whether there are
+ * children left. */
+static bool reap(struct el_watching *watch)
+{
+    for (;;) {
+        siginfo_t info = {.si_pid = 0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno != ECHILD;
+        if (info.si_pid == 0) return true;
+        el_watch_look_at_ended(watch, info.si_pid);
+        int wait_status = 0;
+        if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid) return true;
+        if (info.si_pid != watch->pid) continue;
+        watch->wait_status = wait_status;
+        watch->ended = true;
+    }
+}
+
+/* What the terminal sends it sends to all of the group, the command too. */
+static void pass_on(const struct el_watching *watch, int number, const siginfo_t *info)
+{
+    bool of_terminal = info->si_code == SI_KERNEL;
+    if (!of_terminal) kill(watch->pid, number);
+}
+
+static double seconds_of(const struct rusage *usage)
+{
+    return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+           1e-6 * (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+}
+
+static void conclude(struct el_watching *watch)
+{
+    struct rusage own, children;
+    watch->end_ns = el_clock_ns();
+    if (getrusage(RUSAGE_SELF, &own) == 0) watch->own_cpu_s = seconds_of(&own);
+    if (getrusage(RUSAGE_CHILDREN, &children) != 0) return;
+    watch->children_cpu_s = seconds_of(&children);
+    watch->largest_bytes = (int64_t)children.ru_maxrss * 1024;
+}
+
+/* Takes one signal. Returns false where there is nothing to wait for any more. */
+static bool take_signal(struct el_watching *watch, int number, const siginfo_t *info, bool wait_all)
+{
+    bool children = true;
+    if (number == SIGCHLD) {
+        children = reap(watch);
+    } else if (watch->ended) {
+        return false;
+    } else {
+        pass_on(watch, number, info);
+    }
+    return !watch->ended || (wait_all && children);
+}
+
+static void stop_acting(struct el_watching *watch)
+{
+    for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) watch->paces[a].due_ns = INT64_MAX;
+}
+
+static bool any_alive(const struct el_watching *watch)
+{
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
+        if (el_process_tree_at(watch->tree, i)->alive) return true;
+    return false;
+}
+
+/* Helpers end a moment after the command: those that do so are not said to go on. */
+static enum el_status look_at_last(struct el_watching *watch)
+{
+    const struct timespec patience = {.tv_nsec = 10000000};
+    siginfo_t info;
+    EL_TRY(el_watch_do(watch, EL_WATCH_DISCOVER));
+    EL_TRY(el_watch_do(watch, EL_WATCH_LOOK));
+    for (int i = 0; i < LAST_LOOKS && any_alive(watch); i++) {
+        if (sigtimedwait(&watch->signals, &info, &patience) == SIGCHLD) reap(watch);
+        el_process_tree_look(watch->tree);
+    }
+    return EL_OK;
+}
+
+enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
+{
+    enum el_status status = EL_OK;
+    siginfo_t info;
+    for (bool going = true; going;) {
+        if (status == EL_OK) status = act_on_due(watch);
+        if (status != EL_OK) stop_acting(watch); /* it is waited for all the same */
+        int number = wait_for(watch, &info);
+        if (number == SIGCHLD && status == EL_OK) status = el_watch_do(watch, EL_WATCH_DISCOVER);
+        if (number > 0) going = take_signal(watch, number, &info, wait_all);
+    }
+    conclude(watch);
+    if (status == EL_OK) status = look_at_last(watch);
+    return status;
+}
+
+int el_watch_exit_status(const struct el_watching *watch)
+{
+    if (WIFEXITED(watch->wait_status)) return WEXITSTATUS(watch->wait_status);
+    return 128 + WTERMSIG(watch->wait_status);
+}

@@ -1,0 +1,158 @@
+/* All GPUs of the host, a look at a time. Whose processes matter is for others to say. */
+#include "profiles/gpu_processes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES_MAX = 1024 };
+
+struct gpu {
+    void *handle;
+    unsigned long long since_us; /* the last sample that was counted */
+    struct el_gpu_state state;
+};
+
+struct el_gpu_processes {
+    struct el_nvml_api api;
+    int n, n_uses;
+    struct gpu gpus[EL_GPUS_MAX];
+    struct el_gpu_use uses[EL_GPU_USES_MAX];
+    struct el_nvml_process processes[EL_GPU_USES_MAX];
+    struct el_nvml_process_sample samples[SAMPLES_MAX];
+};
+
+static const char *text_of(const struct el_nvml_api *api, int result)
+{
+    return api->error_text ? api->error_text(result) : "an error";
+}
+
+/* One that cannot be opened is left out: it may be another user's. */
+static void find_gpus(struct el_gpu_processes *gpus, unsigned n)
+{
+    const struct el_nvml_api *api = &gpus->api;
+    for (unsigned i = 0; i < n && gpus->n < EL_GPUS_MAX; i++) {
+        struct gpu *gpu = &gpus->gpus[gpus->n];
+        if (api->handle_by_index(i, &gpu->handle) != 0) continue;
+        gpu->state = (struct el_gpu_state){.used_bytes = -1, .total_bytes = -1, .busy_pct = NAN};
+        if (!api->uuid || api->uuid(gpu->handle, gpu->state.uuid, EL_GPU_TEXT_BYTES) != 0) gpu->state.uuid[0] = '\0';
+        if (!api->name || api->name(gpu->handle, gpu->state.name, EL_GPU_TEXT_BYTES) != 0) gpu->state.name[0] = '\0';
+        gpus->n++;
+    }
+}
+
+enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gpu_processes **gpus_p)
+{
+    unsigned n = 0;
+    if (!api->count || !api->handle_by_index || !api->processes)
+        return el_fail(EL_ERR_ABSENT, "NVML: this driver's cannot count GPUs and their processes");
+    int result = api->init();
+    if (result != 0) return el_fail(EL_ERR_ABSENT, "NVML does not start: %s", text_of(api, result));
+    struct el_gpu_processes *gpus = calloc(1, sizeof *gpus);
+    if (gpus && api->count(&n) == 0) {
+        gpus->api = *api;
+        find_gpus(gpus, n);
+    }
+    enum el_status status = !gpus          ? el_fail(EL_ERR_HOST_MEMORY, "no memory for GPUs")
+                            : gpus->n == 0 ? el_fail(EL_ERR_ABSENT, "NVML counts no GPU")
+                                           : EL_OK;
+    if (status == EL_OK) {
+        *gpus_p = gpus;
+    } else {
+        api->shutdown();
+        free(gpus);
+    }
+    return status;
+}
+
+void el_gpu_processes_close(struct el_gpu_processes *gpus)
+{
+    if (!gpus) return;
+    gpus->api.shutdown();
+    free(gpus);
+}
+
+static void look_at_state(const struct el_nvml_api *api, struct gpu *gpu)
+{
+    struct el_nvml_memory memory;
+    struct el_nvml_utilization utilization;
+    gpu->state.used_bytes = gpu->state.total_bytes = -1;
+    gpu->state.busy_pct = NAN;
+    if (api->memory && api->memory(gpu->handle, &memory) == 0) {
+        gpu->state.used_bytes = (int64_t)memory.used_bytes;
+        gpu->state.total_bytes = (int64_t)memory.total_bytes;
+    }
+    if (api->utilization && api->utilization(gpu->handle, &utilization) == 0) gpu->state.busy_pct = utilization.gpu_pct;
+}
+
+/* The mean of a process's samples among the `n` newest; NAN for none. */
+static double mean_busy(const struct el_gpu_processes *gpus, unsigned n, unsigned pid)
+{
+    double sum = 0;
+    int count = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (gpus->samples[i].pid != pid) continue;
+        sum += gpus->samples[i].sm_pct;
+        count++;
+    }
+    return count ? sum / count : NAN;
+}
+
+/* Samples that were not yet seen. Returns how many. */
+static unsigned take_samples(struct el_gpu_processes *gpus, struct gpu *gpu)
+{
+    unsigned n = SAMPLES_MAX;
+    unsigned long long since_us = gpu->since_us;
+    if (!gpus->api.process_utilization) return 0;
+    if (gpus->api.process_utilization(gpu->handle, gpus->samples, &n, since_us) != 0 || n > SAMPLES_MAX) return 0;
+    for (unsigned i = 0; i < n; i++)
+        if (gpus->samples[i].time_us > gpu->since_us) gpu->since_us = gpus->samples[i].time_us;
+    return n;
+}
+
+static void look_at_processes(struct el_gpu_processes *gpus, int i)
+{
+    unsigned n = EL_GPU_USES_MAX;
+    struct gpu *gpu = &gpus->gpus[i];
+    if (gpus->api.processes(gpu->handle, &n, gpus->processes) != 0 || n > EL_GPU_USES_MAX) return;
+    unsigned n_samples = n > 0 ? take_samples(gpus, gpu) : 0;
+    for (unsigned k = 0; k < n && gpus->n_uses < EL_GPU_USES_MAX; k++) {
+        const struct el_nvml_process *process = &gpus->processes[k];
+        gpus->uses[gpus->n_uses++] = (struct el_gpu_use){
+            .gpu = i,
+            .pid = (int)process->pid,
+            .used_bytes = process->used_bytes <= INT64_MAX ? (int64_t)process->used_bytes : -1,
+            .busy_pct = mean_busy(gpus, n_samples, process->pid),
+        };
+    }
+}
+
+void el_gpu_processes_look(struct el_gpu_processes *gpus)
+{
+    gpus->n_uses = 0;
+    for (int i = 0; i < gpus->n; i++) {
+        look_at_state(&gpus->api, &gpus->gpus[i]);
+        look_at_processes(gpus, i);
+    }
+}
+
+int el_gpu_processes_count(const struct el_gpu_processes *gpus)
+{
+    return gpus ? gpus->n : 0;
+}
+
+const struct el_gpu_state *el_gpu_processes_gpu(const struct el_gpu_processes *gpus, int i)
+{
+    return &gpus->gpus[i].state;
+}
+
+int el_gpu_processes_uses(const struct el_gpu_processes *gpus)
+{
+    return gpus ? gpus->n_uses : 0;
+}
+
+const struct el_gpu_use *el_gpu_processes_use(const struct el_gpu_processes *gpus, int k)
+{
+    return &gpus->uses[k];
+}

@@ -1,0 +1,48 @@
+/* What the driver says of every GPU of the host, and of every process on each: for processes that are not ours.
+ *
+ *     el_nvml_load(&api);
+ *     el_gpu_processes_open(&api, &gpus);
+ *     el_gpu_processes_look(gpus);                 each look costs the driver about a millisecond a GPU
+ *     el_gpu_processes_gpu(gpus, i);               0 <= i < el_gpu_processes_count(gpus): its state at the last look
+ *     el_gpu_processes_use(gpus, k);               0 <= k < el_gpu_processes_uses(gpus): a process on a GPU each
+ *     el_gpu_processes_close(gpus);
+ *
+ * GPUs are counted as NVML does, by their place on the bus; CUDA may count otherwise: the UUID joins them. In a
+ * container the driver may tell the host's numbers of processes, which nobody in it can join. Errors: what one function
+ * cannot tell is -1 or NAN. Threads: one. (profiles/nvml.h measures devices that this process trains on.)
+ */
+#ifndef EL_PROFILES_GPU_PROCESSES_H
+#define EL_PROFILES_GPU_PROCESSES_H
+
+#include <stdint.h>
+
+#include "profiles/nvml_api.h"
+
+enum { EL_GPUS_MAX = 64, EL_GPU_USES_MAX = 1024, EL_GPU_TEXT_BYTES = 96 };
+
+struct el_gpu_state {
+    char uuid[EL_GPU_TEXT_BYTES], name[EL_GPU_TEXT_BYTES];
+    int64_t used_bytes, total_bytes; /* by whomever; -1 */
+    double busy_pct;                 /* of the driver's last sampling period; NAN */
+};
+
+struct el_gpu_use {
+    int gpu;
+    int pid;
+    int64_t used_bytes; /* -1: not told */
+    double busy_pct;    /* of this process: mean of the driver's samples since the last look; NAN: not told */
+};
+
+struct el_gpu_processes;
+
+/* Errors: EL_ERR_ABSENT (NVML does not start, counts no GPU, or cannot tell of processes), EL_ERR_HOST_MEMORY. */
+enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gpu_processes **gpus_p);
+void el_gpu_processes_close(struct el_gpu_processes *gpus); /* NULL is legal */
+void el_gpu_processes_look(struct el_gpu_processes *gpus);
+
+int el_gpu_processes_count(const struct el_gpu_processes *gpus); /* 0 for NULL */
+const struct el_gpu_state *el_gpu_processes_gpu(const struct el_gpu_processes *gpus, int i);
+int el_gpu_processes_uses(const struct el_gpu_processes *gpus);
+const struct el_gpu_use *el_gpu_processes_use(const struct el_gpu_processes *gpus, int k);
+
+#endif

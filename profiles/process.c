@@ -1,0 +1,190 @@
+/* /proc/PID by plain reads. Which processes matter, and what the figures come to, is for others to say. */
+#include "profiles/process.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/launch/launch.h"
+
+enum { PATH_BYTES = 512, STAT_BYTES = 1024, STATUS_BYTES = 4096, ENVIRONMENT_BYTES = 131072 };
+
+static int open_file(const char *root, pid_t pid, const char *name)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/%d/%s", root, (int)pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* From its begin, as a text. Returns its length, 0 where nothing could be read. */
+static size_t read_open(int file, char *text, size_t bytes)
+{
+    ssize_t got = file < 0 ? -1 : pread(file, text, bytes - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0 ? (size_t)got : 0;
+}
+
+static size_t read_file(const struct el_process *process, const char *name, char *text, size_t bytes)
+{
+    int file = open_file(process->root, process->pid, name);
+    size_t got = 0;
+    text[0] = '\0';
+    for (ssize_t n = 1; file >= 0 && n > 0 && got + 1 < bytes; got += n > 0 ? (size_t)n : 0)
+        n = pread(file, text + got, bytes - 1 - got, (off_t)got); /* /proc gives a page at a time */
+    if (file >= 0) close(file);
+    text[got] = '\0';
+    return got;
+}
+
+static int64_t tick_ns(void)
+{
+    long ticks_per_s = sysconf(_SC_CLK_TCK);
+    return 1000000000 / (ticks_per_s > 0 ? ticks_per_s : 100);
+}
+
+/* "pid (name) state ppid ...": a name may hold blanks and brackets. Field 3 is the state; the numbers are man proc's.
+ */
+static bool parse_stat(const char *text, struct el_process_look *look)
+{
+    const char *from = strchr(text, '('), *to = strrchr(text, ')');
+    uint64_t user, system, program;
+    long threads;
+    int parent;
+    if (!from || !to || to < from) return false;
+    if (sscanf(to + 1,
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+               " %*d %*d %*d %*d %ld %*d %*u %*u %*d %*u %*u %*u %" SCNu64,
+               &look->state, &parent, &user, &system, &threads, &program) != 6)
+        return false;
+    snprintf(look->name, sizeof look->name, "%.*s", (int)(to - from - 1), from + 1);
+    look->parent = parent;
+    look->n_threads = (int)threads;
+    look->cpu_ns = (int64_t)(user + system) * tick_ns();
+    look->program = program;
+    return true;
+}
+
+/* The number after "\n<name>:", or -1. */
+static int64_t number_after(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    int64_t number = -1;
+    return at && sscanf(at + strlen(name), "%" SCNd64, &number) == 1 ? number : -1;
+}
+
+bool el_process_look(const struct el_process *process, struct el_process_look *look_p)
+{
+    char stat[STAT_BYTES], status[STATUS_BYTES];
+    struct el_process_look look = {.peak_bytes = -1};
+    if (!read_open(process->stat, stat, sizeof stat) || !parse_stat(stat, &look)) return false;
+    read_open(process->status, status, sizeof status);
+    int64_t resident_kib = number_after(status, "\nVmRSS:"), peak_kib = number_after(status, "\nVmHWM:");
+    if (resident_kib > 0) look.resident_bytes = resident_kib * 1024;
+    if (peak_kib > 0) look.peak_bytes = peak_kib * 1024;
+    *look_p = look;
+    return true;
+}
+
+pid_t el_process_parent(const char *root, pid_t pid)
+{
+    char stat[STAT_BYTES];
+    struct el_process_look look;
+    int file = open_file(root, pid, "stat");
+    bool known = read_open(file, stat, sizeof stat) && parse_stat(stat, &look);
+    if (file >= 0) close(file);
+    return known ? look.parent : -1;
+}
+
+bool el_process_open(const char *root, pid_t pid, struct el_process *process_p)
+{
+    char status[STATUS_BYTES];
+    struct el_process process = {.pid = pid, .root = root};
+    process.stat = open_file(root, pid, "stat");
+    process.status = open_file(root, pid, "status");
+    read_open(process.status, status, sizeof status);
+    if (process.stat >= 0 && number_after(status, "\nTgid:") == pid) {
+        *process_p = process;
+        return true;
+    }
+    el_process_close(&process);
+    return false;
+}
+
+void el_process_close(struct el_process *process)
+{
+    if (process->stat >= 0) close(process->stat);
+    if (process->status >= 0) close(process->status);
+    process->stat = process->status = -1;
+}
+
+struct environment {
+    const char *text;
+    size_t bytes;
+};
+
+static const char *get(void *context, const char *name)
+{
+    const struct environment *environment = context;
+    size_t length = strlen(name);
+    for (const char *at = environment->text; at < environment->text + environment->bytes; at += strlen(at) + 1)
+        if (!strncmp(at, name, length) && at[length] == '=') return at + length + 1;
+    return NULL;
+}
+
+/* Variables that make no sense make no rank. */
+static void read_rank(const struct el_process *process, struct el_process_identity *identity)
+{
+    struct el_launch_place place;
+    struct environment environment;
+    char *text = malloc(ENVIRONMENT_BYTES);
+    if (!text) return;
+    environment = (struct environment){text, read_file(process, "environ", text, ENVIRONMENT_BYTES)};
+    if (el_launch_environment(get, &environment, &place) == EL_OK && place.is_rank) {
+        identity->rank = place.rank;
+        snprintf(identity->launcher, sizeof identity->launcher, "%s", place.launcher);
+    }
+    free(text);
+}
+
+static void read_cpus(const struct el_process *process, struct el_process_identity *identity)
+{
+    char status[STATUS_BYTES];
+    read_open(process->status, status, sizeof status);
+    const char *at = strstr(status, "\nCpus_allowed_list:");
+    if (at) sscanf(at + strlen("\nCpus_allowed_list:"), " %63s", identity->cpus);
+}
+
+static void read_executable(const struct el_process *process, struct el_process_identity *identity)
+{
+    char path[PATH_BYTES], link[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/%d/exe", process->root, (int)process->pid);
+    ssize_t got = readlink(path, link, sizeof link - 1);
+    link[got > 0 ? got : 0] = '\0';
+    const char *slash = strrchr(link, '/');
+    snprintf(identity->executable, sizeof identity->executable, "%.15s", slash ? slash + 1 : link);
+}
+
+void el_process_identify(const struct el_process *process, struct el_process_identity *identity_p)
+{
+    struct el_process_identity *identity = identity_p;
+    memset(identity, 0, sizeof *identity);
+    identity->rank = -1;
+    size_t got = read_file(process, "cmdline", identity->command, sizeof identity->command);
+    while (got > 0 && identity->command[got - 1] == '\0') got--;
+    for (size_t i = 0; i < got; i++) /* a line of a table: blanks for what would break it */
+        if ((unsigned char)identity->command[i] < ' ' || identity->command[i] == 127) identity->command[i] = ' ';
+    read_executable(process, identity);
+    read_cpus(process, identity);
+    read_rank(process, identity);
+}
+
+int64_t el_process_pss_bytes(const struct el_process *process)
+{
+    char text[STATUS_BYTES];
+    read_file(process, "smaps_rollup", text, sizeof text);
+    int64_t kib = number_after(text, "\nPss:");
+    return kib < 0 ? -1 : kib * 1024;
+}

@@ -1,0 +1,281 @@
+/* Who descends from whom, and the figures of each. How often to look, and what for, is the caller's. */
+#include "profiles/process_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+
+enum { PATH_BYTES = 512, RANGE_MAX = 2000 };
+static const int64_t SHARED_AGE_NS = 300000000; /* younger ones are not asked for their Pss */
+
+struct el_process_tree {
+    const char *root;
+    pid_t ancestor;
+    int loadavg;        /* open file; -1: none, or not to be trusted */
+    pid_t last, before; /* the last number given out, now and one discovery ago; 0: not known */
+    struct el_tree_process **list;
+    int n, capacity, n_not_followed;
+    int *alive, n_alive; /* places in `list`, oldest first */
+    int shared;          /* place in `list` of whose turn it is */
+};
+
+/* "0.12 0.20 0.30 2/345 6789": the last is the number that was given out last. 0: not told. */
+static pid_t last_number(const struct el_process_tree *tree)
+{
+    char text[128];
+    int last = 0;
+    ssize_t got = tree->loadavg < 0 ? -1 : pread(tree->loadavg, text, sizeof text - 1, 0);
+    if (got <= 0) return 0;
+    text[got] = '\0';
+    return sscanf(text, "%*f %*f %*f %*d/%*d %d", &last) == 1 && last > 0 ? last : 0;
+}
+
+enum el_status el_process_tree_open(const char *root, pid_t ancestor, struct el_process_tree **tree_p)
+{
+    char path[PATH_BYTES];
+    struct el_process_tree *tree = calloc(1, sizeof *tree);
+    if (!tree) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a tree of processes");
+    snprintf(path, sizeof path, "%s/proc/loadavg", root);
+    tree->root = root;
+    tree->ancestor = ancestor;
+    tree->loadavg = open(path, O_RDONLY | O_CLOEXEC);
+    tree->last = tree->before = last_number(tree); /* nobody of the tree is older */
+    *tree_p = tree;
+    return EL_OK;
+}
+
+void el_process_tree_close(struct el_process_tree *tree)
+{
+    if (!tree) return;
+    for (int i = 0; i < tree->n; i++) {
+        el_process_close(&tree->list[i]->process);
+        free(tree->list[i]);
+    }
+    if (tree->loadavg >= 0) close(tree->loadavg);
+    free(tree->list);
+    free(tree->alive);
+    free(tree);
+}
+
+int el_process_tree_count(const struct el_process_tree *tree)
+{
+    return tree->n;
+}
+
+const struct el_tree_process *el_process_tree_at(const struct el_process_tree *tree, int i)
+{
+    return tree->list[i];
+}
+
+int el_process_tree_not_followed(const struct el_process_tree *tree)
+{
+    return tree->n_not_followed;
+}
+
+int el_process_tree_find(const struct el_process_tree *tree, pid_t pid)
+{
+    for (int i = tree->n_alive - 1; i >= 0; i--)
+        if (tree->list[tree->alive[i]]->process.pid == pid) return tree->alive[i];
+    return -1;
+}
+
+/* All its threads, that is: the first may end before the others. */
+static bool has_ended(const struct el_process_look *look)
+{
+    return look->state == 'X' || (look->state == 'Z' && look->n_threads <= 1);
+}
+
+/* Between fork and exec a process shows the memory of its parent: what the new program holds is counted anew. */
+static void forget_memory(struct el_tree_process *p)
+{
+    p->peak_bytes = 0;
+    p->pss_bytes = -1;
+    p->resident_byte_s = p->looked_s = 0;
+}
+
+/* A process on its way out has no memory, and shows no program; nor does another user's. */
+static bool is_other_program(const struct el_process_look *before, const struct el_process_look *now)
+{
+    return before->program != 0 && now->program != 0 && before->program != now->program;
+}
+
+/* The figures of one look. Memory held since the last one counts for the time between. */
+static void take(struct el_tree_process *p, const struct el_process_look *look, int64_t now_ns)
+{
+    double seconds = 1e-9 * (double)(now_ns - p->end_ns);
+    bool other = p->looked && is_other_program(&p->look, look);
+    bool renamed = p->looked && look->resident_bytes > 0 && strcmp(look->name, p->look.name) != 0;
+    if (other) forget_memory(p);
+    if (other || renamed) el_process_identify(&p->process, &p->identity);
+    p->looked = true;
+    if (look->resident_bytes > 0) {
+        p->resident_byte_s += seconds * (double)look->resident_bytes;
+        p->looked_s += seconds;
+    }
+    if (look->resident_bytes > p->peak_bytes) p->peak_bytes = look->resident_bytes;
+    if (look->peak_bytes > p->peak_bytes) p->peak_bytes = look->peak_bytes;
+    if (look->n_threads > p->n_threads) p->n_threads = look->n_threads;
+    uint64_t program = look->program != 0 ? look->program : p->look.program;
+    p->look = *look;
+    p->look.program = program;
+    p->end_ns = now_ns;
+}
+
+/* Keeps the figures, lets go of the files. */
+static void end(struct el_tree_process *p)
+{
+    p->alive = false;
+    el_process_close(&p->process);
+}
+
+static void look_at(struct el_tree_process *p, int64_t now_ns)
+{
+    struct el_process_look look;
+    bool known = el_process_look(&p->process, &look);
+    if (known) take(p, &look, now_ns);
+    if (!known || has_ended(&look)) end(p);
+}
+
+static void forget_ended(struct el_process_tree *tree)
+{
+    int n = 0;
+    for (int i = 0; i < tree->n_alive; i++)
+        if (tree->list[tree->alive[i]]->alive) tree->alive[n++] = tree->alive[i];
+    tree->n_alive = n;
+}
+
+void el_process_tree_look(struct el_process_tree *tree)
+{
+    for (int i = 0; i < tree->n_alive; i++) look_at(tree->list[tree->alive[i]], el_clock_ns());
+    forget_ended(tree);
+}
+
+void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid)
+{
+    int i = el_process_tree_find(tree, pid);
+    if (i < 0) return;
+    look_at(tree->list[i], el_clock_ns());
+    forget_ended(tree);
+}
+
+static bool may_be_asked(const struct el_tree_process *p, int64_t now_ns, bool again)
+{
+    return p->alive && now_ns - p->begin_ns >= SHARED_AGE_NS && (again || p->pss_bytes < 0);
+}
+
+/* Those first that were never asked, then in turn. */
+void el_process_tree_look_shared(struct el_process_tree *tree)
+{
+    int64_t now_ns = el_clock_ns();
+    for (int k = 0; k < 2 * tree->n; k++) {
+        tree->shared = (tree->shared + 1) % tree->n;
+        struct el_tree_process *p = tree->list[tree->shared];
+        if (!may_be_asked(p, now_ns, k >= tree->n)) continue;
+        int64_t pss_bytes = el_process_pss_bytes(&p->process);
+        if (pss_bytes > p->pss_bytes) p->pss_bytes = pss_bytes;
+        return;
+    }
+}
+
+static bool make_room(struct el_process_tree *tree)
+{
+    if (tree->n < tree->capacity) return true;
+    int capacity = tree->capacity * 2 + 64;
+    struct el_tree_process **list = realloc(tree->list, (size_t)capacity * sizeof(*list));
+    if (list) tree->list = list;
+    int *alive = realloc(tree->alive, (size_t)capacity * sizeof *alive);
+    if (alive) tree->alive = alive;
+    if (list && alive) tree->capacity = capacity;
+    return list && alive;
+}
+
+/* *added_p: whether it was one of ours. */
+static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent, bool *added_p)
+{
+    struct el_process process;
+    *added_p = false;
+    if (!el_process_open(tree->root, pid, &process)) return EL_OK;
+    if (tree->n >= EL_TREE_PROCESSES_MAX) {
+        tree->n_not_followed++;
+        el_process_close(&process);
+        return EL_OK;
+    }
+    struct el_tree_process *p = calloc(1, sizeof *p);
+    if (!p || !make_room(tree)) {
+        free(p);
+        el_process_close(&process);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for process %d of the tree", (int)pid);
+    }
+    *p = (struct el_tree_process){.process = process, .parent = parent, .alive = true, .pss_bytes = -1};
+    p->above = el_process_tree_find(tree, parent);
+    p->begin_ns = p->end_ns = el_clock_ns();
+    el_process_identify(&p->process, &p->identity);
+    tree->list[tree->n] = p;
+    tree->alive[tree->n_alive++] = tree->n++;
+    look_at(p, p->begin_ns);
+    *added_p = true;
+    return EL_OK;
+}
+
+/* Takes it in if it is there, is new, and its parent is one of ours. */
+static enum el_status consider(struct el_process_tree *tree, pid_t pid, bool *added_p)
+{
+    *added_p = false;
+    if (pid == tree->ancestor || el_process_tree_find(tree, pid) >= 0) return EL_OK;
+    pid_t parent = el_process_parent(tree->root, pid);
+    if (parent <= 0) return EL_OK;
+    if (parent != tree->ancestor && el_process_tree_find(tree, parent) < 0) return EL_OK;
+    return add(tree, pid, parent, added_p);
+}
+
+/* Everyone on the machine, until a round finds nobody new: a child may stand before its parent. */
+static enum el_status consider_all(struct el_process_tree *tree)
+{
+    char path[PATH_BYTES];
+    bool any = true;
+    snprintf(path, sizeof path, "%s/proc", tree->root);
+    while (any) {
+        DIR *folder = opendir(path);
+        enum el_status status = EL_OK;
+        any = false;
+        for (struct dirent *entry; folder && status == EL_OK && (entry = readdir(folder));) {
+            bool added = false;
+            if (isdigit((unsigned char)entry->d_name[0])) status = consider(tree, atoi(entry->d_name), &added);
+            any |= added;
+        }
+        if (folder) closedir(folder);
+        EL_TRY(status);
+    }
+    forget_ended(tree);
+    return EL_OK;
+}
+
+void el_process_tree_expect(struct el_process_tree *tree, pid_t pid)
+{
+    pid_t last = last_number(tree);
+    if (tree->loadavg < 0 || (last >= pid && last - pid <= RANGE_MAX)) return;
+    close(tree->loadavg);
+    tree->loadavg = -1;
+}
+
+/* A number is given out a moment before its process can be seen: the numbers of the last time are tried once more. */
+enum el_status el_process_tree_discover(struct el_process_tree *tree)
+{
+    pid_t last = last_number(tree), from = tree->before;
+    if (last != 0 && last == tree->last && last == from) return EL_OK;
+    tree->before = tree->last;
+    tree->last = last;
+    if (last == 0 || from == 0 || last < from || last - from > RANGE_MAX) return consider_all(tree);
+    for (pid_t pid = from + 1; pid <= last; pid++) {
+        bool added;
+        EL_TRY(consider(tree, pid, &added));
+    }
+    forget_ended(tree);
+    return EL_OK;
+}
