@@ -254,6 +254,7 @@ static enum el_status write_figure(const struct figure *figure, const json_t *tr
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p)
 {
     int n = 0;
+    if (json_object_get(run, "watch") != NULL) return el_plot_watch(run, plots_dir, n_files_p ? n_files_p : &n);
     if (mkdir(plots_dir, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s could not be made", plots_dir);
     for (int i = 0; i < N_FIGURES; i++) {
         EL_TRY(write_figure(&figures[i], json_object_get(run, "trials"), plots_dir, &n));

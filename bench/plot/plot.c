@@ -27,6 +27,7 @@ enum { TEXT_BYTES = 2 * EL_PATH_BYTES };
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
 static const char *const others[] = {"scale"};
+static const char *const figure_of_watch = "watch";
 static const struct {
     const char *name, *terminal;
 } formats[] = {{"svg", "svg"}, {"png", "pngcairo"}, {"pdf", "pdfcairo"}};
@@ -211,7 +212,9 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     EL_TRY(el_record_read(path, &run));
     snprintf(plots, sizeof plots, "%s/plots", dir);
     enum el_status status = el_plot_data(run, plots, NULL);
+    bool watched = json_object_get(run, "watch") != NULL;
     json_decref(run);
     if (status != EL_OK) return status;
+    if (watched) return draw_figures(plots, &figure_of_watch, 1, term, messages);
     return draw_figures(plots, names, list_figures(plots, names), term, messages);
 }

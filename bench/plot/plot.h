@@ -25,6 +25,9 @@ enum el_status el_plot_draw(const char *plots_dir, const char *figure, FILE *mes
 
 /* Only the data files. `n_files_p` may be NULL. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
+/* The one figure of a run of `evenload watch`, likewise: el_plot_data makes it where the run has such a part, and no
+ * other. */
+enum el_status el_plot_watch(const json_t *run, const char *plots_dir, int *n_files_p);
 /* The one of the memory timeline, a part of el_plot_data: none, and *n_files_p stays, where no trial has a timeline. */
 enum el_status el_plot_timeline(const json_t *trials, const char *plots_dir, int *n_files_p);
 

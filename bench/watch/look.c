@@ -34,7 +34,7 @@ static enum el_status look(struct el_watching *watch)
     el_frames_begin(&watch->frames, el_clock_ns());
     for (int i = 0; i < watch->n_series; i++) {
         const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
-        if (!p->alive) continue;
+        if (!p->alive || p->look.resident_bytes == 0) continue;
         el_series_put(&watch->frames, &watch->series[i], p->look.resident_bytes, p->look.cpu_ns);
         sum_bytes += p->look.resident_bytes;
     }

@@ -86,8 +86,11 @@ static bool is_heavy(const struct el_watching *watch, int i)
     return n < SERIES_MAX;
 }
 
-static bool is_peer(const struct el_watch_peers *peers, int i)
+/* Of GPUs those that use one. */
+static bool is_peer(const struct el_watching *watch, const struct el_watch_peers *peers, int i)
 {
+    for (int k = 0; k < watch->n_uses; k++)
+        if (peers->n > 0 && peers->list[0].gpu >= 0 && watch->uses[k].process == i) return true;
     for (int k = 0; k < peers->n; k++)
         if (peers->list[k].process == i) return true;
     return false;
@@ -116,8 +119,8 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
     put_real(process, "cpu_pct", cpu_pct(p));
     int n_cpus = count_cpus(p->identity.cpus);
     put_real(process, "cpu_of_allowed_pct", n_cpus ? cpu_pct(p) / n_cpus : NAN);
-    put(process, "peer", json_boolean(is_peer(peers, i)));
-    bool heavy = i < watch->n_series && (is_peer(peers, i) || is_heavy(watch, i));
+    put(process, "peer", json_boolean(is_peer(watch, peers, i)));
+    bool heavy = i < watch->n_series && (is_peer(watch, peers, i) || is_heavy(watch, i));
     put(process, "series", heavy ? series_of(&watch->series[i], true) : json_null());
     return process;
 }

@@ -122,7 +122,7 @@ static void put_uses(const json_t *watch, FILE *out)
     const json_t *uses = json_object_get(watch, "gpu_processes");
     double sum_bytes = sum_peers(uses, "peak_bytes");
     if (json_array_size(uses) == 0) return;
-    fprintf(out, "\n%8s%6s  %-*s%9s%10s%10s%8s%9s\n", "pid", "rank", NAME_COLUMNS, "process", "GPU", "peak MiB",
+    fprintf(out, "\n%8s%6s  %-*s%9s%10s%10s%9s%9s\n", "pid", "rank", NAME_COLUMNS, "process", "GPU", "peak MiB",
             "mean MiB", "share %", "busy %");
     for (size_t k = 0; k < json_array_size(uses); k++) {
         const json_t *use = json_array_get(uses, k);
@@ -131,7 +131,7 @@ static void put_uses(const json_t *watch, FILE *out)
         char mean[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES];
         name_text(process, NAME_COLUMNS, name, sizeof name);
         snprintf(gpu, sizeof gpu, "gpu:%.0f", number(use, "gpu"));
-        fprintf(out, "%8.0f%6s  %-*s%9s%10s%10s%8s%9s\n", number(use, "pid"), rank_text(use, rank), NAME_COLUMNS, name,
+        fprintf(out, "%8.0f%6s  %-*s%9s%10s%10s%9s%9s\n", number(use, "pid"), rank_text(use, rank), NAME_COLUMNS, name,
                 gpu, mib(use, "peak_bytes", peak), mib(use, "mean_bytes", mean),
                 el_text_figure(100 * number(use, "peak_bytes") / sum_bytes, share),
                 el_text_figure(number(use, "busy_pct"), busy));
@@ -144,12 +144,14 @@ static void put_gpus(const json_t *watch, FILE *out)
     for (size_t g = 0; g < json_array_size(gpus); g++) {
         const json_t *gpu = json_array_get(gpus, g);
         char ours[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES], used[EL_FIGURE_BYTES], total[EL_FIGURE_BYTES];
-        char busy[EL_FIGURE_BYTES];
-        fprintf(out,
-                "  gpu:%zu, %s: busy %s %%; at most %s of %s MiB used, of this command %s, of other processes %s\n", g,
-                el_json_text(gpu, "name", "?"), el_text_figure(number(gpu, "busy_pct"), busy),
-                mib(gpu, "used_peak_bytes", used), mib(gpu, "total_bytes", total), mib(gpu, "ours_peak_bytes", ours),
-                mib(gpu, "others_peak_bytes", others));
+        char busy[EL_FIGURE_BYTES], text[512], head[32];
+        snprintf(head, sizeof head, "  gpu:%zu, ", g);
+        snprintf(text, sizeof text,
+                 "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
+                 el_json_text(gpu, "name", "?"), el_text_figure(number(gpu, "busy_pct"), busy),
+                 mib(gpu, "used_peak_bytes", used), mib(gpu, "total_bytes", total), mib(gpu, "ours_peak_bytes", ours),
+                 mib(gpu, "others_peak_bytes", others));
+        el_text_wrap(text, head, "    ", LINE_COLUMNS, out);
     }
 }
 
@@ -246,16 +248,17 @@ static void say_unseen(const json_t *watch, FILE *out)
 static void say_left(const json_t *watch, FILE *out)
 {
     const json_t *processes = json_object_get(watch, "processes");
-    char text[512];
+    char text[512], pids[256];
     size_t n = 0, used = 0;
     for (size_t i = 0; i < json_array_size(processes); i++) {
         const json_t *process = json_array_get(processes, i);
         if (!json_is_true(json_object_get(process, "left_running"))) continue;
-        if (n++ < 8) used += (size_t)snprintf(text + used, sizeof text - used, " %.0f", number(process, "pid"));
+        if (n++ < 8) used += (size_t)snprintf(pids + used, sizeof pids - used, " %.0f", number(process, "pid"));
     }
     if (n == 0) return;
-    fprintf(out, "* When the command ended %zu of its processes went on:%s%s (--wait-all waits for them)\n", n, text,
-            n > 8 ? " ..." : "");
+    snprintf(text, sizeof text, "When the command ended %zu of its processes went on:%s%s (--wait-all waits for them).",
+             n, pids, n > 8 ? " ..." : "");
+    say(text, out);
 }
 
 static void say_cost(const json_t *watch, FILE *out)
@@ -275,8 +278,9 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
 {
     char lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     size_t n = json_array_size(json_object_get(watch, "processes"));
-    fprintf(out, "\n%s: %s s, exit status %.0f; %zu process%s, at most %s MiB together, %s s of CPU time\n\n",
-            el_json_text(trial, "model", "?"), el_text_figure(number(watch, "seconds"), lived),
+    const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
+    fprintf(out, "\n%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB together, %s s of CPU time\n\n",
+            slash && slash[1] ? slash + 1 : command, el_text_figure(number(watch, "seconds"), lived),
             number(watch, "exit_status"), n, n == 1 ? "" : "es", mib(watch, "resident_peak_bytes", peak),
             el_text_figure(number(watch, "cpu_s"), cpu));
 }

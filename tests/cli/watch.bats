@@ -1,0 +1,143 @@
+# `watch`: a command's own streams, exit status and signals; every process of it with what it truly held; its refusals,
+# and the examples of docs/watch.md.
+load common
+
+# Processes of known size: two workers, each with a helper that sleeps; one helper loses its parent.
+family() {
+    cat >family.py <<'END'
+import os, sys, time
+def work(mib):
+    held = bytearray(mib << 20)
+    for i in range(0, len(held), 4096): held[i] = 1
+    end = time.time() + 0.8
+    while time.time() < end: pass
+def orphan():
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(0.7)
+        os._exit(0)
+    os.wait()
+workers = []
+for mib in (40, 80):
+    pid = os.fork()
+    if pid == 0:
+        orphan()
+        work(mib)
+        os._exit(0)
+    workers.append(pid)
+print(*workers, flush=True)
+for pid in workers: os.waitpid(pid, 0)
+END
+}
+
+# The interpreter itself: a wrapper on PATH may start processes of its own.
+python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))'; }
+
+@test "watch leaves the command its streams, and passes its exit status on" {
+    run --separate-stderr bash -c 'echo in | "$EVENLOAD" watch --quiet --no-plot -- sh -c "cat; echo err >&2; exit 7"'
+    [[ $status -eq 7 && $output == in && $stderr == err ]] || show
+    run --separate-stderr "$EVENLOAD" watch --quiet --no-plot sh -c 'kill -9 $$'
+    [[ $status -eq 137 && -z $output$stderr ]] || show
+    # What follows '--', or the first word that is no option, is the command's.
+    run --separate-stderr "$EVENLOAD" watch --quiet --no-plot -- printf '%s ' --json --out x
+    [[ $status -eq 0 && $output == "--json --out x " && ! -e x ]] || show
+}
+
+@test "watch shows every process of a program that forks, with what each held" {
+    family
+    run --separate-stderr "$EVENLOAD" watch --no-plot --out r "$(python)" family.py
+    [[ $status -eq 0 && ${lines[0]} =~ ^[0-9]+\ [0-9]+$ ]] || show
+    local small=${output% *} large=${output#* }
+    [[ $stderr == *"exit status 0; 7 processes"* ]] || [[ $(json r/results.json 'len(d["watch"]["processes"])') -ge 5 ]] || show
+    for words in "$small " "$large " "2 processes compared" "peak memory" "process $large holds" "Watching took" "r/results.json"; do
+        [[ $stderr == *"$words"* ]] || { echo "no '$words'" && show; }
+    done
+    [[ ${stderr_lines[-1]} == "Next: "*"plot r --term" ]] || show
+    for line in "${stderr_lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+    json r/results.json "{p['pid']: round(p['peak_bytes'] / 2**20) for p in d['watch']['processes']}"
+    # 40 and 80 MiB, and the interpreter's own of each.
+    [[ $(json r/results.json "36 < ([p['peak_bytes'] for p in d['watch']['processes'] if p['pid'] == $large][0]
+        - [p['peak_bytes'] for p in d['watch']['processes'] if p['pid'] == $small][0]) / 2**20 < 44") == True ]]
+    [[ $(json r/results.json "[p['pid'] for p in d['watch']['processes'] if p['peer']]") == "[$small, $large]" ]]
+    # The helpers lost their parents and are ours all the same.
+    [[ $(json r/results.json "sum(p['end_s'] - p['begin_s'] > 0.5 and p['cpu_s'] < 0.1 and p['peak_bytes'] < 2e7
+        for p in d['watch']['processes'] if p['pid'] not in ($small, $large)) >= 2") == True ]]
+    [[ $(json r/results.json "[x['memory']['peak_bytes'] > 4e7 for x in d['trials'][0]['per_device']]") == "[True, True]" ]]
+    [[ $(json r/results.json "d['trials'][0]['imbalance']['memory']['first_over_rest'] < 0.7") == True ]]
+    [[ $(json r/results.json "d['watch']['unseen_cpu_s'] < 0.5 * d['watch']['cpu_s'] + 0.1") == True ]]
+    [[ $(wc -l <r/results.csv) -eq 3 && $(ls r) == $'results.csv\nresults.json' ]] || { ls r && false; }
+    # It may cost a core 1 %, and what it takes to begin.
+    json r/results.json "d['watch']['sampler']"
+    [[ $(json r/results.json "d['watch']['sampler']['cpu_s'] < 0.04 + 0.01 * d['watch']['seconds']") == True ]]
+}
+
+@test "ranks are compared, the heaviest process of each" {
+    cat >ranks.sh <<'END'
+for r in 1 0; do
+    RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 sh -c 'sleep 0.4; :' &
+done
+wait
+END
+    "$EVENLOAD" watch --quiet --no-plot --out r sh ranks.sh
+    [[ $(json r/results.json 'd["watch"]["compared"]["what"]') == ranks ]]
+    [[ $(json r/results.json '[x["rank"] for x in d["trials"][0]["per_device"]]') == "[0, 1]" ]]
+    [[ $(json r/results.json 'sorted(p["launcher"] for p in d["watch"]["processes"] if p["rank"] is not None)') == \
+        "['torchrun', 'torchrun', 'torchrun', 'torchrun']" ]]
+}
+
+@test "a signal is passed on, and one that ends the command is its exit status" {
+    cat >trap.sh <<'END'
+trap 'echo caught; exit 5' TERM
+echo ready
+for i in $(seq 100); do sleep 0.05; done
+END
+    "$EVENLOAD" watch --quiet --no-plot sh trap.sh >out &
+    local watch=$! i
+    for i in $(seq 100); do grep -q ready out && break || sleep 0.05; done
+    kill -TERM "$watch"
+    status=0
+    wait "$watch" || status=$?
+    [[ $status -eq 5 && $(<out) == $'ready\ncaught' ]] || show
+}
+
+@test "what the command leaves behind is named, or waited for" {
+    run --separate-stderr "$EVENLOAD" watch --no-plot --out a sh -c 'sleep 0.6 >&- 2>&- & exit 3'
+    [[ $status -eq 3 && $stderr == *"1 of its processes went on"* ]] || show
+    run --separate-stderr "$EVENLOAD" watch --no-plot --out b --wait-all sh -c 'sleep 0.6 >&- 2>&- & exit 3'
+    [[ $status -eq 3 && $stderr != *"went on"* ]] || show
+    [[ $(json a/results.json 'd["watch"]["seconds"] < 0.5') == True && $(json b/results.json 'd["watch"]["seconds"] > 0.5') == True ]]
+}
+
+@test "a command that cannot be started" {
+    run --separate-stderr sh -c '"$EVENLOAD" watch -- no-such-command || echo $?'
+    [[ $output == 127 && $stderr == "evenload: watch: no-such-command: cannot be started: No such file"* ]] || show
+    echo x >file
+    run --separate-stderr "$EVENLOAD" watch --out r -- ./file
+    [[ $status -eq 126 && ${#stderr_lines[@]} -eq 1 && $stderr == *"Permission denied"* ]] || show
+    [[ ! -e r && -z $(ls results 2>/dev/null) ]] || show
+}
+
+@test "a bad use is refused before the command is started" {
+    refuses "which command?" "$EVENLOAD" watch
+    refuses "which command?" "$EVENLOAD" watch --quiet --
+    refuses "--interval: 5 is out of range" "$EVENLOAD" watch --interval 5 touch begun
+    refuses "--json is an option of" "$EVENLOAD" watch --json touch begun
+    refuses "did you mean '--interval'" "$EVENLOAD" watch --interva1 20 touch begun
+    mkdir r && echo '{}' >r/results.json
+    refuses "r holds a run already: give another --out" "$EVENLOAD" watch --out r touch begun
+    [[ ! -e begun ]]
+}
+
+@test "the record that cannot be written is said, and the exit status stays" {
+    run --separate-stderr "$EVENLOAD" watch --no-plot --out r sh -c 'rmdir r/repeats r/logs r; exit 4'
+    [[ $status -eq 4 && $stderr == *"r/results.json"*"could not be written"* ]] || show
+}
+
+@test "the figure is drawn again from its files" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    "$EVENLOAD" watch --quiet --no-plot --out r sh -c 'sleep 0.3 & sleep 0.3; wait'
+    run --separate-stderr "$EVENLOAD" plot r --term
+    [[ $status -eq 0 && $output == *"r/plots/watch.svg"* && $output == *"resident memory"* && -s r/plots/watch.png ]] || show
+    [[ $output != *"could not be drawn"* && $output != *"no figure"* ]] || show
+}
