@@ -78,10 +78,12 @@ static int64_t number_after(const char *text, const char *name)
 bool el_process_look(const struct el_process *process, struct el_process_look *look_p)
 {
     char stat[STAT_BYTES], status[STATUS_BYTES];
-    struct el_process_look look = {.peak_bytes = -1};
+    struct el_process_look look = {.own_bytes = -1, .peak_bytes = -1};
     if (!read_open(process->stat, stat, sizeof stat) || !parse_stat(stat, &look)) return false;
     read_open(process->status, status, sizeof status);
     int64_t resident_kib = number_after(status, "\nVmRSS:"), peak_kib = number_after(status, "\nVmHWM:");
+    int64_t private_kib = number_after(status, "\nRssAnon:"), shared_kib = number_after(status, "\nRssShmem:");
+    if (private_kib >= 0 && shared_kib >= 0) look.own_bytes = (private_kib + shared_kib) * 1024;
     if (resident_kib > 0) look.resident_bytes = resident_kib * 1024;
     if (peak_kib > 0) look.peak_bytes = peak_kib * 1024;
     *look_p = look;

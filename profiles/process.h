@@ -9,9 +9,10 @@
  * The files stay open, so that a look costs two reads (about 20 us), and a number that the system gives to another
  * process is never taken for this one. Files of /proc/PID: stat, status, cmdline, environ, smaps_rollup.
  *
- * Resident memory counts a page that several processes share in each of them. Pss counts such a page in equal parts,
- * so that sums are right; but the kernel walks the page tables for it (about 5 ms a GiB), and the process cannot map
- * memory meanwhile: ask seldom.
+ * Resident memory has two parts: pages of files (its program, libraries, mapped data), which the kernel may drop and
+ * processes share, and its own. It counts a page that several processes share in each of them. Pss counts such a page
+ * in equal parts, so that sums are right; but the kernel walks the page tables for it (about 5 ms a GiB), and the
+ * process cannot map memory meanwhile: ask seldom.
  *
  * Units: the kernel tells CPU time in ticks of 10 ms. Errors: what cannot be read is -1 or "".
  */
@@ -37,6 +38,7 @@ struct el_process_look {
     char name[EL_PROCESS_NAME_BYTES]; /* the kernel's, 15 characters */
     int64_t cpu_ns;                   /* user and system, of all its threads, ended ones too */
     int64_t resident_bytes;           /* shared pages too; 0 for one that has ended and was not yet waited for */
+    int64_t own_bytes;                /* of that what no file holds: what the process made itself; -1: not told */
     int64_t peak_bytes;               /* the highest since it became this program, as the kernel keeps it; -1 */
     uint64_t program;                 /* another number: it has become another program by exec; 0: not known */
 };

@@ -95,7 +95,7 @@ static bool has_ended(const struct el_process_look *look)
 static void forget_memory(struct el_tree_process *p)
 {
     p->peak_bytes = 0;
-    p->pss_bytes = -1;
+    p->pss_bytes = p->own_peak_bytes = -1;
     p->resident_byte_s = p->looked_s = 0;
 }
 
@@ -119,6 +119,7 @@ static void take(struct el_tree_process *p, const struct el_process_look *look, 
         p->looked_s += seconds;
     }
     if (look->resident_bytes > p->peak_bytes) p->peak_bytes = look->resident_bytes;
+    if (look->own_bytes > p->own_peak_bytes) p->own_peak_bytes = look->own_bytes;
     if (look->peak_bytes > p->peak_bytes) p->peak_bytes = look->peak_bytes;
     if (look->n_threads > p->n_threads) p->n_threads = look->n_threads;
     uint64_t program = look->program != 0 ? look->program : p->look.program;
@@ -212,7 +213,8 @@ static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent,
         el_process_close(&process);
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for process %d of the tree", (int)pid);
     }
-    *p = (struct el_tree_process){.process = process, .parent = parent, .alive = true, .pss_bytes = -1};
+    *p = (struct el_tree_process){
+        .process = process, .parent = parent, .alive = true, .pss_bytes = -1, .own_peak_bytes = -1};
     p->above = el_process_tree_find(tree, parent);
     p->begin_ns = p->end_ns = el_clock_ns();
     el_process_identify(&p->process, &p->identity);

@@ -34,6 +34,7 @@ struct el_tree_process {
     int64_t begin_ns, end_ns; /* first and last look */
     /* Memory is that of the program it was last: another one began anew. */
     int64_t peak_bytes;     /* the highest resident memory, by the kernel's own mark too */
+    int64_t own_peak_bytes; /* the highest seen of its own memory; -1: not told */
     double resident_byte_s; /* for the mean over its life: resident bytes times seconds ... */
     double looked_s;        /* ... over so many */
     int64_t pss_bytes;      /* the highest seen; -1: never looked */

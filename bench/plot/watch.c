@@ -55,7 +55,7 @@ static void add_line(struct picture *picture, const json_t *process)
     if (at < LINES_MAX) picture->lines[at].process = process;
 }
 
-/* "rank 0, 4711 python": enough to find the row of the table. */
+/* "rank 0 (4711)", "4711 python": enough to find the row of the table. */
 static void name_line(struct line *line)
 {
     double rank = el_json_number(line->process, "rank"), pid = el_json_number(line->process, "pid");
@@ -63,7 +63,7 @@ static void name_line(struct line *line)
     if (isnan(rank))
         snprintf(line->name, sizeof line->name, "%.0f %.15s", pid, name);
     else
-        snprintf(line->name, sizeof line->name, "rank %.0f, %.0f %.15s", rank, pid, name);
+        snprintf(line->name, sizeof line->name, "rank %.0f (%.0f)", rank, pid);
     for (char *at = line->name; *at; at++)
         if (*at == '\t') *at = ' ';
 }

@@ -39,11 +39,18 @@ static double busy_pct(const struct el_tree_process *p)
     return seconds > 0 ? 100e-9 * (double)p->look.cpu_ns / seconds : NAN;
 }
 
+/* Without pages of files: two processes that run one program share them, and which of them the kernel has mapped
+ * differs for no reason of theirs. An older kernel tells only all. */
+static double own_peak_bytes(const struct el_tree_process *p)
+{
+    return (double)(p->own_peak_bytes >= 0 ? p->own_peak_bytes : p->peak_bytes);
+}
+
 static void add_process(const struct el_watching *watch, struct el_watch_peers *peers, int i)
 {
     const struct el_tree_process *p = at(watch, i);
     peers->list[peers->n++] = (struct el_watch_peer){
-        .process = i, .use = -1, .gpu = -1, .memory_bytes = (double)p->peak_bytes, .busy_pct = busy_pct(p)};
+        .process = i, .use = -1, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = busy_pct(p)};
 }
 
 static void add_uses(const struct el_watching *watch, struct el_watch_peers *peers)

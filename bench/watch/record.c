@@ -113,6 +113,7 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
     put_real(process, "end_s", seconds(watch->begin_ns, p->end_ns));
     put(process, "left_running", json_boolean(p->alive));
     put(process, "peak_bytes", json_integer(p->peak_bytes));
+    put(process, "own_peak_bytes", el_json_count(p->own_peak_bytes));
     put_real(process, "mean_bytes", mean_bytes(p));
     put(process, "pss_bytes", el_json_count(p->pss_bytes));
     put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);

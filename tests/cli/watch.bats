@@ -50,7 +50,7 @@ python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))';
     [[ $status -eq 0 && ${lines[0]} =~ ^[0-9]+\ [0-9]+$ ]] || show
     local small=${output% *} large=${output#* }
     [[ $stderr == *"exit status 0; 7 processes"* ]] || [[ $(json r/results.json 'len(d["watch"]["processes"])') -ge 5 ]] || show
-    for words in "$small " "$large " "2 processes compared" "peak memory" "process $large holds" "Watching took" "r/results.json"; do
+    for words in "$small " "$large " "2 processes compared" "memory" "process $large holds" "Watching took" "r/results.json"; do
         [[ $stderr == *"$words"* ]] || { echo "no '$words'" && show; }
     done
     [[ ${stderr_lines[-1]} == "Next: "*"plot r --term" ]] || show

@@ -40,6 +40,7 @@ struct fake {
     char state;
     int ticks, threads, resident_kib, peak_kib;
     unsigned program;
+    int private_kib, shared_kib; /* both 0: a kernel that does not tell */
 };
 
 static void put_process(struct fake f)
@@ -56,6 +57,9 @@ static void put_process(struct fake f)
     n = snprintf(text, sizeof text, "Name:\t%s\nTgid:\t%d\nPid:\t%d\n", f.name, f.group ? f.group : f.pid, f.pid);
     if (f.resident_kib)
         n += snprintf(text + n, sizeof text - (size_t)n, "VmHWM:\t%d kB\nVmRSS:\t%d kB\n", f.peak_kib, f.resident_kib);
+    if (f.private_kib + f.shared_kib)
+        n += snprintf(text + n, sizeof text - (size_t)n, "RssAnon:\t%d kB\nRssFile:\t9 kB\nRssShmem:\t%d kB\n",
+                      f.private_kib, f.shared_kib);
     n += snprintf(text + n, sizeof text - (size_t)n, "Threads:\t1\nCpus_allowed_list:\t0-3,8\n");
     put(f.pid, "status", text, (size_t)n);
 }
@@ -119,7 +123,9 @@ static void one_process(void **state)
                               .ticks = 50,
                               .threads = 9,
                               .resident_kib = 2000,
-                              .peak_kib = 3000});
+                              .peak_kib = 3000,
+                              .private_kib = 900,
+                              .shared_kib = 80});
     put(101, "cmdline", "python\0-c\0x\ny", 14);
     put(101, "environ", environment, sizeof environment);
     put(101, "smaps_rollup", "0-1 ---p 0 0 0 [rollup]\nRss: 2000 kB\nPss:   1500 kB\nPss_Anon: 9 kB\n", 68);
@@ -131,6 +137,7 @@ static void one_process(void **state)
     assert_int_equal(look.cpu_ns, 1000000000); /* 50 ticks of user, 50 of system */
     assert_int_equal(look.resident_bytes, 2000 * 1024);
     assert_int_equal(look.peak_bytes, 3000 * 1024);
+    assert_int_equal(look.own_bytes, 980 * 1024);
     assert_int_equal(el_process_pss_bytes(&process), 1500 * 1024);
     el_process_identify(&process, &identity);
     assert_string_equal(identity.command, "python -c x y");
@@ -256,6 +263,17 @@ static void figures_of_a_process(void **state)
     el_process_tree_look(tree);
     assert_int_equal(p->peak_bytes, 300 * 1024);
     assert_true(p->resident_byte_s / p->looked_s > 200 * 1024 && p->resident_byte_s / p->looked_s <= 300 * 1024);
+    assert_int_equal(p->own_peak_bytes, -1);
+    put_process((struct fake){.pid = 101,
+                              .parent = ANCESTOR,
+                              .name = "sh",
+                              .resident_kib = 290,
+                              .peak_kib = 300,
+                              .program = 6,
+                              .private_kib = 100,
+                              .shared_kib = 20});
+    el_process_tree_look(tree);
+    assert_int_equal(p->own_peak_bytes, 120 * 1024);
     /* On its way out: no memory, no program, and its last CPU time. */
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "sh", .state = 'Z', .ticks = 9});
     el_process_tree_look_at(tree, 101);

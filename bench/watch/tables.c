@@ -1,0 +1,188 @@
+/* The tables of a watch: a row a process, a row a process and GPU, how uneven the peers are; from the document alone.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/report/text.h"
+#include "bench/watch/watch.h"
+
+enum { ROWS_MAX = 16, NAME_COLUMNS = 24, LINE_COLUMNS = 105 };
+
+static double number(const json_t *object, const char *key)
+{
+    return el_json_number(object, key);
+}
+
+static const char *mib(const json_t *object, const char *key, char text[EL_FIGURE_BYTES])
+{
+    return el_text_mib(number(object, key), text);
+}
+
+/* "python train.py --epochs ...": without the folder of the program, cut to the column. */
+static void name_text(const json_t *process, int columns, char *text, size_t bytes)
+{
+    const char *command = el_json_text(process, "command", el_json_text(process, "name", "?"));
+    size_t first = strcspn(command, " "), begin = 0;
+    for (size_t i = 0; i < first; i++)
+        if (command[i] == '/' && i + 1 < first) begin = i + 1;
+    size_t used = 0, room = (size_t)columns + 1 < bytes ? (size_t)columns + 1 : bytes - 1;
+    for (const char *at = command + begin; *at && used < room; at++) {
+        bool blank = *at == ' ' && (used == 0 || text[used - 1] == ' ');
+        if (!blank) text[used++] = *at;
+    }
+    text[used] = '\0';
+    if (used > (size_t)columns) snprintf(text + columns - 3, 4, "...");
+}
+
+static const char *rank_text(const json_t *process, char text[EL_FIGURE_BYTES])
+{
+    double rank = number(process, "rank");
+    if (isnan(rank)) return "-";
+    snprintf(text, EL_FIGURE_BYTES, "%.0f", rank);
+    return text;
+}
+
+/* Peers first, then by their peaks. */
+static int by_weight(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    int peer_x = json_is_true(json_object_get(x, "peer")), peer_y = json_is_true(json_object_get(y, "peer"));
+    double bytes_x = number(x, "peak_bytes"), bytes_y = number(y, "peak_bytes");
+    if (peer_x != peer_y) return peer_y - peer_x;
+    double rank_x = number(x, "rank"), rank_y = number(y, "rank");
+    if (peer_x && rank_x != rank_y && !isnan(rank_x) && !isnan(rank_y)) return (rank_x > rank_y) - (rank_x < rank_y);
+    return peer_x ? 0 : (bytes_x < bytes_y) - (bytes_x > bytes_y);
+}
+
+/* In the order of the table; to be freed. */
+static const json_t **sorted(const json_t *processes)
+{
+    size_t n = json_array_size(processes);
+    const json_t **list = malloc((n + 1) * sizeof(*list));
+    for (size_t i = 0; i < n && list; i++) list[i] = json_array_get(processes, i);
+    if (list) qsort(list, n, sizeof(*list), by_weight);
+    return list;
+}
+
+static double sum_peers(const json_t *list, const char *key)
+{
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_false(json_object_get(json_array_get(list, i), "peer")))
+            sum += number(json_array_get(list, i), key);
+    return sum;
+}
+
+static void put_process(const json_t *process, double peers_bytes, FILE *out)
+{
+    char name[NAME_COLUMNS + 4], rank[EL_FIGURE_BYTES], alive[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
+    char mean[EL_FIGURE_BYTES], pss[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES];
+    char share[EL_FIGURE_BYTES], own[EL_FIGURE_BYTES];
+    bool peer = json_is_true(json_object_get(process, "peer"));
+    name_text(process, NAME_COLUMNS, name, sizeof name);
+    fprintf(out, "%8.0f%5s  %-*s%8s%9s%9s%9s%9s%8s%9s%8s\n", number(process, "pid"), rank_text(process, rank),
+            NAME_COLUMNS, name, el_text_figure(number(process, "end_s") - number(process, "begin_s"), alive),
+            mib(process, "peak_bytes", peak), mib(process, "own_peak_bytes", own), mib(process, "mean_bytes", mean),
+            mib(process, "pss_bytes", pss),
+            el_text_figure(peer ? 100 * number(process, "own_peak_bytes") / peers_bytes : NAN, share),
+            el_text_figure(number(process, "cpu_s"), cpu), el_text_figure(number(process, "cpu_pct"), busy));
+}
+
+/* What the table has no row for. */
+static void put_rest(const json_t *const *list, size_t n, FILE *out)
+{
+    double most_bytes = 0, cpu_s = 0;
+    char peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
+    if (n <= ROWS_MAX) return;
+    for (size_t i = ROWS_MAX; i < n; i++) {
+        most_bytes = fmax(most_bytes, number(list[i], "peak_bytes"));
+        cpu_s += number(list[i], "cpu_s");
+    }
+    fprintf(out, "%8s        and %zu more: none above %s MiB, %s s of CPU time together\n", "", n - ROWS_MAX,
+            el_text_mib(most_bytes, peak), el_text_figure(cpu_s, cpu));
+}
+
+static void put_processes(const json_t *watch, FILE *out)
+{
+    const json_t *processes = json_object_get(watch, "processes");
+    const json_t **list = sorted(processes);
+    size_t n = json_array_size(processes);
+    fprintf(out, "%8s%5s  %-*s%8s%9s%9s%9s%9s%8s%9s%8s\n", "pid", "rank", NAME_COLUMNS, "process", "alive s",
+            "peak MiB", "own MiB", "mean MiB", "Pss MiB", "share %", "CPU s", "CPU %");
+    for (size_t i = 0; i < n && i < ROWS_MAX && list; i++)
+        put_process(list[i], sum_peers(processes, "own_peak_bytes"), out);
+    if (list) put_rest(list, n, out);
+    free(list);
+}
+
+static void put_uses(const json_t *watch, FILE *out)
+{
+    const json_t *uses = json_object_get(watch, "gpu_processes");
+    double sum_bytes = sum_peers(uses, "peak_bytes");
+    if (json_array_size(uses) == 0) return;
+    fprintf(out, "\n%8s%5s  %-*s%8s%10s%10s%9s%9s\n", "pid", "rank", NAME_COLUMNS, "process", "GPU", "peak MiB",
+            "mean MiB", "share %", "busy %");
+    for (size_t k = 0; k < json_array_size(uses); k++) {
+        const json_t *use = json_array_get(uses, k);
+        const json_t *process = json_array_get(json_object_get(watch, "processes"), (size_t)number(use, "process"));
+        char name[NAME_COLUMNS + 4], gpu[EL_FIGURE_BYTES], rank[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
+        char mean[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES];
+        name_text(process, NAME_COLUMNS, name, sizeof name);
+        snprintf(gpu, sizeof gpu, "gpu:%.0f", number(use, "gpu"));
+        fprintf(out, "%8.0f%5s  %-*s%8s%10s%10s%9s%9s\n", number(use, "pid"), rank_text(use, rank), NAME_COLUMNS, name,
+                gpu, mib(use, "peak_bytes", peak), mib(use, "mean_bytes", mean),
+                el_text_figure(100 * number(use, "peak_bytes") / sum_bytes, share),
+                el_text_figure(number(use, "busy_pct"), busy));
+    }
+}
+
+static void put_gpus(const json_t *watch, FILE *out)
+{
+    const json_t *gpus = json_object_get(watch, "gpus");
+    for (size_t g = 0; g < json_array_size(gpus); g++) {
+        const json_t *gpu = json_array_get(gpus, g);
+        char ours[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES], used[EL_FIGURE_BYTES], total[EL_FIGURE_BYTES];
+        char busy[EL_FIGURE_BYTES], text[512], head[32];
+        snprintf(head, sizeof head, "  gpu:%zu, ", g);
+        snprintf(text, sizeof text,
+                 "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
+                 el_json_text(gpu, "name", "?"), el_text_figure(number(gpu, "busy_pct"), busy),
+                 mib(gpu, "used_peak_bytes", used), mib(gpu, "total_bytes", total), mib(gpu, "ours_peak_bytes", ours),
+                 mib(gpu, "others_peak_bytes", others));
+        el_text_wrap(text, head, "    ", LINE_COLUMNS, out);
+    }
+}
+
+static void put_measures(const json_t *imbalance, const char *of, FILE *out)
+{
+    char ratio[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], lb[EL_FIGURE_BYTES], cv[EL_FIGURE_BYTES];
+    char first[EL_FIGURE_BYTES];
+    fprintf(out, "  %-28s%14s%14s%11s%9s%13s\n", of, el_text_figure(number(imbalance, "max_over_mean_minus_1"), ratio),
+            el_text_figure(number(imbalance, "imbalance_pct"), share), el_text_figure(number(imbalance, "lb"), lb),
+            el_text_figure(number(imbalance, "cv"), cv), el_text_figure(number(imbalance, "first_over_rest"), first));
+}
+
+static void put_imbalance(const json_t *trial, const json_t *watch, FILE *out)
+{
+    char head[64];
+    const json_t *imbalance = json_object_get(trial, "imbalance");
+    if (!json_is_object(imbalance)) return;
+    snprintf(head, sizeof head, "%.0f %s compared", number(watch, "compared.n"),
+             el_json_text(watch, "compared.what", ""));
+    fprintf(out, "\n%-30s%14s%14s%11s%9s%13s\n", head, "max/mean - 1", "imbalance %", "mean/max", "CV", "first/rest");
+    put_measures(json_object_get(imbalance, "memory"), "memory", out);
+    bool gpu = strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu") != 0;
+    put_measures(json_object_get(imbalance, "busy"), gpu ? "busy %" : "CPU %", out);
+}
+
+void el_watch_print_tables(const json_t *document, FILE *out)
+{
+    const json_t *watch = json_object_get(document, "watch");
+    put_processes(watch, out);
+    put_uses(watch, out);
+    put_gpus(watch, out);
+    put_imbalance(json_array_get(json_object_get(document, "trials"), 0), watch, out);
+}
