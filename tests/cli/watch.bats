@@ -1,6 +1,8 @@
 # `watch`: a command's own streams, exit status and signals; every process of it with what it truly held; its refusals,
 # and the examples of docs/watch.md.
 load common
+export EVENLOAD # commands in quotes use it too
+DOCS=$BATS_TEST_DIRNAME/../../docs/watch.md
 
 # Processes of known size: two workers, each with a helper that sleeps; one helper loses its parent.
 family() {
@@ -140,4 +142,31 @@ END
     run --separate-stderr "$EVENLOAD" plot r --term
     [[ $status -eq 0 && $output == *"r/plots/watch.svg"* && $output == *"resident memory"* && -s r/plots/watch.png ]] || show
     [[ $output != *"could not be drawn"* && $output != *"no figure"* ]] || show
+}
+
+# The example's program as it stands there; half a second instead of two.
+@test "docs/watch.md: the program that forks" {
+    grep -qx '    evenload watch --out results/workers -- python3 workers.py' "$DOCS"
+    sed -n '/^    import os, time$/,/^$/s/^    //p' "$DOCS" | sed 's/+ 2$/+ 0.5/' >workers.py
+    run --separate-stderr "$EVENLOAD" watch --no-plot --out results/workers -- "$(python)" workers.py
+    [[ $status -eq 0 && -z $output ]] || show
+    for words in "exit status 0" "peak MiB  own MiB mean MiB  Pss MiB share %    CPU s   CPU %" "workers.py " "2 processes compared" \
+        "holds 40.0 MiB more than the other" "Compared: processes" "Watching took " results/workers/results.json; do
+        grep -qF -- "$words" "$DOCS" || { echo "the page has no '$words'" && false; }
+        [[ $stderr == *"$words"* ]] || { echo "no '$words'" && show; }
+    done
+}
+
+@test "docs/watch.md: two ranks of torchrun" {
+    grep -qx '    evenload watch -- torchrun --nproc_per_node 2 scripts/examples/torch_ddp.py' "$DOCS"
+    if [[ ${EVENLOAD_LONG:-} != 1 ]]; then
+        echo "# long: two ranks of torchrun under watch, where PyTorch is" >&3
+        return 0
+    fi
+    python3 -c 'import torch' 2>/dev/null && command -v torchrun >/dev/null || skip "PyTorch is not installed"
+    run --separate-stderr "$EVENLOAD" watch --no-plot --out r torchrun --nproc_per_node 2 "$BATS_TEST_DIRNAME/../../scripts/examples/torch_ddp.py"
+    [[ $status -eq 0 && $stderr == *"2 ranks compared"* && $stderr == *"At its peak rank 0 (process "* ]] || show
+    [[ $(json r/results.json "150 < (d['trials'][0]['per_device'][0]['memory']['peak_bytes']
+        - d['trials'][0]['per_device'][1]['memory']['peak_bytes']) / 2**20 < 250") == True ]]
+    [[ $(json r/results.json "d['watch']['sampler']['cpu_pct_of_a_core'] < 1.1") == True ]]
 }
