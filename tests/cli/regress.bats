@@ -2,6 +2,8 @@
 # one live comparison of the program with itself, slowed down. How often the rule is wrong is unit/test_regress_rates'.
 load common
 
+DOCS=$BATS_TEST_DIRNAME/../../docs
+
 # program NAME SCALE: launch n prints SCALE * (1000 + 7 n mod 11) us, and a peak of 4096 B; a shell command.
 program() {
     printf 'n=$(cat %s 2>/dev/null || echo 0); echo $((n + 1)) >%s; echo "step_us $(( (1000 + n * 7 %% 11) * %s )) us"; echo peak: 4096 B' \
@@ -128,18 +130,71 @@ unreadable() {
     ! pgrep -f "sleep 0.051; : $PWD" || false
 }
 
-@test "regress: a run's folder against another, and another machine's" {
-    local run=(run --mode single --devices null:1 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 --steps 2
-        --min-time 0 --repeats 5 --control none --quiet)
-    "$EVENLOAD" "${run[@]}" --out a >/dev/null
-    "$EVENLOAD" "${run[@]}" --out b >/dev/null
-    run --separate-stderr "$EVENLOAD" regress --baseline a --current b --metric device_peak_bytes --out r
-    [[ $status -eq 0 && $output == *"exact"*"same"*"No regression in 1 cell."* ]] || show
-    sed -i 's/"cpu_model": "[^"]*"/"cpu_model": "another"/' a/results.json
-    run --separate-stderr "$EVENLOAD" regress --baseline a --current b
+# example WORDS: the commands of the block in docs/regress.md that has WORDS, to a file, and what it prints to another.
+example() {
+    python3 - "$DOCS/regress.md" "$1" <<'END'
+import re, sys
+text, words = open(sys.argv[1]).read(), sys.argv[2]
+block, = [b for b in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M) if words in b and "    $ " in b]
+lines = [l[4:] for l in block.rstrip("\n").split("\n")]
+commands, printed = [], []
+for line in lines:
+    if line.startswith("$ "): commands.append(line[2:])
+    elif commands and line.startswith("    ") and not printed: commands[-1] += " " + line.strip()
+    elif commands: printed.append(line)
+open("commands.sh", "w").write("\n".join(commands) + "\n")
+open("printed.txt", "w").write("\n".join(printed) + "\n")
+END
+    mkdir -p bin && ln -sf "$EVENLOAD" bin/evenload
+    PATH=$PWD/bin:$PATH TMPDIR=$PWD run --separate-stderr bash commands.sh
+}
+
+@test "regress: the manual's example of lines prints what it says" {
+    example 'echo sent 4100 B'
+    [[ $status -eq 1 ]] || show
+    diff printed.txt <(printf '%s\n' "$output") || show
+}
+
+@test "regress: the manual's example of two programs" {
+    example '--inject compute=1.10'
+    [[ $status -eq 1 || $status -eq 3 ]] || show # 3: a machine that is held up
+    [[ $stderr == *"2 cells; a block takes "*"looked after block 14"* && $output == *"step_p10_ms, ms "* ]] || show
+    [[ $output == *"device_peak_bytes cpu:0, B"*"+0.0 %              -       -  exact      -  same"* ]] || show
+    [[ $output == *results/ab/regress.json*"Next: "* ]] || show
+    grep -qF "$(head -1 <<<"$output")" printed.txt
+    [[ $(json results/ab/regress.json '[c["effect"] > 1 for c in d["cells"] if c["name"] == "step_p10_ms"]') == "[True]" ]]
+}
+
+@test "regress: a run's folder against another, as in the manual, and another machine's" {
+    for name in before after; do
+        "$EVENLOAD" compare --modes single,dp --devices null:2 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 \
+            --steps 20 --min-time 0 --control none --quiet --out results/$name >/dev/null
+    done
+    example 'results/before'
+    [[ $status -eq 0 || $status -eq 3 || $status -eq 1 ]] || show # two sittings of microseconds, on any machine
+    [[ $output == *"single 1 device mlp batch 8 step_median_ms, ms"* && $output == *" exact cells (bytes, memory by tag"* ]] || show
+    narrow
+    run "$EVENLOAD" regress --baseline results/before --current results/after --metric device_peak_bytes --out r
+    [[ $status -eq 0 && $output == *"No regression in 3 cells."* ]] || show
+    sed -i 's/"peak_bytes": [0-9]*/"peak_bytes": 99999/' results/after/results.json
+    run "$EVENLOAD" regress --baseline results/before --current results/after --metric device_peak_bytes --out r2
+    [[ $status -eq 1 && $output == *"B, is 99999"* ]] || show
+    sed -i 's/"cpu_model": "[^"]*"/"cpu_model": "another"/' results/before/results.json
+    run --separate-stderr "$EVENLOAD" regress --baseline results/before --current results/after
     [[ $status -eq 4 && $stderr == *"cpu_model"* && $stderr == *"--ab"* && -z $output ]] || show
-    run --separate-stderr "$EVENLOAD" regress --baseline nowhere --current b
+    run --separate-stderr "$EVENLOAD" regress --baseline nowhere --current results/after
     [[ $status -eq 4 && $stderr == *"no baseline that fits"* ]] || show
+}
+
+@test "regress: the files for GitHub and GitLab are YAML, and give options that there are" {
+    "$EVENLOAD" help regress >regress.txt
+    "$EVENLOAD" help run >run.txt
+    for file in "$DOCS"/../scripts/examples/regress-git{hub,lab}.yml; do
+        if python3 -c 'import yaml' 2>/dev/null; then python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' "$file"; fi
+        for option in $(grep -v '^ *#\|apt-get\|git worktree' "$file" | grep -oE -- '--[a-z-]+'); do
+            grep -q -- "^  $option " regress.txt run.txt || { echo "$file: $option" && show; }
+        done
+    done
 }
 
 # live COMPUTE OPTION...: this program against itself, whose kernels take COMPUTE times as long.

@@ -139,24 +139,27 @@ static const char TRIAL[] =
     "{\"mode\": \"dp\", \"devices\": 2, \"model\": \"mlp\", \"global_batch\": 64, \"status\": \"ok\","
     " \"step_ms\": {\"median\": 5.5, \"mean\": 6}, \"throughput\": {\"samples_per_s\": 11}, \"comm\": {\"bytes\": "
     "8400},"
-    " \"flops_per_step\": 1000, \"param_bytes\": 400, \"per_device\": ["
+    " \"repeats\": [{\"step_ms\": [5, 4, 6, 7, 8, 9, 5, 5, 5, 5.5]}], \"flops_per_step\": 1000, \"param_bytes\": 400, "
+    "\"per_device\": ["
     "{\"device\": \"cpu:0\", \"memory\": {\"peak_bytes\": 100}}, {\"device\": \"cpu:1\", \"memory\": {\"peak_bytes\": "
     "60}}]}";
 
 static void test_our_records(void **state)
 {
     (void)state;
-    read_text(TRIAL, 8);
+    read_text(TRIAL, 9);
     is("step_median_ms", 5.5, "ms", EL_BETTER_LOWER, false);
     is("comm_bytes", 8400, "B", EL_BETTER_LOWER, true);
     is("flops_per_step", 1000, "FLOP", EL_BETTER_NEITHER, true);
     is("device_peak_bytes cpu:1", 60, "B", EL_BETTER_LOWER, true);
     assert_false(find("step_median_ms")->extra);
     assert_true(find("step_mean_ms")->extra); /* only where it is asked for */
+    is("step_p10_ms", 4, "ms", EL_BETTER_LOWER, false);
+    assert_true(find("step_p10_ms")->extra);
     is("samples_per_s", 11, "samples/s", EL_BETTER_HIGHER, false);
     char run[2048];
     snprintf(run, sizeof run, "{\"schema\": 1, \"trials\": [%s]}", TRIAL);
-    read_text(run, 8);
+    read_text(run, 9);
     is("step_median_ms dp 2 mlp batch 64", 5.5, "ms", EL_BETTER_LOWER, false);
     el_readings_free(&readings);
     assert_int_equal(
