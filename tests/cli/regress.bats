@@ -1,5 +1,6 @@
 # `regress`: programs with figures that are known, every exit status with its reason, the forms that machines read, and
 # one live comparison of the program with itself, slowed down. How often the rule is wrong is unit/test_regress_rates'.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell, and functions use what `run` set in it
 load common
 
 DOCS=$BATS_TEST_DIRNAME/../../docs
@@ -191,9 +192,10 @@ END
     "$EVENLOAD" help run >run.txt
     for file in "$DOCS"/../scripts/examples/regress-git{hub,lab}.yml; do
         if python3 -c 'import yaml' 2>/dev/null; then python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' "$file"; fi
-        for option in $(grep -v '^ *#\|apt-get\|git worktree' "$file" | grep -oE -- '--[a-z-]+'); do
+        grep -v '^ *#\|apt-get\|git worktree' "$file" | grep -oE -- '--[a-z-]+' >options.txt
+        while read -r option; do
             grep -q -- "^  $option " regress.txt run.txt || { echo "$file: $option" && show; }
-        done
+        done <options.txt
     done
 }
 
