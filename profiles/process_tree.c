@@ -11,14 +11,16 @@
 
 #include "runtime/base/clock.h"
 
-enum { PATH_BYTES = 512, RANGE_MAX = 2000 };
+enum { PATH_BYTES = 512, RANGE_MAX = 2000, MISSING_MAX = 256 };
 static const int64_t SHARED_AGE_NS = 300000000; /* younger ones are not asked for their Pss */
 
 struct el_process_tree {
     const char *root;
     pid_t ancestor;
-    int loadavg;        /* open file; -1: none, or not to be trusted */
-    pid_t last, before; /* the last number given out, now and one discovery ago; 0: not known */
+    int loadavg;                /* open file; -1: none, or not to be trusted */
+    pid_t last;                 /* the last number given out; 0: not known */
+    pid_t missing[MISSING_MAX]; /* numbers that had no process yet: tried once more */
+    int n_missing;
     struct el_tree_process **list;
     int n, capacity, n_not_followed;
     int *alive, n_alive; /* places in `list`, oldest first */
@@ -45,7 +47,7 @@ enum el_status el_process_tree_open(const char *root, pid_t ancestor, struct el_
     tree->root = root;
     tree->ancestor = ancestor;
     tree->loadavg = open(path, O_RDONLY | O_CLOEXEC);
-    tree->last = tree->before = last_number(tree); /* nobody of the tree is older */
+    tree->last = last_number(tree); /* nobody of the tree is older */
     *tree_p = tree;
     return EL_OK;
 }
@@ -225,15 +227,28 @@ static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent,
     return EL_OK;
 }
 
-/* Takes it in if it is there, is new, and its parent is one of ours. */
-static enum el_status consider(struct el_process_tree *tree, pid_t pid, bool *added_p)
+enum finding { MISSING, STRANGER, OURS };
+
+static bool is_missing(const struct el_process_tree *tree, pid_t pid)
 {
-    *added_p = false;
+    for (int i = 0; i < tree->n_missing; i++)
+        if (tree->missing[i] == pid) return true;
+    return false;
+}
+
+/* Takes it in if it is there, is new, and its parent is one of ours. A child may be there before its parent is. */
+static enum el_status consider(struct el_process_tree *tree, pid_t pid, enum finding *finding_p)
+{
+    bool added = false;
+    *finding_p = STRANGER;
     if (pid == tree->ancestor || el_process_tree_find(tree, pid) >= 0) return EL_OK;
     pid_t parent = el_process_parent(tree->root, pid);
+    if (parent < 0 || is_missing(tree, parent)) *finding_p = MISSING;
     if (parent <= 0) return EL_OK;
     if (parent != tree->ancestor && el_process_tree_find(tree, parent) < 0) return EL_OK;
-    return add(tree, pid, parent, added_p);
+    EL_TRY(add(tree, pid, parent, &added));
+    if (added) *finding_p = OURS;
+    return EL_OK;
 }
 
 /* Everyone on the machine, until a round finds nobody new: a child may stand before its parent. */
@@ -247,9 +262,9 @@ static enum el_status consider_all(struct el_process_tree *tree)
         enum el_status status = EL_OK;
         any = false;
         for (struct dirent *entry; folder && status == EL_OK && (entry = readdir(folder));) {
-            bool added = false;
-            if (isdigit((unsigned char)entry->d_name[0])) status = consider(tree, atoi(entry->d_name), &added);
-            any |= added;
+            enum finding finding = STRANGER;
+            if (isdigit((unsigned char)entry->d_name[0])) status = consider(tree, atoi(entry->d_name), &finding);
+            any |= finding == OURS;
         }
         if (folder) closedir(folder);
         EL_TRY(status);
@@ -266,18 +281,30 @@ void el_process_tree_expect(struct el_process_tree *tree, pid_t pid)
     tree->loadavg = -1;
 }
 
-/* A number is given out a moment before its process can be seen: the numbers of the last time are tried once more. */
+/* The numbers after `from`, up to `last`. One is given out a moment before its process can be seen: those are kept. */
+static enum el_status consider_range(struct el_process_tree *tree, pid_t from, pid_t last)
+{
+    for (pid_t pid = from + 1; pid <= last; pid++) {
+        enum finding finding;
+        EL_TRY(consider(tree, pid, &finding));
+        if (finding == MISSING && tree->n_missing < MISSING_MAX) tree->missing[tree->n_missing++] = pid;
+    }
+    return EL_OK;
+}
+
 enum el_status el_process_tree_discover(struct el_process_tree *tree)
 {
-    pid_t last = last_number(tree), from = tree->before;
-    if (last != 0 && last == tree->last && last == from) return EL_OK;
-    tree->before = tree->last;
+    pid_t last = last_number(tree), from = tree->last, again[MISSING_MAX];
+    int n_again = tree->n_missing;
     tree->last = last;
     if (last == 0 || from == 0 || last < from || last - from > RANGE_MAX) return consider_all(tree);
-    for (pid_t pid = from + 1; pid <= last; pid++) {
-        bool added;
-        EL_TRY(consider(tree, pid, &added));
+    memcpy(again, tree->missing, sizeof again);
+    tree->n_missing = 0;
+    for (int i = 0; i < n_again; i++) {
+        enum finding finding;
+        EL_TRY(consider(tree, again[i], &finding));
     }
-    forget_ended(tree);
+    EL_TRY(consider_range(tree, from, last));
+    if (n_again > 0 || last != from) forget_ended(tree);
     return EL_OK;
 }

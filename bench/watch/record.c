@@ -171,8 +171,8 @@ static json_t *sampler_of(const struct el_watching *watch)
     json_t *sampler = json_object(), *activities = json_array();
     for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) {
         const struct el_watch_pace *pace = &watch->paces[a];
-        json_t *activity = json_object();
         if (a == EL_WATCH_GPUS && !watch->gpus) continue;
+        json_t *activity = json_object();
         put(activity, "name", json_string(activity_names[a]));
         put(activity, "times", json_integer(pace->n));
         put_real(activity, "asked_every_ms", 1e-6 * (double)pace->every_ns);
