@@ -15,14 +15,12 @@ static json_t *copy_of(const json_t *object, const char *path)
 
 static json_t *card(const json_t *device, size_t position)
 {
-    static const char *const copied[][2] = {{"peak_bytes", "memory.peak_bytes"},
-                                            {"at_peak_by_tag", "memory.at_peak_by_tag"},
-                                            {"peak_by_tag", "memory.peak_by_tag"},
-                                            {"driver_bytes", "memory.driver_bytes"},
-                                            {"unattributed_bytes", "memory.unattributed_bytes"},
-                                            {"busy_pct", "utilization.busy_pct"},
-                                            {"sent_bytes", "sent_bytes"},
-                                            {"received_bytes", "received_bytes"}};
+    static const char *const copied[][2] = {
+        {"peak_bytes", "memory.peak_bytes"},       {"at_peak_by_tag", "memory.at_peak_by_tag"},
+        {"peak_by_tag", "memory.peak_by_tag"},     {"driver_bytes", "memory.driver_bytes"},
+        {"library_bytes", "memory.library_bytes"}, {"unattributed_bytes", "memory.unattributed_bytes"},
+        {"busy_pct", "utilization.busy_pct"},      {"sent_bytes", "sent_bytes"},
+        {"received_bytes", "received_bytes"}};
     char name[16];
     json_t *card = json_object();
     json_object_set_new(card, "card", json_string(el_imbalance_card(position, name)));

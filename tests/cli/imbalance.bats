@@ -2,7 +2,8 @@
 load common
 
 ROOT=${BATS_TEST_DIRNAME%/tests/cli}
-TINY=(--model mlp --features 64 --hidden 64 --data dummy --procs 1 --repeats 1 --warmup 1 --steps 2 --min-time 0 --control none --quiet)
+TINY=(--model mlp --features 64 --hidden 64 --data dummy --devices cpu:2 --procs 1 --repeats 1 --warmup 1 --steps 2 --min-time 0
+    --control none --quiet)
 
 fits() { # no line of the output is wider than 110 columns, and the last says what is next
     for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == "Next: "* ]] || { echo "$line" && show; }; done
@@ -57,23 +58,33 @@ PYTHON
     python3 same.py
 }
 
-@test "the same command twice launches nothing the second time, and one batch more only that batch" {
+repeats_of() { # name and time of each repeat's file
+    (cd "$1/repeats" && stat -c '%n %y' -- *-0.json)
+}
+
+# expect_new FOLDER NUMBER: so many repeats are there that were not in `before`, which is then all of them.
+expect_new() {
+    local now
+    now=$(repeats_of "$1")
+    [[ $(comm -13 <(sort <<<"$before") <(sort <<<"$now") | wc -l) -eq $2 && $(comm -23 <(sort <<<"$before") <(sort <<<"$now")) == "" ]]
+    before=$now
+}
+
+@test "imbalance launches what its folder lacks: of run's folder ddp, then nothing, then one batch more" {
+    "$EVENLOAD" run --mode dp "${TINY[@]}" --batch 8 --out i >/dev/null
+    local before held
+    before=$(repeats_of i)
     run --separate-stderr "$EVENLOAD" imbalance "${TINY[@]}" --batch 8 --out i
     [[ $status -eq 0 && -z $stderr && $output == *"suspect times"* && $output == *i/results.json* ]] || show
     fits
-    local before after
-    before=$(cd i/repeats && stat -c '%n %Y %i' -- *)
-    [[ $(wc -l <<<"$before") -eq 2 ]]
+    expect_new i 1
     "$EVENLOAD" imbalance "${TINY[@]}" --batch 8 --out i >/dev/null
-    after=$(cd i/repeats && stat -c '%n %Y %i' -- *)
-    [[ $before == "$after" ]]
+    expect_new i 0
     "$EVENLOAD" imbalance "${TINY[@]}" --batch 8,16 --out i >/dev/null
-    after=$(cd i/repeats && stat -c '%n %Y %i' -- *)
-    [[ $(wc -l <<<"$after") -eq 4 && $(comm -12 <(sort <<<"$before") <(sort <<<"$after") | wc -l) -eq 2 ]]
+    expect_new i 2
     [[ $(json i/results.json 'sorted((t["mode"], t["global_batch"]) for t in d["trials"])') == \
         "[('ddp', 8), ('ddp', 16), ('dp', 8), ('dp', 16)]" ]]
     # What would take trials or repeats away is refused, and the folder stays.
-    local held
     held=$(md5sum i/results.json i/command.json)
     refuses "i holds a trial (ddp, batch 8) of other options" "$EVENLOAD" imbalance "${TINY[@]}" --modes dp --batch 8,16 --out i
     [[ $held == "$(md5sum i/results.json i/command.json)" ]]
@@ -151,7 +162,7 @@ PYTHON
     prints "  1,837" "  2,786" "  1,041" "918.3 MiB of optimizer state, 459.1 of" "what moves it most is activations"
     [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset two-cards --dry-run" 15
     fits
-    run "$EVENLOAD" imbalance --preset outputs --modes dp --dry-run
+    run "$EVENLOAD" imbalance --preset outputs --modes dp --dry-run --devices cpu:2
     [[ $status -eq 0 ]] || show
     prints "14.6 MiB of outputs and 2.5 of summed" "234.4 MiB of outputs" "what moves it most is outputs"
     [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset outputs --modes dp --dry-run" 15
