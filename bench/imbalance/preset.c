@@ -25,7 +25,7 @@ static const struct el_imbalance_preset presets[] = {
      .words = "--model mlp --features 2048 --hidden 2048,2048 --optimizer momentum --batch 64,256 --data dummy"},
     {.name = "adam",
      .summary = "the same parameters with Adam: two copies more on the first card",
-     .reported = "codertimo/BERT-pytorch#10, mkocabas/EpipolarPose#22",
+     .reported = "codertimo/BERT-pytorch#10",
      .words = "--model mlp --features 2048 --hidden 2048,2048 --optimizer adam --batch 64,256 --data dummy"},
     {.name = NULL},
 };
