@@ -104,12 +104,14 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
 struct el_command_row {
     const char *name;
     unsigned bit;
+    const char *group; /* the heading in the overview */
+    const char *brief; /* a line of it */
     const char *usage; /* after the name */
     const char *summary;
     const char *examples; /* lines for the end of --help */
     int (*run)(const struct el_options *options, int argc, char **argv);
 };
-/* Ended by a row whose name is NULL; in main's own file. */
+/* Ended by a row whose name is NULL (bench/command_rows.c). */
 const struct el_command_row *el_command_rows(void);
 
 /* The nearest of `names` (ended by NULL) to `word`, or NULL where none is near: a slip of the finger or two. */
