@@ -10,6 +10,7 @@
 #include "bench/commands.h"
 #include "bench/record/record.h"
 #include "bench/regress/ab.h"
+#include "bench/regress/baseline.h"
 #include "bench/regress/formats.h"
 #include "bench/regress/runs.h"
 
@@ -121,6 +122,21 @@ static enum el_status write_files(const struct el_options *options, const struct
     return status;
 }
 
+/* Of a stored baseline the run that was judged becomes a sitting, or the level. */
+static bool print_next_of_store(const struct el_options *options, enum el_regress_exit outcome)
+{
+    const char *store = options->regress.baseline;
+    char path[EL_PATH_BYTES];
+    int length = snprintf(path, sizeof path, "%s/results.json", store);
+    bool run = length < 0 || (size_t)length >= sizeof path || access(path, F_OK) == 0;
+    if (!*store || run || outcome == EL_REGRESS_USE || outcome == EL_REGRESS_INCONCLUSIVE) return false;
+    bool found = outcome == EL_REGRESS_FOUND, elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
+    printf("Next: %s baseline %s %s%s%s%s\n", program_invocation_name, found ? "accept" : "add",
+           options->regress.current, elsewhere ? " --store " : "", elsewhere ? store : "",
+           found ? "    (if the new level is right)" : "");
+    return true;
+}
+
 static void print_next(const struct el_options *options, const struct el_regress_set *set)
 {
     enum el_regress_exit outcome = el_regress_outcome(set);
@@ -131,6 +147,7 @@ static void print_next(const struct el_options *options, const struct el_regress
         more = set->cells[i].more > more ? set->cells[i].more : more;
         floor = fmax(floor, set->cells[i].floor);
     }
+    if (print_next_of_store(options, outcome)) return;
     if (outcome == EL_REGRESS_INCONCLUSIVE && set->environment[0])
         printf("Next: %s regress ... --min-effect %.0f    (or on a machine with less going on)\n", name,
                ceil(100 * (floor - 1)));

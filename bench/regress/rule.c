@@ -105,6 +105,14 @@ static void say_unquiet(struct el_regress_set *set, double limit)
                  100 * (most - 1), 100 * (limit - 1));
 }
 
+/* What makes a side doubtful belongs to the reason, in every form it is printed in. */
+static void carry_doubt(struct el_regress_cell *cell)
+{
+    size_t used = strlen(cell->reason);
+    if (used == 0 || !cell->doubt[0] || strstr(cell->reason, cell->doubt)) return;
+    snprintf(cell->reason + used, sizeof cell->reason - used, "; %s", cell->doubt);
+}
+
 void el_regress_judge(struct el_regress_set *set)
 {
     struct el_regress_context context = {
@@ -129,6 +137,7 @@ void el_regress_judge(struct el_regress_set *set)
         if (cell->kind == EL_CELL_SITTING) el_regress_tell_sitting(cell, &context);
         if (cell->kind == EL_CELL_EXACT) el_regress_tell_exact(cell);
     }
+    for (size_t i = 0; i < set->n; i++) carry_doubt(&set->cells[i]);
     say_unquiet(set, fmax(EL_REGRESS_UNQUIET, context.least_effect));
 }
 

@@ -6,18 +6,21 @@ measured() { # measured DIR OPTION...: a launch of a fraction of a second
     "$EVENLOAD" run "${QUICK[@]}" --repeats 3 --quiet --out "$@" >/dev/null
 }
 
-# copy FROM TO DAY [RATIO]: the same run, measured on another day, each step RATIO times as long.
+# copy FROM TO DAY [RATIO] [TO DAY RATIO]...: the same run, measured on another day, each step RATIO times as long.
 copy() {
-    mkdir -p "$2"
-    python3 - "$1" "$2" "$3" "${4:-1}" <<'END'
-import json, sys
-base, to, day, ratio = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-d = json.load(open(base + "/results.json"))
-d["environment"]["time_utc"] = "2026-01-%02dT12:00:00Z" % day
-for t in d["trials"]:
-    for r in t["repeats"]:
-        r["step_ms"] = [ratio * x for x in r["step_ms"]]
-json.dump(d, open(to + "/results.json", "w"))
+    (($# > 3)) || set -- "$@" 1
+    python3 - "$@" <<'END'
+import json, os, sys
+base, rest = sys.argv[1], sys.argv[2:]
+text = open(base + "/results.json").read()
+for to, day, ratio in zip(rest[::3], rest[1::3], rest[2::3]):
+    d = json.loads(text)
+    d["environment"]["time_utc"] = "2026-01-%02dT12:00:00Z" % int(day)
+    for t in d["trials"]:
+        for r in t["repeats"]:
+            r["step_ms"] = [float(ratio) * x for x in r["step_ms"]]
+    os.makedirs(to, exist_ok=True)
+    json.dump(d, open(to + "/results.json", "w"))
 END
 }
 
@@ -27,11 +30,10 @@ change() { # change DIR STATEMENT: of the document `d`
 
 keep_nine() { # sittings that scatter by half a per cent
     [[ -e r ]] || measured r
-    local day ratios=(1 1.005 0.995)
-    for day in 1 2 3 4 5 6 7 8 9; do
-        copy r "day$day" "$day" "${ratios[day % 3]}"
-        "$EVENLOAD" baseline add "day$day" >out.txt
-    done
+    local day ratios=(1 1.005 0.995) days=()
+    for day in 1 2 3 4 5 6 7 8 9; do days+=("day$day" "$day" "${ratios[day % 3]}"); done
+    copy r "${days[@]}"
+    for day in 1 2 3 4 5 6 7 8 9; do "$EVENLOAD" baseline add "day$day" >out.txt; done
 }
 
 narrow() { # no line of the output is wider than a table may be
@@ -121,4 +123,97 @@ narrow() { # no line of the output is wider than a table may be
     refuses "file/store" "$EVENLOAD" baseline add r --store file/store
     run --separate-stderr "$EVENLOAD" baseline show
     [[ $status -eq 4 && -z $output && $stderr == "evenload: results/baseline holds no sittings: "* && ! -e results ]] || show
+}
+
+judge() { # judge STATUS WORDS CURRENT: `regress` against the store ends so, and says so, in the table or in one line of error
+    run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current "$3" --out "gate-$3-$1"
+    [[ $status -eq $1 && $output$stderr == *"$2"* ]] || { echo "expected $1 and '$2'" && show; }
+    narrow
+}
+
+# Each of missing metric, unit change, NaN, zero, other machine has its exit status.
+@test "a gate by the stored baseline" {
+    local first='d["trials"][0]' other
+    measured r
+    copy r now 28
+    judge 4 "there is no such folder yet" now
+    copy r day1 1 && "$EVENLOAD" baseline add day1 >out.txt
+    judge 4 "1 sitting, and 8 are needed" now
+    rm -r results
+    keep_nine
+    judge 0 "No regression" now
+    [[ ${lines[-1]} == "Next: "*"baseline add now" ]] || show
+    copy r slow 28 1.3
+    judge 1 "worse by 30." slow
+    [[ ${lines[-1]} == "Next: "*"baseline accept slow    (if the new level is right)" ]] || show
+    copy r more 28 && change more "$first['comm']['bytes'] = 4096"
+    judge 1 "comm_bytes: was 0 B, is 4096" more
+    copy r less 28 && change less "del $first['flops_per_step']"
+    judge 2 "flops_per_step: the current run has no such figure, the baseline has" less
+    copy r nan 28 && change nan "$first['repeats'][1]['step_ms'][0] = 'NaN'"
+    judge 2 "step_median_ms: the current figure is no number, or not above 0" nan
+    copy r zero 28 && change zero "$first['repeats'][1]['step_ms'][0] = 0"
+    judge 2 "step_median_ms: the current figure is no number, or not above 0" zero
+    copy r broken 28 && change broken "$first.update(status='timeout', reason='no step in 5 s')"
+    judge 2 "timeout in the current run: no step in 5 s" broken
+    copy r other 28 && change other 'd["environment"]["governor"] = "slow"'
+    judge 4 "differs in governor" other
+    copy r wider 28 && change wider "$first['config'].update(lr=9)"
+    judge 4 "no sitting of this trial yet" wider
+    sed -i 's/"unit":"ms"/"unit":"s"/g' results/baseline/*/*.jsonl
+    judge 2 "step_median_ms: the unit is ms, and was s" now
+}
+
+@test "a gate by one other run" {
+    measured r
+    copy r base 1 && copy r now 2 && copy r elsewhere 3 && change elsewhere 'd["environment"]["cpu_model"] = "Other"'
+    run --separate-stderr "$EVENLOAD" regress --baseline base --current now --metric flops_per_step --out gate
+    [[ $status -eq 0 && $output == *"flops_per_step"*" same"* ]] || show
+    run --separate-stderr "$EVENLOAD" regress --baseline base --current elsewhere --json --out gate-elsewhere
+    [[ $status -eq 4 && -z $output && $stderr == *"differ in machine or build: cpu_model "*"then Other"*"regress --ab"* ]] || show
+    refuses "unknown metric 'comm_byte': did you mean 'comm_bytes'?" "$EVENLOAD" regress --baseline base --current now --metric comm_byte
+    refuses "nix: there is no run in it" "$EVENLOAD" regress --baseline base --current nix
+}
+
+# ---- docs/baseline.md ----
+
+mask() { # figures as N, whatever their width
+    sed -E 's/[+-]?[0-9][0-9a-f.,:-]*/N/g; s/ +/ /g'
+}
+
+# example COMMAND...: the lines that the manual shows of it, but for those that name the machine or this program.
+example() {
+    awk -v command="    \$ $*" '$0 == command { on = 1; next } /^[^ ]/ || /^    \$/ { on = 0 } on && NF { print substr($0, 5) }' \
+        "$BATS_TEST_DIRNAME/../../docs/baseline.md" | grep -vE '^(machine|Next:|results/)' | mask
+}
+
+as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each is in the output
+    local lines_seen=0 line
+    while IFS= read -r line; do
+        printf '%s\n' "$output$stderr" | mask | grep -qxF -- "$line" || { echo "the manual has: $line" && show; }
+        lines_seen=$((lines_seen + 1))
+    done
+    ((lines_seen >= $1)) || { echo "only $lines_seen lines" && show; }
+}
+
+@test "the manual's examples" {
+    "$EVENLOAD" compare --modes single,dp --devices 2 "${QUICK_MODEL[@]}" --batch 64 --repeats 2 --control none --quiet --out r >/dev/null
+    local days=() day
+    for day in {1..12}; do days+=("results/run-$day" "$day" "1.$((day * 7 % 10))"); done
+    copy r "${days[@]}" results/run-13 13 9 results/run-14 14 1
+    for day in {1..10}; do "$EVENLOAD" baseline add "results/run-$day" >out.txt; done
+    run --separate-stderr "$EVENLOAD" baseline show
+    as_in_the_manual 5 < <(example evenload baseline show)
+    change results/run-13 'd["trials"][0]["warning_rules"] = ["others", "planted"]'
+    run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-13 --out results/gate
+    [[ $status -eq 1 ]] || show
+    as_in_the_manual 3 < <(example evenload regress --baseline results/baseline --current results/run-13 | grep -E '^(cell|and|Regression) ')
+    run --separate-stderr "$EVENLOAD" baseline add results/run-13
+    [[ $status -eq 2 ]] || show
+    as_in_the_manual 1 < <(example evenload baseline add results/run-13)
+    change results/run-14 'd["environment"]["affinity"] = [0]; [t.update(warning_rules=[]) for t in d["trials"]]'
+    run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-14
+    [[ $status -eq 4 && $stderr == *"; the nearest, "*", differs in affinity "*", then 0: add some by 'evenload baseline add', or measure both sides by 'evenload regress --ab BASE HEAD'" ]] || show
+    run --separate-stderr "$EVENLOAD" baseline accept results/run-12
+    as_in_the_manual 7 < <(example evenload baseline accept results/run-12)
 }

@@ -410,11 +410,16 @@ static void doubts_are_carried_along(void **state)
     (void)state;
     struct outcome o;
     json_t *run = version_1(), *head = version_1();
+    stretch(head, "2", 1.5);
     json_object_set_new(el_json_at(head, "trials.2"), "warning_rules", json_pack("[s, s]", "drift", "steal"));
     json_object_set_new(el_json_at(run, "trials.2"), "warning_rules", json_pack("[s]", "repeats"));
     compare(run, head, "", &o);
-    assert_string_equal(cell_of(&o, "ddp 2 devices textcnn batch 64 step_median_ms")->doubt,
-                        "baseline is suspect: repeats; current is suspect: drift, steal");
+    const struct el_regress_cell *step = cell_of(&o, "ddp 2 devices textcnn batch 64 step_median_ms");
+    assert_string_equal(step->doubt, "baseline is suspect: repeats; current is suspect: drift, steal");
+    assert_non_null(strstr(step->reason, "worse by 50.0 %"));
+    assert_non_null(strstr(step->reason, step->doubt));
+    /* What is as it was has no reason, and nothing is added to it. */
+    assert_string_equal(cell_of(&o, "ddp 2 devices textcnn batch 64 comm_bytes")->reason, "");
     assert_string_equal(cell_of(&o, "dp 2 devices textcnn batch 64 step_median_ms")->doubt, "");
     el_regress_free(&o.set);
     json_decref(head);
