@@ -111,6 +111,7 @@ static enum el_status write_files(const struct el_options *options, const struct
     char path[EL_PATH_BYTES];
     json_t *document = el_regress_json(set);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was compared");
+    json_object_set_new(document, "asked", el_options_echo(EL_CMD_REGRESS, options));
     el_store_path(store, path, "regress.json");
     enum el_status status = el_write_json(document, path);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);

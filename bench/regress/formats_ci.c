@@ -35,10 +35,11 @@ static void put_markdown(const char *text, FILE *out)
     put_escaped(text, "|\n<>`*_", words, out);
 }
 
-static void put_annotation(const char *text, FILE *out)
+/* In a property (the title) colons and commas have a meaning; in the message they are plain, and must stay so. */
+static void put_annotation(const char *text, bool property, FILE *out)
 {
     static const char *const words[] = {"%25", "%0D", "%0A", "%3A", "%2C"};
-    put_escaped(text, "%\r\n:,", words, out);
+    put_escaped(text, property ? "%\r\n:," : "%\r\n", words, out);
 }
 
 static size_t count(const struct el_regress_set *set, enum el_cell_verdict one, enum el_cell_verdict other)
@@ -158,9 +159,9 @@ void el_regress_print_github(const struct el_regress_set *set, FILE *out)
         const struct el_regress_cell *cell = &set->cells[i];
         if (cell->verdict == EL_CELL_SAME || cell->verdict == EL_CELL_IMPROVEMENT) continue;
         fprintf(out, "::%s title=evenload regress%%3A ", levels[cell->verdict]);
-        put_annotation(cell->name, out);
+        put_annotation(cell->name, true, out);
         fputs("::", out);
-        put_annotation(cell->reason, out);
+        put_annotation(cell->reason, false, out);
         fputc('\n', out);
     }
 }

@@ -20,7 +20,7 @@
 #include "bench/record/metrics.h"
 #include "runtime/base/status.h"
 
-enum { EL_CELL_NAME_BYTES = 160, EL_CELL_UNIT_BYTES = 24, EL_CELL_REASON_BYTES = 200 };
+enum { EL_CELL_NAME_BYTES = 160, EL_CELL_UNIT_BYTES = 24, EL_CELL_REASON_BYTES = 200, EL_SIDE_NAME_BYTES = 1024 };
 
 /* How two sides of a cell were measured; the rule follows from it. */
 enum el_cell_kind {
@@ -78,7 +78,7 @@ struct el_regress_set {
     size_t n;
     int stage, blocks; /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
     bool last_look;    /* no more samples will come: what is not told stays inconclusive */
-    char base_name[EL_CELL_NAME_BYTES], head_name[EL_CELL_NAME_BYTES]; /* the commands, or the folders */
+    char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
     double sitting_effect;                  /* the same of sittings, which differ by more than launches; 0: 1.12 */
     char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too unquiet, or "" */

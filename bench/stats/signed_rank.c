@@ -30,6 +30,13 @@ static void rank(const double *differences, size_t n, struct ranked *ranked)
     }
 }
 
+static bool without_halves(const struct ranked *ranked, size_t n)
+{
+    int odd = 0;
+    for (size_t i = 0; i < n; i++) odd |= ranked[i].doubled_rank & 1;
+    return odd == 0;
+}
+
 /* Puts one more rank in: with half the probability the sum grows by it. `sums` is how many sums there were. */
 static void put_rank(double *restrict next, const double *restrict now, size_t sums, size_t grows)
 {
@@ -74,8 +81,9 @@ struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
     size_t sum = 0, last;
     if (!can_be_told(differences, n)) return none;
     rank(differences, n, ranked);
+    int unit = without_halves(ranked, n) ? 2 : 1; /* then there is no need to double them */
     for (size_t i = 0; i < n; i++) {
-        ranks[i] = ranked[i].sign == 0 ? 0 : ranked[i].doubled_rank;
+        ranks[i] = ranked[i].sign == 0 ? 0 : ranked[i].doubled_rank / unit;
         sum += ranked[i].sign > 0 ? (size_t)ranks[i] : 0;
     }
     double *probability = distribution(ranks, n, &last);
@@ -87,7 +95,7 @@ struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
     free(probability);
     test.p_above = fmin(test.p_above, 1);
     test.p_below = fmin(test.p_below, 1);
-    test.sum = (double)sum / 2;
+    test.sum = (double)sum * unit / 2;
     return test;
 }
 
