@@ -24,8 +24,15 @@ for to, day, ratio in zip(rest[::3], rest[1::3], rest[2::3]):
 END
 }
 
-change() { # change DIR STATEMENT: of the document `d`
-    python3 -c 'import json, sys; p = sys.argv[1] + "/results.json"; d = json.load(open(p)); exec(sys.argv[2]); json.dump(d, open(p, "w"))' "$1" "$2"
+altered() { # altered FROM TO STATEMENT: a copy of another day, with something else in its document `d`
+    mkdir -p "$2"
+    python3 - "$@" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1] + "/results.json"))
+d["environment"]["time_utc"] = "2026-01-28T12:00:00Z"
+exec(sys.argv[3])
+json.dump(d, open(sys.argv[2] + "/results.json", "w"))
+END
 }
 
 keep_nine() { # sittings that scatter by half a per cent
@@ -38,6 +45,31 @@ keep_nine() { # sittings that scatter by half a per cent
 
 narrow() { # no line of the output is wider than a table may be
     for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+}
+
+judge() { # judge STATUS WORDS CURRENT: `regress` against the store ends so, and says so, in the table or in one line of error
+    run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current "$3" --out "gate-$3-$1"
+    [[ $status -eq $1 && $output$stderr == *"$2"* ]] || { echo "expected $1 and '$2'" && show; }
+    narrow
+}
+
+mask() { # figures as N, whatever their width
+    sed -E 's/[+-]?[0-9][0-9a-f.,:-]*/N/g; s/ +/ /g'
+}
+
+# example COMMAND...: the lines that the manual shows of it, but for those that name the machine or this program.
+example() {
+    awk -v command="    \$ $*" '$0 == command { on = 1; next } /^[^ ]/ || /^    \$/ { on = 0 } on && NF { print substr($0, 5) }' \
+        "$BATS_TEST_DIRNAME/../../docs/baseline.md" | grep -vE '^(machine|Next:|results/)' | mask
+}
+
+as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each is in the output
+    local lines_seen=0 line
+    while IFS= read -r line; do
+        printf '%s\n' "$output$stderr" | mask | grep -qxF -- "$line" || { echo "the manual has: $line" && show; }
+        lines_seen=$((lines_seen + 1))
+    done
+    ((lines_seen >= $1)) || { echo "only $lines_seen lines" && show; }
 }
 
 @test "a baseline from the first sitting to the ninth" {
@@ -84,11 +116,11 @@ narrow() { # no line of the output is wider than a table may be
     refuses "kept is a sitting in results/baseline already: measure again" "$EVENLOAD" baseline add kept
     copy kept moved 1
     refuses "moved is a sitting in results/baseline already" "$EVENLOAD" baseline add moved
-    copy r failed 2 && change failed 'd["trials"][0].update(status="oom", reason="cpu:0 is full")'
+    altered r failed 'd["trials"][0].update(status="oom", reason="cpu:0 is full")'
     refuses "single 1 device mlp batch 8 did not finish (cpu:0 is full)" "$EVENLOAD" baseline add failed
-    copy r more 3 && change more 'd["trials"][0]["per_device"][0]["memory"]["peak_bytes"] += 8'
+    altered r more 'd["trials"][0]["per_device"][0]["memory"]["peak_bytes"] += 8'
     refuses "device_peak_bytes[0] is " "$EVENLOAD" baseline add more
-    copy r empty 4 && change empty 'd["trials"].clear()'
+    altered r empty 'd["trials"].clear()'
     refuses "empty has no trials" "$EVENLOAD" baseline add empty
     measured planted --inject compute=1.5
     refuses "was disturbed on purpose (--inject): --force takes it all the same" "$EVENLOAD" baseline add planted
@@ -99,7 +131,7 @@ narrow() { # no line of the output is wider than a table may be
 
 @test "a file with a line that was cut off, and one that is none" {
     measured r
-    copy r one 1 && copy r two 2 && copy r three 3
+    copy r one 1 1 two 2 1 three 3 1
     "$EVENLOAD" baseline add one >out.txt && "$EVENLOAD" baseline add two >out.txt
     local file
     file=$(echo results/baseline/*/*.jsonl)
@@ -125,12 +157,6 @@ narrow() { # no line of the output is wider than a table may be
     [[ $status -eq 4 && -z $output && $stderr == "evenload: results/baseline holds no sittings: "* && ! -e results ]] || show
 }
 
-judge() { # judge STATUS WORDS CURRENT: `regress` against the store ends so, and says so, in the table or in one line of error
-    run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current "$3" --out "gate-$3-$1"
-    [[ $status -eq $1 && $output$stderr == *"$2"* ]] || { echo "expected $1 and '$2'" && show; }
-    narrow
-}
-
 # Each of missing metric, unit change, NaN, zero, other machine has its exit status.
 @test "a gate by the stored baseline" {
     local first='d["trials"][0]' other
@@ -146,19 +172,19 @@ judge() { # judge STATUS WORDS CURRENT: `regress` against the store ends so, and
     copy r slow 28 1.3
     judge 1 "worse by 30." slow
     [[ ${lines[-1]} == "Next: "*"baseline accept slow    (if the new level is right)" ]] || show
-    copy r more 28 && change more "$first['comm']['bytes'] = 4096"
+    altered r more "${first}['comm']['bytes'] = 4096"
     judge 1 "comm_bytes: was 0 B, is 4096" more
-    copy r less 28 && change less "del $first['flops_per_step']"
+    altered r less "del ${first}['flops_per_step']"
     judge 2 "flops_per_step: the current run has no such figure, the baseline has" less
-    copy r nan 28 && change nan "$first['repeats'][1]['step_ms'][0] = 'NaN'"
+    altered r nan "${first}['repeats'][1]['step_ms'][0] = 'NaN'"
     judge 2 "step_median_ms: the current figure is no number, or not above 0" nan
-    copy r zero 28 && change zero "$first['repeats'][1]['step_ms'][0] = 0"
+    altered r zero "${first}['repeats'][1]['step_ms'][0] = 0"
     judge 2 "step_median_ms: the current figure is no number, or not above 0" zero
-    copy r broken 28 && change broken "$first.update(status='timeout', reason='no step in 5 s')"
+    altered r broken "${first}.update(status='timeout', reason='no step in 5 s')"
     judge 2 "timeout in the current run: no step in 5 s" broken
-    copy r other 28 && change other 'd["environment"]["governor"] = "slow"'
+    altered r other 'd["environment"]["governor"] = "slow"'
     judge 4 "differs in governor" other
-    copy r wider 28 && change wider "$first['config'].update(lr=9)"
+    altered r wider "${first}['config'].update(lr=9)"
     judge 4 "no sitting of this trial yet" wider
     sed -i 's/"unit":"ms"/"unit":"s"/g' results/baseline/*/*.jsonl
     judge 2 "step_median_ms: the unit is ms, and was s" now
@@ -166,34 +192,13 @@ judge() { # judge STATUS WORDS CURRENT: `regress` against the store ends so, and
 
 @test "a gate by one other run" {
     measured r
-    copy r base 1 && copy r now 2 && copy r elsewhere 3 && change elsewhere 'd["environment"]["cpu_model"] = "Other"'
+    copy r base 1 && copy r now 2 && altered r elsewhere 'd["environment"]["cpu_model"] = "Other"'
     run --separate-stderr "$EVENLOAD" regress --baseline base --current now --metric flops_per_step --out gate
     [[ $status -eq 0 && $output == *"flops_per_step"*" same"* ]] || show
     run --separate-stderr "$EVENLOAD" regress --baseline base --current elsewhere --json --out gate-elsewhere
     [[ $status -eq 4 && -z $output && $stderr == *"differ in machine or build: cpu_model "*"then Other"*"regress --ab"* ]] || show
     refuses "unknown metric 'comm_byte': did you mean 'comm_bytes'?" "$EVENLOAD" regress --baseline base --current now --metric comm_byte
     refuses "nix: there is no run in it" "$EVENLOAD" regress --baseline base --current nix
-}
-
-# ---- docs/baseline.md ----
-
-mask() { # figures as N, whatever their width
-    sed -E 's/[+-]?[0-9][0-9a-f.,:-]*/N/g; s/ +/ /g'
-}
-
-# example COMMAND...: the lines that the manual shows of it, but for those that name the machine or this program.
-example() {
-    awk -v command="    \$ $*" '$0 == command { on = 1; next } /^[^ ]/ || /^    \$/ { on = 0 } on && NF { print substr($0, 5) }' \
-        "$BATS_TEST_DIRNAME/../../docs/baseline.md" | grep -vE '^(machine|Next:|results/)' | mask
-}
-
-as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each is in the output
-    local lines_seen=0 line
-    while IFS= read -r line; do
-        printf '%s\n' "$output$stderr" | mask | grep -qxF -- "$line" || { echo "the manual has: $line" && show; }
-        lines_seen=$((lines_seen + 1))
-    done
-    ((lines_seen >= $1)) || { echo "only $lines_seen lines" && show; }
 }
 
 @test "the manual's examples" {
@@ -204,14 +209,14 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     for day in {1..10}; do "$EVENLOAD" baseline add "results/run-$day" >out.txt; done
     run --separate-stderr "$EVENLOAD" baseline show
     as_in_the_manual 5 < <(example evenload baseline show)
-    change results/run-13 'd["trials"][0]["warning_rules"] = ["others", "planted"]'
+    altered results/run-13 results/run-13 'd["trials"][0]["warning_rules"] = ["others", "planted"]'
     run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-13 --out results/gate
     [[ $status -eq 1 ]] || show
     as_in_the_manual 3 < <(example evenload regress --baseline results/baseline --current results/run-13 | grep -E '^(cell|and|Regression) ')
     run --separate-stderr "$EVENLOAD" baseline add results/run-13
     [[ $status -eq 2 ]] || show
     as_in_the_manual 1 < <(example evenload baseline add results/run-13)
-    change results/run-14 'd["environment"]["affinity"] = [0]; [t.update(warning_rules=[]) for t in d["trials"]]'
+    altered results/run-14 results/run-14 'd["environment"]["affinity"] = [0]; [t.update(warning_rules=[]) for t in d["trials"]]'
     run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-14
     [[ $status -eq 4 && $stderr == *"; the nearest, "*", differs in affinity "*", then 0: add some by 'evenload baseline add', or measure both sides by 'evenload regress --ab BASE HEAD'" ]] || show
     run --separate-stderr "$EVENLOAD" baseline accept results/run-12
