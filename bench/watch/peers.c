@@ -245,7 +245,7 @@ enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_p
     if (peers.n < 2) peers.n = 0, add_siblings(watch, trees, &peers);
     if (peers.n < 2) {
         peers.n = 0;
-        peers.rule = "no two processes of one program ran side by side, so there is nothing to compare";
+        peers.rule = "no two processes of one program ran side by side";
     }
     free(trees);
     *peers_p = peers;

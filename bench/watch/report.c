@@ -8,6 +8,7 @@
 #include "bench/watch/watch.h"
 
 enum { LINE_COLUMNS = 105 };
+static const double EVEN_RATIO = 1.01;
 
 static double number(const json_t *object, const char *key)
 {
@@ -55,8 +56,9 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
         double most = number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
         peer_text(json_array_get(devices, largest), name, sizeof name);
-        snprintf(text, sizeof text, "At its peak %s holds %s MiB more than the %s%s, %s times as much. Compared: %s.",
-                 name, el_text_mib(most - others, more), n > 2 ? "mean of the others" : "other", "",
+        snprintf(text, sizeof text, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
+                 most / others < EVEN_RATIO ? "Memory is even: at its peak" : "At its peak", name,
+                 el_text_mib(most - others, more), n > 2 ? "mean of the others" : "other",
                  el_text_figure(most / others, times), el_json_text(watch, "compared.rule", "?"));
     }
     say(text, out);
