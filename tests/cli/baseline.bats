@@ -44,7 +44,7 @@ keep_nine() { # sittings that scatter by half a per cent
 }
 
 narrow() { # no line of the output is wider than a table may be
-    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == Next:* ]] || { echo "$line" && show; }; done
 }
 
 judge() { # judge STATUS WORDS CURRENT: `regress` against the store ends so, and says so, in the table or in one line of error

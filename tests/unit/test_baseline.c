@@ -437,8 +437,10 @@ static enum el_regress_exit judge(const char *name, const char *cell, struct el_
     const struct el_regress_cell *found = NULL;
     for (size_t i = 0; i < set.n; i++)
         if (!strcmp(set.cells[i].name, cell)) found = &set.cells[i];
-    if (!found) fail_msg("no cell %s", cell);
-    *cell_p = *found; /* its samples are gone then */
+    if (found)
+        *cell_p = *found; /* its samples are gone then */
+    else
+        fail_msg("no cell %s", cell);
     el_regress_free(&set);
     return outcome;
 }
