@@ -517,7 +517,7 @@ static const struct el_option_row rows[] = {
      AT(interval_ms),
      .min = 10,
      .max = 60000,
-     .help = "time between two looks at CPU time and memory; longer where a look costs over 0.5 % of a core"},
+     .help = "time between two looks at CPU time and memory; longer where looks come to over 0.4 % of a core"},
     {.group = MEASURING,
      .name = "wait-all",
      .initial = "",

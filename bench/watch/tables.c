@@ -21,19 +21,28 @@ static const char *mib(const json_t *object, const char *key, char text[EL_FIGUR
     return el_text_mib(number(object, key), text);
 }
 
-/* "python train.py --epochs ...": without the folder of the program, cut to the column. */
+/* The word at `at`, without the folders of what is a path. Returns where it begins. */
+static const char *without_folders(const char *at, size_t length)
+{
+    const char *begin = at;
+    for (size_t i = 0; *at != '-' && i + 1 < length; i++)
+        if (at[i] == '/') begin = at + i + 1;
+    return begin;
+}
+
+/* "python train.py --epochs ...": without folders, cut to the column. */
 static void name_text(const json_t *process, int columns, char *text, size_t bytes)
 {
-    const char *command = el_json_text(process, "command", el_json_text(process, "name", "?"));
-    size_t first = strcspn(command, " "), begin = 0;
-    for (size_t i = 0; i < first; i++)
-        if (command[i] == '/' && i + 1 < first) begin = i + 1;
-    size_t used = 0, room = (size_t)columns + 1 < bytes ? (size_t)columns + 1 : bytes - 1;
-    for (const char *at = command + begin; *at && used < room; at++) {
-        bool blank = *at == ' ' && (used == 0 || text[used - 1] == ' ');
-        if (!blank) text[used++] = *at;
+    const char *at = el_json_text(process, "command", el_json_text(process, "name", "?"));
+    size_t used = 0;
+    text[0] = '\0';
+    while (*(at += strspn(at, " ")) && used + 1 < bytes) {
+        size_t length = strcspn(at, " ");
+        const char *word = without_folders(at, length);
+        snprintf(text + used, bytes - used, "%s%.*s", used > 0 ? " " : "", (int)(at + length - word), word);
+        used = strlen(text);
+        at += length;
     }
-    text[used] = '\0';
     if (used > (size_t)columns) snprintf(text + columns - 3, 4, "...");
 }
 

@@ -19,8 +19,8 @@ static const struct {
     double budget_ratio, allowance_s;
 } paces[EL_WATCH_ACTIVITIES] = {
     [EL_WATCH_DISCOVER] = {0.01, 0.002, 0.004},
-    [EL_WATCH_LOOK] = {0, 0.005, 0.004},
-    [EL_WATCH_SHARED] = {0.2, 0.001, 0.002},
+    [EL_WATCH_LOOK] = {0, 0.004, 0.004},
+    [EL_WATCH_SHARED] = {0.2, 0.002, 0.008},
     [EL_WATCH_GPUS] = {0.2, 0.002, 0.01}, /* the driver's own samples are no denser */
 };
 
