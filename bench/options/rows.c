@@ -75,15 +75,16 @@ static const struct el_option_row rows[] = {
      .kind = EL_OPTION_FLAG,
      .commands = EL_CMD_SCALE,
      AT(weak),
-     .help = "the batch of each device stays as it is (default): n devices do n times the work, efficiency is "
-             "X_n/(n X_1), X the samples a second"},
+     .help = "the batch of each device stays (the default, with --batch-per-device or 64): n devices do n times the "
+             "work, efficiency is X_n/(n X_1), X the samples a second"},
     {.group = WHAT,
      .name = "strong",
      .initial = "",
      .kind = EL_OPTION_FLAG,
      .commands = EL_CMD_SCALE,
      AT(strong),
-     .help = "the global batch stays as it is: n devices share the same work, efficiency is T_1/(n T_n), T the step"},
+     .help = "the global batch stays (--batch or 64): n devices share the same work, efficiency is T_1/(n T_n), T the "
+             "step"},
     {.group = WHAT,
      .name = "procs",
      .argument = "P",

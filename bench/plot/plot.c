@@ -26,7 +26,7 @@ enum { TEXT_BYTES = 2 * EL_PATH_BYTES };
 
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
-static const char *const others[] = {"scale"};
+static const char *const others[] = {"scale", "imbalance"};
 static const char *const figure_of_watch = "watch";
 static const struct {
     const char *name, *terminal;

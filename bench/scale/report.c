@@ -130,14 +130,16 @@ static void print_bucket_row(const json_t *row, FILE *out)
                 el_json_text(row, "failure", "no reason was given"));
         return;
     }
-    fprintf(out, "%8s%9.0f%11s%13s%9s%13s%9s%15s%18s%s\n", mib, el_json_number(row, "buckets"),
+    fprintf(out, "%8s%9.0f%11s%13s%9s%13s%9s", mib, el_json_number(row, "buckets"),
             el_text_mib(el_json_number(row, "first_bytes"), first),
             el_text_mib(el_json_number(row, "largest_bytes"), largest),
             el_text_figure(el_json_number(row, "step_ms"), step),
             el_text_figure(el_json_number(row, "comm_costs_ms"), costs),
-            el_text_figure(el_json_number(row, "ratio"), ratio), base ? "" : interval_text(row, "ci95", 1, interval),
-            base ? "" : interval_text(row, "told95", 1, told),
-            json_is_true(json_object_get(row, "same")) ? " same" : "");
+            el_text_figure(el_json_number(row, "ratio"), ratio));
+    if (!base)
+        fprintf(out, "%15s%18s%s", interval_text(row, "ci95", 1, interval), interval_text(row, "told95", 1, told),
+                json_is_true(json_object_get(row, "same")) ? " same" : "");
+    fputc('\n', out);
 }
 
 static void print_buckets(const json_t *buckets, FILE *out)
