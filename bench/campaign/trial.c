@@ -28,6 +28,23 @@ static enum el_status check_kept(const char *model, const char *option, int64_t 
     return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, option, given, model, resolved);
 }
 
+/* A size that the model does not have would change nothing, in silence. */
+static enum el_status check_sizes(const struct el_model_config *given)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } sizes[] = {{"vocab", given->vocab > 0},     {"embed", given->embed > 0},      {"seq", given->seq > 0},
+                 {"filters", given->filters > 0}, {"hidden", given->n_hidden >= 0}, {"features", given->features > 0},
+                 {"dropout", given->dropout > 0}};
+    const char *takes = el_model_find(given->name)->takes;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (sizes[i].given && !strstr(takes, sizes[i].name))
+            return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", sizes[i].name,
+                           given->name, takes);
+    return EL_OK;
+}
+
 static bool is_file(const char *source)
 {
     return strcmp(source, "synthetic") != 0 && strcmp(source, "dummy") != 0;
@@ -49,6 +66,7 @@ enum el_status el_trial_open_data(const struct el_options *options, const char *
                                    .classes = free_classes ? given->classes : own_classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
+    EL_TRY(check_sizes(given));
     EL_TRY(el_dataset_open(&spec, &dataset));
     if (ids) model.seq = el_dataset_seq(dataset);
     /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */

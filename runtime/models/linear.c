@@ -15,7 +15,9 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
     return el_layer_linear(graph, "linear", x, config->features, config->classes, false);
 }
 
-const struct el_model el_model_linear = {
-    .info = {.name = "linear", .summary = "one layer, 10-10; squared error", .input = EL_INPUT_FEATURES},
-    .defaults = defaults,
-    .build = build};
+const struct el_model el_model_linear = {.info = {.name = "linear",
+                                                  .summary = "one layer, 10-10; squared error",
+                                                  .input = EL_INPUT_FEATURES,
+                                                  .takes = "features"},
+                                         .defaults = defaults,
+                                         .build = build};

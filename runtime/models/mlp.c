@@ -27,7 +27,9 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
     return el_layer_linear(graph, "out", y, width, config->classes, false);
 }
 
-const struct el_model el_model_mlp = {
-    .info = {.name = "mlp", .summary = "linear layers with ReLU over features", .input = EL_INPUT_FEATURES},
-    .defaults = defaults,
-    .build = build};
+const struct el_model el_model_mlp = {.info = {.name = "mlp",
+                                               .summary = "linear layers with ReLU over features",
+                                               .input = EL_INPUT_FEATURES,
+                                               .takes = "features hidden"},
+                                      .defaults = defaults,
+                                      .build = build};

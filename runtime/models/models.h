@@ -22,6 +22,7 @@ struct el_model_info {
     const char *name;
     const char *summary;
     enum el_input_kind input;
+    const char *takes; /* the sizes that it has, as options by blank; all have classes and max-norm */
 };
 
 /* The list, ended by a row whose name is NULL. */

@@ -57,6 +57,7 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
 const struct el_model el_model_textcnn = {
     .info = {.name = "textcnn",
              .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
-             .input = EL_INPUT_IDS},
+             .input = EL_INPUT_IDS,
+             .takes = "vocab embed seq filters dropout"},
     .defaults = defaults,
     .build = build};

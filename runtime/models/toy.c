@@ -20,6 +20,7 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
 
 const struct el_model el_model_toy = {.info = {.name = "toy",
                                                .summary = "10-10-5 with its ReLU, as in tutorials; squared error",
-                                               .input = EL_INPUT_FEATURES},
+                                               .input = EL_INPUT_FEATURES,
+                                               .takes = "features"},
                                       .defaults = defaults,
                                       .build = build};

@@ -231,6 +231,9 @@ load common
 
 @test "more classes than the model has" {
     refuses "--classes 7: model toy always has 5" "$EVENLOAD" run --model toy --classes 7 --data dummy
+    refuses "--vocab: model mlp has none (it has features hidden)" "$EVENLOAD" run --model mlp --vocab 50
+    refuses "--dropout: model linear has none" "$EVENLOAD" compare --model linear --dropout 0.3
+    refuses "--hidden: model textcnn has none" "$EVENLOAD" run --hidden 4 --dry-run
 }
 
 @test "hidden layers that are not numbers" {
