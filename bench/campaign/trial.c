@@ -34,8 +34,8 @@ static enum el_status check_sizes(const struct el_model_config *given)
     const struct {
         const char *name;
         bool given;
-    } sizes[] = {{"vocab", given->vocab > 0},     {"embed", given->embed > 0},      {"seq", given->seq > 0},
-                 {"filters", given->filters > 0}, {"hidden", given->n_hidden >= 0}, {"features", given->features > 0},
+    } sizes[] = {{"vocab", given->vocab > 0},     {"embed", given->embed > 0},     {"seq", given->seq > 0},
+                 {"filters", given->filters > 0}, {"hidden", given->n_hidden > 0}, {"features", given->features > 0},
                  {"dropout", given->dropout > 0}};
     const char *takes = el_model_find(given->name)->takes;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
