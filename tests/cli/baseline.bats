@@ -6,6 +6,17 @@ measured() { # measured DIR OPTION...: a launch of a fraction of a second
     "$EVENLOAD" run "${QUICK[@]}" --repeats 3 --quiet --out "$@" >/dev/null
 }
 
+# once NAME COMMAND...: what the command leaves in this test's folder; the tests of this file share it.
+once() {
+    local kept=${BATS_FILE_TMPDIR:-}/$1
+    if [[ -n ${BATS_FILE_TMPDIR:-} && -d $kept ]]; then
+        cp -r "$kept/." .
+        return
+    fi
+    "${@:2}"
+    [[ -z ${BATS_FILE_TMPDIR:-} ]] || { mkdir "$kept" && cp -r . "$kept"; }
+}
+
 # copy FROM TO DAY [RATIO] [TO DAY RATIO]...: the same run, measured on another day, each step RATIO times as long.
 copy() {
     (($# > 3)) || set -- "$@" 1
@@ -35,8 +46,10 @@ json.dump(d, open(sys.argv[2] + "/results.json", "w"))
 END
 }
 
-keep_nine() { # sittings that scatter by half a per cent
-    [[ -e r ]] || measured r
+keep_nine() { once nine nine_sittings; }
+
+nine_sittings() { # that scatter by half a per cent
+    [[ -e r ]] || once run measured r
     local day ratios=(1 1.005 0.995) days=()
     for day in 1 2 3 4 5 6 7 8 9; do days+=("day$day" "$day" "${ratios[day % 3]}"); done
     copy r "${days[@]}"
@@ -73,7 +86,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
 }
 
 @test "a baseline from the first sitting to the ninth" {
-    measured r
+    once run measured r
     copy r day1 1
     run --separate-stderr "$EVENLOAD" baseline add day1
     [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8 "*" 1 "*" 7  2026-01-01 12:00"* ]] || show
@@ -110,7 +123,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
 }
 
 @test "what a baseline does not take" {
-    measured r
+    once run measured r
     copy r kept 1
     "$EVENLOAD" baseline add kept >out.txt
     refuses "kept is a sitting in results/baseline already: measure again" "$EVENLOAD" baseline add kept
@@ -130,7 +143,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
 }
 
 @test "a file with a line that was cut off, and one that is none" {
-    measured r
+    once run measured r
     copy r one 1 1 two 2 1 three 3 1
     "$EVENLOAD" baseline add one >out.txt && "$EVENLOAD" baseline add two >out.txt
     local file
@@ -150,7 +163,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     refuses "nix: there is no run in it (no results.json)" "$EVENLOAD" baseline add nix
     mkdir bad && echo '{' >bad/results.json
     refuses "bad/results.json is no JSON: line" "$EVENLOAD" baseline add bad
-    measured r
+    once run measured r
     touch file
     refuses "file/store" "$EVENLOAD" baseline add r --store file/store
     run --separate-stderr "$EVENLOAD" baseline show
@@ -160,7 +173,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
 # Each of missing metric, unit change, NaN, zero, other machine has its exit status.
 @test "a gate by the stored baseline" {
     local first='d["trials"][0]' other
-    measured r
+    once run measured r
     copy r now 28
     judge 4 "there is no such folder yet" now
     copy r day1 1 && "$EVENLOAD" baseline add day1 >out.txt
@@ -191,7 +204,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
 }
 
 @test "a gate by one other run" {
-    measured r
+    once run measured r
     copy r base 1 && copy r now 2 && altered r elsewhere 'd["environment"]["cpu_model"] = "Other"'
     run --separate-stderr "$EVENLOAD" regress --baseline base --current now --metric flops_per_step --out gate
     [[ $status -eq 0 && $output == *"flops_per_step"*" same"* ]] || show
