@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -369,6 +371,36 @@ static void a_line_that_was_cut_off(void **state)
     assert_int_equal(passed_over, 1);
 }
 
+/* As on a full disk: ten bytes of the line can be written, and then no more. */
+static void what_cannot_be_written_whole_is_not_written(void **state)
+{
+    (void)state;
+    char path[EL_PATH_BYTES];
+    struct stat before, after;
+    struct rlimit limit, less;
+    size_t passed_over;
+    json_t *of = workload(), *what = sitting("b", 2);
+    snprintf(path, sizeof path, "%s/full.jsonl", dir);
+    append(path, "a", 1, false);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    less = limit;
+    less.rlim_cur = (rlim_t)before.st_size + 10;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+    enum el_status status = el_sittings_append(path, of, what);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(status, EL_ERR_IO);
+    assert_non_null(strstr(el_error_message(), "could not be written"));
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    append(path, "b", 2, false);
+    assert_int_equal(count(path, &passed_over), 2);
+    assert_int_equal(passed_over, 0);
+    json_decref(of);
+    json_decref(what);
+}
+
 static void what_is_no_file_of_sittings(void **state)
 {
     (void)state;
@@ -385,7 +417,6 @@ static void what_is_no_file_of_sittings(void **state)
     snprintf(path, sizeof path, "%s/none/such.jsonl", dir);
     assert_int_equal(el_sittings_read(path, NULL, NULL, &sittings, NULL), EL_ERR_IO);
     assert_int_equal(el_sittings_append(path, of, what), EL_ERR_IO);
-    assert_int_equal(el_sittings_append("/dev/full", of, what), EL_ERR_IO);
     assert_null(sittings);
     json_decref(of);
     json_decref(what);
@@ -569,6 +600,7 @@ int main(void)
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_long_history),
         cmocka_unit_test(a_line_that_was_cut_off),
+        cmocka_unit_test(what_cannot_be_written_whole_is_not_written),
         cmocka_unit_test(what_is_no_file_of_sittings),
         cmocka_unit_test(a_store_from_the_first_sitting_on),
         cmocka_unit_test(a_level_that_is_accepted),
