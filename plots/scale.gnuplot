@@ -18,7 +18,7 @@ set xrange [left:right]
 set yrange [lowest:highest]
 set xtics () out nomirror
 set ytics nomirror out scale 0.5 (0.0625, 0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
+if (!text) set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
 set lmargin 9
 if (!text) set rmargin 20
 if (!text) set multiplot layout 2,1 title title." " noenhanced offset 0,-0.2
