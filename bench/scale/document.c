@@ -63,17 +63,32 @@ const char *el_scale_shared(const json_t *trial)
     return NULL;
 }
 
+/* Whether other work was on the machine: then a ratio is another one under the next load, and no scatter within the
+ * study tells by how much (docs/scale.md has what was measured). */
+static bool was_disturbed(const json_t *trial)
+{
+    static const char *const rules[] = {"others", "gpu_others", "stolen"};
+    const json_t *names = json_object_get(trial, "warning_rules");
+    for (size_t i = 0; i < json_array_size(names); i++)
+        for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++)
+            if (!strcmp(json_string_value(json_array_get(names, i)), rules[k])) return true;
+    return false;
+}
+
 /* Of a trial against one on a single device. */
 static json_t *ratio_of(const json_t *trial, const json_t *base)
 {
     size_t n;
     double devices = el_json_number(trial, "devices");
     struct el_interval ratio = el_scale_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
+    bool disturbed = was_disturbed(trial) || was_disturbed(base);
+    repeat.valid = repeat.valid && !disturbed;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
                      el_scale_interval(ratio, 1), "speedup_repeat95", el_scale_interval(repeat, 1), "efficiency",
                      el_json_real(ratio.centre / devices), "efficiency_ci95", el_scale_interval(ratio, devices),
                      "efficiency_repeat95", el_scale_interval(repeat, devices), "reason",
-                     el_json_string(n == 0 ? "no repeat of both was finished" : ratio.reason));
+                     el_json_string(n == 0 ? "no repeat of both was finished" : ratio.reason), "repeat_reason",
+                     el_json_string(ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
 
 /* Of the device that holds most; negative: not known. */

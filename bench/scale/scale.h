@@ -30,7 +30,7 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
  *   {"mode", "devices", "procs", "global_batch", "status", "reason", "verdict", "warnings", "warning_rules",
  *    "shared": text|null, "samples_per_s", "ci95", "peak_bytes",
  *    "plain", "wrapped": {"speedup", "speedup_ci95", "speedup_repeat95", "efficiency", "efficiency_ci95",
- *                         "efficiency_repeat95", "reason"}|null,
+ *                         "efficiency_repeat95", "reason", "repeat_reason"}|null,
  *    "step": {"ideal_ms", "step_ms", "lost_ms", "compute_ms"|null, "contention_ms", "exposed_ms", "idle_ms",
  *             "comm_costs_ms", "comm_costs_ci95"}}
  * New reference. Errors: EL_ERR_INVALID: there is no plain single in the run, or more than one batch. */

@@ -130,8 +130,9 @@ static void say_others(const json_t *rows, FILE *out)
     for (size_t i = 0; i < json_array_size(rows); i++)
         for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
             if (!has_doubt(json_array_get(rows, i), rules[k], "")) continue;
-            say("Other work was on the machine: the intervals hold for as much of it as there was, and under another "
-                "load the same study may well come out beside them.",
+            say("Other work was on the machine: the intervals hold for as much of it as there was. Under another load "
+                "the "
+                "same study may well come out beside them, so none is given for a repeat of it.",
                 out);
             return;
         }

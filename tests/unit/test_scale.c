@@ -192,6 +192,30 @@ static void strong_shares_the_ideal_step(void **state)
     json_decref(document);
 }
 
+/* On a machine with other work the next study is one under another load: no interval is promised for it. */
+static void no_repeat_is_foretold_beside_other_work(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"others", "stolen", "gpu_others", "drift"};
+    double two[REPEATS];
+    times(1.7, NULL, two);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        for (int side = 0; side < 2; side++) {
+            json_t *trials[] = {make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25)};
+            json_object_set_new(trials[side], "warning_rules", json_pack("[s]", rules[i]));
+            json_object_set_new(trials[side], "warnings", json_pack("[s]", "words"));
+            json_t *document = document_of(json_pack("[o, o]", trials[0], trials[1]));
+            bool given = strcmp(rules[i], "drift") == 0;
+            const json_t *plain = el_json_at(document, "rows.1.plain");
+            assert_true(json_is_array(json_object_get(plain, "speedup_ci95")));
+            assert_int_equal(json_is_array(json_object_get(plain, "speedup_repeat95")), given);
+            assert_int_equal(json_is_array(json_object_get(plain, "efficiency_repeat95")), given);
+            assert_string_equal(el_json_text(plain, "repeat_reason", "none"),
+                                given ? "none" : "other work was on the machine");
+            json_decref(document);
+        }
+}
+
 /* A repeat that failed in one of both pairs with nothing; four pairs give no interval. */
 static void a_missing_repeat_leaves_its_partner_out(void **state)
 {
@@ -428,6 +452,7 @@ int main(void)
         cmocka_unit_test(trials_are_counts_times_modes),
         cmocka_unit_test(ratios_are_of_repeats_side_by_side),
         cmocka_unit_test(strong_shares_the_ideal_step),
+        cmocka_unit_test(no_repeat_is_foretold_beside_other_work),
         cmocka_unit_test(a_missing_repeat_leaves_its_partner_out),
         cmocka_unit_test(the_parts_of_the_loss_add_up),
         cmocka_unit_test(runs_without_a_baseline_are_refused),
