@@ -27,7 +27,8 @@ static enum el_cell_verdict read_side(struct el_regress_cell *cell, const char *
         if (isnan(x[i])) return fail(cell, side, "is not a number");
         if (isinf(x[i])) return fail(cell, side, "is not finite");
         if (cell->kind != EL_CELL_EXACT && x[i] <= 0)
-            return fail(cell, side, x[i] < 0 ? "is below 0" : "is 0, to which there is no ratio: choose others with --metric");
+            return fail(cell, side,
+                        x[i] < 0 ? "is below 0" : "is 0, to which there is no ratio: choose others with --metric");
     }
     return EL_CELL_SAME;
 }
