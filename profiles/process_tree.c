@@ -12,6 +12,9 @@
 #include "runtime/base/clock.h"
 
 enum { PATH_BYTES = 512, RANGE_MAX = 2000, MISSING_MAX = 256 };
+/* A new process is looked at again when it is this old, and then each time that it has doubled its age: what ends early
+ * is seen near its peak, and one that becomes another program is seen as that. */
+static const int64_t YOUNG_NS = 10000000, GROWN_NS = 100000000;
 static const int64_t SHARED_AGE_NS = 300000000; /* younger ones are not asked for their Pss */
 
 struct el_process_tree {
@@ -96,8 +99,7 @@ static bool has_ended(const struct el_process_look *look)
 /* Between fork and exec a process shows the memory of its parent: what the new program holds is counted anew. */
 static void forget_memory(struct el_tree_process *p)
 {
-    p->peak_bytes = 0;
-    p->pss_bytes = p->own_peak_bytes = -1;
+    p->peak_bytes = p->pss_bytes = p->own_peak_bytes = -1;
     p->resident_byte_s = p->looked_s = 0;
 }
 
@@ -159,6 +161,24 @@ void el_process_tree_look(struct el_process_tree *tree)
     forget_ended(tree);
 }
 
+/* They stand last: the list has the oldest first. */
+bool el_process_tree_look_young(struct el_process_tree *tree)
+{
+    bool any = false;
+    int64_t now_ns = el_clock_ns();
+    for (int i = tree->n_alive - 1; i >= 0; i--) {
+        struct el_tree_process *p = tree->list[tree->alive[i]];
+        int64_t age_ns = now_ns - p->begin_ns;
+        if (age_ns > 2 * GROWN_NS) break;
+        if (now_ns < p->again_ns) continue;
+        p->again_ns = age_ns < GROWN_NS ? p->begin_ns + 2 * age_ns : INT64_MAX;
+        look_at(p, now_ns);
+        any = true;
+    }
+    if (any) forget_ended(tree);
+    return any;
+}
+
 void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid)
 {
     int i = el_process_tree_find(tree, pid);
@@ -216,12 +236,13 @@ static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent,
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for process %d of the tree", (int)pid);
     }
     *p = (struct el_tree_process){
-        .process = process, .parent = parent, .alive = true, .pss_bytes = -1, .own_peak_bytes = -1};
+        .process = process, .parent = parent, .alive = true, .peak_bytes = -1, .pss_bytes = -1, .own_peak_bytes = -1};
     p->above = el_process_tree_find(tree, parent);
     p->begin_ns = p->end_ns = el_clock_ns();
     el_process_identify(&p->process, &p->identity);
     tree->list[tree->n] = p;
     tree->alive[tree->n_alive++] = tree->n++;
+    p->again_ns = p->begin_ns + YOUNG_NS;
     look_at(p, p->begin_ns);
     *added_p = true;
     return EL_OK;

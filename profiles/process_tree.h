@@ -32,8 +32,9 @@ struct el_tree_process {
     int above;                           /* place of that parent in the tree; -1: the ancestor, or lost */
     bool alive, looked;
     int64_t begin_ns, end_ns; /* first and last look */
+    int64_t again_ns;         /* while it is young: when it is looked at again */
     /* Memory is that of the program it was last: another one began anew. */
-    int64_t peak_bytes;     /* the highest resident memory, by the kernel's own mark too */
+    int64_t peak_bytes; /* the highest resident memory, by the kernel's own mark at the last look too; -1: not told */
     int64_t own_peak_bytes; /* the highest seen of its own memory; -1: not told */
     double resident_byte_s; /* for the mean over its life: resident bytes times seconds ... */
     double looked_s;        /* ... over so many */
@@ -53,6 +54,10 @@ void el_process_tree_expect(struct el_process_tree *tree, pid_t pid);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_process_tree_discover(struct el_process_tree *tree);
 void el_process_tree_look(struct el_process_tree *tree);
+/* As above, of those that are new: about 10, 20, 40 and 80 ms old. Call as often as discover. Returns whether there
+ * were any.
+ */
+bool el_process_tree_look_young(struct el_process_tree *tree);
 /* Of one child that has ended and was not yet waited for: its last CPU time. */
 void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid);
 void el_process_tree_look_shared(struct el_process_tree *tree);

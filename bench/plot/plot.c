@@ -6,14 +6,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench/options/config.h"
 #include "bench/record/record.h"
+#include "runtime/base/clock.h"
 
 extern char **environ;
 
@@ -22,7 +25,7 @@ extern char **environ;
 #define EL_SOURCE_DIR "."
 #endif
 
-enum { TEXT_BYTES = 2 * EL_PATH_BYTES };
+enum { TEXT_BYTES = 2 * EL_PATH_BYTES, GNUPLOT_S = 60 };
 
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
@@ -43,24 +46,54 @@ struct drawing {
     FILE *messages;
 };
 
+/* As any program is started, whatever the caller has blocked or ignored: Ctrl-C ends it. */
+static void set_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none, pipe;
+    sigemptyset(&none);
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &pipe);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+/* Its exit status; 128: a signal ended it, ours too where it takes longer than GNUPLOT_S. */
+static int wait_for_gnuplot(pid_t child)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int64_t until_ns = el_clock_ns() + (int64_t)GNUPLOT_S * 1000000000;
+    int state = 0;
+    for (bool ended = false; !ended;) {
+        pid_t got = waitpid(child, &state, WNOHANG);
+        if (got < 0 && errno != EINTR) return 127;
+        ended = got == child;
+        if (got == 0 && el_clock_ns() > until_ns) kill(child, SIGKILL);
+        if (got == 0) nanosleep(&pause, NULL);
+    }
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
+}
+
 /* Runs gnuplot with these arguments; its output goes to `log`, standard output too where `quiet`.
  * Returns its exit status, 127 where it could not be started. */
 static int run_gnuplot(const char *const *arguments, const char *log, bool quiet)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     pid_t child;
-    int state = 0;
     if (posix_spawn_file_actions_init(&actions) != 0) return 127;
+    if (posix_spawnattr_init(&attributes) != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return 127;
+    }
+    set_signals(&attributes);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (quiet) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    int failed = posix_spawnp(&child, "gnuplot", &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
+    int failed = posix_spawnp(&child, "gnuplot", &actions, &attributes, (char *const *)(uintptr_t)arguments, environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0) return 127;
-    while (waitpid(child, &state, 0) < 0) {
-        if (errno != EINTR) return 127;
-    }
-    return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
+    return failed != 0 ? 127 : wait_for_gnuplot(child);
 }
 
 static bool is_scripts_folder(const char *folder)
