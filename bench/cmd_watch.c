@@ -19,9 +19,12 @@ static void join_words(int argc, char **argv, char *words, size_t bytes)
     for (int i = 0; i < argc && used < bytes; i++) used += (size_t)snprintf(words + used, bytes - used, " %s", argv[i]);
 }
 
-static enum el_status save(const struct el_options *options, const struct el_store *store, const json_t *document)
+static enum el_status save(const struct el_options *options, const struct el_store *store,
+                           const struct el_watching *watch, const json_t *document)
 {
     EL_TRY(el_store_save_run(store, document));
+    el_store_discard(store); /* folders that stayed empty; from here on a signal may end us */
+    el_watch_release_signals(watch);
     if (!options->quiet) el_watch_print(document, store->dir, stderr);
     if (options->plot) EL_TRY(el_plot_run(store->dir, false, options->quiet ? NULL : stderr));
     if (!options->quiet) fprintf(stderr, "\nNext: %s plot %s --term\n", program_invocation_name, store->dir);
@@ -34,9 +37,11 @@ static int finish(const struct el_options *options, const struct el_store *store
 {
     if (status == EL_OK) {
         json_t *document = el_watch_record(watch, words);
-        status = document ? save(options, store, document) : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
+        status =
+            document ? save(options, store, watch, document) : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
         json_decref(document);
     }
+    el_watch_release_signals(watch);
     if (status != EL_OK)
         fprintf(stderr, "evenload: watch: %s; the command's exit status follows\n", el_error_message());
     return el_watch_exit_status(watch);

@@ -25,22 +25,31 @@ static void halve(struct el_watching *watch)
     for (int k = 0; k < watch->n_uses; k++) el_series_halve(&watch->uses[k].series);
 }
 
-static enum el_status look(struct el_watching *watch)
+/* By everyone's last look. */
+static void sum_resident(struct el_watching *watch)
 {
     int64_t sum_bytes = 0;
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
+        const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+        if (p->alive && p->look.resident_bytes > 0) sum_bytes += p->look.resident_bytes;
+    }
+    if (sum_bytes > watch->resident_peak_bytes) watch->resident_peak_bytes = sum_bytes;
+}
+
+static enum el_status look(struct el_watching *watch)
+{
     el_process_tree_look(watch->tree);
     EL_TRY(make_series(watch));
     if (el_frames_are_many(&watch->frames)) halve(watch);
     el_frames_begin(&watch->frames, el_clock_ns());
     for (int i = 0; i < watch->n_series; i++) {
         const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
-        if (!p->alive || p->look.resident_bytes == 0) continue;
+        if (!p->alive || p->look.resident_bytes <= 0) continue;
         el_series_put(&watch->frames, &watch->series[i], p->look.resident_bytes, p->look.cpu_ns);
-        sum_bytes += p->look.resident_bytes;
     }
     for (int k = 0; k < watch->n_uses; k++)
         if (watch->uses[k].there) el_series_put(&watch->frames, &watch->uses[k].series, watch->uses[k].bytes, 0);
-    if (sum_bytes > watch->resident_peak_bytes) watch->resident_peak_bytes = sum_bytes;
+    sum_resident(watch);
     return EL_OK;
 }
 
@@ -113,6 +122,7 @@ enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity act
     switch (activity) {
     case EL_WATCH_DISCOVER:
         EL_TRY(el_process_tree_discover(watch->tree));
+        if (el_process_tree_look_young(watch->tree)) sum_resident(watch);
         return make_series(watch);
     case EL_WATCH_LOOK:
         return look(watch);

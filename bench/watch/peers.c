@@ -33,24 +33,30 @@ static bool heavier(const struct el_watching *watch, int i, int k)
     return a->peak_bytes != b->peak_bytes ? a->peak_bytes > b->peak_bytes : a->look.cpu_ns > b->look.cpu_ns;
 }
 
-static double busy_pct(const struct el_tree_process *p)
+int64_t el_watch_end_of(const struct el_watching *watch, const struct el_tree_process *p)
 {
-    double seconds = 1e-9 * (double)(p->end_ns - p->begin_ns);
-    return seconds > 0 ? 100e-9 * (double)p->look.cpu_ns / seconds : NAN;
+    return p->end_ns < watch->end_ns ? p->end_ns : watch->end_ns;
+}
+
+double el_watch_cpu_pct(const struct el_watching *watch, const struct el_tree_process *p)
+{
+    double lived_s = 1e-9 * (double)(el_watch_end_of(watch, p) - p->begin_ns);
+    return lived_s > 0 ? 100e-9 * (double)p->look.cpu_ns / lived_s : NAN;
 }
 
 /* Without pages of files: two processes that run one program share them, and which of them the kernel has mapped
  * differs for no reason of theirs. An older kernel tells only all. */
 static double own_peak_bytes(const struct el_tree_process *p)
 {
-    return (double)(p->own_peak_bytes >= 0 ? p->own_peak_bytes : p->peak_bytes);
+    if (p->own_peak_bytes >= 0) return (double)p->own_peak_bytes;
+    return p->peak_bytes >= 0 ? (double)p->peak_bytes : NAN;
 }
 
 static void add_process(const struct el_watching *watch, struct el_watch_peers *peers, int i)
 {
     const struct el_tree_process *p = at(watch, i);
     peers->list[peers->n++] = (struct el_watch_peer){
-        .process = i, .use = -1, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = busy_pct(p)};
+        .process = i, .use = -1, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = el_watch_cpu_pct(watch, p)};
 }
 
 static void add_uses(const struct el_watching *watch, struct el_watch_peers *peers)

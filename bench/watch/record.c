@@ -10,6 +10,7 @@
 #include "bench/watch/watch.h"
 
 enum { SERIES_MAX = 64 }; /* processes with figures over time, the heaviest */
+static const double SHARE_S = 1;
 
 static const char *const activity_names[] = {[EL_WATCH_DISCOVER] = "new processes",
                                              [EL_WATCH_LOOK] = "CPU time and memory",
@@ -36,29 +37,11 @@ static void put_real(json_t *object, const char *key, double value)
     put(object, key, el_json_real(value));
 }
 
+/* Seen once: what it held then. */
 static double mean_bytes(const struct el_tree_process *p)
 {
-    return p->looked_s > 0 ? p->resident_byte_s / p->looked_s : (double)p->look.resident_bytes;
-}
-
-static double cpu_pct(const struct el_tree_process *p)
-{
-    double lived_s = seconds(p->begin_ns, p->end_ns);
-    return lived_s > 0 ? 100e-9 * (double)p->look.cpu_ns / lived_s : NAN;
-}
-
-/* "0-3,8": how many. */
-static int count_cpus(const char *list)
-{
-    int n = 0, from, to, used;
-    while (sscanf(list, "%d%n", &from, &used) == 1) {
-        to = from;
-        list += used;
-        if (sscanf(list, "-%d%n", &to, &used) == 1) list += used;
-        n += to - from + 1;
-        if (*list == ',') list++;
-    }
-    return n;
+    if (p->looked_s > 0) return p->resident_byte_s / p->looked_s;
+    return p->peak_bytes >= 0 ? (double)p->peak_bytes : NAN;
 }
 
 static json_t *series_of(const struct el_series *series, bool cpu)
@@ -109,17 +92,18 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
     put(process, "command", el_json_string(*p->identity.command ? p->identity.command : NULL));
     put(process, "cpus", el_json_string(*p->identity.cpus ? p->identity.cpus : NULL));
     put(process, "threads", json_integer(p->n_threads));
-    put_real(process, "begin_s", seconds(watch->begin_ns, p->begin_ns));
-    put_real(process, "end_s", seconds(watch->begin_ns, p->end_ns));
+    int64_t end_ns = el_watch_end_of(watch, p);
+    put_real(process, "begin_s", seconds(watch->begin_ns, p->begin_ns < end_ns ? p->begin_ns : end_ns));
+    put_real(process, "end_s", seconds(watch->begin_ns, end_ns));
     put(process, "left_running", json_boolean(p->alive));
-    put(process, "peak_bytes", json_integer(p->peak_bytes));
+    put(process, "peak_bytes", el_json_count(p->peak_bytes));
     put(process, "own_peak_bytes", el_json_count(p->own_peak_bytes));
     put_real(process, "mean_bytes", mean_bytes(p));
     put(process, "pss_bytes", el_json_count(p->pss_bytes));
     put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);
-    put_real(process, "cpu_pct", cpu_pct(p));
-    int n_cpus = count_cpus(p->identity.cpus);
-    put_real(process, "cpu_of_allowed_pct", n_cpus ? cpu_pct(p) / n_cpus : NAN);
+    double cpu_pct = el_watch_cpu_pct(watch, p);
+    put_real(process, "cpu_pct", cpu_pct);
+    put_real(process, "cpu_of_allowed_pct", p->identity.n_cpus ? cpu_pct / p->identity.n_cpus : NAN);
     put(process, "peer", json_boolean(is_peer(watch, peers, i)));
     bool heavy = i < watch->n_series && (is_peer(watch, peers, i) || is_heavy(watch, i));
     put(process, "series", heavy ? series_of(&watch->series[i], true) : json_null());
@@ -181,7 +165,8 @@ static json_t *sampler_of(const struct el_watching *watch)
         json_array_append_new(activities, activity);
     }
     put_real(sampler, "cpu_s", watch->own_cpu_s);
-    put_real(sampler, "cpu_pct_of_a_core", 100 * watch->own_cpu_s / lived_s);
+    /* To begin takes some milliseconds: of a shorter life no share is told. */
+    put_real(sampler, "cpu_pct_of_a_core", lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN);
     put(sampler, "activities", activities);
     return sampler;
 }
@@ -219,6 +204,8 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
     put(object, "largest_bytes", json_integer(watch->largest_bytes));
     put(object, "resident_peak_bytes", json_integer(watch->resident_peak_bytes));
     put(object, "not_followed", json_integer(el_process_tree_not_followed(watch->tree)));
+    put(object, "wait_all", json_boolean(watch->waited_for_all));
+    put(object, "waiting_ended", json_boolean(watch->waiting_ended));
     put(object, "compared", json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n));
     put(object, "sampler", sampler_of(watch));
     put(object, "frames_s", frames_of(watch));

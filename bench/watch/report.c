@@ -8,7 +8,7 @@
 #include "bench/watch/watch.h"
 
 enum { LINE_COLUMNS = 105 };
-static const double EVEN_RATIO = 1.01;
+static const double EVEN_RATIO = 1.01, UNSEEN_RATIO = 1.05;
 
 static double number(const json_t *object, const char *key)
 {
@@ -39,6 +39,16 @@ static void peer_text(const json_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "rank %.0f (process %.0f%s%s)", rank, pid, gpu ? " on " : "", gpu ? name : "");
 }
 
+/* Of what no row has at its peak: then the rows do not tell who held the most. */
+static bool is_largest_unseen(const json_t *watch)
+{
+    const json_t *processes = json_object_get(watch, "processes");
+    double most = 0;
+    for (size_t i = 0; i < json_array_size(processes); i++)
+        most = fmax(most, number(json_array_get(processes, i), "peak_bytes"));
+    return number(watch, "largest_bytes") > UNSEEN_RATIO * most;
+}
+
 static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
 {
     const json_t *devices = json_object_get(trial, "per_device");
@@ -52,6 +62,8 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     }
     if (n < 2) {
         snprintf(text, sizeof text, "Nothing is compared: %s.", el_json_text(watch, "compared.rule", "?"));
+    } else if (is_largest_unseen(watch) && !strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu")) {
+        snprintf(text, sizeof text, "Who holds the most is not said: the largest process was not seen at its peak.");
     } else {
         double most = number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
@@ -69,8 +81,7 @@ static void say_unseen(const json_t *watch, FILE *out)
     char text[256], cpu[EL_FIGURE_BYTES], large[EL_FIGURE_BYTES];
     const json_t *processes = json_object_get(watch, "processes");
     size_t n = json_array_size(processes);
-    double unseen_s = number(watch, "unseen_cpu_s"), most = 0;
-    for (size_t i = 0; i < n; i++) most = fmax(most, number(json_array_get(processes, i), "peak_bytes"));
+    double unseen_s = number(watch, "unseen_cpu_s");
     if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * number(watch, "cpu_s")) {
         snprintf(
             text, sizeof text,
@@ -78,7 +89,7 @@ static void say_unseen(const json_t *watch, FILE *out)
             el_text_figure(unseen_s, cpu));
         say(text, out);
     }
-    if (number(watch, "largest_bytes") > 1.05 * most) {
+    if (is_largest_unseen(watch)) {
         snprintf(text, sizeof text, "A process that was not seen at its peak held %s MiB.",
                  mib(watch, "largest_bytes", large));
         say(text, out);
@@ -101,19 +112,21 @@ static void say_left(const json_t *watch, FILE *out)
         if (n++ < 8) used += (size_t)snprintf(pids + used, sizeof pids - used, " %.0f", number(process, "pid"));
     }
     if (n == 0) return;
-    snprintf(text, sizeof text, "When the command ended %zu of its processes went on:%s%s (--wait-all waits for them).",
-             n, pids, n > 8 ? " ..." : "");
+    const char *what = " (--wait-all waits for them)";
+    if (json_is_true(json_object_get(watch, "waiting_ended"))) what = "; a signal ended the waiting for them";
+    snprintf(text, sizeof text, "When the command ended %zu of its processes went on:%s%s%s.", n, pids,
+             n > 8 ? " ..." : "", what);
     say(text, out);
 }
 
 static void say_cost(const json_t *watch, FILE *out)
 {
     char text[512], cost[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], every[EL_FIGURE_BYTES], found[EL_FIGURE_BYTES];
+    double share_pct = number(watch, "sampler.cpu_pct_of_a_core");
     snprintf(text, sizeof text,
-             "Watching took %s s of CPU time, %s %% of one core: CPU time and memory every %s ms, new processes every "
-             "%s ms.",
-             el_text_figure(number(watch, "sampler.cpu_s"), cost),
-             el_text_figure(number(watch, "sampler.cpu_pct_of_a_core"), share),
+             "Watching took %s s of CPU time%s%s%s: CPU time and memory every %s ms, new processes every %s ms.",
+             el_text_figure(number(watch, "sampler.cpu_s"), cost), isnan(share_pct) ? "" : ", ",
+             isnan(share_pct) ? "" : el_text_figure(share_pct, share), isnan(share_pct) ? "" : " % of one core",
              el_text_figure(number(watch, "sampler.activities.1.every_ms"), every),
              el_text_figure(number(watch, "sampler.activities.0.every_ms"), found));
     say(text, out);
@@ -121,13 +134,18 @@ static void say_cost(const json_t *watch, FILE *out)
 
 static void put_head(const json_t *trial, const json_t *watch, FILE *out)
 {
-    char lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
+    char text[256], lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     size_t n = json_array_size(json_object_get(watch, "processes"));
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
-    fprintf(out, "\n%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB together, %s s of CPU time\n\n",
-            slash && slash[1] ? slash + 1 : command, el_text_figure(number(watch, "seconds"), lived),
-            number(watch, "exit_status"), n, n == 1 ? "" : "es", mib(watch, "resident_peak_bytes", peak),
-            el_text_figure(number(watch, "cpu_s"), cpu));
+    snprintf(text, sizeof text,
+             "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB together (shared pages in each), %s"
+             " s of CPU time",
+             slash && slash[1] ? slash + 1 : command, el_text_figure(number(watch, "seconds"), lived),
+             number(watch, "exit_status"), n, n == 1 ? "" : "es", mib(watch, "resident_peak_bytes", peak),
+             el_text_figure(number(watch, "cpu_s"), cpu));
+    fputc('\n', out);
+    el_text_wrap(text, "", "  ", LINE_COLUMNS, out);
+    fputc('\n', out);
 }
 
 void el_watch_print(const json_t *document, const char *dir, FILE *out)

@@ -1,4 +1,4 @@
-/* Frames and the points in them. What is put in, and when, is sample.c's. */
+/* Frames and the points in them. What is put in, and when, is look.c's. */
 #include "bench/watch/series.h"
 
 #include <stdlib.h>
@@ -51,9 +51,14 @@ void el_series_put(const struct el_frames *frames, struct el_series *series, int
     if (series->n == 0) series->first = frame;
     if (series->n > 0 && series->first + series->n - 1 == frame) {
         merge(&series->points[series->n - 1], point);
-    } else if (series->first + series->n == frame && make_room(series)) {
-        series->points[series->n++] = point;
+        return;
     }
+    while (series->first + series->n < frame) {
+        if (!make_room(series)) return;
+        series->points[series->n] = series->points[series->n - 1];
+        series->n++;
+    }
+    if (make_room(series)) series->points[series->n++] = point;
 }
 
 void el_series_halve(struct el_series *series)

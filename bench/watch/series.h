@@ -5,7 +5,8 @@
  *     el_series_put(&frames, &series[i], bytes, cpu_ns);     of each thing that is there
  *     if (el_frames_are_many(&frames)) { el_frames_halve(&frames); el_series_halve(&series[i]) of every series; }
  *
- * A series begins at the frame in which its thing was first there, and has no gaps. */
+ * A series begins at the frame in which its thing was first there. Frames in which it was not seen are filled with what
+ * it was before them, once it is seen again: a look that failed leaves no hole. */
 #ifndef EL_BENCH_WATCH_SERIES_H
 #define EL_BENCH_WATCH_SERIES_H
 
@@ -33,7 +34,7 @@ void el_frames_begin(struct el_frames *frames, int64_t now_ns);
 bool el_frames_are_many(const struct el_frames *frames);
 void el_frames_halve(struct el_frames *frames);
 
-/* Into the present frame. Without memory the point is left out, and the series ends there. */
+/* Into the present frame. Without memory it is left out; the next one that there is memory for fills the gap. */
 void el_series_put(const struct el_frames *frames, struct el_series *series, int64_t bytes, int64_t cpu_ns);
 void el_series_halve(struct el_series *series);
 void el_series_free(struct el_series *series);

@@ -55,16 +55,25 @@ static enum el_status fork_command(char *const *command, const sigset_t *mask, c
                    strerror(number));
 }
 
-enum el_status el_watch_start(char *const *command, sigset_t *taken_p, pid_t *pid_p, int *exit_status_p)
+enum el_status el_watch_start(char *const *command, sigset_t *taken_p, sigset_t *before_p, pid_t *pid_p,
+                              int *exit_status_p)
 {
-    sigset_t before;
     struct sigaction plain = {.sa_handler = SIG_DFL}, on_child;
     sigemptyset(taken_p);
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) sigaddset(taken_p, taken[i]);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return el_fail_errno("%s: cannot adopt its processes", command[0]);
     sigaction(SIGCHLD, &plain, &on_child); /* ignored, the kernel would throw away what ended children were */
-    sigprocmask(SIG_BLOCK, taken_p, &before);
-    enum el_status status = fork_command(command, &before, &on_child, pid_p, exit_status_p);
-    if (status != EL_OK) sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_BLOCK, taken_p, before_p);
+    enum el_status status = fork_command(command, before_p, &on_child, pid_p, exit_status_p);
+    if (status != EL_OK) sigprocmask(SIG_SETMASK, before_p, NULL);
     return status;
+}
+
+void el_watch_release_signals(const struct el_watching *watch)
+{
+    const struct timespec at_once = {.tv_sec = 0};
+    struct sigaction dropped = {.sa_handler = SIG_IGN};
+    while (sigtimedwait(&watch->signals, NULL, &at_once) > 0) continue;
+    sigaction(SIGPIPE, &dropped, NULL);
+    sigprocmask(SIG_SETMASK, &watch->signals_before, NULL);
 }

@@ -9,7 +9,7 @@
 #include "bench/report/text.h"
 #include "bench/watch/watch.h"
 
-enum { ROWS_MAX = 16, NAME_COLUMNS = 24, LINE_COLUMNS = 105 };
+enum { ROWS_MAX = 16, NAME_COLUMNS = 22, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };
 
 static double number(const json_t *object, const char *key)
 {
@@ -30,11 +30,20 @@ static const char *without_folders(const char *at, size_t length)
     return begin;
 }
 
-/* "python train.py --epochs ...": without folders, cut to the column. */
-static void name_text(const json_t *process, int columns, char *text, size_t bytes)
+/* Where the character after `n` others begins, or the end; each counts as one column. */
+static size_t characters(const char *text, int n)
+{
+    size_t i = 0;
+    for (; text[i] != '\0'; i++)
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && n-- == 0) break;
+    return i;
+}
+
+/* "python train.py --epochs ...": without folders, cut to the column or filled with blanks to it. */
+static void name_text(const json_t *process, char text[NAME_BYTES])
 {
     const char *at = el_json_text(process, "command", el_json_text(process, "name", "?"));
-    size_t used = 0;
+    size_t used = 0, bytes = NAME_BYTES;
     text[0] = '\0';
     while (*(at += strspn(at, " ")) && used + 1 < bytes) {
         size_t length = strcspn(at, " ");
@@ -43,7 +52,11 @@ static void name_text(const json_t *process, int columns, char *text, size_t byt
         used = strlen(text);
         at += length;
     }
-    if (used > (size_t)columns) snprintf(text + columns - 3, 4, "...");
+    if (text[characters(text, NAME_COLUMNS)] != '\0') snprintf(text + characters(text, NAME_COLUMNS - 3), 4, "...");
+    int n = 0;
+    while (text[characters(text, n)] != '\0') n++;
+    used = strlen(text);
+    snprintf(text + used, bytes - used, "%*s", NAME_COLUMNS - n, "");
 }
 
 static const char *rank_text(const json_t *process, char text[EL_FIGURE_BYTES])
@@ -59,7 +72,7 @@ static int by_weight(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     int peer_x = json_is_true(json_object_get(x, "peer")), peer_y = json_is_true(json_object_get(y, "peer"));
-    double bytes_x = number(x, "peak_bytes"), bytes_y = number(y, "peak_bytes");
+    double bytes_x = fmax(0, number(x, "peak_bytes")), bytes_y = fmax(0, number(y, "peak_bytes")); /* not known: 0 */
     if (peer_x != peer_y) return peer_y - peer_x;
     double rank_x = number(x, "rank"), rank_y = number(y, "rank");
     if (peer_x && rank_x != rank_y && !isnan(rank_x) && !isnan(rank_y)) return (rank_x > rank_y) - (rank_x < rank_y);
@@ -87,13 +100,13 @@ static double sum_peers(const json_t *list, const char *key)
 
 static void put_process(const json_t *process, double peers_bytes, FILE *out)
 {
-    char name[NAME_COLUMNS + 4], rank[EL_FIGURE_BYTES], alive[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
+    char name[NAME_BYTES], rank[EL_FIGURE_BYTES], alive[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
     char mean[EL_FIGURE_BYTES], pss[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES];
     char share[EL_FIGURE_BYTES], own[EL_FIGURE_BYTES];
     bool peer = json_is_true(json_object_get(process, "peer"));
-    name_text(process, NAME_COLUMNS, name, sizeof name);
-    fprintf(out, "%8.0f%5s  %-*s%8s%9s%9s%9s%9s%8s%9s%8s\n", number(process, "pid"), rank_text(process, rank),
-            NAME_COLUMNS, name, el_text_figure(number(process, "end_s") - number(process, "begin_s"), alive),
+    name_text(process, name);
+    fprintf(out, "%7.0f %4s  %s %7s %8s %8s %8s %8s %7s %8s %7s\n", number(process, "pid"), rank_text(process, rank),
+            name, el_text_figure(number(process, "end_s") - number(process, "begin_s"), alive),
             mib(process, "peak_bytes", peak), mib(process, "own_peak_bytes", own), mib(process, "mean_bytes", mean),
             mib(process, "pss_bytes", pss),
             el_text_figure(peer ? 100 * number(process, "own_peak_bytes") / peers_bytes : NAN, share),
@@ -110,7 +123,7 @@ static void put_rest(const json_t *const *list, size_t n, FILE *out)
         most_bytes = fmax(most_bytes, number(list[i], "peak_bytes"));
         cpu_s += number(list[i], "cpu_s");
     }
-    fprintf(out, "%8s        and %zu more: none above %s MiB, %s s of CPU time together\n", "", n - ROWS_MAX,
+    fprintf(out, "%7s        and %zu more: none above %s MiB, %s s of CPU time together\n", "", n - ROWS_MAX,
             el_text_mib(most_bytes, peak), el_text_figure(cpu_s, cpu));
 }
 
@@ -119,7 +132,7 @@ static void put_processes(const json_t *watch, FILE *out)
     const json_t *processes = json_object_get(watch, "processes");
     const json_t **list = sorted(processes);
     size_t n = json_array_size(processes);
-    fprintf(out, "%8s%5s  %-*s%8s%9s%9s%9s%9s%8s%9s%8s\n", "pid", "rank", NAME_COLUMNS, "process", "alive s",
+    fprintf(out, "%7s%5s  %-*s%8s%9s%9s%9s%9s%8s%9s%8s\n", "pid", "rank", NAME_COLUMNS, "process", "alive s",
             "peak MiB", "own MiB", "mean MiB", "Pss MiB", "share %", "CPU s", "CPU %");
     for (size_t i = 0; i < n && i < ROWS_MAX && list; i++)
         put_process(list[i], sum_peers(processes, "own_peak_bytes"), out);
@@ -132,17 +145,17 @@ static void put_uses(const json_t *watch, FILE *out)
     const json_t *uses = json_object_get(watch, "gpu_processes");
     double sum_bytes = sum_peers(uses, "peak_bytes");
     if (json_array_size(uses) == 0) return;
-    fprintf(out, "\n%8s%5s  %-*s%8s%10s%10s%9s%9s\n", "pid", "rank", NAME_COLUMNS, "process", "GPU", "peak MiB",
+    fprintf(out, "\n%7s%5s  %-*s%8s%10s%10s%9s%9s\n", "pid", "rank", NAME_COLUMNS, "process", "GPU", "peak MiB",
             "mean MiB", "share %", "busy %");
     for (size_t k = 0; k < json_array_size(uses); k++) {
         const json_t *use = json_array_get(uses, k);
         const json_t *process = json_array_get(json_object_get(watch, "processes"), (size_t)number(use, "process"));
-        char name[NAME_COLUMNS + 4], gpu[EL_FIGURE_BYTES], rank[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
+        char name[NAME_BYTES], gpu[EL_FIGURE_BYTES], rank[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
         char mean[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES];
-        name_text(process, NAME_COLUMNS, name, sizeof name);
+        name_text(process, name);
         snprintf(gpu, sizeof gpu, "gpu:%.0f", number(use, "gpu"));
-        fprintf(out, "%8.0f%5s  %-*s%8s%10s%10s%9s%9s\n", number(use, "pid"), rank_text(use, rank), NAME_COLUMNS, name,
-                gpu, mib(use, "peak_bytes", peak), mib(use, "mean_bytes", mean),
+        fprintf(out, "%7.0f %4s  %s %7s %9s %9s %8s %8s\n", number(use, "pid"), rank_text(use, rank), name, gpu,
+                mib(use, "peak_bytes", peak), mib(use, "mean_bytes", mean),
                 el_text_figure(100 * number(use, "peak_bytes") / sum_bytes, share),
                 el_text_figure(number(use, "busy_pct"), busy));
     }
@@ -169,7 +182,8 @@ static void put_measures(const json_t *imbalance, const char *of, FILE *out)
 {
     char ratio[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], lb[EL_FIGURE_BYTES], cv[EL_FIGURE_BYTES];
     char first[EL_FIGURE_BYTES];
-    fprintf(out, "  %-28s%14s%14s%11s%9s%13s\n", of, el_text_figure(number(imbalance, "max_over_mean_minus_1"), ratio),
+    fprintf(out, "  %-28s %13s %13s %10s %8s %12s\n", of,
+            el_text_figure(number(imbalance, "max_over_mean_minus_1"), ratio),
             el_text_figure(number(imbalance, "imbalance_pct"), share), el_text_figure(number(imbalance, "lb"), lb),
             el_text_figure(number(imbalance, "cv"), cv), el_text_figure(number(imbalance, "first_over_rest"), first));
 }

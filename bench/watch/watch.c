@@ -59,12 +59,13 @@ enum el_status el_watch_begin(char *const *command, double interval_s, struct el
     watch->interval_s = interval_s;
     find_gpus(watch);
     enum el_status status = el_process_tree_open("", getpid(), &watch->tree);
-    if (status == EL_OK) status = el_watch_start(command, &watch->signals, &watch->pid, exit_status_p);
+    watch->begin_ns = el_clock_ns();
+    if (status == EL_OK)
+        status = el_watch_start(command, &watch->signals, &watch->signals_before, &watch->pid, exit_status_p);
     if (status != EL_OK) {
         el_watch_end(watch);
         return status;
     }
-    watch->begin_ns = el_clock_ns();
     el_process_tree_expect(watch->tree, watch->pid);
     raise_file_limit();
     set_paces(watch);
@@ -164,13 +165,16 @@ static void conclude(struct el_watching *watch)
     watch->largest_bytes = (int64_t)children.ru_maxrss * 1024;
 }
 
-/* Takes one signal. Returns false where there is nothing to wait for any more. */
+/* Takes one signal. Returns false where there is nothing to wait for any more. What was meant for the command (SIGUSR1)
+ * does not end the waiting for its processes. */
 static bool take_signal(struct el_watching *watch, int number, const siginfo_t *info, bool wait_all)
 {
     bool children = true;
     if (number == SIGCHLD) {
         children = reap(watch);
     } else if (watch->ended) {
+        if (number == SIGUSR1 || number == SIGUSR2) return true;
+        watch->waiting_ended = true;
         return false;
     } else {
         pass_on(watch, number, info);
@@ -208,6 +212,7 @@ enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
 {
     enum el_status status = EL_OK;
     siginfo_t info;
+    watch->waited_for_all = wait_all;
     for (bool going = true; going;) {
         if (status == EL_OK) status = act_on_due(watch);
         if (status != EL_OK) stop_acting(watch); /* it is waited for all the same */

@@ -1,8 +1,9 @@
 /* Watching any command from outside: its processes, the GPUs they use, and what that costs.
  *
- *     el_watch_begin(command, interval_s, &watch);       starts it; its standard streams are untouched
+ *     el_watch_begin(command, interval_s, &watch, &exit_status);   starts it; its standard streams are untouched
  *     el_watch_run(watch, wait_all);                     until it ends
  *     document = el_watch_record(watch, words);          what results.json holds (record.c)
+ *     el_watch_release_signals(watch);                   the command has ended: they are for us again
  *     el_watch_print(document, dir, file);               the tables, from the document (report.c)
  *     el_watch_end(watch);
  *
@@ -10,7 +11,8 @@
  * Each has a share of one core that it may cost, and waits where it has cost more; together that is 1 % of a core.
  *
  * Threads: one. Signals: SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, and SIGINT and SIGQUIT from other processes are passed on
- * to the command; the terminal's own reach it by its group.
+ * to the command while it runs; the terminal's own reach it by its group. While its processes are waited for after its
+ * end SIGUSR1 and SIGUSR2 are dropped, and the others end the waiting.
  */
 #ifndef EL_BENCH_WATCH_H
 #define EL_BENCH_WATCH_H
@@ -57,8 +59,8 @@ struct el_watch_gpu {
 struct el_watching {
     char *const *command;
     pid_t pid;
-    sigset_t signals; /* that are taken here */
-    bool ended;
+    sigset_t signals, signals_before;          /* that are taken here; what was blocked before */
+    bool ended, waited_for_all, waiting_ended; /* by --wait-all; by a signal */
     int wait_status;
     int64_t begin_ns, end_ns;
     double interval_s;
@@ -88,23 +90,34 @@ enum el_status el_watch_begin(char *const *command, double interval_s, struct el
 /* Blocking until the command has ended, with `wait_all` until the last of its processes has. Errors:
  * EL_ERR_HOST_MEMORY; the command is waited for all the same. */
 enum el_status el_watch_run(struct el_watching *watch, bool wait_all);
+/* To be called when the command has ended. What still waits was meant for it, and is dropped; from here on a signal
+ * does what it does to any program, but for SIGPIPE: who no longer reads our words does not take the command's status
+ * away. */
+void el_watch_release_signals(const struct el_watching *watch);
 void el_watch_end(struct el_watching *watch); /* NULL is legal */
 /* What the command's end means: its own status, or 128 and the signal that ended it. */
 int el_watch_exit_status(const struct el_watching *watch);
 
-/* start.c: with the signals that the watcher takes blocked in it and not in the command. `taken_p`: those. */
-enum el_status el_watch_start(char *const *command, sigset_t *taken_p, pid_t *pid_p, int *exit_status_p);
+/* start.c: with the signals that the watcher takes blocked in it and not in the command. `taken_p`: those; `before_p`:
+ * the mask of before, which is the command's. */
+enum el_status el_watch_start(char *const *command, sigset_t *taken_p, sigset_t *before_p, pid_t *pid_p,
+                              int *exit_status_p);
 /* The activities; look.c. */
 enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity);
 /* The last figures of a child that has ended and was not yet waited for. */
 void el_watch_look_at_ended(struct el_watching *watch, pid_t pid);
 
+/* CPU time over its life, 100: a whole core; NAN: its life is not known. */
+double el_watch_cpu_pct(const struct el_watching *watch, const struct el_tree_process *p);
+/* When it was last there, as far as the command was watched: the looks after its end are not counted. */
+int64_t el_watch_end_of(const struct el_watching *watch, const struct el_tree_process *p);
+
 /* A peer: what is compared with the others. */
 struct el_watch_peer {
-    int process; /* place in the tree; -1: a whole GPU */
-    int use;     /* place in uses; -1: no GPU */
-    int gpu;     /* -1: none */
-    double memory_bytes, busy_pct;
+    int process;                   /* place in the tree; -1: a whole GPU */
+    int use;                       /* place in uses; -1: no GPU */
+    int gpu;                       /* -1: none */
+    double memory_bytes, busy_pct; /* NAN: not known */
 };
 struct el_watch_peers {
     const char *rule; /* in words */

@@ -69,9 +69,9 @@ python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))';
     [[ $(json r/results.json "d['trials'][0]['imbalance']['memory']['first_over_rest'] < 0.7") == True ]]
     [[ $(json r/results.json "d['watch']['unseen_cpu_s'] < 0.5 * d['watch']['cpu_s'] + 0.1") == True ]]
     [[ $(wc -l <r/results.csv) -eq 3 && $(ls r) == $'results.csv\nresults.json' ]] || { ls r && false; }
-    # It may cost a core 1 %, and what it takes to begin.
+    # It may cost a core 1 % and what it takes to begin; each look itself is dearer on a machine under load.
     json r/results.json "d['watch']['sampler']"
-    [[ $(json r/results.json "d['watch']['sampler']['cpu_s'] < 0.04 + 0.01 * d['watch']['seconds']") == True ]]
+    [[ $(json r/results.json "d['watch']['sampler']['cpu_s'] < 0.2 + 0.01 * d['watch']['seconds']") == True ]]
 }
 
 @test "ranks are compared, the heaviest process of each" {
@@ -108,7 +108,40 @@ END
     [[ $status -eq 3 && $stderr == *"1 of its processes went on"* ]] || show
     run --separate-stderr "$EVENLOAD" watch --no-plot --out b --wait-all sh -c 'sleep 0.6 >&- 2>&- & exit 3'
     [[ $status -eq 3 && $stderr != *"went on"* ]] || show
-    [[ $(json a/results.json 'd["watch"]["seconds"] < 0.5') == True && $(json b/results.json 'd["watch"]["seconds"] > 0.5') == True ]]
+    [[ $(json a/results.json 'd["watch"]["wait_all"]') == False && $(json b/results.json 'd["watch"]["wait_all"]') == True ]]
+    [[ $(json b/results.json 'd["watch"]["seconds"] > 0.5 and not any(p["left_running"] for p in d["watch"]["processes"])') == True ]]
+    # SIGUSR1 was for the command, which has ended; SIGTERM ends the waiting, and the command's status stays.
+    rm -rf c
+    "$EVENLOAD" watch --no-plot --out c --wait-all sh -c 'sleep 9 >&- 2>&- & echo $! >pid; exit 3' 2>words &
+    local watch=$!
+    until [[ -s pid ]]; do sleep 0.02; done
+    sleep 0.1
+    kill -USR1 "$watch"
+    sleep 0.05
+    kill -0 "$watch"
+    kill -TERM "$watch"
+    status=0
+    wait "$watch" || status=$?
+    kill "$(<pid)"
+    [[ $status -eq 3 && $(<words) == *"went on: "*"a signal ended the waiting for them"* ]] || { cat words && false; }
+}
+
+@test "who no longer reads our words does not take the command's status away" {
+    run bash -c '"$EVENLOAD" watch --no-plot --out r sh -c "exit 3" 2> >(exec true); echo $?'
+    [[ $output == 3 && $(ls r) == $'results.csv\nresults.json' ]] || { ls r && show; }
+}
+
+@test "signals are as usual while the figure is drawn" {
+    mkdir bin
+    cat >bin/gnuplot <<'END'
+#!/bin/sh
+grep -E 'SigBlk|SigIgn' /proc/self/status >>"$PWD/masks"
+END
+    chmod +x bin/gnuplot
+    grep -E 'SigBlk|SigIgn' /proc/self/status >expected
+    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out r sh -c 'exit 0'
+    [[ -s masks && $(grep SigBlk masks | sort -u) == $(grep SigBlk expected) ]] || { cat masks expected && false; }
+    while read -r _ ignored; do [[ $((0x$ignored & 0x1000)) -eq 0 ]]; done < <(grep SigIgn masks) # SIGPIPE
 }
 
 @test "a command that cannot be started" {

@@ -235,6 +235,15 @@ static void a_last_number_of_another_system(void **state)
     el_process_tree_close(tree);
 }
 
+/* Lives are set by hand: the machine's load has no say. */
+static void set_life(struct el_process_tree *tree, int pid, int64_t begin_ns, int64_t end_ns)
+{
+    struct el_tree_process *p =
+        (struct el_tree_process *)(uintptr_t)el_process_tree_at(tree, el_process_tree_find(tree, pid));
+    p->begin_ns = begin_ns;
+    p->end_ns = end_ns;
+}
+
 static void figures_of_a_process(void **state)
 {
     (void)state;
@@ -259,7 +268,7 @@ static void figures_of_a_process(void **state)
                               .ticks = 2,
                               .threads = 4,
                               .program = 6});
-    usleep(20000);
+    set_life(tree, 101, p->begin_ns, p->end_ns - 20000000);
     el_process_tree_look(tree);
     assert_int_equal(p->peak_bytes, 300 * 1024);
     assert_true(p->resident_byte_s / p->looked_s > 200 * 1024 && p->resident_byte_s / p->looked_s <= 300 * 1024);
@@ -320,7 +329,51 @@ static void figures_over_time(void **state)
     el_series_free(&late);
 }
 
-/* A watch of a tree on the recorded /proc. The lives are what passes between looks. */
+/* What is not seen for a while, as GPU memory is when the driver fails once, is there again afterwards. */
+static void a_gap_over_time(void **state)
+{
+    (void)state;
+    static struct el_frames frames;
+    struct el_series series = {0};
+    memset(&frames, 0, sizeof frames);
+    for (int i = 0; i < 10; i++) {
+        el_frames_begin(&frames, i);
+        if (i < 3 || i > 6) el_series_put(&frames, &series, 100 + i, i);
+    }
+    assert_int_equal(series.n, 10);
+    for (int i = 0; i < 10; i++) assert_int_equal(series.points[i].bytes, i < 3 || i > 6 ? 100 + i : 102);
+    el_series_free(&series);
+}
+
+/* A user of many groups, a machine of many CPUs: both stand before or among what is looked for. */
+static void a_long_status(void **state)
+{
+    (void)state;
+    static char text[65536];
+    struct el_process process;
+    struct el_process_look look;
+    struct el_process_identity identity;
+    put_process((struct fake){.pid = 101, .parent = 7, .name = "many", .resident_kib = 2000, .peak_kib = 3000});
+    size_t n = (size_t)snprintf(text, sizeof text, "Name:\tmany\nTgid:\t101\nGroups:\t");
+    for (int group = 0; group < 2000; group++) n += (size_t)snprintf(text + n, sizeof text - n, "%d ", 100000 + group);
+    n += (size_t)snprintf(text + n, sizeof text - n, "\nVmHWM:\t3000 kB\nVmRSS:\t2000 kB\nCpus_allowed_list:\t");
+    for (int cpu = 0; cpu < 100; cpu++) n += (size_t)snprintf(text + n, sizeof text - n, "%d,", 2 * cpu);
+    n += (size_t)snprintf(text + n, sizeof text - n, "300-309\nMems_allowed:\t1\n");
+    put(101, "status", text, n);
+    assert_true(el_process_open(root, 101, &process));
+    assert_true(el_process_look(&process, &look));
+    assert_int_equal(look.resident_bytes, 2000 * 1024);
+    assert_int_equal(look.peak_bytes, 3000 * 1024);
+    el_process_identify(&process, &identity);
+    assert_int_equal(identity.n_cpus, 110);
+    assert_string_equal(identity.cpus + strlen(identity.cpus) - 3, "...");
+    put(101, "status", "Tgid:\t101\n", 11); /* on its way out */
+    assert_true(el_process_look(&process, &look));
+    assert_int_equal(look.resident_bytes, -1);
+    el_process_close(&process);
+}
+
+/* A watch of a tree on the recorded /proc. */
 static struct el_watching *watch_tree(struct el_process_tree *tree)
 {
     static char *const command[] = {"job", NULL};
@@ -329,6 +382,7 @@ static struct el_watching *watch_tree(struct el_process_tree *tree)
     watch->command = command;
     watch->tree = tree;
     watch->begin_ns = el_clock_ns();
+    watch->end_ns = INT64_MAX; /* set where it matters */
     return watch;
 }
 
@@ -393,13 +447,10 @@ static void peers_are_siblings(void **state)
     put_process((struct fake){.pid = 104, .parent = 101, .name = "worker", .ticks = 1, .resident_kib = 20}); /* helps */
     put_process((struct fake){.pid = 105, .parent = 103, .name = "loader", .ticks = 2, .resident_kib = 100});
     put_process((struct fake){.pid = 106, .parent = 103, .name = "loader", .ticks = 2, .resident_kib = 100});
-    discover(tree, 106);
-    usleep(40000);
-    el_process_tree_look(tree);
     put_process((struct fake){.pid = 107, .parent = 101, .name = "worker", .ticks = 50, .resident_kib = 900});
-    discover(tree, 107); /* when the others had nearly ended: not side by side */
-    usleep(5000);
-    el_process_tree_look(tree);
+    discover(tree, 107);
+    for (int pid = 101; pid < 107; pid++) set_life(tree, pid, 1000, 41000);
+    set_life(tree, 107, 40000, 45000); /* when the others had nearly ended: not side by side */
     struct el_watching *watch = watch_tree(tree);
     struct el_watch_peers peers = peers_of(watch);
     assert_int_equal(peers.n, 2);
@@ -560,9 +611,11 @@ static char *printed(const json_t *document)
     assert_non_null(file);
     el_watch_print(document, "DIR", file);
     fclose(file);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
-        if (strcspn(line, "\n") > 110) print_message("too wide: %s\n", line);
-        assert_true(strcspn(line, "\n") <= 110);
+    int columns = 0; /* of characters, not bytes */
+    for (const char *at = text; *at; at++) {
+        columns = *at == '\n' ? 0 : columns + (((unsigned char)*at & 0xc0) != 0x80);
+        if (columns > 110) print_message("too wide: %s\n", text);
+        assert_true(columns <= 110);
     }
     return text;
 }
@@ -608,6 +661,94 @@ static void ranks_on_gpus(void **state)
     el_watch_end(watch);
 }
 
+static json_t *document_of(struct el_process_tree *tree, int64_t begin_ns, int64_t end_ns, int64_t largest_bytes)
+{
+    struct el_watching *watch = watch_tree(tree);
+    watch->begin_ns = begin_ns;
+    watch->end_ns = end_ns;
+    watch->own_cpu_s = 0.008;
+    watch->largest_bytes = largest_bytes;
+    json_t *document = el_watch_record(watch, "evenload watch -- job");
+    assert_non_null(document);
+    el_watch_end(watch);
+    return document;
+}
+
+/* What was looked at after the command's end does not lengthen its life; shares that mean nothing are not told. */
+static void a_short_life(void **state)
+{
+    (void)state;
+    struct el_process_tree *tree = open_tree();
+    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "short", .ticks = 1, .resident_kib = 10});
+    put_process((struct fake){.pid = 102, .parent = 101, .name = "late", .resident_kib = 10});
+    put_process((struct fake){.pid = 103, .parent = 101, .name = "ended", .state = 'Z', .ticks = 1});
+    discover(tree, 103);
+    set_life(tree, 101, 2000000000, 2900000000);
+    set_life(tree, 102, 2800000000, 2900000000);
+    json_t *document = document_of(tree, 1900000000, 2500000000, 0);
+    assert_true(fabs(number(document, "watch.processes.0.end_s") - 0.6) < 1e-9);
+    assert_true(fabs(number(document, "watch.processes.0.cpu_pct") - 4) < 1e-9); /* 20 ms of half a second */
+    assert_true(fabs(number(document, "watch.processes.0.cpu_of_allowed_pct") - 0.8) < 1e-9); /* 5 CPUs */
+    assert_true(number(document, "watch.processes.0.mean_bytes") == 10240); /* seen once: what it held then */
+    assert_true(fabs(number(document, "watch.processes.1.begin_s") - 0.6) < 1e-9);
+    assert_true(isnan(number(document, "watch.processes.1.cpu_pct")));
+    assert_true(isnan(number(document, "watch.processes.2.peak_bytes"))); /* never seen alive */
+    assert_true(isnan(number(document, "watch.processes.2.mean_bytes")));
+    assert_true(isnan(number(document, "watch.sampler.cpu_pct_of_a_core")));
+    char *text = printed(document);
+    assert_non_null(strstr(text, "Watching took 0.008 s of CPU time: "));
+    free(text);
+    json_decref(document);
+}
+
+/* Nothing is said of who holds the most where the largest process has no row. */
+static void the_largest_was_not_seen(void **state)
+{
+    (void)state;
+    for (int unseen = 0; unseen < 2; unseen++) {
+        struct el_process_tree *tree = open_tree();
+        for (int rank = 0; rank < 2; rank++) {
+            put_rank(101 + rank, rank);
+            put_process((struct fake){
+                .pid = 101 + rank, .parent = ANCESTOR, .name = "p", .ticks = 1, .resident_kib = 1024 * (1 + rank)});
+        }
+        discover(tree, 102);
+        json_t *document = document_of(tree, 0, INT64_MAX, unseen ? 3 << 20 : 2 << 20);
+        char *text = printed(document);
+        assert_int_equal(strstr(text, "At its peak rank 1") == NULL, unseen);
+        assert_int_equal(strstr(text, "Who holds the most is not said") != NULL, unseen);
+        free(text);
+        json_decref(document);
+        put_last(ANCESTOR);
+    }
+}
+
+/* Figures as wide as machines have them, and names of any alphabet: columns stay apart and in their places. */
+static void columns_stay_apart(void **state)
+{
+    (void)state;
+    struct el_process_tree *tree = open_tree();
+    static const char name[] = "./\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9"
+                               "\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9";
+    put_process((struct fake){.pid = 101,
+                              .parent = ANCESTOR,
+                              .name = "big",
+                              .resident_kib = 2000000000,
+                              .peak_kib = 2000000000,
+                              .private_kib = 2000000000,
+                              .ticks = 200000000});
+    put(101, "cmdline", name, sizeof name);
+    discover(tree, 101);
+    json_t *document = document_of(tree, 0, INT64_MAX, 0);
+    char *text = printed(document);
+    const char *row = strstr(text, "\n    101 ");
+    assert_non_null(row);
+    assert_non_null(strstr(row, "t\xc3\xa9\xc3\xa9... ")); /* 19 characters, whole ones */
+    assert_non_null(strstr(row, " 1,953,125 1,953,125 1,953,125 "));
+    free(text);
+    json_decref(document);
+}
+
 /* Many and unreadable ones: the table stays short and narrow. */
 static void a_table_of_many(void **state)
 {
@@ -649,11 +790,16 @@ int main(void)
         TEST(a_last_number_of_another_system),
         TEST(figures_of_a_process),
         TEST(figures_over_time),
+        TEST(a_gap_over_time),
+        TEST(a_long_status),
         TEST(peers_are_ranks),
         TEST(peers_are_siblings),
         TEST(nothing_to_compare),
         TEST(gpus_and_their_processes),
         TEST(ranks_on_gpus),
+        TEST(a_short_life),
+        TEST(the_largest_was_not_seen),
+        TEST(columns_stay_apart),
         TEST(a_table_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
