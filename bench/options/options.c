@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/jvalue.h"
+
 enum { OPTIONS_MAX = 64, VALUE_BYTES = 2048, FIRST_CODE = 256 };
 
 const char *el_option_initial(const struct el_option_row *row, unsigned command)
@@ -168,7 +170,7 @@ json_t *el_options_echo(unsigned command, const struct el_options *options)
         char text[VALUE_BYTES];
         if (!(row->commands & command) || row->kind == EL_OPTION_FLAG) continue;
         el_option_show(row, options, text, sizeof text);
-        if (*text) json_object_set_new(echo, row->name, json_string(text));
+        if (*text) json_object_set_new(echo, row->name, el_json_string(text));
     }
     return echo;
 }

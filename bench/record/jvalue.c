@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/utf8.h"
+
 json_t *el_json_at(const json_t *object, const char *path)
 {
     char key[64];
@@ -45,7 +47,13 @@ json_t *el_json_count(int64_t value)
 json_t *el_json_string(const char *text)
 {
     json_t *string = text == NULL ? NULL : json_string(text);
-    return string == NULL ? json_null() : string; /* also for what is not UTF-8 */
+    char *copy = text == NULL || string != NULL ? NULL : strdup(text);
+    if (copy != NULL) {
+        el_utf8_mend(copy);
+        string = json_string(copy);
+        free(copy);
+    }
+    return string == NULL ? json_null() : string;
 }
 
 size_t el_json_numbers(const json_t *array, double **values_p)

@@ -17,7 +17,7 @@ const char *el_json_text(const json_t *object, const char *path, const char *oth
 json_t *el_json_real(double value);
 /* A whole number; null if negative. New reference. */
 json_t *el_json_count(int64_t value);
-/* A text; null for NULL. New reference. */
+/* A text; null for NULL. What is not UTF-8 is mended (utf8.h). New reference. */
 json_t *el_json_string(const char *text);
 /* Numbers of an array (what is not a number is left out); *values_p is NULL for none; to be freed. Returns how many. */
 size_t el_json_numbers(const json_t *array, double **values_p);
