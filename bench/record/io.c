@@ -3,9 +3,11 @@
  * The writer is our own for two reasons: arrays of numbers stand on one line (thousands of step times would otherwise
  * be thousands of lines), and a real is the shortest text that reads back the same. Parsing is jansson's. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/record/jvalue.h"
@@ -98,9 +100,30 @@ enum el_status el_print_json(const json_t *document, FILE *out)
     return EL_OK;
 }
 
+/* What is no regular file (a device, a pipe) is written in place. A pipe that nobody reads is refused, not waited for.
+ */
+static FILE *open_in_place(const char *path)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file < 0) return NULL;
+    int flags = fcntl(file, F_GETFL);
+    FILE *out = flags >= 0 && fcntl(file, F_SETFL, flags & ~O_NONBLOCK) == 0 ? fdopen(file, "w") : NULL;
+    if (out == NULL) close(file);
+    return out;
+}
+
 FILE *el_file_begin(const char *path, char *temporary, size_t capacity)
 {
-    int n = snprintf(temporary, capacity, "%s.tmp.%ld", path, (long)getpid());
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    temporary[0] = '\0';
+    if (exists && S_ISDIR(info.st_mode)) errno = EISDIR;
+    if (exists && S_ISDIR(info.st_mode)) return NULL;
+    if (exists && !S_ISREG(info.st_mode)) return open_in_place(path);
+    char *resolved = exists ? realpath(path, NULL) : NULL; /* of a link what it leads to is replaced, not the link */
+    if (!exists && lstat(path, &info) == 0) return fopen(path, "w"); /* a link to what is not there yet */
+    int n = snprintf(temporary, capacity, "%s.tmp.%ld", resolved != NULL ? resolved : path, (long)getpid());
+    free(resolved);
     if (n < 0 || (size_t)n >= capacity) {
         errno = ENAMETOOLONG;
         return NULL;
@@ -108,15 +131,26 @@ FILE *el_file_begin(const char *path, char *temporary, size_t capacity)
     return fopen(temporary, "w");
 }
 
+/* Over what the temporary name was made of. */
+static bool put_in_place(const char *temporary)
+{
+    const char *suffix = strrchr(temporary, '.'); /* ".tmp.<pid>" */
+    char *target = strndup(temporary, (size_t)(suffix - temporary) - strlen(".tmp"));
+    bool good = target != NULL && rename(temporary, target) == 0;
+    free(target);
+    return good;
+}
+
 enum el_status el_file_end(FILE *file, const char *temporary, const char *path)
 {
-    bool bad = fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0;
+    bool in_place = temporary[0] == '\0';
+    bool bad = fflush(file) != 0 || ferror(file) || (!in_place && fsync(fileno(file)) != 0);
     int number = errno;
     bad |= fclose(file) != 0;
-    if (!bad && rename(temporary, path) == 0) return EL_OK;
+    if (!bad && (in_place || put_in_place(temporary))) return EL_OK;
     if (bad && number != 0) errno = number;
     enum el_status status = el_fail_errno("%s could not be written", path);
-    unlink(temporary);
+    if (!in_place) unlink(temporary);
     return status;
 }
 

@@ -111,7 +111,8 @@ enum el_status el_print_json(const json_t *document, FILE *out);
 enum el_status el_write_csv(const json_t *run, const char *path);
 
 /* For other writers of files: opens "<path>.tmp.<pid>" (NULL and errno: could not); ends it with rename, or removes it.
- */
+ * A link is followed: what it leads to is replaced. What is there and no regular file (a device, a pipe) is written in
+ * place, and `temporary` is "" then; a folder is EISDIR, a pipe that nobody reads ENXIO. */
 FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
 enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
 
