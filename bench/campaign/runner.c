@@ -29,10 +29,12 @@ static void on_signal(int number)
 
 void el_runner_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal}, hang_up;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, NULL, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL); /* nohup's programs go on */
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -26,7 +26,7 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
                                  json_t **document_p);
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
 
-/* From here on SIGINT and SIGTERM set a flag, which ends the launch in progress. */
+/* From here on SIGINT, SIGTERM and (unless it is ignored) SIGHUP set a flag, which ends the launch in progress. */
 void el_runner_catch_signals(void);
 bool el_runner_interrupted(void);
 
