@@ -27,7 +27,7 @@ struct stream {
 struct running {
     pid_t pid;
     struct stream out, err;
-    bool ended;
+    bool ended, lost; /* lost: ended, and nobody can say how */
     int wait_status;
 };
 
@@ -53,6 +53,10 @@ static enum el_status start(const char *command, struct running *running)
 {
     int out[2], err[2];
     pid_t parent = getpid();
+    /* Ignored, the kernel would throw away what an ended child was; and whoever loses its parent shall come to us. */
+    signal(SIGCHLD, SIG_DFL);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return el_fail_errno("'%.60s': its processes cannot be adopted", command);
     if (pipe2(out, O_CLOEXEC) != 0) return el_fail_errno("a pipe for '%.60s'", command);
     if (pipe2(err, O_CLOEXEC) != 0) {
         close(out[0]), close(out[1]);
@@ -116,7 +120,10 @@ static enum el_status take_both(struct running *running, int patience_ms)
 
 static void reap(struct running *running)
 {
-    if (!running->ended && waitpid(running->pid, &running->wait_status, WNOHANG) != 0) running->ended = true;
+    if (running->ended) return;
+    pid_t pid = waitpid(running->pid, &running->wait_status, WNOHANG);
+    running->lost = pid < 0 && errno != EINTR;
+    running->ended = pid > 0 || running->lost;
 }
 
 /* Until the shell has ended and its pipes are read. A process that it left behind may hold the pipes open: they get one
@@ -151,6 +158,7 @@ static void end_group(struct running *running)
     }
     kill(-running->pid, SIGKILL);
     while (!running->ended && waitpid(running->pid, &running->wait_status, 0) < 0 && errno == EINTR) continue;
+    el_shell_end_adopted();
 }
 
 /* The last lines, in one: "a | b | c". */
@@ -177,6 +185,7 @@ static enum el_status judge_end(const struct running *running)
     int status = running->wait_status;
     last_lines(running, lines, sizeof lines);
     const char *words = *lines ? "; its last lines: " : "";
+    if (running->lost) return el_fail(EL_ERR_INVALID, "ended, but how was not told: has another thread waited for it?");
     if (WIFSIGNALED(status))
         return el_fail(EL_ERR_INVALID, "was ended by signal %d (%s)%s%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
                        words, lines);
@@ -189,7 +198,6 @@ enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_ou
 {
     struct running running;
     bool cancelled = false;
-    int64_t begin_ns = el_clock_ns();
     *output_p = (struct el_shell_output){0};
     EL_TRY(start(spec->command, &running));
     enum el_status status = see_to_its_end(spec, &running, &cancelled);
@@ -201,8 +209,9 @@ enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_ou
     free(running.err.text);
     if (status == EL_OK && running.out.text != NULL) {
         running.out.text[running.out.n] = 0;
-        *output_p = (struct el_shell_output){
-            .text = running.out.text, .wall_s = (double)(el_clock_ns() - begin_ns) / 1e9, .cancelled = cancelled};
+        for (size_t i = 0; i < running.out.n; i++)
+            if (running.out.text[i] == 0) running.out.text[i] = ' '; /* what comes behind it counts too */
+        *output_p = (struct el_shell_output){.text = running.out.text, .cancelled = cancelled};
     } else {
         free(running.out.text);
     }

@@ -3,7 +3,9 @@
  *     spec = (struct el_shell_spec){.command = "python train.py", .timeout_s = 300, .go_on = go_on};
  *     el_shell_run(&spec, &output);         output.text is what it printed; free(output.text)
  *
- * When the command has ended, or has to end, its whole group is ended. Standard input is empty.
+ * When the command has ended, or has to end, its whole group is ended, and what has left the group too: this process
+ * becomes the parent of all that lose theirs (a subreaper), and has no other children meanwhile. SIGCHLD is set to its
+ * default. Standard input is empty.
  */
 #ifndef EL_BENCH_REGRESS_SHELL_H
 #define EL_BENCH_REGRESS_SHELL_H
@@ -20,13 +22,16 @@ struct el_shell_spec {
 };
 
 struct el_shell_output {
-    char *text; /* owned; of standard output, ended by 0 */
-    double wall_s;
+    char *text;     /* owned; of standard output, ended by 0; a 0 within it is a blank */
     bool cancelled; /* by go_on: text is what there was */
 };
 
 /* Blocking. Errors: EL_ERR_INVALID (it ended with another status than 0, or by a signal, or printed more than 16 MiB:
  * with its last lines), EL_ERR_TIMEOUT, EL_ERR_IO (it could not be started). Then text is NULL. */
 enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_output *output_p);
+
+/* ---- between shell.c and adopted.c ---- */
+/* Ends all children of this process, and what comes to it from them; gives up after two seconds. */
+void el_shell_end_adopted(void);
 
 #endif

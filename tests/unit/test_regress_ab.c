@@ -80,6 +80,33 @@ static void test_shell_leaves_nothing(void **state)
     assert_int_not_equal(run(command, 10, &output), EL_OK); /* gone, or a zombie of somebody else's */
 }
 
+/* What has left the group too, and its own children: they would disturb every later launch. And what is printed behind
+ * a zero byte counts, and an exit status is known though the caller ignores SIGCHLD. */
+static void test_shell_adopts(void **state)
+{
+    (void)state;
+    struct el_shell_output output;
+    char command[512], path[64];
+    signal(SIGCHLD, SIG_IGN);
+    snprintf(command, sizeof command,
+             "setsid sh -c 'sleep 60 & echo $! >%s/left; wait' & while [ ! -s %s/left ]; do :; done; printf 'a "
+             "1\\000\\nb 2'",
+             folder, folder);
+    assert_int_equal(run(command, 30, &output), EL_OK);
+    assert_string_equal(output.text, "a 1 \nb 2");
+    free(output.text);
+    long pid = 0;
+    snprintf(path, sizeof path, "%s/left", folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &pid), 1); /* NOLINT(cert-err34-c): written by the line above */
+    fclose(file);
+    assert_int_equal(kill((pid_t)pid, 0), -1);
+    signal(SIGCHLD, SIG_IGN);
+    assert_int_equal(run("exit 3", 10, &output), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "exit status 3"));
+}
+
 /* Launch n prints 100 + (7 n mod 11) / 10, times `scale`; and what else is given. */
 static const char *program(char text[512], const char *name, double scale, const char *rest)
 {
@@ -219,6 +246,9 @@ static void test_bad_programs(void **state)
         {"echo step nan ms; echo peak 64 B", "", "", EL_REGRESS_USE, "is not a number"},
         {"echo step 0 ms; echo peak 64 B", "", "", EL_REGRESS_USE, "is 0"},
         {"echo step 5 ms; echo peak 64 B", "setp", "", EL_REGRESS_USE, "neither program prints 'setp'"},
+        {"seq 1001 | sed 's/.*/m& &/'", "", "", EL_REGRESS_USE,
+         "more than 1000 metrics are printed: choose some by --metric"},
+        {"seq 1001 | sed 's/.*/m& &/'; echo step 5 ms", "step", "", EL_REGRESS_NONE, ""},
         {"echo hello; exit 1", "", "", EL_REGRESS_USE, "head, block 1: ended with exit status 1"},
         {"echo hello world of mine", "", "", EL_REGRESS_USE, "head, block 1: printed no metric"},
     };
@@ -276,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_shell),
         cmocka_unit_test(test_shell_failures),
         cmocka_unit_test(test_shell_leaves_nothing),
+        cmocka_unit_test(test_shell_adopts),
         cmocka_unit_test(test_sitting),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_ends),
