@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/campaign/runner.h"
@@ -32,10 +33,15 @@ static enum el_status check(const struct el_options *options)
     return EL_OK;
 }
 
-/* Before anything is measured: whether a file can be made in its folder. */
+/* Before anything is measured: whether the file can be written, or be made in its folder. */
 static enum el_status check_file(const char *option, const char *path)
 {
     char folder[EL_PATH_BYTES];
+    struct stat info;
+    if (*path && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return el_fail(EL_ERR_INVALID, "--%s: %s is a folder: give the name of a file", option, path);
+    if (*path && stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return access(path, W_OK) == 0 ? EL_OK : el_fail_errno("--%s: %s cannot be written", option, path);
     const char *slash = strrchr(path, '/');
     if (!*path) return EL_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
@@ -105,12 +111,14 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
 
 /* Every form that was asked for, and the record. */
 static enum el_status write_files(const struct el_options *options, const struct el_regress_set *set,
-                                  const struct el_store *store)
+                                  const struct el_store *store, int exit_status)
 {
     const struct el_regress_options *r = &options->regress;
     char path[EL_PATH_BYTES];
     json_t *document = el_regress_json(set);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was compared");
+    json_object_set_new(document, "exit_status", json_integer(exit_status));
+    json_object_set_new(document, "interrupted", json_boolean(el_runner_interrupted()));
     json_object_set_new(document, "asked", el_options_echo(EL_CMD_REGRESS, options));
     el_store_path(store, path, "regress.json");
     enum el_status status = el_write_json(document, path);
@@ -181,26 +189,35 @@ static int exit_status_of(const struct el_options *options, const struct el_regr
     }
 }
 
+/* Whatever it is that cannot be made or written: 1 is a regression, and nothing else. */
+static int fail_use(enum el_status status)
+{
+    el_exit_failed(status);
+    return EL_EXIT_USE;
+}
+
 static int show(const struct el_options *options, const struct el_regress_set *set, const struct el_store *store)
 {
-    enum el_status status = write_files(options, set, store);
-    if (status != EL_OK) return el_exit_failed(status);
+    bool interrupted = el_runner_interrupted();
+    int exit_status = interrupted ? EL_EXIT_INTERRUPTED : exit_status_of(options, set);
+    enum el_status status = write_files(options, set, store, exit_status);
+    if (status != EL_OK) return fail_use(status);
     if (!options->json) {
         el_regress_print(set, stdout);
         printf("%s/regress.json\n\n", store->dir);
         print_next(options, set);
     }
-    int exit_status = el_exit_flush(exit_status_of(options, set));
-    if (!el_runner_interrupted()) return exit_status;
-    fprintf(stderr, "evenload: interrupted after %d blocks\n", set->blocks);
-    return EL_EXIT_INTERRUPTED;
+    exit_status = el_exit_flush(exit_status);
+    if (interrupted)
+        fprintf(stderr, "evenload: interrupted after %d block%s\n", set->blocks, set->blocks == 1 ? "" : "s");
+    return exit_status;
 }
 
 static int regress(const struct el_options *options, struct el_regress_set *set)
 {
     struct el_store store;
     enum el_status status = el_store_create(options->out, "regress", &store);
-    if (status != EL_OK) return el_exit_failed(status);
+    if (status != EL_OK) return fail_use(status);
     set->least_effect = 1 + options->regress.min_effect_pct / 100;
     set->sitting_effect = 1 + options->regress.sitting_pct / 100;
     bool ab = options->regress.ab[0];
@@ -222,7 +239,7 @@ int el_cmd_regress(const struct el_options *options, int argc, char **argv)
     struct el_regress_set set = {0};
     enum el_status status = check(options);
     if (status == EL_OK) status = check_files(&options->regress);
-    int exit_status = status == EL_OK ? regress(options, &set) : el_exit_failed(status);
+    int exit_status = status == EL_OK ? regress(options, &set) : fail_use(status);
     el_regress_free(&set);
     return exit_status;
 }

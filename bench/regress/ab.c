@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/utf8.h"
 #include "bench/regress/readings.h"
+#include "bench/regress/rule.h"
 #include "bench/regress/shell.h"
 #include "bench/stats/signed_rank.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/rng.h"
 
 static const int LOOKS[] = {14, 24, 40};
-enum { N_LOOKS = sizeof LOOKS / sizeof LOOKS[0], BASE = 0, HEAD = 1 };
+enum { N_LOOKS = sizeof LOOKS / sizeof LOOKS[0], BASE = 0, HEAD = 1, CELLS_MAX = 1000 };
 
 static const char *const sides[] = {"base", "head"};
 
@@ -62,6 +64,8 @@ static enum el_status add_cell(struct sitting *s, const struct el_reading *readi
 {
     enum hint *hints = realloc(s->hints, (s->set->n + 1) * sizeof *hints);
     if (hints) s->hints = hints;
+    if (s->set->n >= CELLS_MAX)
+        return el_fail(EL_ERR_INVALID, "more than %d metrics are printed: choose some by --metric", CELLS_MAX);
     struct el_regress_cell *cell = hints ? el_regress_add(s->set, reading->name) : NULL;
     if (cell == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a cell");
     bool named = listed(s->ask->exact, reading->name);
@@ -147,19 +151,12 @@ static enum el_status run_block(struct sitting *s, int block)
     return block == 1 ? find_unprinted(s) : EL_OK;
 }
 
-static bool constant(const double *x, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        if (x[i] != x[0]) return false;
-    return true;
-}
-
 /* What a unit says to be without noise is compared exactly only while it has shown none. */
 static void judge(struct sitting *s, bool last)
 {
     for (size_t i = 0; i < s->set->n && s->hints != NULL; i++) { /* there is one a cell */
         struct el_regress_cell *cell = &s->set->cells[i];
-        bool still = constant(cell->base, cell->n_base) && constant(cell->head, cell->n_head);
+        bool still = el_regress_constant(cell->base, cell->n_base) && el_regress_constant(cell->head, cell->n_head);
         bool exact = s->hints[i] == BY_NAME || (s->hints[i] == BY_UNIT && still);
         cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
     }
@@ -221,6 +218,8 @@ enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress
     struct sitting sitting = {.ask = ask, .set = set, .begin_ns = el_clock_ns()};
     snprintf(set->base_name, sizeof set->base_name, "%s", ask->base);
     snprintf(set->head_name, sizeof set->head_name, "%s", ask->head);
+    el_utf8_mend(set->base_name);
+    el_utf8_mend(set->head_name);
     enum el_status status = sit(&sitting);
     free(sitting.hints);
     return status;

@@ -101,6 +101,7 @@ static enum el_status check_trial(const char *name, const json_t *trial, bool fo
 /* Exact figures have no noise: where one is worse than in the last sitting, somebody has to say that it is right. */
 static enum el_status check_exact(const char *name, const json_t *last, const json_t *sitting)
 {
+    char text[2][32];
     json_t *figures = json_object_get(sitting, "figures");
     for (void *at = json_object_iter(figures); last && at; at = json_object_iter_next(figures, at)) {
         const json_t *now = json_object_iter_value(at);
@@ -111,14 +112,15 @@ static enum el_status check_exact(const char *name, const json_t *last, const js
         bool falls = value < earlier && strcmp(better, "lower") != 0;
         if (!json_is_true(json_object_get(now, "exact")) || (!rises && !falls)) continue;
         return el_fail(EL_ERR_INVALID,
-                       "%s: %s is %.0f %s, and was %.0f: where that is right, make it the level by 'evenload baseline "
+                       "%s: %s is %s %s, and was %s: where that is right, make it the level by 'evenload baseline "
                        "accept'",
-                       name, json_object_iter_key(at), value, el_json_text(now, "unit", ""), earlier);
+                       name, json_object_iter_key(at), el_json_shortest(value, text[0]), el_json_text(now, "unit", ""),
+                       el_json_shortest(earlier, text[1]));
     }
     return EL_OK;
 }
 
-/* What there is to be appended for a trial: {path, workload, sitting}, or null where it is in the store already. */
+/* What there is to be appended for a trial: {workload, sitting}, or null where it is in the store already. */
 static enum el_status prepare(const struct visit *v, const json_t *trial, bool accept, bool force, json_t *items)
 {
     char name[EL_CELL_NAME_BYTES], path[EL_PATH_BYTES];
@@ -134,9 +136,8 @@ static enum el_status prepare(const struct visit *v, const json_t *trial, bool a
         status = check_exact(name, json_array_get(sittings, n ? n - 1 : 0), sitting);
     if (accept) json_object_set_new(sitting, "accepted", json_true());
     if (status == EL_OK)
-        json_array_append_new(
-            items,
-            there ? json_null() : json_pack("{s:s, s:O, s:O}", "path", path, "workload", workload, "sitting", sitting));
+        json_array_append_new(items,
+                              there ? json_null() : json_pack("{s:O, s:O}", "workload", workload, "sitting", sitting));
     json_decref(workload);
     json_decref(sitting);
     json_decref(sittings);
@@ -146,6 +147,8 @@ static enum el_status prepare(const struct visit *v, const json_t *trial, bool a
 static enum el_status append_all(const struct visit *v, const json_t *items, bool accept)
 {
     size_t there = 0, n = json_array_size(items);
+    char path[EL_PATH_BYTES];
+    bool exists = false;
     for (size_t i = 0; i < n; i++) there += json_is_null(json_array_get(items, i));
     if (n == 0) return el_fail(EL_ERR_INVALID, "%s has no trials: there is nothing to keep", v->dir);
     if (there == n)
@@ -155,8 +158,9 @@ static enum el_status append_all(const struct visit *v, const json_t *items, boo
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(items, i);
         if (json_is_null(item)) continue;
-        EL_TRY(el_sittings_append(el_json_text(item, "path", ""), json_object_get(item, "workload"),
-                                  json_object_get(item, "sitting")));
+        const json_t *workload = json_object_get(item, "workload");
+        EL_TRY(el_sittings_path(v->folder, workload, path, sizeof path, &exists));
+        EL_TRY(el_sittings_append(path, workload, json_object_get(item, "sitting")));
     }
     return EL_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "bench/options/config.h"
 #include "bench/record/jvalue.h"
+#include "bench/record/utf8.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
@@ -166,6 +167,8 @@ enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, 
     enum el_status status = el_figure_check(metrics);
     snprintf(set->base_name, sizeof set->base_name, "%s", store_dir);
     snprintf(set->head_name, sizeof set->head_name, "%s", head_dir);
+    el_utf8_mend(set->base_name);
+    el_utf8_mend(set->head_name);
     if (status == EL_OK) status = el_run_load(head_dir, &c.run);
     if (status == EL_OK) status = el_fingerprint_of(c.run, &c.print);
     if (status == EL_OK &&

@@ -90,10 +90,10 @@ static enum el_status describe_file(const char *path, const json_t *sittings, si
     for (void *at = json_object_iter(its); at && status == EL_OK; at = json_object_iter_next(its, at))
         status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sittings, figures);
     json_array_append_new(workloads,
-                          json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"),
-                                    "file", path, "sittings", (json_int_t)n, "passed_over", (json_int_t)passed_over,
-                                    "first", event_of(json_array_get(sittings, 0)), "last", event_of(last), "accepted",
-                                    last_accepted(sittings), "figures", figures));
+                          json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"),
+                                    "file", el_json_string(path), "sittings", (json_int_t)n, "passed_over",
+                                    (json_int_t)passed_over, "first", event_of(json_array_get(sittings, 0)), "last",
+                                    event_of(last), "accepted", last_accepted(sittings), "figures", figures));
     return status;
 }
 
@@ -188,7 +188,8 @@ enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, 
         if (status == EL_OK) status = el_fingerprint_of(d.run, &d.print);
     }
     if (status == EL_OK) status = describe(&d, machines);
-    if (status == EL_OK) *document_p = json_pack("{s:s, s:O}", "store", store_dir, "machines", machines);
+    if (status == EL_OK)
+        *document_p = json_pack("{s:o, s:O}", "store", el_json_string(store_dir), "machines", machines);
     json_decref(machines);
     json_decref(d.run);
     el_fingerprint_free(&d.print);

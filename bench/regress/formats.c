@@ -33,13 +33,13 @@ static json_t *numbers(const double *x, size_t n)
 static json_t *cell_json(const struct el_regress_cell *cell)
 {
     json_t *interval = isnan(cell->low) ? json_null() : json_pack("[f, f]", cell->low, cell->high);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:o, s:o}", "name", cell->name,
-                     "unit", cell->unit, "better", el_better_text(cell->better), "kind", kinds[cell->kind], "verdict",
-                     verdicts[cell->verdict], "effect", el_json_real(cell->effect), "ci95", interval, "p",
-                     el_json_real(cell->p), "p_adjusted", el_json_real(cell->p_adjusted), "floor",
-                     el_json_real(cell->floor), "detectable", el_json_real(cell->detectable), "more_blocks", cell->more,
-                     "reason", cell->reason, "base", numbers(cell->base, cell->n_base), "head",
-                     numbers(cell->head, cell->n_head));
+    return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name",
+                     el_json_string(cell->name), "unit", el_json_string(cell->unit), "better",
+                     el_better_text(cell->better), "kind", kinds[cell->kind], "verdict", verdicts[cell->verdict],
+                     "effect", el_json_real(cell->effect), "ci95", interval, "p", el_json_real(cell->p), "p_adjusted",
+                     el_json_real(cell->p_adjusted), "floor", el_json_real(cell->floor), "detectable",
+                     el_json_real(cell->detectable), "more_blocks", cell->more, "reason", el_json_string(cell->reason),
+                     "base", numbers(cell->base, cell->n_base), "head", numbers(cell->head, cell->n_head));
 }
 
 json_t *el_regress_json(const struct el_regress_set *set)
@@ -49,12 +49,12 @@ json_t *el_regress_json(const struct el_regress_set *set)
     enum el_regress_exit outcome = el_regress_outcome(set);
     for (size_t i = 0; i < set->n; i++) json_array_append_new(cells, cell_json(&set->cells[i]));
     el_regress_sentence(set, sentence, sizeof sentence);
-    return json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:s, s:o, s:o}", "schema", EL_SCHEMA,
-                     "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", sentence, "base",
-                     set->base_name, "head", set->head_name, "blocks", set->blocks, "looks",
-                     set->blocks > 0 ? set->stage + 1 : 0, "last_look", (int)set->last_look, "level",
-                     el_json_real(el_regress_level(set->stage, set->last_look)), "unquiet", set->environment, "machine",
-                     el_machine(), "cells", cells);
+    return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
+                     "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", el_json_string(sentence),
+                     "base", el_json_string(set->base_name), "head", el_json_string(set->head_name), "blocks",
+                     set->blocks, "looks", set->blocks > 0 ? set->stage + 1 : 0, "last_look", (int)set->last_look,
+                     "level", el_json_real(el_regress_level(set->stage, set->last_look)), "unquiet",
+                     el_json_string(set->environment), "machine", el_machine(), "cells", cells);
 }
 
 /* {"cell": {"unit": {"value", "lower_value", "upper_value"}}}: bounds are the head's figure at the effect's two ends.

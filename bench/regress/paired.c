@@ -91,11 +91,6 @@ static int more_blocks(const struct el_regress_cell *cell, const struct el_regre
     return blocks <= EL_SIGNED_RANK_MAX ? (int)(blocks - n) : 0;
 }
 
-static double pct(double ratio)
-{
-    return 100 * (ratio - 1);
-}
-
 static void say_inconclusive(struct el_regress_cell *cell, const struct el_regress_context *context)
 {
     int needed = el_regress_blocks_needed(context->cells, context->level);
@@ -108,14 +103,14 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
         snprintf(cell->reason, sizeof cell->reason,
                  "the same program differs from itself by %.1f %%: this machine is "
                  "too unquiet",
-                 pct(cell->floor));
+                 el_regress_pct(cell->floor));
     else if (cell->more > 0)
         snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: about %d more blocks would tell",
-                 pct(cell->low), pct(cell->high), cell->more);
+                 el_regress_pct(cell->low), el_regress_pct(cell->high), cell->more);
     else
         snprintf(cell->reason, sizeof cell->reason,
-                 "between %+.1f and %+.1f %%: more blocks than %d would be needed to tell", pct(cell->low),
-                 pct(cell->high), EL_SIGNED_RANK_MAX);
+                 "between %+.1f and %+.1f %%: more blocks than %d would be needed to tell", el_regress_pct(cell->low),
+                 el_regress_pct(cell->high), EL_SIGNED_RANK_MAX);
 }
 
 void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
@@ -123,12 +118,12 @@ void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const
     bool quiet = cell->floor <= fmax(EL_REGRESS_UNQUIET, context->least_effect);
     if (cell->p_adjusted < context->level && cell->effect >= cell->floor && cell->low > 1) {
         cell->verdict = EL_CELL_REGRESSION;
-        snprintf(cell->reason, sizeof cell->reason, "worse by %.1f %% (95 %%: %.1f to %.1f)", pct(cell->effect),
-                 pct(cell->low), pct(cell->high));
+        snprintf(cell->reason, sizeof cell->reason, "worse by %.1f %% (95 %%: %.1f to %.1f)",
+                 el_regress_pct(cell->effect), el_regress_pct(cell->low), el_regress_pct(cell->high));
     } else if (p_better < context->level && cell->effect <= 1 / cell->floor && cell->high < 1) {
         cell->verdict = EL_CELL_IMPROVEMENT;
-        snprintf(cell->reason, sizeof cell->reason, "better by %.1f %% (95 %%: %.1f to %.1f)", -pct(cell->effect),
-                 -pct(cell->high), -pct(cell->low));
+        snprintf(cell->reason, sizeof cell->reason, "better by %.1f %% (95 %%: %.1f to %.1f)",
+                 -el_regress_pct(cell->effect), -el_regress_pct(cell->high), -el_regress_pct(cell->low));
     } else if (quiet && cell->high < cell->floor) {
         cell->verdict = EL_CELL_SAME;
     } else {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "bench/record/utf8.h"
 #include "bench/stats/stats.h"
 
 static const char *const units[] = {
@@ -17,8 +17,13 @@ static const char *const units[] = {
     "ops", "op",  "x",   "%",     "pct",   "1",     "count", "W",    "J",     "mJ",     "Hz",     "MHz",     "GHz",
     "C",   "K",   "it",  "steps", "ratio", "times", "calls", "ips",  "fps",   "tokens", "images", "samples", NULL};
 static const char *const exact_units[] = {"B", "byte", "bytes", "FLOP", "FLOPs", "count", "calls", "ops", NULL};
-static const char *const more_is_better[] = {"throughput", "per_s",  "per_sec", "accuracy", "bandwidth", "mfu", "qps",
-                                             "tflops",     "gflops", "speedup", "hit_rate", "goodput",   NULL};
+static const char *const more_is_better[] = {"throughput", "per_s",    "per_sec", "per_second", "accuracy",
+                                             "bandwidth",  "mfu",      "qps",     "tflops",     "gflops",
+                                             "speedup",    "hit_rate", "goodput", "per_min",    NULL};
+/* Before a slash these make a cost ("ms/step", "J/sample", and "ms/s" too), whatever follows it. */
+static const char *const costs[] = {"ns",     "us",      "µs", "ms", "s",  "sec", "min", "h",
+                                    "second", "seconds", "mJ", "J",  "kJ", "Wh",  "kWh", NULL};
+static const char *const seconds[] = {"s", "sec", "second", "seconds", "min", "h", NULL};
 
 static bool in(const char *word, const char *const *list)
 {
@@ -27,18 +32,40 @@ static bool in(const char *word, const char *const *list)
     return false;
 }
 
-static bool contains_any(const char *text, const char *const *list)
+/* As whole words of the name, whatever stands between them: "samples-per-s" has "per_s", "ms_per_step" has not. */
+static bool contains_any(const char *name, const char *const *list)
 {
-    for (; *list; list++)
-        if (strcasestr(text, *list)) return true;
+    for (; *list; list++) {
+        size_t length = strlen(*list);
+        for (const char *at = name; *at; at++) {
+            size_t n = 0;
+            if (at > name && isalnum((unsigned char)at[-1])) continue;
+            while (n < length && (tolower((unsigned char)at[n]) == (*list)[n] ||
+                                  ((*list)[n] == '_' && ispunct((unsigned char)at[n]))))
+                n++;
+            if (n == length && !isalnum((unsigned char)at[n])) return true;
+        }
+    }
     return false;
+}
+
+static bool is_cost(const char *unit)
+{
+    char before[EL_CELL_UNIT_BYTES];
+    snprintf(before, sizeof before, "%.*s", (int)strcspn(unit, "/"), unit);
+    return in(before, costs);
 }
 
 static bool is_rate(const char *unit)
 {
     const char *slash = strchr(unit, '/');
-    return (slash && (slash[1] == 's' || !strncmp(slash, "/min", 4) || !strncmp(slash, "/h", 2))) ||
-           !strcmp(unit, "ips") || !strcmp(unit, "fps") || !strcmp(unit, "FLOPS");
+    return (slash && in(slash + 1, seconds)) || !strcmp(unit, "ips") || !strcmp(unit, "fps") || !strcmp(unit, "FLOPS");
+}
+
+static enum el_better better_by_words(const char *name, const char *unit)
+{
+    if (is_cost(unit)) return EL_BETTER_LOWER;
+    return is_rate(unit) || contains_any(name, more_is_better) ? EL_BETTER_HIGHER : EL_BETTER_LOWER;
 }
 
 static bool is_unit(const char *word)
@@ -65,10 +92,9 @@ enum el_status el_readings_add(struct el_readings *readings, const char *name, c
     *row = (struct el_reading){.value = value, .exact = in(unit, exact_units)};
     snprintf(row->name, sizeof row->name, "%s", name);
     snprintf(row->unit, sizeof row->unit, "%s", unit);
-    if (ours)
-        row->better = ours->better;
-    else
-        row->better = is_rate(unit) || contains_any(name, more_is_better) ? EL_BETTER_HIGHER : EL_BETTER_LOWER;
+    el_utf8_mend(row->name);
+    el_utf8_mend(row->unit);
+    row->better = ours ? ours->better : better_by_words(name, unit);
     return EL_OK;
 }
 
@@ -128,25 +154,44 @@ static enum el_status take_lines(struct el_readings *readings, char *text)
     return status;
 }
 
-/* Readings of one name become the first of them, with the median. */
-static void merge(struct el_readings *readings)
+/* By name, and where that is the same in the order in which they were printed. */
+static int by_name(const void *a, const void *b)
 {
-    size_t kept = 0;
-    double *values = malloc((readings->n + 1) * sizeof *values);
-    for (size_t i = 0; i < readings->n && values; i++) {
-        struct el_reading row = readings->rows[i];
-        size_t n = 0, before = 0;
-        while (before < kept && strcmp(readings->rows[before].name, row.name) != 0) before++;
-        if (before < kept) continue;
-        for (size_t j = i; j < readings->n; j++)
-            if (!strcmp(readings->rows[j].name, row.name)) values[n++] = readings->rows[j].value;
-        for (size_t k = 0; k < n; k++)
-            if (isnan(values[k])) values[0] = NAN; /* one that is none spoils them */
-        row.value = isnan(values[0]) ? NAN : el_stats_median(values, n);
-        readings->rows[kept++] = row;
+    const struct el_reading *x = *(const struct el_reading *const *)a, *y = *(const struct el_reading *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* The median of readings of one name; one that is none spoils them. `values` has room for n. */
+static double median_of(struct el_reading *const *same, size_t n, double *values)
+{
+    for (size_t i = 0; i < n; i++) {
+        values[i] = same[i]->value;
+        if (isnan(values[i])) return NAN;
     }
-    if (values) readings->n = kept;
+    return el_stats_median(values, n);
+}
+
+/* Readings of one name become the first of them, with the median. */
+static enum el_status merge(struct el_readings *readings)
+{
+    size_t kept = 0, n = readings->n;
+    double *values = malloc((n + 1) * sizeof *values);
+    struct el_reading **order = malloc((n + 1) * sizeof *order);
+    for (size_t i = 0; order && i < n; i++) order[i] = &readings->rows[i];
+    if (values && order) qsort(order, n, sizeof *order, by_name);
+    for (size_t i = 0, end; values && order && i < n; i = end) {
+        for (end = i + 1; end < n && !strcmp(order[i]->name, order[end]->name); end++) continue;
+        order[i]->value = median_of(order + i, end - i, values);
+        for (size_t k = i + 1; k < end; k++) order[k]->again = true;
+    }
+    for (size_t i = 0; values && order && i < n; i++)
+        if (!readings->rows[i].again) readings->rows[kept++] = readings->rows[i];
+    bool made = values && order;
+    if (made) readings->n = kept;
     free(values);
+    free(order);
+    return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
 }
 
 /* A log may begin with a bracket too ("[INFO] ..."). */
@@ -178,8 +223,7 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
         return el_fail(EL_ERR_INVALID, "printed JSON that cannot be read: line %d: %s", error.line, error.text);
     if (readings->n == 0)
         return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value [unit]' or JSON are read");
-    merge(readings);
-    return EL_OK;
+    return merge(readings);
 }
 
 void el_readings_free(struct el_readings *readings)

@@ -19,6 +19,7 @@ struct el_reading {
     enum el_better better;
     bool exact; /* its unit says that it has no noise */
     bool extra;
+    bool again; /* within readings.c: an earlier row has this name */
 };
 
 struct el_readings {

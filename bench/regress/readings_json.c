@@ -115,6 +115,7 @@ static enum el_status take_row(struct el_readings *readings, const json_t *objec
 {
     char name[EL_CELL_NAME_BYTES];
     bool google = json_object_get(object, "value") == NULL;
+    if (google && !strcmp(el_json_text(object, "run_type", ""), "aggregate")) return EL_OK; /* a mean, a stddev */
     join(name, sizeof name, before, el_json_text(object, "name", ""));
     return el_readings_add(readings, *name ? name : "value", el_json_text(object, google ? "time_unit" : "unit", ""),
                            el_json_number(object, google ? "real_time" : "value"));

@@ -103,7 +103,8 @@ enum el_regress_exit el_regress_outcome(const struct el_regress_set *set);
 double el_regress_level(int stage, bool last_look);
 int el_regress_blocks_needed(size_t cells, double level);
 
-/* A cell at the end of the set, zeroed, its name copied (too long: cut). NULL: no memory. Valid until the next call. */
+/* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: mended). NULL: no memory. Valid
+ * until the next call. */
 struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *name);
 /* A sample of one side. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_regress_cell_append(double **values, size_t *n, double value);

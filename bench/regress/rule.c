@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/utf8.h"
 #include "bench/stats/signed_rank.h"
 
 double el_regress_sign(const struct el_regress_cell *cell)
@@ -120,7 +121,6 @@ void el_regress_judge(struct el_regress_set *set)
         .level = el_regress_level(set->stage, set->last_look),
         .least_effect = set->least_effect > 0 ? set->least_effect : 1.02,
         .sitting_effect = set->sitting_effect > 0 ? set->sitting_effect : 1.12,
-        .last_look = set->last_look,
     };
     struct el_regress_context history = context;
     history.level = EL_REGRESS_LEVEL;
@@ -138,7 +138,10 @@ void el_regress_judge(struct el_regress_set *set)
         if (cell->kind == EL_CELL_SITTING) el_regress_tell_sitting(cell, &context);
         if (cell->kind == EL_CELL_EXACT) el_regress_tell_exact(cell);
     }
-    for (size_t i = 0; i < set->n; i++) carry_doubt(&set->cells[i]);
+    for (size_t i = 0; i < set->n; i++) {
+        carry_doubt(&set->cells[i]);
+        el_utf8_mend(set->cells[i].reason);
+    }
     say_unquiet(set, fmax(EL_REGRESS_UNQUIET, context.least_effect));
 }
 
@@ -160,6 +163,7 @@ struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *n
     struct el_regress_cell *cell = &cells[set->n++];
     memset(cell, 0, sizeof *cell);
     snprintf(cell->name, sizeof cell->name, "%s", name);
+    el_utf8_mend(cell->name);
     return cell;
 }
 

@@ -7,8 +7,6 @@
 
 #include "bench/regress/regress.h"
 
-enum { EL_REGRESS_SITTINGS_MIN = 8, EL_REGRESS_SITTINGS_MAX = 30 };
-
 /* A sitting in which a program differs from itself by more than this can show nothing that would be of use. */
 #define EL_REGRESS_UNQUIET    1.05
 /* Of a gate's run, one-sided; and of the interval that is printed. */
@@ -17,12 +15,16 @@ enum { EL_REGRESS_SITTINGS_MIN = 8, EL_REGRESS_SITTINGS_MAX = 30 };
 
 /* The scale the effect is on: 1 where more is worse, -1 where less is. */
 double el_regress_sign(const struct el_regress_cell *cell);
+/* 5 of 1.05. */
+double el_regress_pct(double ratio);
+/* All figures of an exact side; false where they differ: then it is not exact at all. Whole numbers must be equal,
+ * others within 1e-9 of the value. */
+bool el_regress_constant(const double *x, size_t n);
 
 /* What the judge knows beside the cell. */
 struct el_regress_context {
     size_t cells; /* of this kind that can be judged: Holm's family */
     double level, least_effect, sitting_effect;
-    bool last_look;
 };
 
 void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,

@@ -6,10 +6,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "bench/regress/level.h"
 #include "bench/regress/rule.h"
 #include "bench/stats/stats.h"
 
-static double pct(double ratio)
+double el_regress_pct(double ratio)
 {
     return 100 * (ratio - 1);
 }
@@ -19,37 +20,52 @@ static void say_effect(struct el_regress_cell *cell)
 {
     bool worse = cell->effect >= 1;
     snprintf(cell->reason, sizeof cell->reason, "%s by %.1f %% (95 %%: %.1f to %.1f)", worse ? "worse" : "better",
-             fabs(pct(cell->effect)), worse ? pct(cell->low) : -pct(cell->high),
-             worse ? pct(cell->high) : -pct(cell->low));
+             fabs(el_regress_pct(cell->effect)), worse ? el_regress_pct(cell->low) : -el_regress_pct(cell->high),
+             worse ? el_regress_pct(cell->high) : -el_regress_pct(cell->low));
 }
 
-/* All figures of a side, or false where they differ: then it is not exact at all. */
-static bool constant(const double *x, size_t n)
+/* Bytes and operations are whole numbers, and one more is one more; a time in virtual seconds may differ by how it was
+ * summed. */
+static bool alike(double x, double y)
+{
+    bool whole = x == floor(x) && y == floor(y) && fabs(x) < 0x1p53 && fabs(y) < 0x1p53;
+    return x == y || (!whole && fabs(x - y) <= 1e-9 * fabs(x));
+}
+
+bool el_regress_constant(const double *x, size_t n)
 {
     for (size_t i = 1; i < n; i++)
-        if (fabs(x[i] - x[0]) > 1e-9 * fabs(x[0])) return false;
+        if (!alike(x[0], x[i])) return false;
     return true;
+}
+
+/* All digits of what is whole. */
+static const char *exact_figure(double value, char text[32])
+{
+    snprintf(text, 32, value == floor(value) && fabs(value) < 0x1p53 ? "%.0f" : "%.15g", value);
+    return text;
 }
 
 void el_regress_tell_exact(struct el_regress_cell *cell)
 {
     double base = cell->base[0], head = cell->head[0];
-    bool base_constant = constant(cell->base, cell->n_base);
-    if (!base_constant || !constant(cell->head, cell->n_head)) {
+    bool base_constant = el_regress_constant(cell->base, cell->n_base);
+    char t[2][32];
+    if (!base_constant || !el_regress_constant(cell->head, cell->n_head)) {
         cell->verdict = EL_CELL_UNREADABLE;
         snprintf(cell->reason, sizeof cell->reason, "is taken for exact, but differs among launches of the %s",
                  base_constant ? "head" : "base");
         return;
     }
-    double change = fabs(head - base) <= 1e-9 * fabs(base) ? 0 : el_regress_sign(cell) * (head - base);
+    double change = alike(base, head) ? 0 : el_regress_sign(cell) * (head - base);
     if (base > 0 && head > 0) cell->effect = change == 0 ? 1 : pow(head / base, el_regress_sign(cell));
     cell->floor = 1;
     cell->verdict = change == 0                                       ? EL_CELL_SAME
                     : change > 0 || cell->better == EL_BETTER_NEITHER ? EL_CELL_REGRESSION
                                                                       : EL_CELL_IMPROVEMENT;
     if (change != 0)
-        snprintf(cell->reason, sizeof cell->reason, "was %.15g%s%s, is %.15g", base, *cell->unit ? " " : "", cell->unit,
-                 head);
+        snprintf(cell->reason, sizeof cell->reason, "was %s%s%s, is %s", exact_figure(base, t[0]),
+                 *cell->unit ? " " : "", cell->unit, exact_figure(head, t[1]));
 }
 
 void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regress_context *context)
@@ -70,7 +86,7 @@ void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regre
     cell->low = i.low;
     cell->high = i.high;
     double half = (log(i.high) - log(i.low)) / 2; /* at 95 %: from there to 90 of 100 found is 1.28 / 1.96 of it */
-    cell->detectable = exp(log(cell->floor) + 0.65 * half);
+    cell->detectable = exp(fmax(log(cell->floor), half) + 0.65 * half);
     if (cell->low > 1 && cell->effect >= cell->floor) {
         cell->verdict = EL_CELL_REGRESSION;
         say_effect(cell);
@@ -81,7 +97,7 @@ void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regre
         cell->verdict = EL_CELL_SAME;
     } else {
         snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: sittings alone may differ by %.0f %%",
-                 pct(cell->low), pct(cell->high), pct(cell->floor));
+                 el_regress_pct(cell->low), el_regress_pct(cell->high), el_regress_pct(cell->floor));
     }
 }
 
@@ -93,8 +109,8 @@ struct past {
 
 static struct past past_of(const struct el_regress_cell *cell)
 {
-    double logs[EL_REGRESS_SITTINGS_MAX] = {0};
-    struct past past = {.n = cell->n_base < EL_REGRESS_SITTINGS_MAX ? cell->n_base : EL_REGRESS_SITTINGS_MAX};
+    double logs[EL_LEVEL_SITTINGS_MAX] = {0};
+    struct past past = {.n = cell->n_base < EL_LEVEL_SITTINGS_MAX ? cell->n_base : EL_LEVEL_SITTINGS_MAX};
     for (size_t i = 0; i < past.n; i++) logs[i] = log(cell->base[cell->n_base - past.n + i]);
     past.mean = el_stats_mean(logs, past.n);
     past.spread = past.n < 2 ? NAN : el_stats_stddev(logs, past.n) * sqrt(1 + 1 / (double)past.n);
@@ -107,7 +123,7 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
     struct past past = past_of(cell);
     double away = el_regress_sign(cell) * (log(cell->head[0]) - past.mean), df = (double)past.n - 1;
     cell->effect = exp(away);
-    if (past.n < EL_REGRESS_SITTINGS_MIN) return;
+    if (past.n < EL_LEVEL_SITTINGS_MIN) return;
     double bound = el_stats_t_quantile(1 - context->level / (double)context->cells, df) * past.spread;
     double half = el_stats_t_quantile(0.975, df) * past.spread;
     double t = past.spread > 0 ? away / past.spread : away > 0 ? INFINITY : away < 0 ? -INFINITY : 0;
@@ -119,29 +135,33 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
     cell->detectable = exp(log(cell->floor) + 1.2816 * past.spread);
 }
 
-/* Of what could be found at all: a history whose sittings differ by more tells nothing worth a pass. */
-static const double DETECTABLE_MAX = 1.10;
+/* Of what could be found at all: a history whose sittings differ by more tells nothing worth a pass. Where only a
+ * larger effect counts, that much larger may what is found be. */
+static double detectable_max(const struct el_regress_context *context)
+{
+    return 1.10 * fmax(1, context->least_effect / 1.02);
+}
 
 void el_regress_tell_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
 {
-    if (cell->n_base < EL_REGRESS_SITTINGS_MIN) {
+    if (cell->n_base < EL_LEVEL_SITTINGS_MIN) {
         cell->verdict = EL_CELL_NO_BASELINE;
-        cell->more = EL_REGRESS_SITTINGS_MIN - (int)cell->n_base;
+        cell->more = EL_LEVEL_SITTINGS_MIN - (int)cell->n_base;
         snprintf(cell->reason, sizeof cell->reason, "%zu sittings of this machine, %d are needed", cell->n_base,
-                 EL_REGRESS_SITTINGS_MIN);
+                 EL_LEVEL_SITTINGS_MIN);
     } else if (cell->p_adjusted < context->level && cell->effect >= context->least_effect) {
         cell->verdict = EL_CELL_REGRESSION;
         say_effect(cell);
     } else if (p_better < context->level && cell->effect <= 1 / context->least_effect) {
         cell->verdict = EL_CELL_IMPROVEMENT;
         say_effect(cell);
-    } else if (cell->detectable <= DETECTABLE_MAX) {
+    } else if (cell->detectable <= detectable_max(context)) {
         cell->verdict = EL_CELL_SAME;
     } else {
         cell->verdict = EL_CELL_INCONCLUSIVE;
         snprintf(cell->reason, sizeof cell->reason,
                  "sittings differ so much that only %.0f %% could be found: compare "
                  "with --ab instead",
-                 pct(cell->detectable));
+                 el_regress_pct(cell->detectable));
     }
 }

@@ -11,8 +11,9 @@ program() {
         "$1" "$1" "$2"
 }
 
+# But for the line with the program's path, and those in which a file lies.
 narrow() {
-    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+    for line in "${lines[@]}"; do [[ $line == "Next: "* || $line == */regress.json || ${#line} -le 110 ]] || { echo "$line" && show; }; done
 }
 
 @test "regress: no regression is exit status 0" {
@@ -69,8 +70,8 @@ END
     local ab=(--ab "$(program a 100)" "$(program b 150)" --max-samples 7 --quiet)
     run --separate-stderr "$EVENLOAD" regress "${ab[@]}"
     [[ $status -eq 3 && $output == *"8 are needed, 7 were run"* && $output == *"Next: "*"--max-samples 8"* ]] || show
-    run "$EVENLOAD" regress "${ab[@]}" --inconclusive pass
-    [[ $status -eq 0 ]] || show
+    run "$EVENLOAD" regress "${ab[@]}" --inconclusive pass --out passed
+    [[ $status -eq 0 && $(json passed/regress.json 'd["outcome"], d["exit_status"]') == "('inconclusive', 0)" ]] || show
     run "$EVENLOAD" regress "${ab[@]}" --inconclusive fail
     [[ $status -eq 1 ]] || show
     run --separate-stderr "$EVENLOAD" regress --ab 'echo t $(($$ % 7 + 3)) ms' 'echo t $(($$ % 5 + 3)) ms' --quiet --blocks 14
@@ -116,19 +117,37 @@ unreadable() {
     refuses "--max-samples: 500 is out of range" "$EVENLOAD" regress --ab one two --max-samples 500
     refuses "--min-effect: '2x' is not a number" "$EVENLOAD" regress --ab one two --min-effect 2x
     refuses "--junit: no/such/folder.xml cannot be written" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit no/such/folder.xml
+    mkdir folder
+    refuses "--junit: folder is a folder" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit folder
     [[ ! -e results ]] || show
 }
 
-@test "regress: interrupted, it says what there is and leaves no process" {
-    "$EVENLOAD" regress --ab 'echo t 5 ms; sleep 0.05' "echo t 5 ms; sleep 0.051; : $PWD" --quiet --blocks 200 --out r >out.txt 2>err.txt &
-    local pid=$! got=0
-    sleep 1
-    kill -INT "$pid"
+# interrupted SIGNAL: one that comes within the second block.
+interrupted() {
+    local got=0 i
+    rm -f begun.*
+    "$EVENLOAD" regress --ab 'echo t 5 ms' "echo t 5 ms; [ ! -e begun.1 ] || { : >begun.2; sleep 30.125; : $PWD; }; : >begun.1" \
+        --quiet --blocks 200 --out "r$1" >out.txt 2>err.txt &
+    local pid=$!
+    for ((i = 0; i < 600; i++)); do [[ ! -e begun.2 ]] || break && sleep 0.05; done
+    kill "-$1" "$pid"
     wait "$pid" || got=$?
-    [[ $got -eq 130 && $(<err.txt) == "evenload: interrupted after "*" blocks" ]] || { cat out.txt err.txt && false; }
-    grep -q 'Inconclusive\|No regression' out.txt
-    [[ $(json r/regress.json 'd["blocks"] == len(d["cells"][0]["head"]) > 0') == True ]]
-    ! pgrep -f "sleep 0.051; : $PWD" || false
+    [[ $got -eq 130 && $(<err.txt) == "evenload: interrupted after 1 block" ]] || { cat out.txt err.txt && false; }
+    grep -q 'Inconclusive: 1 of 1' out.txt
+    [[ $(json "r$1/regress.json" 'd["blocks"], len(d["cells"][0]["head"]), d["exit_status"], d["interrupted"]') == "(1, 1, 130, True)" ]] || show
+    ! pgrep -f "sleep 30.125; : $PWD" || false
+}
+
+@test "regress: interrupted, it says what there is and leaves no process" {
+    interrupted INT
+    interrupted HUP
+}
+
+@test "regress: a byte that is no character costs nothing" {
+    run --separate-stderr "$EVENLOAD" regress --ab 'echo step 5 ms' $'echo step 5 ms; : s\xe9' --quiet --blocks 9 --out r --junit j.xml --json
+    [[ $status -eq 0 && -z $stderr ]] || show
+    [[ $(json r/regress.json 'd["head"], d["interrupted"], d["exit_status"]') == "('echo step 5 ms; : s', False, 0)" ]] || show
+    python3 -c 'import xml.etree.ElementTree as tree; tree.parse("j.xml")'
 }
 
 # example WORDS: the commands of the block in docs/regress.md that has WORDS, to a file, and what it prints to another.

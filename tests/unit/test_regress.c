@@ -184,6 +184,10 @@ static void test_exact(void **state)
     assert_int_equal(exact(EL_BETTER_LOWER, 0, 8, 8), EL_CELL_REGRESSION);
     assert_int_equal(exact(EL_BETTER_LOWER, 10, 10, 11), EL_CELL_UNREADABLE); /* then it is not exact */
     assert_int_equal(exact(EL_BETTER_LOWER, 10, NAN, NAN), EL_CELL_UNREADABLE);
+    assert_int_equal(exact(EL_BETTER_LOWER, 8e10, 8e10 + 64, 8e10 + 64), EL_CELL_REGRESSION); /* of 80 GB 64 bytes */
+    assert_int_equal(exact(EL_BETTER_LOWER, 8e10, 8e10, 8e10 + 1), EL_CELL_UNREADABLE);
+    assert_int_equal(exact(EL_BETTER_LOWER, 2.1, 2.1 * (1 + 1e-12), 2.1), EL_CELL_SAME); /* of virtual time */
+    assert_int_equal(exact(EL_BETTER_LOWER, 2.1, 2.1 * (1 + 1e-8), 2.1 * (1 + 1e-8)), EL_CELL_REGRESSION);
 }
 
 static enum el_cell_verdict sitting(int launches, double effect, double *detectable_p)
@@ -237,6 +241,31 @@ static void test_history(void **state)
     assert_int_equal(history(8, 0, 1.01, &verdict), EL_REGRESS_NONE); /* below the least that counts */
     assert_int_equal(history(8, 0, 1.03, &verdict), EL_REGRESS_FOUND);
     assert_int_equal(history(8, 0.05, 1, &verdict), EL_REGRESS_INCONCLUSIVE);
+}
+
+/* Who asks for large effects only can pass with sittings that are as unlike. */
+static void test_history_of_large_effects(void **state)
+{
+    (void)state;
+    static const struct {
+        double least, spread;
+        enum el_regress_exit outcome;
+    } cases[] = {{1.02, 0.01, EL_REGRESS_NONE},
+                 {1.12, 0.01, EL_REGRESS_NONE},
+                 {1.12, 0.03, EL_REGRESS_NONE},
+                 {1.02, 0.03, EL_REGRESS_INCONCLUSIVE},
+                 {1.12, 0.08, EL_REGRESS_INCONCLUSIVE}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct el_regress_set set = {.least_effect = cases[c].least};
+        struct el_regress_cell *cell = add(&set, EL_CELL_HISTORY, EL_BETTER_LOWER);
+        for (int i = 0; i < 8; i++)
+            assert_int_equal(
+                el_regress_cell_append(&cell->base, &cell->n_base, exp(cases[c].spread * (i % 2 ? 1 : -1))), EL_OK);
+        assert_int_equal(el_regress_cell_append(&cell->head, &cell->n_head, 1), EL_OK);
+        el_regress_judge(&set);
+        if (el_regress_outcome(&set) != cases[c].outcome) fail_msg("case %zu: %d", c, (int)el_regress_outcome(&set));
+        el_regress_free(&set);
+    }
 }
 
 /* Only the last 30 count: a jump before them is forgotten. */
@@ -305,8 +334,8 @@ int main(void)
         cmocka_unit_test(test_paired_figures),  cmocka_unit_test(test_unquiet),
         cmocka_unit_test(test_holm_over_cells), cmocka_unit_test(test_exact),
         cmocka_unit_test(test_sitting),         cmocka_unit_test(test_history),
-        cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_history_of_large_effects),
+        cmocka_unit_test(test_unreadable),      cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,6 +258,38 @@ static void test_sittings(void **state)
         }
 }
 
+/* Of two sittings of five launches a side, each with the effect that it says it would find in 90 of 100. */
+static double detectable_of_sittings_pct(double cv, int trials)
+{
+    int found = 0;
+    for (int t = 0; t < trials; t++) {
+        double base[5], head[5];
+        struct random random = random_seeded(700000 + (uint64_t)t);
+        struct el_regress_cell cell = {
+            .better = EL_BETTER_LOWER, .kind = EL_CELL_SITTING, .base = base, .head = head, .n_base = 5, .n_head = 5};
+        struct el_regress_set set = {.cells = &cell, .n = 1, .last_look = true};
+        draw_sitting(&random, 0, cv, base, 5);
+        draw_sitting(&random, 0, cv, head, 5);
+        el_regress_judge(&set);
+        double effect = cell.detectable;
+        for (int i = 0; i < 5; i++) head[i] *= effect;
+        el_regress_judge(&set);
+        found += cell.verdict == EL_CELL_REGRESSION;
+    }
+    return 100.0 * found / trials;
+}
+
+static void test_detectable_of_sittings(void **state)
+{
+    (void)state;
+    static const double cvs[] = {0.01, 0.02, 0.05, 0.10, 0.20};
+    for (int i = 0; i < 5; i++) {
+        double got = detectable_of_sittings_pct(cvs[i], trials_of(UNPAIRED_TRIALS));
+        printf("# sittings, CV %.0f %%: %.1f %% found of 90 promised\n", 100 * cvs[i], got);
+        if (got < 87) fail_msg("CV %.0f %%: %.1f %% found of 90 promised", 100 * cvs[i], got);
+    }
+}
+
 static void print_paired(int trials)
 {
     puts("| noise | false alarms, CV 1 % | 2 % | 5 % | 10 % | bound | untold, CV 2 % | 5 % | +5 %, CV 1 %, n = 14 | +5 "
@@ -294,8 +326,8 @@ static void print_sittings(int trials)
          "false alarms | "
          "+5 % | +10 % | 30: false alarms | +5 % | +10 % |");
     puts("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (int k = 0; k < 4; k++) {
-        double spread = (double[]){0.005, 0.01, 0.02, 0.03}[k];
+    for (int k = 0; k < 6; k++) {
+        double spread = (double[]){0.005, 0.01, 0.02, 0.03, 0.05, 0.08}[k];
         printf("| %.1f %% | %.2f | %.0f |", 100 * spread, unpaired_pct(spread, 0, 1, trials),
                unpaired_pct(spread, 0, 1.2, trials));
         for (int past = 8; past <= 30; past += 22)
@@ -313,8 +345,9 @@ int main(int argc, char **argv)
     }
     if (trials_of(1000) <= 1000) puts("# long: seven times as many sittings a kind of noise");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_power),    cmocka_unit_test(test_improvement),
-        cmocka_unit_test(test_detectable),   cmocka_unit_test(test_sittings),
+        cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_power),
+        cmocka_unit_test(test_improvement),  cmocka_unit_test(test_detectable),
+        cmocka_unit_test(test_sittings),     cmocka_unit_test(test_detectable_of_sittings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

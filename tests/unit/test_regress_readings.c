@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "bench/record/jvalue.h"
+#include "bench/record/utf8.h"
 #include "bench/regress/readings.h"
 
 static struct el_readings readings;
@@ -59,6 +61,80 @@ static void test_lines(void **state)
     is("top1_accuracy", 71, "%", EL_BETTER_HIGHER, false);
     is("step_mean_ms", 3, "", EL_BETTER_LOWER, false);
     is("bad", NAN, "", EL_BETTER_LOWER, false);
+}
+
+/* A time a step is no rate, though "/s" and "per_s" are in its name; and a word is a whole one. */
+static void test_better(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *unit;
+        enum el_better better;
+    } cases[] = {
+        {"step", "ms/step", EL_BETTER_LOWER},        {"step", "ms/sample", EL_BETTER_LOWER},
+        {"energy", "J/sample", EL_BETTER_LOWER},     {"stall", "ms/s", EL_BETTER_LOWER},
+        {"cost", "s/it", EL_BETTER_LOWER},           {"rate", "samples/s", EL_BETTER_HIGHER},
+        {"rate", "steps/sec", EL_BETTER_HIGHER},     {"rate", "it/min", EL_BETTER_HIGHER},
+        {"rate", "epochs/h", EL_BETTER_HIGHER},      {"rate", "tokens/second", EL_BETTER_HIGHER},
+        {"rate", "B/step", EL_BETTER_LOWER},         {"rate", "images/shard", EL_BETTER_LOWER},
+        {"ms_per_step", "", EL_BETTER_LOWER},        {"bytes_per_sample", "", EL_BETTER_LOWER},
+        {"samples_per_s", "", EL_BETTER_HIGHER},     {"samples-per-sec", "", EL_BETTER_HIGHER},
+        {"tokens_per_second", "", EL_BETTER_HIGHER}, {"inaccuracy", "%", EL_BETTER_LOWER},
+        {"top1.accuracy", "%", EL_BETTER_HIGHER},    {"Throughput", "", EL_BETTER_HIGHER},
+        {"bandwidth_test", "ms", EL_BETTER_LOWER},   {"cache/hit_rate", "", EL_BETTER_HIGHER},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char line[96];
+        snprintf(line, sizeof line, "%s 5 %s", cases[i].name, cases[i].unit);
+        read_text(line, 1);
+        is(cases[i].name, 5, cases[i].unit, cases[i].better, false);
+    }
+}
+
+/* A name that is cut within a character, and bytes that are none: the record must still be JSON. */
+static void test_names_are_utf8(void **state)
+{
+    (void)state;
+    char text[400] = "{\"", word[8] = "a\xE9";
+    for (int i = 0; i < 80; i++) strcat(text, "\xC3\xA9"); /* 160 bytes, one more than there is room for */
+    strcat(text, "\": 1, \"b\": 2}");
+    read_text(text, 2);
+    assert_int_equal(strlen(readings.rows[0].name), 158);
+    json_t *name = json_string(readings.rows[0].name);
+    assert_non_null(name);
+    json_decref(name);
+    el_utf8_mend(word);
+    assert_string_equal(word, "a");
+    static const char *const pairs[][2] = {
+        {"s\xE9t", "s?t"},
+        {"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"},
+        {"\xED\xA0\x80", "???"},
+        {"\xC0\xAFx", "??x"},
+        {"\xF5", "?"},
+        {"a\xE2\x82", "a"},
+        {"", ""}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        snprintf(text, sizeof text, "%s", pairs[i][0]);
+        el_utf8_mend(text);
+        assert_string_equal(text, pairs[i][1]);
+        json_t *mended = el_json_string(pairs[i][0]);
+        assert_string_equal(json_string_value(mended), pairs[i][1]);
+        json_decref(mended);
+    }
+}
+
+static void test_many_are_read_at_once(void **state)
+{
+    (void)state;
+    enum { N = 40000 };
+    char *text = malloc(N * 16);
+    size_t used = 0;
+    assert_non_null(text);
+    for (int i = 0; i < N; i++) used += (size_t)sprintf(text + used, "m%d %d\n", i % (N / 2), i);
+    read_text(text, N / 2);
+    is("m7", 7 + N / 4, "", EL_BETTER_LOWER, false);
+    assert_string_equal(readings.rows[N / 2 - 1].name, "m19999");
+    free(text);
 }
 
 static void test_prose_is_no_metric(void **state)
@@ -121,6 +197,12 @@ static void test_json(void **state)
         "\"time_unit\": \"ns\"}]}",
         1);
     is("f/8", 5.5, "ns", EL_BETTER_LOWER, false);
+    read_text(
+        "{\"benchmarks\": [{\"name\": \"f\", \"run_type\": \"iteration\", \"real_time\": 4, \"time_unit\": \"ns\"}, "
+        "{\"name\": \"f\", \"run_type\": \"iteration\", \"real_time\": 6, \"time_unit\": \"ns\"}, "
+        "{\"name\": \"f_stddev\", \"run_type\": \"aggregate\", \"real_time\": 1, \"time_unit\": \"ns\"}]}",
+        1);
+    is("f", 5, "ns", EL_BETTER_LOWER, false);
 }
 
 static void test_json_among_lines(void **state)
@@ -173,6 +255,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_better),
+        cmocka_unit_test(test_names_are_utf8),
+        cmocka_unit_test(test_many_are_read_at_once),
         cmocka_unit_test(test_prose_is_no_metric),
         cmocka_unit_test(test_several_are_their_median),
         cmocka_unit_test(test_json),
