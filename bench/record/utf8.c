@@ -1,4 +1,5 @@
-/* Which bytes are characters: the table of RFC 3629, without overlong forms, surrogates and what lies above U+10FFFF. */
+/* Which bytes are characters: the table of RFC 3629, without overlong forms, surrogates and what lies above U+10FFFF.
+ */
 #include "bench/record/utf8.h"
 
 #include <stdbool.h>
