@@ -25,15 +25,16 @@ extern char **environ;
 #define EL_SOURCE_DIR "."
 #endif
 
-enum { TEXT_BYTES = 2 * EL_PATH_BYTES, GNUPLOT_S = 60 };
+enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60 };
 
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
 static const char *const others[] = {"scale", "imbalance"};
 static const char *const figure_of_watch = "watch";
-static const struct {
-    const char *name, *terminal;
-} formats[] = {{"svg", "svg"}, {"png", "pngcairo"}, {"pdf", "pdfcairo"}};
+/* `end`: what the last bytes of such a file have in them. */
+static const struct format {
+    const char *name, *terminal, *end;
+} formats[] = {{"svg", "svg", "</svg>"}, {"png", "pngcairo", "IEND"}, {"pdf", "pdfcairo", "%%EOF"}};
 enum { N_FIGURES = sizeof figures / sizeof figures[0], N_OTHERS = sizeof others / sizeof others[0] };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -143,23 +144,55 @@ static bool has_data(const struct drawing *d, const char *figure)
     return access(data, R_OK) == 0;
 }
 
-/* `format` "text" writes to standard output. Returns whether the picture is there. */
-static bool draw(const struct drawing *d, const char *figure, const char *format)
+/* Whether a picture has the end of its kind: gnuplot has exit status 0 where the disk is full. */
+static bool is_whole(const char *path, const char *end)
 {
-    char script[TEXT_BYTES], data[TEXT_BYTES], out[TEXT_BYTES];
-    bool text = strcmp(format, "text") == 0;
+    char tail[TAIL_BYTES + 1] = "";
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return false;
+    if (fseek(file, -TAIL_BYTES, SEEK_END) != 0) rewind(file);
+    size_t n = fread(tail, 1, TAIL_BYTES, file);
+    fclose(file);
+    return memmem(tail, n, end, strlen(end)) != NULL;
+}
+
+/* Under another name first, so that no half picture is taken for one. Returns whether the picture is there. */
+static bool draw(const struct drawing *d, const char *figure, const struct format *format)
+{
+    char script[TEXT_BYTES], data[TEXT_BYTES], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];
     snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
     snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
-    snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format);
-    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, text ? "" : out, format, NULL};
-    if (text) fflush(stdout);
-    if (run_gnuplot(arguments, d->log, !text) == 0) {
-        if (!text) fprintf(d->messages, "%s\n", out);
+    snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format->name);
+    snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out, (long)getpid());
+    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, temporary, format->name, NULL};
+    bool drawn = run_gnuplot(arguments, d->log, true) == 0;
+    if (drawn && is_whole(temporary, format->end) && rename(temporary, out) == 0) {
+        fprintf(d->messages, "%s\n", out);
         unlink(d->log);
         return true;
     }
-    fprintf(d->messages, "%s could not be drawn as %s: see %s\n", figure, format, d->log);
+    unlink(temporary);
+    if (drawn) {
+        fprintf(d->messages, "%s could not be written: is the disk full?\n", out);
+        unlink(d->log);
+    } else {
+        fprintf(d->messages, "%s could not be drawn as %s: see %s\n", figure, format->name, d->log);
+    }
     return false;
+}
+
+/* To standard output, as letters. */
+static void draw_text(const struct drawing *d, const char *figure)
+{
+    char script[TEXT_BYTES], data[TEXT_BYTES];
+    snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
+    snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
+    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, "", "text", NULL};
+    fflush(stdout);
+    if (run_gnuplot(arguments, d->log, false) == 0)
+        unlink(d->log);
+    else
+        fprintf(d->messages, "%s could not be drawn as text: see %s\n", figure, d->log);
 }
 
 static void say_command(const struct drawing *d, const char *const *names, int n)
@@ -189,9 +222,9 @@ static void draw_all(const struct drawing *d, const char *const *names, int n, b
             continue;
         }
         for (int f = 0; f < N_FORMATS; f++) {
-            if (d->have_format[f]) draw(d, names[i], formats[f].name);
+            if (d->have_format[f]) draw(d, names[i], &formats[f]);
         }
-        if (term) draw(d, names[i], "text");
+        if (term) draw_text(d, names[i]);
     }
 }
 
