@@ -61,14 +61,16 @@ static int compare(const struct el_options *options, bool colour)
 {
     struct el_campaign campaign;
     enum el_status status = el_devices_check(options->devices, options->n_devices);
+    el_runner_catch_signals();
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
     if (status != EL_OK) return el_exit_failed(status);
     if (options->resume) el_campaign_load(&campaign);
     status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
     int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted; what was measured is kept. Go on with: %s compare --resume --out %s\n",
-                program_invocation_name, campaign.store.dir);
+        char command[EL_PATH_BYTES];
+        snprintf(command, sizeof command, "%s compare --resume --out", program_invocation_name);
+        el_campaign_say_interrupted(&campaign, command);
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {
         status = show(&campaign, colour);

@@ -36,6 +36,7 @@ static int show(const struct el_campaign *c)
 static int overhead(const struct el_options *options)
 {
     struct el_campaign campaign;
+    el_runner_catch_signals();
     enum el_status status = el_campaign_begin(&campaign, EL_CMD_OVERHEAD, options);
     if (status != EL_OK) return el_exit_failed(status);
     status = el_campaign_measure(&campaign, false, "steps with and without the recorder, in turns in each launch");

@@ -28,6 +28,7 @@ static int run_self(const struct el_options *options)
 {
     struct el_campaign campaign;
     enum el_status status = el_devices_check(options->devices, options->n_devices);
+    el_runner_catch_signals();
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
     if (status != EL_OK) return el_exit_failed(status);
     int exit_status = 0;

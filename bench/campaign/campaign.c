@@ -69,6 +69,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
     if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
+    if (again || c->options->resume) return EL_OK;
     json_t *echo = el_options_echo(c->command, c->options);
     enum el_status status = el_store_save_command(&c->store, word_of(c->command), echo);
     json_decref(echo);

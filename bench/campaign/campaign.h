@@ -26,7 +26,10 @@ struct el_campaign {
     char lack[EL_ERROR_TEXT_BYTES]; /* el_campaign_lack's words */
 };
 
-/* Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder it made is gone again. */
+/* Who launches catches signals before (el_runner_catch_signals), lest one leave a folder behind without a word; a rank
+ * of somebody else's launcher does not. command.json is written into a fresh folder only: one
+ * that is gone on with keeps what it was begun by. Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder it made is gone
+ * again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 /* The same, for commands that run what is missing: where --out holds a run already its repeats are taken, those of the
  * same configuration and build, and it goes on. Errors: EL_ERR_INVALID too where that run has trials that this one has
@@ -43,9 +46,14 @@ void el_campaign_load(struct el_campaign *campaign);
 const char *el_campaign_lack(struct el_campaign *campaign);
 /* Launches every repeat that is not there yet, in turns, with progress on standard error; with `gate` the modes' first
  * steps are compared with the reference before. A trial that cannot be launched, or that the gate refuses, is a row
- * that says so. Ends early, and well, where it is interrupted (el_runner_interrupted). `headline`: the first line of
+ * that says so. Ends early, and well, where it is interrupted (el_runner_interrupted); before the
+ * first repeat that leaves no document. `headline`: the first line of
  * progress, or NULL for none. Errors: EL_ERR_IO; what was measured is kept. */
 enum el_status el_campaign_measure(struct el_campaign *campaign, bool gate, const char *headline);
+/* On standard error, after such an end: whether anything was measured, and `how` to go on, which the folder's name
+ * ends.
+ */
+void el_campaign_say_interrupted(const struct el_campaign *campaign, const char *how);
 /* Makes the document of all repeats so far and writes results.json and results.csv. */
 enum el_status el_campaign_write(struct el_campaign *campaign);
 /* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial

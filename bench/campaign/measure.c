@@ -65,6 +65,19 @@ static enum el_status measure_one(struct el_campaign *c, const struct el_runner 
     return document ? el_campaign_take(c, entry->trial, entry->repeat, document) : EL_OK;
 }
 
+static bool is_empty(const struct el_campaign *c)
+{
+    for (int i = 0; i < c->set.n * c->options->repeats; i++)
+        if (c->repeats[i]) return false;
+    return true;
+}
+
+void el_campaign_say_interrupted(const struct el_campaign *c, const char *how)
+{
+    fprintf(stderr, "evenload: interrupted%s. Go on with: %s %s\n",
+            is_empty(c) ? " before anything was measured" : "; what was measured is kept", how, c->store.dir);
+}
+
 enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char *headline)
 {
     struct el_runner runner;
@@ -87,7 +100,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
     el_progress_start(&progress);
     for (int i = 0; i < plan.n && status == EL_OK && !el_runner_interrupted(); i++)
         status = measure_one(c, &runner, &progress, &plan.entries[i], lack);
-    if (status == EL_OK) status = el_campaign_write(c);
+    if (status == EL_OK && !is_empty(c)) status = el_campaign_write(c); /* empty: interrupted before the first */
     el_plan_free(&plan);
     return status;
 }

@@ -37,6 +37,19 @@ static enum el_status make_folders(const char *path)
     return make_folder(part);
 }
 
+/* Letters of the longest folder of a/b/c that is there, from the end on. */
+static size_t existing_part(const char *path)
+{
+    char part[EL_PATH_BYTES];
+    snprintf(part, sizeof part, "%s", path);
+    while (access(part, F_OK) != 0) {
+        char *slash = strrchr(part, '/');
+        if (!slash) return 0;
+        *slash = 0;
+    }
+    return strlen(part);
+}
+
 static bool exists(const struct el_store *store, const char *name)
 {
     char path[EL_PATH_BYTES];
@@ -52,6 +65,7 @@ static enum el_status make_named(const char *command, struct el_store *store)
     struct tm local;
     localtime_r(&now, &local);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    store->existing = existing_part("results");
     EL_TRY(make_folder("results"));
     for (int i = 1; i < 1000; i++) {
         snprintf(store->dir, sizeof store->dir, "results/%s-%s", stamp, command);
@@ -81,23 +95,25 @@ static enum el_status make_parts(const struct el_store *store)
     return EL_OK;
 }
 
+static enum el_status make_given(const char *out, const char *command, struct el_store *store)
+{
+    snprintf(store->dir, sizeof store->dir, "%s", out);
+    size_t length = strlen(store->dir);
+    while (length > 1 && store->dir[length - 1] == '/') store->dir[--length] = 0;
+    store->existing = existing_part(store->dir);
+    EL_TRY(make_folders(store->dir));
+    EL_TRY(check_folder(store));
+    if (exists(store, "command.json") || exists(store, "results.json"))
+        return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store->dir,
+                       strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
+    return EL_OK;
+}
+
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p)
 {
-    struct el_store store = {.created = true};
+    struct el_store store = {.existing = 0};
     if (strlen(out) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
-    if (*out) {
-        snprintf(store.dir, sizeof store.dir, "%s", out);
-        size_t length = strlen(store.dir);
-        while (length > 1 && store.dir[length - 1] == '/') store.dir[--length] = 0;
-        store.created = access(store.dir, F_OK) != 0;
-        EL_TRY(make_folders(store.dir));
-        EL_TRY(check_folder(&store));
-        if (exists(&store, "command.json") || exists(&store, "results.json"))
-            return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store.dir,
-                           strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
-    } else {
-        EL_TRY(make_named(command, &store));
-    }
+    EL_TRY(*out ? make_given(out, command, &store) : make_named(command, &store));
     EL_TRY(make_parts(&store));
     *store_p = store;
     return EL_OK;
@@ -105,7 +121,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
 
 bool el_store_holds(const char *dir)
 {
-    struct el_store store = {.created = false};
+    struct el_store store = {.existing = 0};
     if (strlen(dir) + NAME_ROOM >= sizeof store.dir) return false;
     snprintf(store.dir, sizeof store.dir, "%s", dir);
     return exists(&store, "command.json");
@@ -113,13 +129,14 @@ bool el_store_holds(const char *dir)
 
 enum el_status el_store_open(const char *dir, struct el_store *store_p)
 {
-    struct el_store store = {.created = false};
+    struct el_store store = {.existing = 0};
     if (strlen(dir) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
     snprintf(store.dir, sizeof store.dir, "%s", dir);
     if (!exists(&store, "command.json"))
         return el_fail(EL_ERR_INVALID, "%s: there is no run to go on with (no command.json in it)", dir);
     EL_TRY(check_folder(&store));
     EL_TRY(make_parts(&store));
+    store.existing = strlen(store.dir);
     *store_p = store;
     return EL_OK;
 }
@@ -145,7 +162,13 @@ void el_store_discard(const struct el_store *store)
         el_store_path(store, path, "%s", folders[i]);
         rmdir(path); /* fails where something is in it, as it should */
     }
-    if (store->created) rmdir(store->dir);
+    char made[EL_PATH_BYTES];
+    snprintf(made, sizeof made, "%s", store->dir);
+    while (strlen(made) > store->existing && rmdir(made) == 0) {
+        char *slash = strrchr(made, '/');
+        if (!slash) return;
+        *slash = 0;
+    }
 }
 
 void el_store_cache(const char *out, char *path, size_t bytes)

@@ -14,7 +14,7 @@
 
 struct el_store {
     char dir[EL_PATH_BYTES];
-    bool created; /* by this process */
+    size_t existing; /* letters of `dir` that were a folder before: all of them where this process made none */
 };
 
 /* Makes the folder: `out`, or results/<time>-<command> where that is "". Errors: EL_ERR_INVALID (holds a run already),
@@ -27,7 +27,7 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p);
 /* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now.
  */
 enum el_status el_store_lock(const struct el_store *store);
-/* Removes folders that are still empty: nothing was begun. */
+/* Removes folders that this process made and that are still empty, parents too: nothing was begun. */
 void el_store_discard(const struct el_store *store);
 
 /* Where the synthetic set of a run lies. */

@@ -187,6 +187,7 @@ enum el_status el_selfcheck_run(const struct el_options *options, struct el_self
     struct run run = {.check = &check, .trials = json_array()};
     int64_t begin_ns = el_clock_ns();
     el_cores_find("", &run.cores);
+    el_runner_catch_signals();
     enum el_status status = el_store_create(options->out, "selfcheck", &run.store);
     if (status == EL_OK) {
         memcpy(check.dir, run.store.dir, sizeof check.dir);

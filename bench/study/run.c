@@ -103,6 +103,7 @@ enum el_status el_study_run(struct el_study *study, const struct el_options *ask
     struct el_options *options = calloc(1, sizeof *options);
     if (!options) return el_fail_errno("options");
     el_study_options(study, asked, options);
+    el_runner_catch_signals();
     enum el_status status = el_campaign_begin(&campaign, EL_CMD_COMPARE | EL_CMD_STUDY, options);
     if (status == EL_OK) {
         memcpy(study->dir, campaign.store.dir, sizeof study->dir);

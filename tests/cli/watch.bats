@@ -147,6 +147,9 @@ END
 @test "a command that cannot be started" {
     run --separate-stderr sh -c '"$EVENLOAD" watch -- no-such-command || echo $?'
     [[ $output == 127 && $stderr == "evenload: watch: no-such-command: cannot be started: No such file"* ]] || show
+    mkdir kept # folders that were made for it are gone again, one that was there is not
+    run --separate-stderr sh -c '"$EVENLOAD" watch --out kept/a/b -- no-such-command || echo $?'
+    [[ $output == 127 && -d kept && ! -e kept/a ]] || show
     echo x >file
     run --separate-stderr "$EVENLOAD" watch --out r -- ./file
     [[ $status -eq 126 && ${#stderr_lines[@]} -eq 1 && $stderr == *"Permission denied"* ]] || show

@@ -169,6 +169,16 @@ killed_rank() { # killed_rank OPTION...
     for file in kept/*; do cmp "$file" "c/repeats/${file##*/}"; done
 }
 
+@test "Ctrl-C before the first repeat says that nothing was measured, and leaves no document" {
+    "$EVENLOAD" compare "${QUICK[@]}" --devices null:2 --procs 1 --modes dp --min-time 30 --out c --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for test -d c/logs
+    kill -INT "$parent"
+    wait "$parent" || code=$?
+    [[ $code -eq 130 && ! -e c/results.json && ! -e c/results.csv ]]
+    grep -q "interrupted before anything was measured.*--resume --out c$" err
+}
+
 @test "a finished run resumed measures nothing again" {
     "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
     cp -r c/repeats before
