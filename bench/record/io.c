@@ -96,7 +96,8 @@ enum el_status el_print_json(const json_t *document, FILE *out)
 {
     put(document, 0, out);
     fputc('\n', out);
-    if (fflush(out) != 0 || ferror(out)) return el_fail_errno("the record could not be written");
+    if (fflush(out) != 0 || ferror(out))
+        return el_fail_errno("%s cannot be written", out == stdout ? "standard output" : "the record");
     return EL_OK;
 }
 

@@ -160,6 +160,52 @@ static void every_default_is_shown_as_it_is_read(void **state)
     }
 }
 
+/* Why a command that makes trials does not take a row that says how they are trained or measured; NULL: no reason. */
+static const char *why_without(const char *name, unsigned command)
+{
+    static const struct {
+        const char *name, *why;
+        unsigned commands;
+    } reasons[] = {
+        {"epochs", "learning is not what is looked at", EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE},
+        {"no-record", "what is shown is what was recorded", EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE},
+        {"launch", "it starts its own processes", EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE},
+        {"control", "the blocks are the recorder's, on and off", EL_CMD_OVERHEAD}};
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (!strcmp(reasons[i].name, name) && (reasons[i].commands & command)) return reasons[i].why;
+    return NULL;
+}
+
+/* A name may have several rows: another kind for another command. */
+static bool takes(unsigned command, const char *name)
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if (!strcmp(row->name, name) && (row->commands & command)) return true;
+    return false;
+}
+
+static void who_makes_trials_takes_every_row_of_them(void **state)
+{
+    (void)state;
+    static const char *const groups[] = {"Training", "Sizes of the model", "Data", "Measuring"};
+    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_OVERHEAD, EL_CMD_SCALE, EL_CMD_IMBALANCE};
+    const unsigned theirs = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE;
+    int seen[4] = {0};
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        size_t g = 0;
+        while (g < 4 && strcmp(groups[g], row->group) != 0) g++;
+        if (g == 4 || !(row->commands & theirs)) continue; /* of watch or regress alone */
+        seen[g]++;
+        for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++) {
+            bool taken = takes(commands[c], row->name), reasoned = why_without(row->name, commands[c]) != NULL;
+            if (taken == reasoned)
+                fail_msg("--%s: command %u %s", row->name, commands[c],
+                         taken ? "takes it after all" : "does not take it, and nothing says why");
+        }
+    }
+    for (size_t g = 0; g < 4; g++) assert_true(seen[g] >= 3);
+}
+
 static struct el_trial_set resolve(unsigned command, const char *words)
 {
     struct el_trial_set set = {0};
@@ -256,6 +302,7 @@ int main(void)
         cmocka_unit_test(suggestions),
         cmocka_unit_test(batch_is_global_or_local),
         cmocka_unit_test(every_default_is_shown_as_it_is_read),
+        cmocka_unit_test(who_makes_trials_takes_every_row_of_them),
         cmocka_unit_test(trials_are_modes_times_batches),
         cmocka_unit_test(processes_follow_the_mode),
         cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
