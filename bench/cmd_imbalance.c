@@ -12,10 +12,8 @@
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 
-enum { VALUE_BYTES = 2048 };
-
 /* Draws DIR/plots/imbalance. Paths are lines of standard output, but with --json. */
-static enum el_status draw(const json_t *run, const char *dir, bool json)
+static enum el_status try_to_draw(const json_t *run, const char *dir, bool json)
 {
     char plots[EL_PATH_BYTES];
     bool drawn;
@@ -23,6 +21,12 @@ static enum el_status draw(const json_t *run, const char *dir, bool json)
         return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
     EL_TRY(el_imbalance_plot(run, plots, &drawn));
     return drawn ? el_plot_draw(plots, "imbalance", json ? NULL : stdout) : EL_OK;
+}
+
+/* A folder that cannot be drawn into is no reason not to show what is in it. */
+static void draw(const json_t *run, const char *dir, bool json)
+{
+    if (try_to_draw(run, dir, json) != EL_OK) fprintf(stderr, "evenload: nothing was drawn: %s\n", el_error_message());
 }
 
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)
@@ -49,34 +53,16 @@ static void say_next(const struct el_options *options)
         printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, by forecast)\n", program);
 }
 
-/* The first option that says how to measure: a folder's records have been measured. */
-static enum el_status check_records_alone(const struct el_options *options)
-{
-    static const char *const allowed[] = {"json", "quiet"};
-    struct el_options *initial = malloc(sizeof *initial);
-    if (!initial) return el_fail_errno("options");
-    el_options_defaults(EL_CMD_IMBALANCE, initial);
-    enum el_status status = EL_OK;
-    for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
-        char given[VALUE_BYTES], otherwise[VALUE_BYTES];
-        if (!(row->commands & EL_CMD_IMBALANCE) || !strcmp(row->name, allowed[0]) || !strcmp(row->name, allowed[1]))
-            continue;
-        el_option_show(row, options, given, sizeof given);
-        el_option_show(row, initial, otherwise, sizeof otherwise);
-        if (strcmp(given, otherwise))
-            status = el_fail(EL_ERR_INVALID,
-                             "imbalance %s reads records and measures nothing: leave out --%s, or leave out the folder",
-                             options->dir, row->name);
-    }
-    free(initial);
-    return status;
-}
-
 static enum el_status check_cards(const json_t *run, const char *dir)
 {
     const json_t *trials = json_object_get(run, "trials");
     for (size_t i = 0; i < json_array_size(trials); i++)
         if (el_imbalance_has_cards(json_array_get(trials, i))) return EL_OK;
+    if (json_object_get(run, "watch"))
+        return el_fail(EL_ERR_INVALID,
+                       "%s was watched from outside, where no memory by tag can be seen: 'evenload plot %s' draws what "
+                       "there is",
+                       dir, dir);
     return el_fail(EL_ERR_INVALID,
                    "%s has no finished trial on two devices or more, and nothing that could be uneven: 'evenload "
                    "imbalance' without a folder runs dp and ddp",
@@ -94,12 +80,11 @@ static enum el_status check_several(const struct el_options *options)
                                    "dp,ddp and two --devices or more");
 }
 
-/* A folder that cannot be written into is no reason not to show what is in it. */
 static int from_records(const struct el_options *options)
 {
     char path[EL_PATH_BYTES];
     json_t *run = NULL;
-    enum el_status status = check_records_alone(options);
+    enum el_status status = el_options_check_records_alone(EL_CMD_IMBALANCE, "imbalance", options);
     if (status == EL_OK && (size_t)snprintf(path, sizeof path, "%s/results.json", options->dir) >= sizeof path)
         status = el_fail(EL_ERR_INVALID, "%s: the path is too long", options->dir);
     if (status == EL_OK) status = el_record_read(path, &run);
@@ -107,8 +92,7 @@ static int from_records(const struct el_options *options)
     if (status == EL_OK) status = show(run, options, options->dir);
     if (status == EL_OK) {
         if (!options->json) printf("\n%s\n", path);
-        if (draw(run, options->dir, options->json) != EL_OK)
-            fprintf(stderr, "evenload: nothing was drawn: %s\n", el_error_message());
+        draw(run, options->dir, options->json);
         say_next(options);
     }
     json_decref(run);
@@ -123,7 +107,7 @@ static enum el_status show_foretold(const json_t *run, const struct el_options *
     enum el_status status = show(run, options, NULL);
     if (status == EL_OK && options->out[0]) {
         if (!options->json) printf("\n");
-        status = draw(run, store.dir, options->json);
+        status = try_to_draw(run, store.dir, options->json);
     }
     if (options->out[0]) el_store_discard(&store);
     if (status == EL_OK) say_next(options);
@@ -157,7 +141,7 @@ static enum el_status show_campaign(const struct el_campaign *c)
 {
     EL_TRY(show(c->run, c->options, c->store.dir));
     if (!c->options->json) printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);
-    EL_TRY(draw(c->run, c->store.dir, c->options->json));
+    draw(c->run, c->store.dir, c->options->json);
     say_next(c->options);
     return EL_OK;
 }
@@ -179,6 +163,7 @@ static int measure(const struct el_options *options)
     struct el_campaign campaign;
     bool fresh = !options->out[0] || !el_store_holds(options->out);
     enum el_status status = options->n_devices > 0 ? el_devices_check(options->devices, options->n_devices) : EL_OK;
+    el_runner_catch_signals();
     if (status == EL_OK) status = el_campaign_continue(&campaign, EL_CMD_IMBALANCE, options);
     if (status != EL_OK) return el_exit_failed(status);
     bool complete = is_complete(&campaign);
@@ -191,8 +176,7 @@ static int measure(const struct el_options *options)
     status = el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_describe(campaign.set.dataset));
     int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted; what was measured is kept: the same command with --out %s goes on\n",
-                campaign.store.dir);
+        el_campaign_say_interrupted(&campaign, "the same command and --out");
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {
         status = show_campaign(&campaign);

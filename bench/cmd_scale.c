@@ -25,19 +25,28 @@ static void print_next(const json_t *document, const char *dir)
         printf("Next: %s scale --bucket-mb 1,5,25,100    (ddp's buckets)\n", program);
 }
 
-static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
+/* A folder that cannot be drawn into is no reason not to show what is in it. */
+static void draw(const json_t *document, const char *dir, bool json)
 {
     char plots[EL_PATH_BYTES];
-    json_t *document = NULL;
     snprintf(plots, sizeof plots, "%.*s/plots", (int)sizeof plots - 8, dir);
-    EL_TRY(el_scale_document(run, dir, &document));
     enum el_status status = el_scale_plot_data(document, plots);
-    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
-    if (status == EL_OK && !options->json) {
+    if (status == EL_OK) status = el_plot_draw(plots, "scale", json ? NULL : stdout);
+    if (status != EL_OK) fprintf(stderr, "evenload: nothing was drawn: %s\n", el_error_message());
+}
+
+static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
+{
+    json_t *document = NULL;
+    enum el_status status = EL_OK;
+    EL_TRY(el_scale_document(run, dir, &document));
+    if (options->json) {
+        status = el_print_json(document, stdout);
+    } else {
         el_scale_print(document, stdout);
         printf("\n%s/results.json\n", dir);
     }
-    if (status == EL_OK) status = el_plot_draw(plots, "scale", options->json ? NULL : stdout);
+    if (status == EL_OK) draw(document, dir, options->json);
     if (status == EL_OK && !options->json) {
         printf("\n");
         print_next(document, dir);
@@ -51,9 +60,7 @@ static int report(const struct el_options *options)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *run = NULL;
-    enum el_status status = EL_OK;
-    if (options->out[0])
-        status = el_fail(EL_ERR_INVALID, "scale: %s is read, and --out is to be measured into: give one", options->dir);
+    enum el_status status = el_options_check_records_alone(EL_CMD_SCALE, "scale", options);
     snprintf(path, sizeof path, "%s/results.json", options->dir);
     if (status == EL_OK) status = el_record_read(path, &run);
     if (status == EL_OK) status = show(options, run, options->dir);
@@ -76,14 +83,14 @@ static int measure(const struct el_options *options)
 {
     struct el_campaign campaign;
     char headline[96];
+    el_runner_catch_signals();
     enum el_status status = el_campaign_continue(&campaign, EL_CMD_SCALE, options);
     if (status != EL_OK) return el_exit_failed(status);
     snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
     status = el_campaign_measure(&campaign, true, headline);
     int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted; what was measured is kept. Go on with the same command and --out %s\n",
-                campaign.store.dir);
+        el_campaign_say_interrupted(&campaign, "the same command and --out");
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {
         status = show(options, campaign.run, campaign.store.dir);

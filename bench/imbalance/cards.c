@@ -3,9 +3,11 @@
 #include "bench/record/jvalue.h"
 #include "runtime/base/probe.h"
 
+/* Memory by tag is the ledger's alone: what was watched from outside (bench/watch) has none. */
 bool el_imbalance_has_cards(const json_t *trial)
 {
-    return json_array_size(json_object_get(trial, "per_device")) > 1;
+    const json_t *devices = json_object_get(trial, "per_device");
+    return json_array_size(devices) > 1 && json_object_size(el_json_at(devices, "0.memory.at_peak_by_tag")) > 0;
 }
 
 const char *el_imbalance_card(size_t position, char *text)

@@ -31,13 +31,13 @@ static json_t *card(const json_t *device, size_t position)
     return card;
 }
 
-static json_t *sentence(const json_t *trial)
+static json_t *sentence(const json_t *trials, const json_t *trial)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     if (memory == NULL) return json_null();
-    el_imbalance_say(trial, memory);
+    el_imbalance_say(trials, trial, memory);
     fclose(memory);
     json_t *string = json_string(text);
     free(text);
@@ -45,7 +45,7 @@ static json_t *sentence(const json_t *trial)
 }
 
 /* Main minus the mean of the others, tag by tag as recorded. */
-static json_t *difference(const json_t *trial)
+static json_t *difference(const json_t *trials, const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");
     size_t n = json_array_size(devices);
@@ -60,10 +60,10 @@ static json_t *difference(const json_t *trial)
     }
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "against", n == 2 ? "second" : "mean of the others", "peak_bytes",
                      el_json_real(el_excess_of(devices, "memory.peak_bytes")), "at_peak_by_tag", tags, "highs_bytes",
-                     el_json_real(highs), "sentence", sentence(trial));
+                     el_json_real(highs), "sentence", sentence(trials, trial));
 }
 
-static json_t *trial_of(const json_t *trial)
+static json_t *trial_of(const json_t *trials, const json_t *trial)
 {
     static const char *const copied[] = {
         "id",     "mode",   "model",   "dtype",    "optimizer", "global_batch", "batch_per_device",
@@ -75,7 +75,8 @@ static json_t *trial_of(const json_t *trial)
     for (size_t i = 0; i < json_array_size(devices); i++)
         json_array_append_new(cards, card(json_array_get(devices, i), i));
     json_object_set_new(document, "cards", cards);
-    json_object_set_new(document, "difference", el_imbalance_has_cards(trial) ? difference(trial) : json_null());
+    json_object_set_new(document, "difference",
+                        el_imbalance_has_cards(trial) ? difference(trials, trial) : json_null());
     return document;
 }
 
@@ -85,7 +86,7 @@ json_t *el_imbalance_document(const json_t *run, const char *preset, const char 
     bool foretold = !strcmp(el_json_text(trials, "0.verdict", ""), "foretold");
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(trials); i++)
-        json_array_append_new(list, trial_of(json_array_get(trials, i)));
+        json_array_append_new(list, trial_of(trials, json_array_get(trials, i)));
     return json_pack("{s:o, s:o, s:b, s:o}", "preset", el_json_string(preset), "dir", el_json_string(dir), "foretold",
                      (int)foretold, "trials", list);
 }

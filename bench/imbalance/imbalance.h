@@ -34,16 +34,17 @@ enum el_status el_imbalance_foretell(const struct el_trial_set *set, json_t **ru
 /* Whether the host has memory for each trial's devices. Errors: EL_ERR_ABSENT in one line with what is needed. */
 enum el_status el_imbalance_check_memory(const struct el_trial_set *set);
 
-/* Whether a trial has what is shown here: several devices. */
+/* Whether a trial has what is shown here: several devices, and their memory by tag. */
 bool el_imbalance_has_cards(const json_t *trial);
 /* "main", "second", ... "card 12". `text` has at least 16 bytes. */
 const char *el_imbalance_card(size_t position, char *text);
 /* What an allocator that gives nothing back ends up with: each tag's own highest, without the kernels' scratch. NAN:
  * not recorded. */
 double el_imbalance_highs(const json_t *device);
-/* One sentence of a trial: what the first card holds more than the others, and of what. */
-void el_imbalance_say(const json_t *trial, FILE *out);
-/* Those of all trials, even ones of a mode in one, and how each mode's difference goes with the batch. */
+/* One sentence of a trial: what the first card holds more than the others, and of what. It names the number of devices
+ * where that differs among `trials`, those it stands with. */
+void el_imbalance_say(const json_t *trials, const json_t *trial, FILE *out);
+/* Those of all trials, even ones of a mode on as many devices in one, and how the difference goes with the batch. */
 void el_imbalance_sentences(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */

@@ -41,13 +41,18 @@ static void choose_counts(int most, struct el_options *o)
 }
 
 /* One device stands in front: the same mode on it is what the others are held against. */
-static void add_one(struct el_options *o)
+static enum el_status add_one(struct el_options *o)
 {
-    if (o->counts[0] == 1) return;
-    if (o->n_counts == EL_LIST_MAX) o->n_counts--;
+    if (o->counts[0] == 1) return EL_OK;
+    if (o->n_counts == EL_LIST_MAX)
+        return el_fail(EL_ERR_INVALID,
+                       "--devices: one device is measured too, as what the others are held against, and there is room "
+                       "for %d counts: leave out one",
+                       EL_LIST_MAX);
     memmove(&o->counts[1], &o->counts[0], sizeof o->counts[0] * (size_t)o->n_counts);
     o->counts[0] = 1;
     o->n_counts++;
+    return EL_OK;
 }
 
 static void put_single_first(const struct el_options *asked, struct el_options *o)
@@ -55,16 +60,24 @@ static void put_single_first(const struct el_options *asked, struct el_options *
     o->n_modes = 1;
     memset(o->modes, 0, sizeof o->modes);
     snprintf(o->modes[0], sizeof o->modes[0], "single");
-    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++)
+    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++) /* fewer modes than that there are */
         if (strcmp(asked->modes[m], "single")) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
 }
 
-static void put_base_bucket_first(const struct el_options *asked, struct el_options *o)
+static enum el_status put_base_bucket_first(const struct el_options *asked, struct el_options *o)
 {
     o->n_buckets = 1;
     o->bucket_mib[0] = EL_SCALE_BUCKET_MIB;
-    for (int k = 0; k < asked->n_buckets && o->n_buckets < EL_LIST_MAX; k++)
-        if (asked->bucket_mib[k] != EL_SCALE_BUCKET_MIB) o->bucket_mib[o->n_buckets++] = asked->bucket_mib[k];
+    for (int k = 0; k < asked->n_buckets; k++) {
+        if (asked->bucket_mib[k] == EL_SCALE_BUCKET_MIB) continue;
+        if (o->n_buckets == EL_LIST_MAX)
+            return el_fail(EL_ERR_INVALID,
+                           "--bucket-mb: %g is measured too, as what the others are held against, and there is room "
+                           "for %d sizes: leave out one",
+                           EL_SCALE_BUCKET_MIB, EL_LIST_MAX);
+        o->bucket_mib[o->n_buckets++] = asked->bucket_mib[k];
+    }
+    return EL_OK;
 }
 
 enum el_status el_scale_options(const struct el_options *asked, int cores, int gpus, struct el_options *options_p)
@@ -76,9 +89,9 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
         snprintf(o->counts_backend, sizeof o->counts_backend, "%s", gpus ? "cuda" : "cpu");
         choose_counts(gpus ? gpus : cores, o);
     }
-    add_one(o);
+    EL_TRY(add_one(o));
     put_single_first(asked, o);
-    put_base_bucket_first(asked, o);
+    EL_TRY(put_base_bucket_first(asked, o));
     if (o->n_modes == 1) return el_fail(EL_ERR_INVALID, "--modes: single runs on one device only: add dp or ddp");
     bool ddp = false;
     for (int m = 0; m < o->n_modes; m++) ddp = ddp || !el_mode_find(o->modes[m])->controller;

@@ -51,7 +51,7 @@ static void print_ratio(const json_t *ratio, FILE *out)
 {
     char speedup[EL_FIGURE_BYTES], interval[TEXT_BYTES], share[EL_FIGURE_BYTES], shares[TEXT_BYTES];
     if (!json_is_object(ratio)) return;
-    fprintf(out, "%10s%15s%8s%12s", el_text_figure(el_json_number(ratio, "speedup"), speedup),
+    fprintf(out, " %9s %14s %7s %11s", el_text_figure(el_json_number(ratio, "speedup"), speedup),
             interval_text(ratio, "speedup_ci95", 1, interval),
             el_text_figure(100 * el_json_number(ratio, "efficiency"), share),
             interval_text(ratio, "efficiency_ci95", 100, shares));
@@ -67,7 +67,7 @@ static void print_speedups(const json_t *rows, FILE *out)
         char count[TEXT_BYTES], rate[EL_FIGURE_BYTES];
         if (!is_ok(row)) print_failed(row, out);
         if (isnan(el_json_number(row, "samples_per_s"))) continue;
-        fprintf(out, "%-6s%4s%10s", el_json_text(row, "mode", "?"), count_text(row, count),
+        fprintf(out, "%-6s%4s %9s", el_json_text(row, "mode", "?"), count_text(row, count),
                 el_text_figure(el_json_number(row, "samples_per_s"), rate));
         print_ratio(json_object_get(row, "plain"), out);
         print_ratio(json_object_get(row, "wrapped"), out);
@@ -89,9 +89,9 @@ static void print_step(const json_t *row, FILE *out)
     char count[TEXT_BYTES], text[EL_FIGURE_BYTES], interval[TEXT_BYTES];
     fprintf(out, "%-6s%4s", el_json_text(row, "mode", "?"), count_text(row, count));
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        fprintf(out, "%*s", widths[i], el_text_figure(el_json_number(step, parts[i]), text));
-    fprintf(out, "%14s", interval_text(step, "comm_costs_ci95", 1, interval));
-    fprintf(out, "%9s  %s\n", el_text_mib(el_json_number(row, "peak_bytes"), text), verdict_of(row));
+        fprintf(out, " %*s", widths[i] - 1, el_text_figure(el_json_number(step, parts[i]), text));
+    fprintf(out, " %13s", interval_text(step, "comm_costs_ci95", 1, interval));
+    fprintf(out, " %8s  %s\n", el_text_mib(el_json_number(row, "peak_bytes"), text), verdict_of(row));
 }
 
 /* What is lost of a step is what it is longer than the ideal one. */
@@ -130,14 +130,14 @@ static void print_bucket_row(const json_t *row, FILE *out)
                 el_json_text(row, "failure", "no reason was given"));
         return;
     }
-    fprintf(out, "%8s%9.0f%11s%13s%9s%13s%9s", mib, el_json_number(row, "buckets"),
+    fprintf(out, "%8s %8.0f %10s %12s %8s %12s %8s", mib, el_json_number(row, "buckets"),
             el_text_mib(el_json_number(row, "first_bytes"), first),
             el_text_mib(el_json_number(row, "largest_bytes"), largest),
             el_text_figure(el_json_number(row, "step_ms"), step),
             el_text_figure(el_json_number(row, "comm_costs_ms"), costs),
             el_text_figure(el_json_number(row, "ratio"), ratio));
     if (!base)
-        fprintf(out, "%15s%18s%s", interval_text(row, "ci95", 1, interval), interval_text(row, "told95", 1, told),
+        fprintf(out, " %14s %17s%s", interval_text(row, "ci95", 1, interval), interval_text(row, "told95", 1, told),
                 json_is_true(json_object_get(row, "same")) ? " same" : "");
     fputc('\n', out);
 }

@@ -72,7 +72,8 @@ expect_new() {
 
 @test "imbalance launches what its folder lacks: of run's folder ddp, then nothing, then one batch more" {
     "$EVENLOAD" run --mode dp "${TINY[@]}" --batch 8 --out i >/dev/null
-    local before held
+    local before held command
+    command=$(md5sum i/command.json)
     before=$(repeats_of i)
     run --separate-stderr "$EVENLOAD" imbalance "${TINY[@]}" --batch 8 --out i
     [[ $status -eq 0 && -z $stderr && $output == *"suspect times"* && $output == *i/results.json* ]] || show
@@ -82,6 +83,7 @@ expect_new() {
     expect_new i 0
     "$EVENLOAD" imbalance "${TINY[@]}" --batch 8,16 --out i >/dev/null
     expect_new i 2
+    [[ $command == "$(md5sum i/command.json)" ]] # whose folder it is stays: compare --resume reads it
     [[ $(json i/results.json 'sorted((t["mode"], t["global_batch"]) for t in d["trials"])') == \
         "[('ddp', 8), ('ddp', 16), ('dp', 8), ('dp', 16)]" ]]
     # What would take trials or repeats away is refused, and the folder stays.
@@ -131,6 +133,25 @@ expect_new() {
     refuses "holds a run already" "$EVENLOAD" imbalance --preset adam --dry-run --out d
     refuses "is an option of 'evenload compare', not of 'imbalance'" "$EVENLOAD" imbalance --resume
     [[ $(ls d) == results.json && ! -e x && ! -e results ]] || show
+}
+
+@test "a watch has no memory by tag, and is refused" {
+    mkdir w
+    cat >w/results.json <<'JSON'
+{"schema": 1, "watch": {}, "trials": [{"mode": "watch", "status": "ok", "per_device": [
+    {"device": "cpu", "memory": {"peak_bytes": 9, "at_peak_by_tag": {}}}, {"device": "cpu", "memory": {"peak_bytes": 5, "at_peak_by_tag": {}}}]}]}
+JSON
+    refuses "'evenload plot w' draws what there is" "$EVENLOAD" imbalance w
+}
+
+@test "where a disk is full no half picture is left, and each is said" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    mkdir old && cp "$ROOT/tests/unit/data/record-v1.json" old/results.json
+    run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 8; "$0" imbalance old' "$EVENLOAD"
+    [[ $status -eq 0 && $output == *"old/plots/imbalance.svg could not be written"*"imbalance.pdf could not be written"* ]] || show
+    [[ $(ls old/plots) == imbalance.dat ]] || show
+    run --separate-stderr bash -c '"$0" imbalance old --json >/dev/full' "$EVENLOAD"
+    [[ $status -eq 2 && $stderr == "evenload: standard output cannot be written: "* ]] || show
 }
 
 @test "a folder that cannot be drawn into is shown all the same" {

@@ -62,6 +62,9 @@ END
     [[ $(json more.json 'd["buckets"]["rows"][0]["buckets"] > 1, d["buckets"]["recommended_mib"]') == "(True, None)" ]]
     run --separate-stderr "$EVENLOAD" scale r --json
     [[ $status -eq 0 && -z $stderr && $output == "$(cat more.json)" ]] || show
+    rm -r r/plots && touch r/plots # where nothing can be drawn all else is said
+    run --separate-stderr "$EVENLOAD" scale r --json
+    [[ $status -eq 0 && $stderr == "evenload: nothing was drawn: r/plots"* && $output == "$(cat more.json)" ]] || show
 }
 
 @test "counts without cores of their own are marked, and nothing is claimed of them" {
@@ -82,7 +85,12 @@ END
     refuses "buckets are ddp's" "$EVENLOAD" scale --modes dp --bucket-mb 1
     refuses "--bucket-mb: more than 1 items" "$EVENLOAD" run --bucket-mb 1,25
     refuses "results.json could not be read" "$EVENLOAD" scale nothing
-    refuses "and --out is to be measured into" "$EVENLOAD" scale nothing --out r
+    for option in --strong '--repeats 7' '--out r'; do # given with a folder of records, which have been measured
+        # shellcheck disable=SC2086 # an option and its value
+        refuses "scale nothing reads records and measures nothing: leave out ${option%% *}" "$EVENLOAD" scale nothing $option
+    done
+    refuses "--devices: one device is measured too" "$EVENLOAD" scale --devices "null:$(seq -s, 2 33)"
+    refuses "--bucket-mb: 25 is measured too" "$EVENLOAD" scale --bucket-mb "$(seq -s, 50 81)"
     [[ ! -e results ]]
 }
 
