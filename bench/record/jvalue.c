@@ -56,6 +56,21 @@ json_t *el_json_string(const char *text)
     return string == NULL ? json_null() : string;
 }
 
+void el_json_put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+void el_json_put_real(json_t *object, const char *key, double value)
+{
+    json_object_set_new(object, key, el_json_real(value));
+}
+
+void el_json_put_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, el_json_string(text));
+}
+
 size_t el_json_numbers(const json_t *array, double **values_p)
 {
     size_t n = json_array_size(array), kept = 0;

@@ -19,6 +19,10 @@ json_t *el_json_real(double value);
 json_t *el_json_count(int64_t value);
 /* A text; null for NULL. What is not UTF-8 is mended (utf8.h). New reference. */
 json_t *el_json_string(const char *text);
+/* Into an object, in place of what had that key. Steals `value`. */
+void el_json_put(json_t *object, const char *key, json_t *value);
+void el_json_put_real(json_t *object, const char *key, double value);
+void el_json_put_text(json_t *object, const char *key, const char *text);
 /* Numbers of an array (what is not a number is left out); *values_p is NULL for none; to be freed. Returns how many. */
 size_t el_json_numbers(const json_t *array, double **values_p);
 /* The shortest text that reads back as the same double. `text` has at least 32 bytes. */

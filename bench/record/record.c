@@ -52,11 +52,6 @@ static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
     return json_deep_copy(value);
 }
 
-static void put_text(json_t *record, const char *key, const char *text)
-{
-    json_object_set_new(record, key, el_json_string(text));
-}
-
 static void put_count(json_t *record, const char *key, int64_t value)
 {
     json_object_set_new(record, key, json_integer((json_int_t)value));
@@ -100,9 +95,9 @@ static json_t *config(const struct el_trial *trial)
     json_object_set_new(config, "model_sizes", model_sizes(&train->model));
     json_object_set_new(config, "lr", el_json_real(train->lr));
     json_object_set_new(config, "momentum", el_json_real(train->momentum));
-    put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
-    put_text(config, "overlap", train->overlap ? "on" : "off");
-    put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
+    el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
+    el_json_put_text(config, "overlap", train->overlap ? "on" : "off");
+    el_json_put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
     put_count(config, "warmup", train->warmup);
     put_count(config, "steps", train->steps);
     json_object_set_new(config, "min_time_s", el_json_real(train->min_time_s));
@@ -112,14 +107,14 @@ static json_t *config(const struct el_trial *trial)
     json_object_set_new(config, "device_mem_bytes",
                         trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
     json_object_set_new(config, "timeout_s", el_json_real(trial->timeout_s));
-    put_text(config, "data", trial->data);
-    put_text(config, "test", trial->test);
-    put_text(config, "comm", trial->comm);
-    put_text(config, "launcher", launchers[trial->launcher]);
+    el_json_put_text(config, "data", trial->data);
+    el_json_put_text(config, "test", trial->test);
+    el_json_put_text(config, "comm", trial->comm);
+    el_json_put_text(config, "launcher", launchers[trial->launcher]);
     json_object_set_new(config, "record", json_boolean(trial->record));
-    put_text(config, "control", control_name(train->control));
+    el_json_put_text(config, "control", control_name(train->control));
     put_count(config, "control_pairs", train->control_pairs);
-    put_text(config, "inject", trial->inject);
+    el_json_put_text(config, "inject", trial->inject);
     return config;
 }
 
@@ -135,17 +130,17 @@ static json_t *device_names(const struct el_trial *trial)
 static void put_configuration(json_t *record, const struct el_trial *trial, const json_t *ok)
 {
     const struct el_train_config *train = &trial->train;
-    put_text(record, "id", trial->id);
-    put_text(record, "mode", train->mode);
-    put_text(record, "model", train->model.name);
+    el_json_put_text(record, "id", trial->id);
+    el_json_put_text(record, "mode", train->mode);
+    el_json_put_text(record, "model", train->model.name);
     put_count(record, "devices", trial->n_devices);
     json_object_set_new(record, "device_names", device_names(trial));
     put_count(record, "procs", trial->procs);
-    put_text(record, "dtype", el_dtype_name(train->dtype));
+    el_json_put_text(record, "dtype", el_dtype_name(train->dtype));
     put_count(record, "global_batch", train->global_batch);
     json_object_set_new(record, "batch_per_device", from_first(ok, "batch_per_device", json_array()));
     put_count(record, "seed", (int64_t)train->seed);
-    put_text(record, "optimizer", optimizer_name(train->optimizer));
+    el_json_put_text(record, "optimizer", optimizer_name(train->optimizer));
     json_object_set_new(record, "config", config(trial));
 }
 
@@ -158,10 +153,10 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     bool valid = strcmp(status, "ok") == 0 && !suspect;
     json_t *order = json_object_get(json_array_get(repeats, 0), "order");
     json_object_set_new(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
-    put_text(record, "command", command);
-    put_text(record, "status", status);
-    put_text(record, "reason", el_json_text(bad, "reason", NULL));
-    put_text(record, "verdict", valid ? "valid" : "suspect");
+    el_json_put_text(record, "command", command);
+    el_json_put_text(record, "status", status);
+    el_json_put_text(record, "reason", el_json_text(bad, "reason", NULL));
+    el_json_put_text(record, "verdict", valid ? "valid" : "suspect");
     json_object_set_new(record, "warnings", warnings);
     json_object_set_new(record, "warning_rules", rules);
     json_object_set_new(record, "simulated", from_first(ok, "simulated", json_false()));

@@ -17,12 +17,6 @@ struct era {
     size_t begin, end;
 };
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of sorted values, between neighbours in proportion. */
 static double quartile(const double *sorted, size_t n, double q)
 {
@@ -37,7 +31,7 @@ void el_level_far(const double *values, size_t n, bool *far)
     double *sorted = n < EL_LEVEL_SITTINGS_MIN ? NULL : malloc(n * sizeof *sorted);
     if (!sorted) return;
     for (size_t i = 0; i < n; i++) sorted[i] = log(values[i]);
-    qsort(sorted, n, sizeof *sorted, ascending);
+    el_stats_sort(sorted, n);
     double low = quartile(sorted, n, 0.25), high = quartile(sorted, n, 0.75);
     double reach = fmax(3 * (high - low), log(EL_LEVEL_FLOOR_RATIO));
     for (size_t i = 0; i < n; i++) far[i] = log(values[i]) > high + reach || log(values[i]) < low - reach;

@@ -58,21 +58,20 @@ static json_t *row_of(const json_t *trial, const json_t *base, int looks)
     if (trial == base) ratio.centre = 1;
     bool known = trial != base;
     json_t *row = json_object();
-    json_object_set_new(row, "mib", el_json_real(cap_of(trial) / MIB));
-    json_object_set_new(row, "status", el_json_string(el_json_text(trial, "status", "failed")));
-    json_object_set_new(row, "failure", el_json_string(el_json_text(trial, "reason", NULL)));
+    el_json_put_real(row, "mib", cap_of(trial) / MIB);
+    el_json_put_text(row, "status", el_json_text(trial, "status", "failed"));
+    el_json_put_text(row, "failure", el_json_text(trial, "reason", NULL));
     json_object_set_new(row, "buckets", n ? json_integer((json_int_t)n) : json_null());
     json_object_set_new(row, "first_bytes", el_json_count(n ? (int64_t)bucket_bytes(trial, 0) : -1));
     json_object_set_new(row, "largest_bytes", el_json_count(n ? (int64_t)largest : -1));
     json_object_set_new(row, "same", json_boolean(trial != base && same_buckets(trial, base)));
-    json_object_set_new(
-        row, "step_ms",
-        el_json_real(el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3));
-    json_object_set_new(row, "comm_costs_ms", el_json_real(el_json_number(trial, "comm.exposed_step_ms")));
-    json_object_set_new(row, "ratio", el_json_real(ratio.centre));
+    el_json_put_real(row, "step_ms",
+                     el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3);
+    el_json_put_real(row, "comm_costs_ms", el_json_number(trial, "comm.exposed_step_ms"));
+    el_json_put_real(row, "ratio", ratio.centre);
     json_object_set_new(row, "ci95", known ? el_scale_interval(ratio, 1) : json_null());
     json_object_set_new(row, "told95", known ? el_scale_interval(told, 1) : json_null());
-    json_object_set_new(row, "reason", el_json_string(known ? ratio.reason : NULL));
+    el_json_put_text(row, "reason", known ? ratio.reason : NULL);
     return row;
 }
 

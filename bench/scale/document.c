@@ -149,8 +149,8 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     json_t *row = json_object();
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
         json_object_set_new(row, copied[i], json_deep_copy(json_object_get(trial, copied[i])));
-    json_object_set_new(row, "shared", el_json_string(el_scale_shared(trial)));
-    json_object_set_new(row, "samples_per_s", el_json_real(el_json_number(trial, "throughput.samples_per_s")));
+    el_json_put_text(row, "shared", el_scale_shared(trial));
+    el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
     json_object_set_new(row, "ci95", json_is_array(ci) ? json_deep_copy(ci) : json_null());
     json_object_set_new(row, "plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain));
     json_object_set_new(row, "wrapped", held ? ratio_of(trial, one) : json_null());

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/record/jvalue.h"
+#include "bench/stats/stats.h"
 
 enum { MEMBERS = 2, SECOND = 1 /* the position that is disturbed */ };
 
@@ -85,12 +86,6 @@ static double all_ops_ms(const json_t *device)
     return sum_ms;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* What the ops of the planted trial took of their twins' time, the median of those that weigh: above 1 where the
  * machine was slower then. */
 static double common_ratio(const json_t *planted, const json_t *clean)
@@ -103,8 +98,7 @@ static double common_ratio(const json_t *planted, const json_t *clean)
         double clean_ms = el_json_number(op, "median_ms"), ratio = op_ms(planted, op) / clean_ms;
         if (clean_ms >= least_ms && isfinite(ratio)) ratios[n++] = ratio;
     }
-    if (n) qsort(ratios, n, sizeof *ratios, ascending);
-    double common = n ? ratios[(n - 1) / 2] : NAN;
+    double common = el_stats_quantile(ratios, n, 0.5); /* the lower middle: a ratio that was seen */
     free(ratios);
     return common;
 }

@@ -113,12 +113,6 @@ static size_t end_of_interval(size_t n, double tail)
     return at;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The k-th smallest of x, from 0, which is put partly in order by it (Hoare). */
 static double select_kth(double *x, size_t n, size_t k)
 {
@@ -139,7 +133,7 @@ static double select_kth(double *x, size_t n, size_t k)
         else
             low = j + 1;
     }
-    qsort(x + low, high - low + 1, sizeof *x, ascending);
+    el_stats_sort(x + low, high - low + 1);
     return x[k];
 }
 

@@ -29,13 +29,18 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void el_stats_sort(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, ascending);
+}
+
 /* A sorted copy; NULL for n = 0 or out of memory. */
 static double *sorted(const double *x, size_t n)
 {
     double *copy = n == 0 ? NULL : malloc(n * sizeof *copy);
     if (copy == NULL) return NULL;
     memcpy(copy, x, n * sizeof *copy);
-    qsort(copy, n, sizeof *copy, ascending);
+    el_stats_sort(copy, n);
     return copy;
 }
 

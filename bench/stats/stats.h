@@ -13,6 +13,8 @@
 /* Fewer repeats give no interval: at four the t quantile is so wide and the coverage so unsure that it misleads. */
 enum { EL_REPEATS_MIN = 5 };
 
+/* In ascending order, in place. NaNs have no place in one. */
+void el_stats_sort(double *x, size_t n);
 double el_stats_mean(const double *x, size_t n);
 double el_stats_geometric_mean(const double *x, size_t n); /* NAN unless all are positive */
 double el_stats_median(const double *x, size_t n);

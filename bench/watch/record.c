@@ -27,16 +27,6 @@ static double seconds(int64_t from_ns, int64_t to_ns)
     return 1e-9 * (double)(to_ns - from_ns);
 }
 
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value);
-}
-
-static void put_real(json_t *object, const char *key, double value)
-{
-    put(object, key, el_json_real(value));
-}
-
 /* Seen once: what it held then. */
 static double mean_bytes(const struct el_tree_process *p)
 {
@@ -51,9 +41,9 @@ static json_t *series_of(const struct el_series *series, bool cpu)
         json_array_append_new(bytes, json_integer(series->points[i].bytes));
         json_array_append_new(cpu_s, el_json_real(1e-9 * (double)series->points[i].cpu_ns));
     }
-    put(object, "from", json_integer(series->first));
-    put(object, "bytes", bytes);
-    if (cpu) put(object, "cpu_s", json_incref(cpu_s));
+    el_json_put(object, "from", json_integer(series->first));
+    el_json_put(object, "bytes", bytes);
+    if (cpu) el_json_put(object, "cpu_s", json_incref(cpu_s));
     json_decref(cpu_s);
     return object;
 }
@@ -83,30 +73,30 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
 {
     const struct el_tree_process *p = at(watch, i);
     json_t *process = json_object();
-    put(process, "pid", json_integer(p->process.pid));
-    put(process, "parent", json_integer(p->parent));
-    put(process, "rank", el_json_count(p->identity.rank));
-    put(process, "launcher", el_json_string(p->identity.rank >= 0 ? p->identity.launcher : NULL));
-    put(process, "name", el_json_string(p->look.name));
-    put(process, "executable", el_json_string(*p->identity.executable ? p->identity.executable : NULL));
-    put(process, "command", el_json_string(*p->identity.command ? p->identity.command : NULL));
-    put(process, "cpus", el_json_string(*p->identity.cpus ? p->identity.cpus : NULL));
-    put(process, "threads", json_integer(p->n_threads));
+    el_json_put(process, "pid", json_integer(p->process.pid));
+    el_json_put(process, "parent", json_integer(p->parent));
+    el_json_put(process, "rank", el_json_count(p->identity.rank));
+    el_json_put(process, "launcher", el_json_string(p->identity.rank >= 0 ? p->identity.launcher : NULL));
+    el_json_put(process, "name", el_json_string(p->look.name));
+    el_json_put(process, "executable", el_json_string(*p->identity.executable ? p->identity.executable : NULL));
+    el_json_put(process, "command", el_json_string(*p->identity.command ? p->identity.command : NULL));
+    el_json_put(process, "cpus", el_json_string(*p->identity.cpus ? p->identity.cpus : NULL));
+    el_json_put(process, "threads", json_integer(p->n_threads));
     int64_t end_ns = el_watch_end_of(watch, p);
-    put_real(process, "begin_s", seconds(watch->begin_ns, p->begin_ns < end_ns ? p->begin_ns : end_ns));
-    put_real(process, "end_s", seconds(watch->begin_ns, end_ns));
-    put(process, "left_running", json_boolean(p->alive));
-    put(process, "peak_bytes", el_json_count(p->peak_bytes));
-    put(process, "own_peak_bytes", el_json_count(p->own_peak_bytes));
-    put_real(process, "mean_bytes", mean_bytes(p));
-    put(process, "pss_bytes", el_json_count(p->pss_bytes));
-    put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);
+    el_json_put_real(process, "begin_s", seconds(watch->begin_ns, p->begin_ns < end_ns ? p->begin_ns : end_ns));
+    el_json_put_real(process, "end_s", seconds(watch->begin_ns, end_ns));
+    el_json_put(process, "left_running", json_boolean(p->alive));
+    el_json_put(process, "peak_bytes", el_json_count(p->peak_bytes));
+    el_json_put(process, "own_peak_bytes", el_json_count(p->own_peak_bytes));
+    el_json_put_real(process, "mean_bytes", mean_bytes(p));
+    el_json_put(process, "pss_bytes", el_json_count(p->pss_bytes));
+    el_json_put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);
     double cpu_pct = el_watch_cpu_pct(watch, p);
-    put_real(process, "cpu_pct", cpu_pct);
-    put_real(process, "cpu_of_allowed_pct", p->identity.n_cpus ? cpu_pct / p->identity.n_cpus : NAN);
-    put(process, "peer", json_boolean(is_peer(watch, peers, i)));
+    el_json_put_real(process, "cpu_pct", cpu_pct);
+    el_json_put_real(process, "cpu_of_allowed_pct", p->identity.n_cpus ? cpu_pct / p->identity.n_cpus : NAN);
+    el_json_put(process, "peer", json_boolean(is_peer(watch, peers, i)));
     bool heavy = i < watch->n_series && (is_peer(watch, peers, i) || is_heavy(watch, i));
-    put(process, "series", heavy ? series_of(&watch->series[i], true) : json_null());
+    el_json_put(process, "series", heavy ? series_of(&watch->series[i], true) : json_null());
     return process;
 }
 
@@ -117,14 +107,14 @@ static json_t *gpus_of(const struct el_watching *watch)
         const struct el_gpu_state *state = el_gpu_processes_gpu(watch->gpus, g);
         const struct el_watch_gpu *figures = &watch->gpu[g];
         json_t *gpu = json_object();
-        put(gpu, "gpu", json_integer(g));
-        put(gpu, "uuid", el_json_string(state->uuid));
-        put(gpu, "name", el_json_string(state->name));
-        put_real(gpu, "busy_pct", figures->n_busy ? figures->busy_sum / figures->n_busy : NAN);
-        put(gpu, "ours_peak_bytes", json_integer(figures->ours_peak_bytes));
-        put(gpu, "others_peak_bytes", json_integer(figures->others_peak_bytes));
-        put(gpu, "used_peak_bytes", json_integer(figures->used_peak_bytes));
-        put(gpu, "total_bytes", json_integer(figures->total_bytes));
+        el_json_put(gpu, "gpu", json_integer(g));
+        el_json_put(gpu, "uuid", el_json_string(state->uuid));
+        el_json_put(gpu, "name", el_json_string(state->name));
+        el_json_put_real(gpu, "busy_pct", figures->n_busy ? figures->busy_sum / figures->n_busy : NAN);
+        el_json_put(gpu, "ours_peak_bytes", json_integer(figures->ours_peak_bytes));
+        el_json_put(gpu, "others_peak_bytes", json_integer(figures->others_peak_bytes));
+        el_json_put(gpu, "used_peak_bytes", json_integer(figures->used_peak_bytes));
+        el_json_put(gpu, "total_bytes", json_integer(figures->total_bytes));
         json_array_append_new(gpus, gpu);
     }
     return gpus;
@@ -136,14 +126,14 @@ static json_t *uses_of(const struct el_watching *watch)
     for (int k = 0; k < watch->n_uses; k++) {
         const struct el_watch_use *use = &watch->uses[k];
         json_t *object = json_object();
-        put(object, "gpu", json_integer(use->gpu));
-        put(object, "process", json_integer(use->process));
-        put(object, "pid", json_integer(at(watch, use->process)->process.pid));
-        put(object, "rank", el_json_count(at(watch, use->process)->identity.rank));
-        put(object, "peak_bytes", json_integer(use->peak_bytes));
-        put_real(object, "mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes);
-        put_real(object, "busy_pct", use->n_busy ? use->busy_sum / use->n_busy : NAN);
-        put(object, "series", series_of(&use->series, false));
+        el_json_put(object, "gpu", json_integer(use->gpu));
+        el_json_put(object, "process", json_integer(use->process));
+        el_json_put(object, "pid", json_integer(at(watch, use->process)->process.pid));
+        el_json_put(object, "rank", el_json_count(at(watch, use->process)->identity.rank));
+        el_json_put(object, "peak_bytes", json_integer(use->peak_bytes));
+        el_json_put_real(object, "mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes);
+        el_json_put_real(object, "busy_pct", use->n_busy ? use->busy_sum / use->n_busy : NAN);
+        el_json_put(object, "series", series_of(&use->series, false));
         json_array_append_new(uses, object);
     }
     return uses;
@@ -157,17 +147,17 @@ static json_t *sampler_of(const struct el_watching *watch)
         const struct el_watch_pace *pace = &watch->paces[a];
         if (a == EL_WATCH_GPUS && !watch->gpus) continue;
         json_t *activity = json_object();
-        put(activity, "name", json_string(activity_names[a]));
-        put(activity, "times", json_integer(pace->n));
-        put_real(activity, "asked_every_ms", 1e-6 * (double)pace->every_ns);
-        put_real(activity, "every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN);
-        put_real(activity, "cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN);
+        el_json_put(activity, "name", json_string(activity_names[a]));
+        el_json_put(activity, "times", json_integer(pace->n));
+        el_json_put_real(activity, "asked_every_ms", 1e-6 * (double)pace->every_ns);
+        el_json_put_real(activity, "every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN);
+        el_json_put_real(activity, "cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN);
         json_array_append_new(activities, activity);
     }
-    put_real(sampler, "cpu_s", watch->own_cpu_s);
+    el_json_put_real(sampler, "cpu_s", watch->own_cpu_s);
     /* To begin takes some milliseconds: of a shorter life no share is told. */
-    put_real(sampler, "cpu_pct_of_a_core", lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN);
-    put(sampler, "activities", activities);
+    el_json_put_real(sampler, "cpu_pct_of_a_core", lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN);
+    el_json_put(sampler, "activities", activities);
     return sampler;
 }
 
@@ -195,24 +185,25 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
     for (int i = 0; i < el_process_tree_count(watch->tree); i++)
         json_array_append_new(processes, process_of(watch, peers, i));
     bool killed = WIFSIGNALED(watch->wait_status);
-    put(object, "command", command);
-    put(object, "exit_status", json_integer(el_watch_exit_status(watch)));
-    put(object, "signal", killed ? json_integer(WTERMSIG(watch->wait_status)) : json_null());
-    put_real(object, "seconds", seconds(watch->begin_ns, watch->end_ns));
-    put_real(object, "cpu_s", watch->children_cpu_s);
-    put_real(object, "unseen_cpu_s", unseen_cpu_s(watch));
-    put(object, "largest_bytes", json_integer(watch->largest_bytes));
-    put(object, "resident_peak_bytes", json_integer(watch->resident_peak_bytes));
-    put(object, "not_followed", json_integer(el_process_tree_not_followed(watch->tree)));
-    put(object, "wait_all", json_boolean(watch->waited_for_all));
-    put(object, "waiting_ended", json_boolean(watch->waiting_ended));
-    put(object, "compared", json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n));
-    put(object, "sampler", sampler_of(watch));
-    put(object, "frames_s", frames_of(watch));
-    put(object, "processes", processes);
-    put(object, "gpus", gpus_of(watch));
-    put(object, "gpu_reason", el_json_string(*watch->gpu_reason ? watch->gpu_reason : NULL));
-    put(object, "gpu_processes", uses_of(watch));
+    el_json_put(object, "command", command);
+    el_json_put(object, "exit_status", json_integer(el_watch_exit_status(watch)));
+    el_json_put(object, "signal", killed ? json_integer(WTERMSIG(watch->wait_status)) : json_null());
+    el_json_put_real(object, "seconds", seconds(watch->begin_ns, watch->end_ns));
+    el_json_put_real(object, "cpu_s", watch->children_cpu_s);
+    el_json_put_real(object, "unseen_cpu_s", unseen_cpu_s(watch));
+    el_json_put(object, "largest_bytes", json_integer(watch->largest_bytes));
+    el_json_put(object, "resident_peak_bytes", json_integer(watch->resident_peak_bytes));
+    el_json_put(object, "not_followed", json_integer(el_process_tree_not_followed(watch->tree)));
+    el_json_put(object, "wait_all", json_boolean(watch->waited_for_all));
+    el_json_put(object, "waiting_ended", json_boolean(watch->waiting_ended));
+    el_json_put(object, "compared",
+                json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n));
+    el_json_put(object, "sampler", sampler_of(watch));
+    el_json_put(object, "frames_s", frames_of(watch));
+    el_json_put(object, "processes", processes);
+    el_json_put(object, "gpus", gpus_of(watch));
+    el_json_put(object, "gpu_reason", el_json_string(*watch->gpu_reason ? watch->gpu_reason : NULL));
+    el_json_put(object, "gpu_processes", uses_of(watch));
     return object;
 }
 
@@ -223,7 +214,7 @@ json_t *el_watch_record(const struct el_watching *watch, const char *words)
     json_t *trials = json_array();
     json_array_append_new(trials, el_watch_trial(watch, &peers, words));
     json_t *document = el_record_run(el_environment(), trials);
-    if (document) put(document, "watch", watch_of(watch, &peers));
+    if (document) el_json_put(document, "watch", watch_of(watch, &peers));
     el_watch_peers_free(&peers);
     return document;
 }

@@ -11,16 +11,6 @@
 #include "bench/stats/stats.h"
 #include "bench/watch/watch.h"
 
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value);
-}
-
-static void put_real(json_t *object, const char *key, double value)
-{
-    put(object, key, el_json_real(value));
-}
-
 /* A row of the trial's devices. */
 static json_t *device_of(const struct el_watching *watch, const struct el_watch_peer *peer, const char *host)
 {
@@ -28,16 +18,17 @@ static json_t *device_of(const struct el_watching *watch, const struct el_watch_
     const struct el_tree_process *p = peer->process < 0 ? NULL : el_process_tree_at(watch->tree, peer->process);
     json_t *device = json_object();
     if (peer->gpu >= 0) snprintf(name, sizeof name, "gpu:%d", peer->gpu);
-    put(device, "device", json_string(name));
-    put(device, "host", el_json_string(host));
-    put(device, "rank", p ? el_json_count(p->identity.rank) : json_null());
-    put(device, "pid", p ? json_integer(p->process.pid) : json_null());
-    put(device, "simulated", json_false());
-    put(device, "memory",
+    el_json_put(device, "device", json_string(name));
+    el_json_put(device, "host", el_json_string(host));
+    el_json_put(device, "rank", p ? el_json_count(p->identity.rank) : json_null());
+    el_json_put(device, "pid", p ? json_integer(p->process.pid) : json_null());
+    el_json_put(device, "simulated", json_false());
+    el_json_put(
+        device, "memory",
         json_pack("{s:o, s:{}, s:n}", "peak_bytes", el_json_real(peer->memory_bytes), "at_peak_by_tag", "timeline"));
-    put(device, "utilization",
-        json_pack("{s:o, s:s}", "busy_pct", el_json_real(peer->busy_pct), "source",
-                  peer->gpu >= 0 ? "the driver's samples" : "CPU time of the process, of one core"));
+    el_json_put(device, "utilization",
+                json_pack("{s:o, s:s}", "busy_pct", el_json_real(peer->busy_pct), "source",
+                          peer->gpu >= 0 ? "the driver's samples" : "CPU time of the process, of one core"));
     return device;
 }
 
@@ -50,11 +41,11 @@ static json_t *imbalance_of(const struct el_watch_peers *peers, bool memory)
     if (values) el_stats_imbalance(values, (size_t)peers->n, &m);
     free(values);
     json_t *imbalance = json_object();
-    put_real(imbalance, "max_over_mean_minus_1", m.max_over_mean_minus_1);
-    put_real(imbalance, "imbalance_pct", m.imbalance_pct);
-    put_real(imbalance, "lb", m.lb);
-    put_real(imbalance, "cv", m.cv);
-    put_real(imbalance, "first_over_rest", m.first_over_rest);
+    el_json_put_real(imbalance, "max_over_mean_minus_1", m.max_over_mean_minus_1);
+    el_json_put_real(imbalance, "imbalance_pct", m.imbalance_pct);
+    el_json_put_real(imbalance, "lb", m.lb);
+    el_json_put_real(imbalance, "cv", m.cv);
+    el_json_put_real(imbalance, "first_over_rest", m.first_over_rest);
     return imbalance;
 }
 
@@ -68,21 +59,21 @@ json_t *el_watch_trial(const struct el_watching *watch, const struct el_watch_pe
     if (exit_status != 0) snprintf(reason, sizeof reason, "the command's exit status is %d", exit_status);
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < peers->n; i++) json_array_append_new(per_device, device_of(watch, &peers->list[i], host));
-    put(trial, "id", json_string(id));
-    put(trial, "mode", json_string("watch"));
-    put(trial, "model", el_json_string(watch->command[0]));
-    put(trial, "devices", json_integer(peers->n));
-    put(trial, "procs", json_integer(el_process_tree_count(watch->tree)));
-    put(trial, "command", el_json_string(words));
-    put(trial, "status", json_string(exit_status == 0 ? "ok" : "failed"));
-    put(trial, "reason", el_json_string(*reason ? reason : NULL));
-    put(trial, "warnings", json_array());
-    put(trial, "warning_rules", json_array());
-    put(trial, "simulated", json_false());
-    put(trial, "imbalance",
-        peers->n < 2 ? json_null()
-                     : json_pack("{s:o, s:o, s:n}", "memory", imbalance_of(peers, true), "busy",
-                                 imbalance_of(peers, false), "bytes"));
-    put(trial, "per_device", per_device);
+    el_json_put(trial, "id", json_string(id));
+    el_json_put(trial, "mode", json_string("watch"));
+    el_json_put(trial, "model", el_json_string(watch->command[0]));
+    el_json_put(trial, "devices", json_integer(peers->n));
+    el_json_put(trial, "procs", json_integer(el_process_tree_count(watch->tree)));
+    el_json_put(trial, "command", el_json_string(words));
+    el_json_put(trial, "status", json_string(exit_status == 0 ? "ok" : "failed"));
+    el_json_put(trial, "reason", el_json_string(*reason ? reason : NULL));
+    el_json_put(trial, "warnings", json_array());
+    el_json_put(trial, "warning_rules", json_array());
+    el_json_put(trial, "simulated", json_false());
+    el_json_put(trial, "imbalance",
+                peers->n < 2 ? json_null()
+                             : json_pack("{s:o, s:o, s:n}", "memory", imbalance_of(peers, true), "busy",
+                                         imbalance_of(peers, false), "bytes"));
+    el_json_put(trial, "per_device", per_device);
     return trial;
 }
