@@ -305,6 +305,38 @@ static void shared_counts_make_no_claim(void **state)
     json_decref(document);
 }
 
+/* Words of the last line that begins with "ddp". */
+static int words_of_row(char *text)
+{
+    int n = 0;
+    char *row = NULL, *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (!strncmp(line, "ddp ", 4)) row = line;
+    assert_non_null(row);
+    for (char *word = strtok_r(row, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) n++;
+    return n;
+}
+
+/* Steps of minutes: figures that are wider than their columns still stand apart. */
+static void wide_figures_stand_apart(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"step_ms",    "lost_ms", "compute_ms",   "contention_ms",
+                                        "exposed_ms", "idle_ms", "comm_costs_ms"};
+    double two[REPEATS];
+    times(1.7, NULL, two);
+    json_t *document =
+        document_of(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25)));
+    json_t *step = el_json_at(document, "rows.1.step");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) el_json_put_real(step, names[i], 1234567890123);
+    el_json_put(step, "comm_costs_ci95", json_pack("[f, f]", 1234567890123.0, 2345678901234.0));
+    el_json_put_real(el_json_at(document, "rows.1"), "peak_bytes", 1e17);
+    char *text = printed(document);
+    assert_int_equal(words_of_row(text), 14); /* mode, devices, seven parts, low - high, peak, verdict */
+    free(text);
+    json_decref(document);
+}
+
 static void give_buckets(json_t *trial, int n)
 {
     json_t *list = json_array();
@@ -457,6 +489,7 @@ int main(void)
         cmocka_unit_test(the_parts_of_the_loss_add_up),
         cmocka_unit_test(runs_without_a_baseline_are_refused),
         cmocka_unit_test(shared_counts_make_no_claim),
+        cmocka_unit_test(wide_figures_stand_apart),
         cmocka_unit_test(a_size_is_recommended_only_beyond_chance),
         cmocka_unit_test(shared_devices_get_no_recommendation),
         cmocka_unit_test(looking_at_more_sizes_asks_for_more),
