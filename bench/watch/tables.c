@@ -9,7 +9,7 @@
 #include "bench/report/text.h"
 #include "bench/watch/watch.h"
 
-enum { ROWS_MAX = 16, NAME_COLUMNS = 22, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };
+enum { ROWS_MAX = 16, NAME_COLUMNS = 23, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };
 
 static double number(const json_t *object, const char *key)
 {

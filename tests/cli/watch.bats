@@ -36,6 +36,14 @@ END
 # The interpreter itself: a wrapper on PATH may start processes of its own.
 python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))'; }
 
+# refuses_cost WORDS ARGUMENT...: one line of the script's, with these words.
+refuses_cost() {
+    local words=$1
+    shift
+    run --separate-stderr "$BATS_TEST_DIRNAME/../../scripts/watch-cost" --evenload "$EVENLOAD" "$@"
+    [[ $status -eq 2 && -z $output && ${#stderr_lines[@]} -eq 1 && $stderr == "watch-cost: "*"$words"* ]] || show
+}
+
 @test "watch leaves the command its streams, and passes its exit status on" {
     run --separate-stderr bash -c 'echo in | "$EVENLOAD" watch --quiet --no-plot -- sh -c "cat; echo err >&2; exit 7"'
     [[ $status -eq 7 && $output == in && $stderr == err ]] || show
@@ -57,13 +65,13 @@ python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))';
     done
     [[ ${stderr_lines[-1]} == "Next: "*"plot r --term" ]] || show
     for line in "${stderr_lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
-    json r/results.json "{p['pid']: round(p['peak_bytes'] / 2**20) for p in d['watch']['processes']}"
+    json r/results.json "{p['pid']: round((p['peak_bytes'] or 0) / 2**20) for p in d['watch']['processes']}"
     # 40 and 80 MiB, and the interpreter's own of each.
     [[ $(json r/results.json "36 < ([p['peak_bytes'] for p in d['watch']['processes'] if p['pid'] == $large][0]
         - [p['peak_bytes'] for p in d['watch']['processes'] if p['pid'] == $small][0]) / 2**20 < 44") == True ]]
     [[ $(json r/results.json "[p['pid'] for p in d['watch']['processes'] if p['peer']]") == "[$small, $large]" ]]
     # The helpers lost their parents and are ours all the same.
-    [[ $(json r/results.json "sum(p['end_s'] - p['begin_s'] > 0.5 and p['cpu_s'] < 0.1 and p['peak_bytes'] < 2e7
+    [[ $(json r/results.json "sum(p['end_s'] - p['begin_s'] > 0.5 and p['cpu_s'] < 0.1 and (p['peak_bytes'] or 0) < 2e7
         for p in d['watch']['processes'] if p['pid'] not in ($small, $large)) >= 2") == True ]]
     [[ $(json r/results.json "[x['memory']['peak_bytes'] > 4e7 for x in d['trials'][0]['per_device']]") == "[True, True]" ]]
     [[ $(json r/results.json "d['trials'][0]['imbalance']['memory']['first_over_rest'] < 0.7") == True ]]
@@ -178,6 +186,15 @@ END
     run --separate-stderr "$EVENLOAD" plot r --term
     [[ $status -eq 0 && $output == *"r/plots/watch.svg"* && $output == *"resident memory"* && -s r/plots/watch.png ]] || show
     [[ $output != *"could not be drawn"* && $output != *"no figure"* ]] || show
+}
+
+@test "watch-cost: a bad use is one line" {
+    refuses_cost "--pairs: 0 is out of range" --pairs 0 -- true
+    refuses_cost "no-such: cannot be started" --pairs 1 -- no-such
+    refuses_cost "--field x: the command's last line" --pairs 1 --field x -- printf '\377\n'
+    refuses_cost "must print a line a step" --blocks 0.1 -- echo
+    run "$BATS_TEST_DIRNAME/../../scripts/watch-cost" --evenload "$EVENLOAD" --pairs 1 -- sleep 0.05
+    [[ $status -eq 0 && $output == *"no interval: fewer than 5 pairs"* && $output != *inf* ]] || show
 }
 
 # The example's program as it stands there; half a second instead of two.

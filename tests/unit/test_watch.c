@@ -743,7 +743,7 @@ static void columns_stay_apart(void **state)
     char *text = printed(document);
     const char *row = strstr(text, "\n    101 ");
     assert_non_null(row);
-    assert_non_null(strstr(row, "t\xc3\xa9\xc3\xa9... ")); /* 19 characters, whole ones */
+    assert_non_null(strstr(row, "\xc3\xa9t... ")); /* 20 characters, whole ones */
     assert_non_null(strstr(row, " 1,953,125 1,953,125 1,953,125 "));
     free(text);
     json_decref(document);
