@@ -14,29 +14,20 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/regress/readings.h"
+#include "bench/regress/sitting.h"
 #include "bench/stats/stats.h"
 
 enum { DEPTH_MAX = 4 };
 
-/* What a gate is for. Times by the median step, which a neighbour's burst does not move; all else has no noise. */
-static const char *const gated[] = {"step_median_ms",    "comm_bytes",        "flops_per_step",        "param_bytes",
-                                    "device_peak_bytes", "device_sent_bytes", "device_received_bytes", NULL};
-
-static bool is_gated(const char *name)
+/* What a gate is for: times by the median step, which a neighbour's burst does not move; all else has no noise. */
+static bool is_gated(const struct el_metric *metric)
 {
-    for (int i = 0; gated[i]; i++)
-        if (!strcmp(gated[i], name)) return true;
-    return false;
+    return !strcmp(metric->name, el_sitting_timed()[0]) || el_sitting_is_exact(metric);
 }
 
 static void join(char *name, size_t bytes, const char *before, const char *after)
 {
     snprintf(name, bytes, "%s%s%s", before, *before && *after ? " " : "", after);
-}
-
-static bool is_of_ledger(const struct el_metric *metric)
-{
-    return is_gated(metric->name) && strcmp(metric->name, "step_median_ms") != 0;
 }
 
 static enum el_status take_metric(struct el_readings *readings, const struct el_metric *metric, const char *before,
@@ -48,8 +39,8 @@ static enum el_status take_metric(struct el_readings *readings, const struct el_
     snprintf(name, sizeof name, "%s%s%s%s%s", metric->name, device ? " " : "",
              device ? el_json_text(device, "device", "?") : "", *before ? " " : "", before);
     EL_TRY(el_readings_add(readings, name, metric->unit, value));
-    readings->rows[readings->n - 1].extra = !is_gated(metric->name);
-    readings->rows[readings->n - 1].exact = is_of_ledger(metric);
+    readings->rows[readings->n - 1].extra = !is_gated(metric);
+    readings->rows[readings->n - 1].exact = el_sitting_is_exact(metric);
     return EL_OK;
 }
 

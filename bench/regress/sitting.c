@@ -73,8 +73,8 @@ bool el_workload_same(const json_t *base, const json_t *head, char *differs, siz
 
 bool el_sitting_is_exact(const struct el_metric *metric)
 {
-    static const char *const names[] = {"comm_bytes", "flops_per_step", "device_peak_bytes", "device_sent_bytes",
-                                        "device_received_bytes"};
+    static const char *const names[] = {"comm_bytes",        "flops_per_step",    "param_bytes",
+                                        "device_peak_bytes", "device_sent_bytes", "device_received_bytes"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(metric->name, names[i])) return true;
     return !strncmp(metric->path, "memory.peak_by_tag.", strlen("memory.peak_by_tag."));
