@@ -19,18 +19,25 @@ struct description {
     struct el_fingerprint print;
 };
 
-/* By the gate's own rule, for a history of this figure alone. */
-static double finds_pct(const struct el_level *level, const char *better)
+static enum el_status add_history(const struct el_level *level, const char *better, struct el_regress_set *set)
 {
-    struct el_regress_set set = {0};
-    double found = NAN;
-    struct el_regress_cell *cell = level->needs ? NULL : el_regress_add(&set, "");
-    if (!cell) return NAN;
+    struct el_regress_cell *cell = el_regress_add(set, "");
+    if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     cell->kind = EL_CELL_HISTORY;
     cell->better = strcmp(better, "higher") ? EL_BETTER_LOWER : EL_BETTER_HIGHER;
-    enum el_status status = el_regress_cell_append(&cell->head, &cell->n_head, level->centre);
-    for (size_t i = 0; i < level->n && status == EL_OK; i++)
-        status = el_regress_cell_append(&cell->base, &cell->n_base, level->values[i]);
+    EL_TRY(el_regress_cell_append(&cell->head, &cell->n_head, level->centre));
+    for (size_t i = 0; i < level->n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level->values[i]));
+    return EL_OK;
+}
+
+/* By the gate's own rule, for a history of this figure among `cells` of its kind, which share the level. */
+static double finds_pct(const struct el_level *level, const char *better, size_t cells)
+{
+    struct el_regress_set set = {0};
+    enum el_status status = EL_OK;
+    double found = NAN;
+    if (level->needs) return NAN;
+    for (size_t i = 0; i < cells && status == EL_OK; i++) status = add_history(level, better, &set);
     if (status == EL_OK) {
         el_regress_judge(&set);
         found = 100 * (set.cells[0].detectable - 1);
@@ -39,7 +46,8 @@ static double finds_pct(const struct el_level *level, const char *better)
     return found;
 }
 
-static enum el_status describe_figure(const char *name, const json_t *last, const json_t *sittings, json_t *figures)
+static enum el_status describe_figure(const char *name, const json_t *last, const json_t *sittings, size_t cells,
+                                      json_t *figures)
 {
     bool exact = json_is_true(json_object_get(last, "exact"));
     const char *unit = el_json_text(last, "unit", "");
@@ -49,11 +57,12 @@ static enum el_status describe_figure(const char *name, const json_t *last, cons
     json_object_set_new(figures, name, figure);
     if (exact) return EL_OK;
     EL_TRY(el_sittings_level(sittings, name, unit, NULL, &level));
-    json_t *of_level = json_pack(
-        "{s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:I}", "level", el_json_real(level.centre), "counted", (json_int_t)level.n,
-        "since_accepted", (json_int_t)level.n_era, "far", (json_int_t)level.n_far, "last_far", (int)level.last_far,
-        "sd_pct", el_json_real(100 * level.sd_ratio), "finds_pct",
-        el_json_real(finds_pct(&level, el_json_text(last, "better", "lower"))), "needs", (json_int_t)level.needs);
+    json_t *of_level =
+        json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:I}", "level", el_json_real(level.centre), "counted",
+                  (json_int_t)level.n, "since_accepted", (json_int_t)level.n_era, "far", (json_int_t)level.n_far,
+                  "last_far", (int)level.last_far, "sd_pct", el_json_real(100 * level.sd_ratio), "finds_pct",
+                  el_json_real(finds_pct(&level, el_json_text(last, "better", "lower"), cells)), "needs",
+                  (json_int_t)level.needs);
     json_object_update(figure, of_level);
     json_decref(of_level);
     return EL_OK;
@@ -81,19 +90,27 @@ static json_t *last_accepted(const json_t *sittings)
     return json_null();
 }
 
-static enum el_status describe_file(const char *path, const json_t *sittings, size_t passed_over, json_t *workloads)
+/* A file of a store, read. */
+struct workload_file {
+    char path[EL_PATH_BYTES * 2];
+    json_t *sittings; /* NULL: none, or not asked about */
+    size_t passed_over;
+};
+
+static enum el_status describe_file(const struct workload_file *file, size_t cells, json_t *workloads)
 {
+    const json_t *sittings = file->sittings;
     size_t n = json_array_size(sittings);
     const json_t *last = json_array_get(sittings, n - 1);
     json_t *figures = json_object(), *its = json_object_get(last, "figures");
     enum el_status status = EL_OK;
     for (void *at = json_object_iter(its); at && status == EL_OK; at = json_object_iter_next(its, at))
-        status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sittings, figures);
+        status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sittings, cells, figures);
     json_array_append_new(workloads,
                           json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"),
-                                    "file", el_json_string(path), "sittings", (json_int_t)n, "passed_over",
-                                    (json_int_t)passed_over, "first", event_of(json_array_get(sittings, 0)), "last",
-                                    event_of(last), "accepted", last_accepted(sittings), "figures", figures));
+                                    "file", el_json_string(file->path), "sittings", (json_int_t)n, "passed_over",
+                                    (json_int_t)file->passed_over, "first", event_of(json_array_get(sittings, 0)),
+                                    "last", event_of(last), "accepted", last_accepted(sittings), "figures", figures));
     return status;
 }
 
@@ -128,22 +145,43 @@ static void free_entries(struct dirent **entries, int n)
     free(entries);
 }
 
+static enum el_status read_file(const struct description *d, const char *folder, const char *name,
+                                struct workload_file *file)
+{
+    json_t *workload = NULL, *sittings = NULL;
+    snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
+    enum el_status status = el_sittings_read(file->path, d->notes, &workload, &sittings, &file->passed_over);
+    if (status == EL_OK && json_array_size(sittings) > 0 && is_asked(d, workload))
+        file->sittings = json_incref(sittings);
+    json_decref(workload);
+    json_decref(sittings);
+    return status;
+}
+
+/* How many timed figures a gate of all these trials has: one each, but for those in virtual time. */
+static size_t count_timed(const struct workload_file *files, int n)
+{
+    size_t cells = 0;
+    for (int i = 0; i < n; i++) {
+        const json_t *last = json_array_get(files[i].sittings, json_array_size(files[i].sittings) - 1);
+        const json_t *figure = json_object_get(json_object_get(last, "figures"), el_sitting_timed()[0]);
+        cells += figure && !json_is_true(json_object_get(figure, "exact"));
+    }
+    return cells ? cells : 1;
+}
+
 static enum el_status describe_files(const struct description *d, const char *folder, json_t *workloads)
 {
     struct dirent **entries = NULL;
     int n = scandir(folder, &entries, only_sittings, alphasort);
-    enum el_status status = n < 0 ? el_fail_errno("%s could not be read", folder) : EL_OK;
-    for (int i = 0; i < n && status == EL_OK; i++) {
-        char path[EL_PATH_BYTES * 2];
-        json_t *workload = NULL, *sittings = NULL;
-        size_t passed_over = 0;
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        status = el_sittings_read(path, d->notes, &workload, &sittings, &passed_over);
-        if (status == EL_OK && json_array_size(sittings) > 0 && is_asked(d, workload))
-            status = describe_file(path, sittings, passed_over, workloads);
-        json_decref(workload);
-        json_decref(sittings);
-    }
+    if (n < 0) return el_fail_errno("%s could not be read", folder);
+    struct workload_file *files = calloc((size_t)n + 1, sizeof *files);
+    enum el_status status = files ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the files of %s", folder);
+    for (int i = 0; i < n && status == EL_OK; i++) status = read_file(d, folder, entries[i]->d_name, &files[i]);
+    for (int i = 0; i < n && status == EL_OK; i++)
+        if (files[i].sittings) status = describe_file(&files[i], count_timed(files, n), workloads);
+    for (int i = 0; i < n && files; i++) json_decref(files[i].sittings);
+    free(files);
     free_entries(entries, n);
     return status;
 }

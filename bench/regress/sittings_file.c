@@ -199,6 +199,15 @@ bool el_sittings_have(const json_t *sittings, const char *run, bool accepted)
     return false;
 }
 
+/* A run that was added and accepted later is two lines, and one sitting: the later one. */
+static bool comes_again(const json_t *sittings, size_t at)
+{
+    const char *run = el_json_text(json_array_get(sittings, at), "run", "");
+    for (size_t i = json_array_size(sittings); i > at + 1; i--)
+        if (!strcmp(el_json_text(json_array_get(sittings, i - 1), "run", ""), run)) return true;
+    return false;
+}
+
 enum el_status el_sittings_level(const json_t *sittings, const char *figure, const char *unit, const char *except,
                                  struct el_level *level_p)
 {
@@ -212,6 +221,7 @@ enum el_status el_sittings_level(const json_t *sittings, const char *figure, con
         if (except && !strcmp(el_json_text(sitting, "run", ""), except)) continue;
         begins |= json_is_true(json_object_get(sitting, "accepted"));
         if (!(value > 0) || !isfinite(value) || strcmp(el_json_text(its, "unit", ""), unit) != 0) continue;
+        if (comes_again(sittings, i)) continue;
         accepted[kept] = begins;
         values[kept++] = value;
         begins = false;

@@ -523,6 +523,27 @@ static void a_store_from_the_first_sitting_on(void **state)
     assert_int_equal(judge("next", PEAK, &cell), EL_REGRESS_NONE);
 }
 
+/* Added, and accepted later: two lines, one sitting. */
+static void a_run_counts_once(void **state)
+{
+    (void)state;
+    char path[EL_PATH_BYTES], run[8];
+    struct el_level level;
+    json_t *sittings = NULL;
+    snprintf(path, sizeof path, "%s/twice.jsonl", dir);
+    for (int i = 0; i < 9; i++) {
+        snprintf(run, sizeof run, "r%d", i < 8 ? i : 7);
+        append(path, run, 1 + 0.01 * i, i == 8);
+    }
+    assert_int_equal(el_sittings_read(path, NULL, NULL, &sittings, NULL), EL_OK);
+    assert_int_equal(json_array_size(sittings), 9);
+    assert_int_equal(el_sittings_level(sittings, "step_median_ms", "ms", NULL, &level), EL_OK);
+    assert_int_equal(level.n, 8);
+    assert_int_equal(level.n_era, 1);
+    near(level.centre, 1.08, 1e-12);
+    json_decref(sittings);
+}
+
 static void a_level_that_is_accepted(void **state)
 {
     (void)state;
@@ -603,6 +624,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_written_whole_is_not_written),
         cmocka_unit_test(what_is_no_file_of_sittings),
         cmocka_unit_test(a_store_from_the_first_sitting_on),
+        cmocka_unit_test(a_run_counts_once),
         cmocka_unit_test(a_level_that_is_accepted),
         cmocka_unit_test(another_unit_zero_and_no_number),
         cmocka_unit_test(a_machine_that_the_store_does_not_know),
