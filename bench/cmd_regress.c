@@ -15,6 +15,36 @@
 #include "bench/regress/formats.h"
 #include "bench/regress/runs.h"
 
+enum { MAX_SAMPLES = 40, SITTING_PCT = 12 }; /* the options' defaults */
+
+static bool names_none(const char *list)
+{
+    return *list && !list[strspn(list, ", ")];
+}
+
+/* What contradicts another option, or would do nothing. */
+static enum el_status check_together(const struct el_regress_options *r)
+{
+    bool ab = r->ab[0], sitting = r->sitting_pct != SITTING_PCT;
+    const char *idle = r->blocks                       ? "--blocks"
+                       : r->budget_s >= 0              ? "--budget"
+                       : *r->exact                     ? "--exact"
+                       : *r->higher                    ? "--higher"
+                       : r->max_samples != MAX_SAMPLES ? "--max-samples"
+                                                       : NULL;
+    if (names_none(r->metrics)) return el_fail(EL_ERR_INVALID, "--metric: '%s' names no metric", r->metrics);
+    if (!ab && idle)
+        return el_fail(EL_ERR_INVALID, "%s is for programs launched in turns (--ab): runs have been measured already",
+                       idle);
+    if (ab && sitting)
+        return el_fail(EL_ERR_INVALID,
+                       "--sitting is for two runs (--baseline): --ab measures both sides in one sitting");
+    if (r->blocks && r->max_samples != MAX_SAMPLES)
+        return el_fail(EL_ERR_INVALID, "--blocks %d is the only look, --max-samples %d the last of three: give one",
+                       r->blocks, r->max_samples);
+    return EL_OK;
+}
+
 static enum el_status check(const struct el_options *options)
 {
     const struct el_regress_options *r = &options->regress;
@@ -30,7 +60,7 @@ static enum el_status check(const struct el_options *options)
         return el_fail(EL_ERR_INVALID, "--current DIR needs --baseline DIR to be held against");
     if (runs && !r->current[0])
         return el_fail(EL_ERR_INVALID, "--baseline DIR needs --current DIR: the run that is judged");
-    return EL_OK;
+    return check_together(r);
 }
 
 /* Before anything is measured: whether the file can be written, or be made in its folder. */
@@ -164,13 +194,17 @@ static void print_next(const struct el_options *options, const struct el_regress
         printf("Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (in turns tells more than two sittings)\n",
                name);
     else if (outcome == EL_REGRESS_INCONCLUSIVE && more > 0 && set->blocks + more <= 200)
-        printf("Next: %s regress ... --max-samples %d\n", name, set->blocks + more);
+        printf("Next: %s regress ... --%s %d\n", name, options->regress.blocks ? "blocks" : "max-samples",
+               set->blocks + more);
     else if (outcome == EL_REGRESS_INCONCLUSIVE)
         printf("Next: %s regress ... --min-effect 5    (a larger effect is told sooner)\n", name);
     else if (outcome == EL_REGRESS_NO_BASELINE)
         printf("Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (needs no baseline)\n", name);
     else if (outcome == EL_REGRESS_FOUND && options->regress.ab[0] && options->regress.blocks == 0)
         printf("Next: %s regress ... --blocks 40 --seed 2    (again, in another order, to the end)\n", name);
+    else if (outcome == EL_REGRESS_NONE && !options->regress.ab[0])
+        printf("Next: %s baseline add %s    (of eight such sittings the spread is known)\n", name,
+               options->regress.current);
     else
         printf("Next: %s help regress\n", name);
 }

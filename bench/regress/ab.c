@@ -120,16 +120,25 @@ static void find_missing(struct sitting *s, int block)
     }
 }
 
-static enum el_status find_unprinted(struct sitting *s)
+static enum el_status find_unprinted(const struct sitting *s, const char *option, const char *names)
 {
     char list[1024], *rest = NULL;
-    snprintf(list, sizeof list, "%s", s->ask->metrics);
+    snprintf(list, sizeof list, "%s", names);
     for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         bool found = false;
         for (size_t i = 0; i < s->set->n; i++) found = found || listed(name, s->set->cells[i].name);
-        if (!found) return el_fail(EL_ERR_INVALID, "--metric: neither program prints '%s'", name);
+        if (!found)
+            return el_fail(EL_ERR_INVALID, "--%s: neither program prints '%s'%s", option, name,
+                           names != s->ask->metrics && *s->ask->metrics ? ", or --metric leaves it out" : "");
     }
     return EL_OK;
+}
+
+static enum el_status find_all_unprinted(const struct sitting *s)
+{
+    EL_TRY(find_unprinted(s, "metric", s->ask->metrics));
+    EL_TRY(find_unprinted(s, "exact", s->ask->exact));
+    return find_unprinted(s, "higher", s->ask->higher);
 }
 
 static enum el_status run_block(struct sitting *s, int block)
@@ -148,7 +157,7 @@ static enum el_status run_block(struct sitting *s, int block)
     s->longest_s = fmax(s->longest_s, (double)(el_clock_ns() - begin_ns) / 1e9);
     s->set->blocks = block;
     find_missing(s, block);
-    return block == 1 ? find_unprinted(s) : EL_OK;
+    return block == 1 ? find_all_unprinted(s) : EL_OK;
 }
 
 /* What a unit says to be without noise is compared exactly only while it has shown none. */

@@ -6,7 +6,13 @@
 #include "bench/report/text.h"
 #include "bench/stats/stats.h"
 
-enum { NAME_COLUMNS = 26, COLUMNS = 110, TEXT_BYTES = 512, EXACT_ROWS_MAX = 6 };
+enum {
+    NAME_COLUMNS = 26,
+    COLUMNS = 110,
+    TEXT_BYTES = 512,
+    EXACT_ROWS_MAX = 6,
+    INTERVAL_BYTES = 2 * EL_FIGURE_BYTES + 8
+};
 
 const char *el_regress_verdict_text(enum el_cell_verdict verdict)
 {
@@ -24,19 +30,42 @@ double el_regress_figure(const double *x, size_t n)
     return n == 0 ? NAN : el_stats_median(x, n);
 }
 
-/* "+9.8 %" of 1.098; "-" of NAN. */
+/* "+9.8" of 1.098, "+130" of 2.3, "29 times" of 29: as many digits as mean something. Returns whether it is in
+ * percent. */
+static bool put_pct(double ratio, bool with_sign, char text[EL_FIGURE_BYTES])
+{
+    double pct = 100 * (ratio - 1), size = fabs(pct);
+    if (size >= 1000)
+        snprintf(text, EL_FIGURE_BYTES, ratio < 1e5 ? "%.0f times" : "%.0e times", ratio);
+    else
+        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.*f" : "%.*f", size >= 99.95 ? 0 : 1, pct);
+    return size < 1000;
+}
+
+/* "-" of NAN. */
 static const char *pct(double ratio, bool with_sign, char text[EL_FIGURE_BYTES])
 {
     if (isnan(ratio)) return "-";
-    snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.1f %%" : "%.1f %%", 100 * (ratio - 1));
+    if (put_pct(ratio, with_sign, text)) strcat(text, " %");
     return text;
 }
 
-/* The table's columns are for nine digits. */
-static const char *figure(double value, char text[EL_FIGURE_BYTES])
+static const char *interval(const struct el_regress_cell *cell, char text[INTERVAL_BYTES])
 {
-    if (fabs(value) < 1e9 || isnan(value)) return el_text_figure(value, text);
-    snprintf(text, EL_FIGURE_BYTES, "%.4g", value);
+    char low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
+    if (isnan(cell->low)) return "-";
+    bool low_in_pct = put_pct(cell->low, true, low), high_in_pct = put_pct(cell->high, true, high);
+    if (!low_in_pct && !high_in_pct) low[strcspn(low, " ")] = 0; /* "28 .. 30 times" */
+    snprintf(text, INTERVAL_BYTES, "%s .. %s", low, high);
+    return text;
+}
+
+/* An exact one with all its digits, and of others no more than a column has room for. */
+static const char *figure(const struct el_regress_cell *cell, double value, char text[EL_FIGURE_BYTES])
+{
+    bool exact = cell->kind == EL_CELL_EXACT;
+    if (isnan(value) || fabs(value) < (exact ? 1e12 : 1e9)) return el_text_figure(value, text);
+    snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
     return text;
 }
 
@@ -47,18 +76,31 @@ static const char *probability(double p, char text[EL_FIGURE_BYTES])
     return text;
 }
 
+/* Where a row's cells end, the verdict's left out. */
+static const int ENDS[] = {38, 50, 59, 74, 82, 89, 96};
+enum { CELLS = sizeof ENDS / sizeof ENDS[0] };
+
+static void put_cells(const char *name, const char *const texts[CELLS], const char *verdict, FILE *out)
+{
+    int at = fprintf(out, "%s", name);
+    for (int i = 0; i < CELLS; i++) el_text_column(texts[i], ENDS[i], &at, out);
+    fprintf(out, "  %s\n", verdict);
+}
+
 static void put_row(const struct el_regress_cell *cell, FILE *out)
 {
-    char name[EL_CELL_NAME_BYTES + EL_CELL_UNIT_BYTES + 4], t[7][EL_FIGURE_BYTES], interval[2 * EL_FIGURE_BYTES] = "-";
+    char name[EL_CELL_NAME_BYTES + EL_CELL_UNIT_BYTES + 4], t[6][EL_FIGURE_BYTES], wide[INTERVAL_BYTES];
     snprintf(name, sizeof name, "%s%s%s", cell->name, *cell->unit ? ", " : "", cell->unit);
-    if (!isnan(cell->low))
-        snprintf(interval, sizeof interval, "%+.1f .. %+.1f", 100 * (cell->low - 1), 100 * (cell->high - 1));
-    if (strlen(name) >= NAME_COLUMNS) fprintf(out, "%s\n", name);
-    fprintf(out, "%-*s%12s%12s%9s%15s%8s%7s%7s  %s\n", NAME_COLUMNS, strlen(name) < NAME_COLUMNS ? name : "",
-            figure(el_regress_figure(cell->base, cell->n_base), t[0]),
-            figure(el_regress_figure(cell->head, cell->n_head), t[1]), pct(cell->effect, true, t[2]), interval,
-            probability(cell->p_adjusted, t[3]), cell->kind == EL_CELL_EXACT ? "exact" : pct(cell->floor, false, t[4]),
-            pct(cell->detectable, false, t[5]), el_regress_verdict_text(cell->verdict));
+    const char *const texts[CELLS] = {figure(cell, el_regress_figure(cell->base, cell->n_base), t[0]),
+                                      figure(cell, el_regress_figure(cell->head, cell->n_head), t[1]),
+                                      pct(cell->effect, true, t[2]),
+                                      interval(cell, wide),
+                                      probability(cell->p_adjusted, t[3]),
+                                      cell->kind == EL_CELL_EXACT ? "exact" : pct(cell->floor, false, t[4]),
+                                      pct(cell->detectable, false, t[5])};
+    bool fits = strlen(name) < NAME_COLUMNS;
+    if (!fits) fprintf(out, "%s\n", name);
+    put_cells(fits ? name : "", texts, el_regress_verdict_text(cell->verdict), out);
 }
 
 static size_t count(const struct el_regress_set *set, enum el_cell_verdict verdict)
@@ -129,8 +171,8 @@ static bool folded(const struct el_regress_set *set, const struct el_regress_cel
 void el_regress_print(const struct el_regress_set *set, FILE *out)
 {
     char text[TEXT_BYTES];
-    fprintf(out, "%-*s%12s%12s%9s%15s%8s%7s%7s  %s\n", NAME_COLUMNS, "cell", "base", "head", "worse by", "95 %", "p",
-            "floor", "sees", "verdict");
+    static const char *const heads[CELLS] = {"base", "head", "worse by", "95 %", "p", "floor", "sees"};
+    put_cells("cell", heads, "verdict", out);
     size_t n_folded = 0;
     for (size_t i = 0; i < set->n; i++) {
         if (folded(set, &set->cells[i]))

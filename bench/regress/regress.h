@@ -1,8 +1,8 @@
 /* Did training get slower? Cells, each judged by itself, and what is said of them.
  *
  *     el_regress_ab(&ask, &set);                          two programs in turns, until every cell is told or time is up
- *     el_regress_runs(base_dir, head_dir, &set);          or two runs of ours
- *     el_regress_baseline(store_dir, head_dir, &set);     or a run of ours against this machine's sittings
+ *     el_regress_runs(base_dir, head_dir, "", stderr, &set);       or two runs of ours
+ *     el_regress_baseline(store_dir, head_dir, "", stderr, &set);  or a run of ours against this machine's sittings
  *     el_regress_judge(&set);                             verdicts (rule.c); pure
  *     el_regress_print(&set, stdout); ...                 one document, several formats (formats.h)
  *     el_regress_free(&set);

@@ -12,6 +12,9 @@ enum { EL_REPORT_COLUMNS = 100, EL_FIGURE_BYTES = 32 };
 const char *el_text_figure(double value, char text[EL_FIGURE_BYTES]);
 /* Bytes as MiB with a digit after the point (more where small), without the unit. */
 const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
+/* A table's cell: right-aligned so that it ends at column `end`, after a blank at least, however wide it is or the one
+ * before was. *at_p: the column reached so far, 0 at a line's begin. */
+void el_text_column(const char *text, int end, int *at_p, FILE *out);
 /* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. */
 void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out);
 

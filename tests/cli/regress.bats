@@ -103,6 +103,7 @@ unreadable() {
     unreadable "head, block 1: printed no metric" 'echo hello'
     unreadable "head, block 1: did not end within 0.2 s" 'sleep 30' --timeout 0.2
     unreadable "neither program prints 'setp'" 'echo step 5 ms; echo peak 64 B' --metric setp
+    unreadable "--exact: neither program prints 'q'" 'echo step 5 ms; echo peak 64 B' --exact q
     unreadable "is taken for exact, but differs" 'echo step $$ ms; echo peak 64 B' --exact step
 }
 
@@ -117,6 +118,12 @@ unreadable() {
     refuses "--max-samples: 500 is out of range" "$EVENLOAD" regress --ab one two --max-samples 500
     refuses "--min-effect: '2x' is not a number" "$EVENLOAD" regress --ab one two --min-effect 2x
     refuses "--junit: no/such/folder.xml cannot be written" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit no/such/folder.xml
+    local same=(--ab 'echo t 1' 'echo t 1')
+    refuses "--blocks 3 is the only look" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 9
+    refuses "--sitting is for two runs" "$EVENLOAD" regress "${same[@]}" --sitting 9
+    refuses "--exact is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --exact t
+    refuses "--budget is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --budget 9
+    refuses "names no metric" "$EVENLOAD" regress "${same[@]}" --metric ,
     mkdir folder
     refuses "--junit: folder is a folder" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit folder
     [[ ! -e results ]] || show

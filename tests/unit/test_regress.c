@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "bench/regress/regress.h"
+#include "bench/regress/formats.h"
 #include "tests/unit/test_random_common.h"
 
 static void near(double got, double wanted, double tolerance)
@@ -282,6 +282,34 @@ static void test_history_forgets(void **state)
     el_regress_free(&set);
 }
 
+/* Wide figures push the others on; none touch, and what is exact has all its digits. */
+static void test_table(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    struct el_regress_set set = {.last_look = true};
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.1, 2.83);
+    cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 29);
+    cell = add(&set, EL_CELL_EXACT, EL_BETTER_LOWER);
+    sample(cell, 8e10, 8e10 + 64);
+    cell = add(&set, EL_CELL_EXACT, EL_BETTER_LOWER);
+    sample(cell, 9007199254740990, 9007199254740991);
+    el_regress_judge(&set);
+    el_regress_print(&set, out);
+    fclose(out);
+    assert_non_null(strstr(text, " 80,000,000,000 80,000,000,064 "));
+    assert_non_null(strstr(text, " 9007199254740990 9007199254740991"));
+    assert_non_null(strstr(text, "cell: was 80000000000, is 80000000064\n"));
+    assert_non_null(strstr(text, " 29 times "));
+    assert_null(strstr(text, "%+"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) assert_true(strlen(line) <= 110);
+    free(text);
+    el_regress_free(&set);
+}
+
 static void test_unreadable(void **state)
 {
     (void)state;
@@ -336,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_sitting),         cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_history_of_large_effects),
         cmocka_unit_test(test_unreadable),      cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
