@@ -25,7 +25,7 @@ extern char **environ;
 #define EL_SOURCE_DIR "."
 #endif
 
-enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60 };
+enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60, GNUPLOT_STOPPED = 256 };
 
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
@@ -59,19 +59,22 @@ static void set_signals(posix_spawnattr_t *attributes)
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-/* Its exit status; 128: a signal ended it, ours too where it takes longer than GNUPLOT_S. */
+/* Its exit status; 128: a signal ended it; GNUPLOT_STOPPED: ours, for it took longer than GNUPLOT_S. */
 static int wait_for_gnuplot(pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     int64_t until_ns = el_clock_ns() + (int64_t)GNUPLOT_S * 1000000000;
     int state = 0;
+    bool late = false;
     for (bool ended = false; !ended;) {
         pid_t got = waitpid(child, &state, WNOHANG);
         if (got < 0 && errno != EINTR) return 127;
         ended = got == child;
-        if (got == 0 && el_clock_ns() > until_ns) kill(child, SIGKILL);
+        late = late || (got == 0 && el_clock_ns() > until_ns);
+        if (got == 0 && late) kill(child, SIGKILL);
         if (got == 0) nanosleep(&pause, NULL);
     }
+    if (late && !WIFEXITED(state)) return GNUPLOT_STOPPED;
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
 }
 
@@ -165,7 +168,8 @@ static bool draw(const struct drawing *d, const char *figure, const struct forma
     snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format->name);
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out, (long)getpid());
     const char *arguments[] = {"gnuplot", "-d", "-c", script, data, temporary, format->name, NULL};
-    bool drawn = run_gnuplot(arguments, d->log, true) == 0;
+    int status = run_gnuplot(arguments, d->log, true);
+    bool drawn = status == 0;
     if (drawn && is_whole(temporary, format->end) && rename(temporary, out) == 0) {
         fprintf(d->messages, "%s\n", out);
         unlink(d->log);
@@ -176,7 +180,8 @@ static bool draw(const struct drawing *d, const char *figure, const struct forma
         fprintf(d->messages, "%s could not be written: is the disk full?\n", out);
         unlink(d->log);
     } else {
-        fprintf(d->messages, "%s could not be drawn as %s: see %s\n", figure, format->name, d->log);
+        fprintf(d->messages, "%s could not be drawn as %s%s: see %s\n", figure, format->name,
+                status == GNUPLOT_STOPPED ? " in a minute" : "", d->log);
     }
     return false;
 }

@@ -10,16 +10,6 @@
 enum { LINE_COLUMNS = 105 };
 static const double EVEN_RATIO = 1.01, UNSEEN_RATIO = 1.05;
 
-static double number(const json_t *object, const char *key)
-{
-    return el_json_number(object, key);
-}
-
-static const char *mib(const json_t *object, const char *key, char text[EL_FIGURE_BYTES])
-{
-    return el_text_mib(number(object, key), text);
-}
-
 static void say(const char *text, FILE *out)
 {
     el_text_wrap(text, "* ", "  ", LINE_COLUMNS, out);
@@ -29,7 +19,7 @@ static void say(const char *text, FILE *out)
 static void peer_text(const json_t *device, char *text, size_t bytes)
 {
     const char *name = el_json_text(device, "device", "?");
-    double rank = number(device, "rank"), pid = number(device, "pid");
+    double rank = el_json_number(device, "rank"), pid = el_json_number(device, "pid");
     bool gpu = strcmp(name, "cpu") != 0;
     if (isnan(pid))
         snprintf(text, bytes, "%s", name);
@@ -45,8 +35,8 @@ static bool is_largest_unseen(const json_t *watch)
     const json_t *processes = json_object_get(watch, "processes");
     double most = 0;
     for (size_t i = 0; i < json_array_size(processes); i++)
-        most = fmax(most, number(json_array_get(processes, i), "peak_bytes"));
-    return number(watch, "largest_bytes") > UNSEEN_RATIO * most;
+        most = fmax(most, el_json_number(json_array_get(processes, i), "peak_bytes"));
+    return el_json_number(watch, "largest_bytes") > UNSEEN_RATIO * most;
 }
 
 static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
@@ -56,8 +46,8 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     double sum = 0;
     char text[512], name[96], more[EL_FIGURE_BYTES], times[EL_FIGURE_BYTES];
     for (size_t i = 0; i < n; i++) {
-        double bytes = number(json_array_get(devices, i), "memory.peak_bytes");
-        if (bytes > number(json_array_get(devices, largest), "memory.peak_bytes")) largest = i;
+        double bytes = el_json_number(json_array_get(devices, i), "memory.peak_bytes");
+        if (bytes > el_json_number(json_array_get(devices, largest), "memory.peak_bytes")) largest = i;
         sum += bytes;
     }
     if (n < 2) {
@@ -65,7 +55,7 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     } else if (is_largest_unseen(watch) && !strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu")) {
         snprintf(text, sizeof text, "Who holds the most is not said: the largest process was not seen at its peak.");
     } else {
-        double most = number(json_array_get(devices, largest), "memory.peak_bytes");
+        double most = el_json_number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
         peer_text(json_array_get(devices, largest), name, sizeof name);
         snprintf(text, sizeof text, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
@@ -81,8 +71,8 @@ static void say_unseen(const json_t *watch, FILE *out)
     char text[256], cpu[EL_FIGURE_BYTES], large[EL_FIGURE_BYTES];
     const json_t *processes = json_object_get(watch, "processes");
     size_t n = json_array_size(processes);
-    double unseen_s = number(watch, "unseen_cpu_s");
-    if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * number(watch, "cpu_s")) {
+    double unseen_s = el_json_number(watch, "unseen_cpu_s");
+    if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * el_json_number(watch, "cpu_s")) {
         snprintf(
             text, sizeof text,
             "%s s of CPU time are in no row: of processes that came and went between two looks, and of last moments.",
@@ -91,12 +81,12 @@ static void say_unseen(const json_t *watch, FILE *out)
     }
     if (is_largest_unseen(watch)) {
         snprintf(text, sizeof text, "A process that was not seen at its peak held %s MiB.",
-                 mib(watch, "largest_bytes", large));
+                 el_watch_mib(watch, "largest_bytes", large));
         say(text, out);
     }
-    if (number(watch, "not_followed") > 0) {
+    if (el_json_number(watch, "not_followed") > 0) {
         snprintf(text, sizeof text, "%.0f processes were not followed: there is room for %d.",
-                 number(watch, "not_followed"), EL_TREE_PROCESSES_MAX);
+                 el_json_number(watch, "not_followed"), EL_TREE_PROCESSES_MAX);
         say(text, out);
     }
 }
@@ -109,7 +99,7 @@ static void say_left(const json_t *watch, FILE *out)
     for (size_t i = 0; i < json_array_size(processes); i++) {
         const json_t *process = json_array_get(processes, i);
         if (!json_is_true(json_object_get(process, "left_running"))) continue;
-        if (n++ < 8) used += (size_t)snprintf(pids + used, sizeof pids - used, " %.0f", number(process, "pid"));
+        if (n++ < 8) used += (size_t)snprintf(pids + used, sizeof pids - used, " %.0f", el_json_number(process, "pid"));
     }
     if (n == 0) return;
     const char *what = " (--wait-all waits for them)";
@@ -122,13 +112,13 @@ static void say_left(const json_t *watch, FILE *out)
 static void say_cost(const json_t *watch, FILE *out)
 {
     char text[512], cost[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], every[EL_FIGURE_BYTES], found[EL_FIGURE_BYTES];
-    double share_pct = number(watch, "sampler.cpu_pct_of_a_core");
+    double share_pct = el_json_number(watch, "sampler.cpu_pct_of_a_core");
     snprintf(text, sizeof text,
              "Watching took %s s of CPU time%s%s%s: CPU time and memory every %s ms, new processes every %s ms.",
-             el_text_figure(number(watch, "sampler.cpu_s"), cost), isnan(share_pct) ? "" : ", ",
+             el_text_figure(el_json_number(watch, "sampler.cpu_s"), cost), isnan(share_pct) ? "" : ", ",
              isnan(share_pct) ? "" : el_text_figure(share_pct, share), isnan(share_pct) ? "" : " % of one core",
-             el_text_figure(number(watch, "sampler.activities.1.every_ms"), every),
-             el_text_figure(number(watch, "sampler.activities.0.every_ms"), found));
+             el_text_figure(el_json_number(watch, "sampler.activities.1.every_ms"), every),
+             el_text_figure(el_json_number(watch, "sampler.activities.0.every_ms"), found));
     say(text, out);
 }
 
@@ -140,9 +130,9 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     snprintf(text, sizeof text,
              "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB together (shared pages in each), %s"
              " s of CPU time",
-             slash && slash[1] ? slash + 1 : command, el_text_figure(number(watch, "seconds"), lived),
-             number(watch, "exit_status"), n, n == 1 ? "" : "es", mib(watch, "resident_peak_bytes", peak),
-             el_text_figure(number(watch, "cpu_s"), cpu));
+             slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
+             el_json_number(watch, "exit_status"), n, n == 1 ? "" : "es",
+             el_watch_mib(watch, "resident_peak_bytes", peak), el_text_figure(el_json_number(watch, "cpu_s"), cpu));
     fputc('\n', out);
     el_text_wrap(text, "", "  ", LINE_COLUMNS, out);
     fputc('\n', out);

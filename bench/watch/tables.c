@@ -11,16 +11,6 @@
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };
 
-static double number(const json_t *object, const char *key)
-{
-    return el_json_number(object, key);
-}
-
-static const char *mib(const json_t *object, const char *key, char text[EL_FIGURE_BYTES])
-{
-    return el_text_mib(number(object, key), text);
-}
-
 /* The word at `at`, without the folders of what is a path. Returns where it begins. */
 static const char *without_folders(const char *at, size_t length)
 {
@@ -28,6 +18,11 @@ static const char *without_folders(const char *at, size_t length)
     for (size_t i = 0; *at != '-' && i + 1 < length; i++)
         if (at[i] == '/') begin = at + i + 1;
     return begin;
+}
+
+const char *el_watch_mib(const json_t *object, const char *key, char *text)
+{
+    return el_text_mib(el_json_number(object, key), text);
 }
 
 /* Where the character after `n` others begins, or the end; each counts as one column. */
@@ -61,7 +56,7 @@ static void name_text(const json_t *process, char text[NAME_BYTES])
 
 static const char *rank_text(const json_t *process, char text[EL_FIGURE_BYTES])
 {
-    double rank = number(process, "rank");
+    double rank = el_json_number(process, "rank");
     if (isnan(rank)) return "-";
     snprintf(text, EL_FIGURE_BYTES, "%.0f", rank);
     return text;
@@ -72,9 +67,10 @@ static int by_weight(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     int peer_x = json_is_true(json_object_get(x, "peer")), peer_y = json_is_true(json_object_get(y, "peer"));
-    double bytes_x = fmax(0, number(x, "peak_bytes")), bytes_y = fmax(0, number(y, "peak_bytes")); /* not known: 0 */
+    double bytes_x = fmax(0, el_json_number(x, "peak_bytes")),
+           bytes_y = fmax(0, el_json_number(y, "peak_bytes")); /* not known: 0 */
     if (peer_x != peer_y) return peer_y - peer_x;
-    double rank_x = number(x, "rank"), rank_y = number(y, "rank");
+    double rank_x = el_json_number(x, "rank"), rank_y = el_json_number(y, "rank");
     if (peer_x && rank_x != rank_y && !isnan(rank_x) && !isnan(rank_y)) return (rank_x > rank_y) - (rank_x < rank_y);
     return peer_x ? 0 : (bytes_x < bytes_y) - (bytes_x > bytes_y);
 }
@@ -94,7 +90,7 @@ static double sum_peers(const json_t *list, const char *key)
     double sum = 0;
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!json_is_false(json_object_get(json_array_get(list, i), "peer")))
-            sum += number(json_array_get(list, i), key);
+            sum += el_json_number(json_array_get(list, i), key);
     return sum;
 }
 
@@ -105,12 +101,14 @@ static void put_process(const json_t *process, double peers_bytes, FILE *out)
     char share[EL_FIGURE_BYTES], own[EL_FIGURE_BYTES];
     bool peer = json_is_true(json_object_get(process, "peer"));
     name_text(process, name);
-    fprintf(out, "%7.0f %4s  %s %7s %8s %8s %8s %8s %7s %8s %7s\n", number(process, "pid"), rank_text(process, rank),
-            name, el_text_figure(number(process, "end_s") - number(process, "begin_s"), alive),
-            mib(process, "peak_bytes", peak), mib(process, "own_peak_bytes", own), mib(process, "mean_bytes", mean),
-            mib(process, "pss_bytes", pss),
-            el_text_figure(peer ? 100 * number(process, "own_peak_bytes") / peers_bytes : NAN, share),
-            el_text_figure(number(process, "cpu_s"), cpu), el_text_figure(number(process, "cpu_pct"), busy));
+    fprintf(out, "%7.0f %4s  %s %7s %8s %8s %8s %8s %7s %8s %7s\n", el_json_number(process, "pid"),
+            rank_text(process, rank), name,
+            el_text_figure(el_json_number(process, "end_s") - el_json_number(process, "begin_s"), alive),
+            el_watch_mib(process, "peak_bytes", peak), el_watch_mib(process, "own_peak_bytes", own),
+            el_watch_mib(process, "mean_bytes", mean), el_watch_mib(process, "pss_bytes", pss),
+            el_text_figure(peer ? 100 * el_json_number(process, "own_peak_bytes") / peers_bytes : NAN, share),
+            el_text_figure(el_json_number(process, "cpu_s"), cpu),
+            el_text_figure(el_json_number(process, "cpu_pct"), busy));
 }
 
 /* What the table has no row for. */
@@ -120,8 +118,8 @@ static void put_rest(const json_t *const *list, size_t n, FILE *out)
     char peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     if (n <= ROWS_MAX) return;
     for (size_t i = ROWS_MAX; i < n; i++) {
-        most_bytes = fmax(most_bytes, number(list[i], "peak_bytes"));
-        cpu_s += number(list[i], "cpu_s");
+        most_bytes = fmax(most_bytes, el_json_number(list[i], "peak_bytes"));
+        cpu_s += el_json_number(list[i], "cpu_s");
     }
     fprintf(out, "%7s        and %zu more: none above %s MiB, %s s of CPU time together\n", "", n - ROWS_MAX,
             el_text_mib(most_bytes, peak), el_text_figure(cpu_s, cpu));
@@ -149,15 +147,16 @@ static void put_uses(const json_t *watch, FILE *out)
             "mean MiB", "share %", "busy %");
     for (size_t k = 0; k < json_array_size(uses); k++) {
         const json_t *use = json_array_get(uses, k);
-        const json_t *process = json_array_get(json_object_get(watch, "processes"), (size_t)number(use, "process"));
+        const json_t *process =
+            json_array_get(json_object_get(watch, "processes"), (size_t)el_json_number(use, "process"));
         char name[NAME_BYTES], gpu[EL_FIGURE_BYTES], rank[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
         char mean[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES];
         name_text(process, name);
-        snprintf(gpu, sizeof gpu, "gpu:%.0f", number(use, "gpu"));
-        fprintf(out, "%7.0f %4s  %s %7s %9s %9s %8s %8s\n", number(use, "pid"), rank_text(use, rank), name, gpu,
-                mib(use, "peak_bytes", peak), mib(use, "mean_bytes", mean),
-                el_text_figure(100 * number(use, "peak_bytes") / sum_bytes, share),
-                el_text_figure(number(use, "busy_pct"), busy));
+        snprintf(gpu, sizeof gpu, "gpu:%.0f", el_json_number(use, "gpu"));
+        fprintf(out, "%7.0f %4s  %s %7s %9s %9s %8s %8s\n", el_json_number(use, "pid"), rank_text(use, rank), name, gpu,
+                el_watch_mib(use, "peak_bytes", peak), el_watch_mib(use, "mean_bytes", mean),
+                el_text_figure(100 * el_json_number(use, "peak_bytes") / sum_bytes, share),
+                el_text_figure(el_json_number(use, "busy_pct"), busy));
     }
 }
 
@@ -171,9 +170,9 @@ static void put_gpus(const json_t *watch, FILE *out)
         snprintf(head, sizeof head, "  gpu:%zu, ", g);
         snprintf(text, sizeof text,
                  "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
-                 el_json_text(gpu, "name", "?"), el_text_figure(number(gpu, "busy_pct"), busy),
-                 mib(gpu, "used_peak_bytes", used), mib(gpu, "total_bytes", total), mib(gpu, "ours_peak_bytes", ours),
-                 mib(gpu, "others_peak_bytes", others));
+                 el_json_text(gpu, "name", "?"), el_text_figure(el_json_number(gpu, "busy_pct"), busy),
+                 el_watch_mib(gpu, "used_peak_bytes", used), el_watch_mib(gpu, "total_bytes", total),
+                 el_watch_mib(gpu, "ours_peak_bytes", ours), el_watch_mib(gpu, "others_peak_bytes", others));
         el_text_wrap(text, head, "    ", LINE_COLUMNS, out);
     }
 }
@@ -183,9 +182,10 @@ static void put_measures(const json_t *imbalance, const char *of, FILE *out)
     char ratio[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], lb[EL_FIGURE_BYTES], cv[EL_FIGURE_BYTES];
     char first[EL_FIGURE_BYTES];
     fprintf(out, "  %-28s %13s %13s %10s %8s %12s\n", of,
-            el_text_figure(number(imbalance, "max_over_mean_minus_1"), ratio),
-            el_text_figure(number(imbalance, "imbalance_pct"), share), el_text_figure(number(imbalance, "lb"), lb),
-            el_text_figure(number(imbalance, "cv"), cv), el_text_figure(number(imbalance, "first_over_rest"), first));
+            el_text_figure(el_json_number(imbalance, "max_over_mean_minus_1"), ratio),
+            el_text_figure(el_json_number(imbalance, "imbalance_pct"), share),
+            el_text_figure(el_json_number(imbalance, "lb"), lb), el_text_figure(el_json_number(imbalance, "cv"), cv),
+            el_text_figure(el_json_number(imbalance, "first_over_rest"), first));
 }
 
 static void put_imbalance(const json_t *trial, const json_t *watch, FILE *out)
@@ -193,7 +193,7 @@ static void put_imbalance(const json_t *trial, const json_t *watch, FILE *out)
     char head[64];
     const json_t *imbalance = json_object_get(trial, "imbalance");
     if (!json_is_object(imbalance)) return;
-    snprintf(head, sizeof head, "%.0f %s compared", number(watch, "compared.n"),
+    snprintf(head, sizeof head, "%.0f %s compared", el_json_number(watch, "compared.n"),
              el_json_text(watch, "compared.what", ""));
     fprintf(out, "\n%-30s%14s%14s%11s%9s%13s\n", head, "max/mean - 1", "imbalance %", "mean/max", "CV", "first/rest");
     put_measures(json_object_get(imbalance, "memory"), "memory", out);

@@ -120,13 +120,12 @@ END
     [[ $(json b/results.json 'd["watch"]["seconds"] > 0.5 and not any(p["left_running"] for p in d["watch"]["processes"])') == True ]]
     # SIGUSR1 was for the command, which has ended; SIGTERM ends the waiting, and the command's status stays.
     rm -rf c
-    "$EVENLOAD" watch --no-plot --out c --wait-all sh -c 'sleep 9 >&- 2>&- & echo $! >pid; exit 3' 2>words &
+    "$EVENLOAD" watch --no-plot --out c --wait-all sh -c 'sleep 9 >&- 2>&- & echo $! >pid; echo $$ >sh.pid; exit 3' 2>words &
     local watch=$!
-    until [[ -s pid ]]; do sleep 0.02; done
-    sleep 0.1
+    until [[ -s sh.pid && ! -e /proc/$(<sh.pid) ]]; do sleep 0.02; done
     kill -USR1 "$watch"
-    sleep 0.05
-    kill -0 "$watch"
+    sleep 0.3
+    [[ ! -e c/results.json ]]
     kill -TERM "$watch"
     status=0
     wait "$watch" || status=$?
@@ -135,7 +134,7 @@ END
 }
 
 @test "who no longer reads our words does not take the command's status away" {
-    run bash -c '"$EVENLOAD" watch --no-plot --out r sh -c "exit 3" 2> >(exec true); echo $?'
+    run bash -c '"$EVENLOAD" watch --no-plot --out r sh -c "sleep 0.2; exit 3" 2> >(exec true); echo $?'
     [[ $output == 3 && $(ls r) == $'results.csv\nresults.json' ]] || { ls r && show; }
 }
 
@@ -150,6 +149,15 @@ END
     PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out r sh -c 'exit 0'
     [[ -s masks && $(grep SigBlk masks | sort -u) == $(grep SigBlk expected) ]] || { cat masks expected && false; }
     while read -r _ ignored; do [[ $((0x$ignored & 0x1000)) -eq 0 ]]; done < <(grep SigIgn masks) # SIGPIPE
+    # And one ends the drawing: the record is there.
+    printf '#!/bin/sh\n: >"$PWD/begun"; exec sleep 3\n' >bin/gnuplot
+    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out s sh -c 'exit 0' &
+    local watch=$! begin=$SECONDS
+    until [[ -e begun ]]; do sleep 0.02; done
+    kill -TERM "$watch"
+    status=0
+    wait "$watch" || status=$?
+    [[ $status -eq 143 && $((SECONDS - begin)) -lt 3 && $(ls s) == *results.json* ]] || show
 }
 
 @test "a command that cannot be started" {
