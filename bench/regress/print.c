@@ -46,7 +46,7 @@ static bool put_pct(double ratio, bool with_sign, char text[EL_FIGURE_BYTES])
 static const char *pct(double ratio, bool with_sign, char text[EL_FIGURE_BYTES])
 {
     if (isnan(ratio)) return "-";
-    if (put_pct(ratio, with_sign, text)) strcat(text, " %");
+    if (put_pct(ratio, with_sign, text)) snprintf(text + strlen(text), EL_FIGURE_BYTES - strlen(text), " %%");
     return text;
 }
 
