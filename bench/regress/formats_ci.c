@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/options/config.h"
+#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/formats.h"
 #include "bench/report/text.h"
@@ -55,6 +56,7 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
                                            [EL_CELL_INCONCLUSIVE] = "skipped",
                                            [EL_CELL_UNREADABLE] = "error",
                                            [EL_CELL_NO_BASELINE] = "error"};
+    char t[2][EL_FIGURE_BYTES];
     const char *element =
         cell->verdict == EL_CELL_SAME || cell->verdict == EL_CELL_IMPROVEMENT ? NULL : elements[cell->verdict];
     fputs("  <testcase classname=\"evenload.regress\" name=\"", out);
@@ -66,8 +68,8 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
         fputs(cell->verdict == EL_CELL_REGRESSION ? "\" type=\"perf-regression\"/>\n" : "\"/>\n", out);
     }
     fputs("    <system-out>", out);
-    fprintf(out, "base %.9g, head %.9g ", el_regress_figure(cell->base, cell->n_base),
-            el_regress_figure(cell->head, cell->n_head));
+    fprintf(out, "base %s, head %s ", el_json_shortest(el_regress_figure(cell->base, cell->n_base), t[0]),
+            el_json_shortest(el_regress_figure(cell->head, cell->n_head), t[1]));
     put_xml(cell->unit, out);
     if (isfinite(cell->effect)) fprintf(out, ", worse by %+.2f %%", 100 * (cell->effect - 1));
     if (isfinite(cell->low)) fprintf(out, " (95 %%: %+.2f to %+.2f)", 100 * (cell->low - 1), 100 * (cell->high - 1));

@@ -150,11 +150,13 @@ interrupted() {
     interrupted HUP
 }
 
-@test "regress: a byte that is no character costs nothing" {
-    run --separate-stderr "$EVENLOAD" regress --ab 'echo step 5 ms' $'echo step 5 ms; : s\xe9' --quiet --blocks 9 --out r --junit j.xml --json
+@test "regress: a byte that is no character costs nothing, and many bytes keep their digits" {
+    local peak='echo peak 80000000000 B'
+    run --separate-stderr "$EVENLOAD" regress --ab "$peak" "$peak"$'; : s\xe9 x' --quiet --blocks 9 --out r --junit j.xml --json
     [[ $status -eq 0 && -z $stderr ]] || show
-    [[ $(json r/regress.json 'd["head"], d["interrupted"], d["exit_status"]') == "('echo step 5 ms; : s', False, 0)" ]] || show
+    [[ $(json r/regress.json 'd["head"], d["interrupted"], d["exit_status"]') == "('$peak; : s? x', False, 0)" ]] || show
     python3 -c 'import xml.etree.ElementTree as tree; tree.parse("j.xml")'
+    grep -q 'base 80000000000, head 80000000000 B' j.xml
 }
 
 # example WORDS: the commands of the block in docs/regress.md that has WORDS, to a file, and what it prints to another.
