@@ -527,7 +527,7 @@ static void a_store_from_the_first_sitting_on(void **state)
 static void a_run_counts_once(void **state)
 {
     (void)state;
-    char path[EL_PATH_BYTES], run[8];
+    char path[EL_PATH_BYTES], run[16];
     struct el_level level;
     json_t *sittings = NULL;
     snprintf(path, sizeof path, "%s/twice.jsonl", dir);
