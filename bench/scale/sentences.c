@@ -107,6 +107,22 @@ static bool said_before(const json_t *rows, size_t end)
     return false;
 }
 
+/* No mode has a count above 1 of which something can be said: why. */
+static void say_none(const json_t *rows, FILE *out)
+{
+    bool several = false, finished = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!(el_json_number(row, "devices") > 1)) continue;
+        several = true;
+        finished = finished || !isnan(el_json_number(row, "samples_per_s"));
+    }
+    say(finished  ? "No count above 1 has a core or card for each device: nothing is said of scaling."
+        : several ? "No count above 1 came to its end: nothing can be said of scaling."
+                  : "There is no count above 1: nothing can be said of scaling.",
+        out);
+}
+
 static void say_modes(const json_t *rows, FILE *out)
 {
     bool own = false;
@@ -120,7 +136,7 @@ static void say_modes(const json_t *rows, FILE *out)
         if (row) say_of_mode(row, out);
         own = own || row;
     }
-    if (!own) say("No count above 1 has a core or card for each device: nothing is said of scaling.", out);
+    if (!own) say_none(rows, out);
 }
 
 /* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
