@@ -202,7 +202,7 @@ END
     refuses_cost "--field x: the command's last line" --pairs 1 --field x -- printf '\377\n'
     refuses_cost "must print a line a step" --blocks 0.1 -- echo
     run "$BATS_TEST_DIRNAME/../../scripts/watch-cost" --evenload "$EVENLOAD" --pairs 1 -- sleep 0.05
-    [[ $status -eq 0 && $output == *"no interval: fewer than 5 pairs"* && $output != *inf* ]] || show
+    [[ $status -eq 0 && $output == *"no interval: fewer than 6 pairs"* && $output != *inf* ]] || show
 }
 
 # The example's program as it stands there; half a second instead of two.
