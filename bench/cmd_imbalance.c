@@ -84,7 +84,7 @@ static int from_records(const struct el_options *options)
 {
     char path[EL_PATH_BYTES];
     json_t *run = NULL;
-    enum el_status status = el_options_check_records_alone(EL_CMD_IMBALANCE, "imbalance", options);
+    enum el_status status = el_options_check_records_alone("imbalance", options);
     if (status == EL_OK && (size_t)snprintf(path, sizeof path, "%s/results.json", options->dir) >= sizeof path)
         status = el_fail(EL_ERR_INVALID, "%s: the path is too long", options->dir);
     if (status == EL_OK) status = el_record_read(path, &run);

@@ -15,31 +15,38 @@
 #include "bench/regress/formats.h"
 #include "bench/regress/runs.h"
 
-enum { MAX_SAMPLES = 40, SITTING_PCT = 12 }; /* the options' defaults */
-
 static bool names_none(const char *list)
 {
     return *list && !list[strspn(list, ", ")];
 }
 
-/* What contradicts another option, or would do nothing. */
-static enum el_status check_together(const struct el_regress_options *r)
+/* The first of these options, ended by NULL, that was given; NULL: none. */
+static const char *given_of(const struct el_options *options, const char *const *names)
 {
-    bool ab = r->ab[0], sitting = r->sitting_pct != SITTING_PCT;
-    const char *idle = r->blocks                       ? "--blocks"
-                       : r->budget_s >= 0              ? "--budget"
-                       : *r->exact                     ? "--exact"
-                       : *r->higher                    ? "--higher"
-                       : r->max_samples != MAX_SAMPLES ? "--max-samples"
-                                                       : NULL;
+    while (*names && !el_option_given(options, *names)) names++;
+    return *names;
+}
+
+/* What contradicts another option, or would do nothing. */
+static enum el_status check_together(const struct el_options *options)
+{
+    static const char *const of_turns[] = {"blocks",      "budget", "exact",   "higher",
+                                           "max-samples", "seed",   "timeout", NULL};
+    const struct el_regress_options *r = &options->regress;
+    bool ab = r->ab[0];
+    const char *idle = ab ? NULL : given_of(options, of_turns);
     if (names_none(r->metrics)) return el_fail(EL_ERR_INVALID, "--metric: '%s' names no metric", r->metrics);
-    if (!ab && idle)
-        return el_fail(EL_ERR_INVALID, "%s is for programs launched in turns (--ab): runs have been measured already",
+    if (idle)
+        return el_fail(EL_ERR_INVALID, "--%s is for programs launched in turns (--ab): runs have been measured already",
                        idle);
-    if (ab && sitting)
+    if (el_option_given(options, "sitting") && ab)
         return el_fail(EL_ERR_INVALID,
                        "--sitting is for two runs (--baseline): --ab measures both sides in one sitting");
-    if (r->blocks && r->max_samples != MAX_SAMPLES)
+    if (el_option_given(options, "sitting") && !el_regress_is_run(r->baseline))
+        return el_fail(EL_ERR_INVALID,
+                       "--sitting is for two runs: %s is no run, and how far the sittings of a store differ is in them",
+                       r->baseline);
+    if (el_option_given(options, "blocks") && el_option_given(options, "max-samples"))
         return el_fail(EL_ERR_INVALID, "--blocks %d is the only look, --max-samples %d the last of three: give one",
                        r->blocks, r->max_samples);
     return EL_OK;
@@ -60,7 +67,7 @@ static enum el_status check(const struct el_options *options)
         return el_fail(EL_ERR_INVALID, "--current DIR needs --baseline DIR to be held against");
     if (runs && !r->current[0])
         return el_fail(EL_ERR_INVALID, "--baseline DIR needs --current DIR: the run that is judged");
-    return check_together(r);
+    return check_together(options);
 }
 
 /* Before anything is measured: whether the file can be written, or be made in its folder. */
@@ -126,7 +133,6 @@ static enum el_status measure(const struct el_options *options, struct el_regres
                                  .higher = r->higher,
                                  .go_on = go_on};
     if (!options->quiet) ask.tick = tell_progress, ask.context = &ask;
-    el_runner_catch_signals();
     return el_regress_ab(&ask, set);
 }
 
@@ -165,10 +171,8 @@ static enum el_status write_files(const struct el_options *options, const struct
 static bool print_next_of_store(const struct el_options *options, enum el_regress_exit outcome)
 {
     const char *store = options->regress.baseline;
-    char path[EL_PATH_BYTES];
-    int length = snprintf(path, sizeof path, "%s/results.json", store);
-    bool run = length < 0 || (size_t)length >= sizeof path || access(path, F_OK) == 0;
-    if (!*store || run || outcome == EL_REGRESS_USE || outcome == EL_REGRESS_INCONCLUSIVE) return false;
+    if (!*store || el_regress_is_run(store) || outcome == EL_REGRESS_USE || outcome == EL_REGRESS_INCONCLUSIVE)
+        return false;
     bool found = outcome == EL_REGRESS_FOUND, elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
     printf("Next: %s baseline %s %s%s%s%s\n", program_invocation_name, found ? "accept" : "add",
            options->regress.current, elsewhere ? " --store " : "", elsewhere ? store : "",
@@ -250,11 +254,12 @@ static int show(const struct el_options *options, const struct el_regress_set *s
 static int regress(const struct el_options *options, struct el_regress_set *set)
 {
     struct el_store store;
+    bool ab = options->regress.ab[0];
+    if (ab) el_runner_catch_signals();
     enum el_status status = el_store_create(options->out, "regress", &store);
     if (status != EL_OK) return fail_use(status);
     set->least_effect = 1 + options->regress.min_effect_pct / 100;
     set->sitting_effect = 1 + options->regress.sitting_pct / 100;
-    bool ab = options->regress.ab[0];
     status = ab ? measure(options, set) : read_runs(options, set);
     int exit_status = EL_EXIT_INTERRUPTED;
     if (status != EL_OK && el_exit_failed(status))

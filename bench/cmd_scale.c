@@ -60,7 +60,7 @@ static int report(const struct el_options *options)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *run = NULL;
-    enum el_status status = el_options_check_records_alone(EL_CMD_SCALE, "scale", options);
+    enum el_status status = el_options_check_records_alone("scale", options);
     snprintf(path, sizeof path, "%s/results.json", options->dir);
     if (status == EL_OK) status = el_record_read(path, &run);
     if (status == EL_OK) status = show(options, run, options->dir);

@@ -12,7 +12,7 @@
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024 };
+enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024, EL_OPTIONS_MAX = 96 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -75,6 +75,7 @@ struct el_options {
     char action[16];            /* the one before it, of a command that has several: baseline's */
     char store[EL_PATH_BYTES];  /* a stored baseline's folder */
     bool force;
+    bool given[EL_OPTIONS_MAX]; /* on the command line, by the row's place; ask el_option_given */
 };
 
 /* One configuration to be measured. */

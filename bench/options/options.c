@@ -8,7 +8,7 @@
 
 #include "bench/record/jvalue.h"
 
-enum { OPTIONS_MAX = 64, VALUE_BYTES = 2048, FIRST_CODE = 256 };
+enum { VALUE_BYTES = 2048, FIRST_CODE = 256 };
 
 const char *el_option_initial(const struct el_option_row *row, unsigned command)
 {
@@ -36,7 +36,7 @@ static int list_options(unsigned command, struct option *long_options, const str
                         const char **names)
 {
     int n = 0;
-    for (const struct el_option_row *row = el_option_rows(); row->name && n < OPTIONS_MAX; row++) {
+    for (const struct el_option_row *row = el_option_rows(); row->name && n < EL_OPTIONS_MAX; row++) {
         if (!(row->commands & command)) continue;
         long_options[n] = (struct option){.name = row->name, .has_arg = row->argument != NULL, .val = FIRST_CODE + n};
         rows[n] = row;
@@ -52,6 +52,12 @@ static const struct el_option_row *find_row(const char *name, size_t length)
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (strlen(row->name) == length && !strncmp(row->name, name, length)) return row;
     return NULL;
+}
+
+bool el_option_given(const struct el_options *options, const char *name)
+{
+    const struct el_option_row *row = find_row(name, strlen(name));
+    return row && options->given[row - el_option_rows()];
 }
 
 static const char *command_of(unsigned bits)
@@ -146,14 +152,15 @@ static enum el_status take_option(int code, unsigned command, char **argv, const
             return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
         *batch_seen = true;
     }
+    options->given[row - el_option_rows()] = true;
     return el_option_set(row, optarg ? optarg : "", options);
 }
 
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options)
 {
-    struct option long_options[OPTIONS_MAX + 1];
-    const struct el_option_row *rows[OPTIONS_MAX];
-    const char *names[OPTIONS_MAX + 1];
+    struct option long_options[EL_OPTIONS_MAX + 1];
+    const struct el_option_row *rows[EL_OPTIONS_MAX];
+    const char *names[EL_OPTIONS_MAX + 1];
     bool batch_seen = false;
     list_options(command, long_options, rows, names);
     optind = 0; /* begin anew: a resumed run reads two command lines */

@@ -89,10 +89,12 @@ void el_options_defaults(unsigned command, struct el_options *options);
  * by scale, by baseline (after its action) and by --resume, a study's name by study, the second command by regress
  * --ab. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
+/* Whether it stood on a command line that was read into them, be it with its default. */
+bool el_option_given(const struct el_options *options, const char *name);
 void el_options_help(FILE *file, unsigned command);
 /* Of a command that was given a folder of records, which have been measured (`dir`): EL_ERR_INVALID naming the first
  * option that says how to measure, or where to. `word`: the command. */
-enum el_status el_options_check_records_alone(unsigned command, const char *word, const struct el_options *options);
+enum el_status el_options_check_records_alone(const char *word, const struct el_options *options);
 /* {option: text} of all rows of the command. New reference. */
 json_t *el_options_echo(unsigned command, const struct el_options *options);
 /* "evenload run --mode ddp ...": what differs from the defaults, quoted for a shell. Errors: EL_ERR_INVALID: too long.

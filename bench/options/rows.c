@@ -650,6 +650,7 @@ static const struct el_option_row rows[] = {
      .help = "version and commit"},
     {.name = NULL},
 };
+_Static_assert(sizeof rows / sizeof rows[0] <= EL_OPTIONS_MAX, "el_options.given has a place for each row");
 
 const struct el_option_row *el_option_rows(void)
 {

@@ -183,11 +183,15 @@ enum el_status el_regress_runs(const char *base_dir, const char *head_dir, const
     return status;
 }
 
+bool el_regress_is_run(const char *dir)
+{
+    char path[EL_PATH_BYTES];
+    return (size_t)snprintf(path, sizeof path, "%s/results.json", dir) < sizeof path && access(path, F_OK) == 0;
+}
+
 enum el_status el_regress_dirs(const char *base_dir, const char *head_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set)
 {
-    char path[EL_PATH_BYTES];
-    bool fits = (size_t)snprintf(path, sizeof path, "%s/results.json", base_dir) < sizeof path;
-    if (fits && access(path, F_OK) == 0) return el_regress_runs(base_dir, head_dir, metrics, notes, set);
+    if (el_regress_is_run(base_dir)) return el_regress_runs(base_dir, head_dir, metrics, notes, set);
     return el_regress_baseline(base_dir, head_dir, metrics, notes, set);
 }

@@ -19,6 +19,8 @@
  * EL_ERR_INVALID: a document that cannot be read, a metric that is none, nothing to compare. */
 enum el_status el_regress_runs(const char *base_dir, const char *head_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set);
+/* Whether there is a run's record in the folder. */
+bool el_regress_is_run(const char *dir);
 /* That, or el_regress_baseline where `base_dir` is no run's folder. */
 enum el_status el_regress_dirs(const char *base_dir, const char *head_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set);

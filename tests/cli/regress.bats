@@ -119,8 +119,10 @@ unreadable() {
     refuses "--min-effect: '2x' is not a number" "$EVENLOAD" regress --ab one two --min-effect 2x
     refuses "--junit: no/such/folder.xml cannot be written" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit no/such/folder.xml
     local same=(--ab 'echo t 1' 'echo t 1')
-    refuses "--blocks 3 is the only look" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 9
-    refuses "--sitting is for two runs" "$EVENLOAD" regress "${same[@]}" --sitting 9
+    refuses "--blocks 3 is the only look" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 40 # its default too
+    refuses "--sitting is for two runs" "$EVENLOAD" regress "${same[@]}" --sitting 12
+    refuses "--sitting is for two runs: a is no run" "$EVENLOAD" regress --baseline a --current b --sitting 12
+    refuses "--seed is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --seed 1
     refuses "--exact is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --exact t
     refuses "--budget is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --budget 9
     refuses "names no metric" "$EVENLOAD" regress "${same[@]}" --metric ,

@@ -56,6 +56,17 @@ static void defaults_of_run(void **state)
     assert_string_equal(options.modes[0], "single");
 }
 
+/* What is given is told from what has its default. */
+static void what_was_given(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_RUN, "--batch 64 --seed=1"), EL_OK);
+    assert_true(el_option_given(&options, "batch") && el_option_given(&options, "seed"));
+    assert_false(el_option_given(&options, "steps") || el_option_given(&options, "no-such"));
+    assert_int_equal(parse(EL_CMD_RUN, ""), EL_OK);
+    assert_false(el_option_given(&options, "batch"));
+}
+
 static void each_kind_is_read(void **state)
 {
     (void)state;
@@ -296,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_of_compare),
         cmocka_unit_test(defaults_of_run),
+        cmocka_unit_test(what_was_given),
         cmocka_unit_test(each_kind_is_read),
         cmocka_unit_test(sizes_with_suffixes),
         cmocka_unit_test(devices_by_name),
