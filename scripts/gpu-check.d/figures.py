@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
-is 1 where losses disagree, a trial failed, or ranks did not talk by NCCL.
+is 1 where losses disagree, a trial failed, ranks did not talk by NCCL, or no GPU was watched.
 
-usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, study
+usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, watch, study
 """
 import json
 import os
@@ -114,6 +114,27 @@ def overhead(path):
     return all(trial["status"] == "ok" for trial in trials)
 
 
+def watch(path):
+    d = load(path)["watch"]
+    if not d["gpus"]:
+        print(f"no GPU was looked at: {d['gpu_reason']}")
+        return False
+
+    def mib(what, unknown):
+        return unknown if what is None else f"{what / MIB:.0f} MiB"
+
+    cards = [
+        f"gpu:{g['gpu']} ours {mib(g['ours_peak_bytes'], 'none')} of {mib(g['used_peak_bytes'], 'unknown')}, busy "
+        + ("unknown" if g["busy_pct"] is None else f"{g['busy_pct']:.0f} %")
+        for g in d["gpus"]
+    ]
+    print(
+        f"{len(d['gpu_processes'])} processes of ours found on GPUs, compared: {d['compared']['what']}; {'; '.join(cards)}; watching took "
+        f"{d['sampler']['cpu_s']:.3f} s of CPU time in {d['seconds']:.1f} s"
+    )
+    return True
+
+
 def study(path, measured=None):
     """What a card holds outside tensors, from the study's own run, or else from the limits'."""
     d = load(path)
@@ -131,7 +152,7 @@ def study(path, measured=None):
 
 
 def main():
-    known = {f.__name__: f for f in (losses, compare, limits, torch, nccl, overhead, study)}
+    known = {f.__name__: f for f in (losses, compare, limits, torch, nccl, overhead, watch, study)}
     if len(sys.argv) < 3 or sys.argv[1] not in known:
         sys.exit(__doc__)
     return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0
