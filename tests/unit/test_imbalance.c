@@ -1,86 +1,19 @@
-/* Imbalance: cards whose figures are made up so that the difference is known, sentences word for word, presets by
- * forecast, and the figure's data. What is printed for a bad use is in tests/cli/imbalance.bats. */
-#include <math.h>
+/* Imbalance: differences that are known, sentences word for word, the table, and the figure's data. What is printed for
+ * a bad use is in tests/cli/imbalance.bats. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "bench/imbalance/imbalance.h"
-#include "bench/options/options.h"
-#include "bench/record/jvalue.h"
-#include "bench/record/record.h"
-#include "bench/record/stats.h"
 #include "bench/report/excess.h"
-#include "bench/study/study.h"
-
-#define MIB 1048576LL
-
-static void assert_near(double value, double wanted)
-{
-    if (!(fabs(value - wanted) <= 1e-9 * fmax(1, fabs(wanted)))) fail_msg("%.12g is not %.12g", value, wanted);
-}
-
-/* A card: MiB of its copy of the model under `tag`, of optimizer, outputs, activations and scratch. */
-static json_t *card_of(const char *device, const char *tag, int model, int optimizer, int output, int activation,
-                       int scratch)
-{
-    json_t *tags = json_pack("{s:I, s:I, s:I, s:I, s:I}", tag, model * MIB, "optimizer", optimizer * MIB, "output",
-                             output * MIB, "activation", activation * MIB, "workspace", scratch * MIB);
-    for (int t = 0; t < EL_TAG_COUNT; t++)
-        if (!json_object_get(tags, el_tag_name((enum el_tag)t)))
-            json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer(0));
-    return json_pack("{s:s, s:{s:I, s:O, s:o, s:n}, s:{s:f}, s:I, s:I, s:f}", "device", device, "memory", "peak_bytes",
-                     (model + optimizer + output + activation + scratch) * MIB, "at_peak_by_tag", tags, "peak_by_tag",
-                     tags, "unattributed_bytes", "utilization", "busy_pct", 80.0, "sent_bytes", 3 * MIB,
-                     "received_bytes", 4 * MIB, "step_ms", 10.0);
-}
-
-/* Steals `cards`. */
-static json_t *trial_of(const char *mode, int batch, json_t *cards)
-{
-    json_t *imbalance = el_trial_imbalance(cards);
-    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:[i, i], s:s, s:n, s:s, s:[], s:[], s:b, s:o, s:o}", "mode", mode,
-                     "model", "mlp", "dtype", "f32", "optimizer", "adam", "devices", (int)json_array_size(cards),
-                     "global_batch", batch, "batch_per_device", batch / 2, batch / 2, "status", "ok", "reason",
-                     "verdict", "valid", "warnings", "warning_rules", "simulated", 0, "imbalance", imbalance,
-                     "per_device", cards);
-}
-
-/* dp whose outputs grow, at two batches, and ddp, even, at both. */
-static json_t *made_run(void)
-{
-    return json_pack("{s:[o, o, o, o]}", "trials",
-                     trial_of("dp", 8,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 4, 0, 1),
-                                        card_of("cpu:1", "replica", 10, 0, 2, 3, 1))),
-                     trial_of("ddp", 8,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 2, 3, 1),
-                                        card_of("cpu:1", "param", 10, 20, 2, 3, 1))),
-                     trial_of("dp", 16,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 40, 0, 1),
-                                        card_of("cpu:1", "replica", 10, 0, 20, 3, 1))),
-                     trial_of("ddp", 16,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 20, 3, 1),
-                                        card_of("cpu:1", "param", 10, 20, 20, 3, 1))));
-}
-
-/* What `print` writes, to be freed. */
-static char *printed(void (*print)(const json_t *, FILE *), const json_t *of)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    assert_non_null(memory);
-    print(of, memory);
-    fclose(memory);
-    return text;
-}
+#include "tests/unit/imbalance_cards.h"
+#include "tests/unit/printed.h"
 
 static void print_plain(const json_t *run, FILE *out)
 {
@@ -192,125 +125,6 @@ static void a_first_card_that_holds_less(void **state)
     json_decref(trial);
 }
 
-/* Of the parameters a run has in MiB, by forecast. Steals nothing. */
-static json_t *foretold(const char *preset, const char *more, struct el_options *options)
-{
-    struct el_trial_set set;
-    json_t *run = NULL;
-    char words[64], *argv[8] = {"imbalance"}, *rest = NULL;
-    int argc = 1;
-    snprintf(words, sizeof words, "%s", more);
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) argv[argc++] = word;
-    assert_int_equal(el_imbalance_preset(preset, options), EL_OK);
-    assert_int_equal(el_options_parse(EL_CMD_IMBALANCE, argc, argv, options), EL_OK);
-    assert_int_equal(el_trials_resolve(EL_CMD_IMBALANCE, options, "/nonexistent", &set), EL_OK);
-    assert_int_equal(el_imbalance_foretell(&set, &run), EL_OK);
-    el_trials_free(&set);
-    return run;
-}
-
-static double excess_at(const json_t *run, int trial, enum el_tag tag)
-{
-    double bytes[EL_TAG_COUNT];
-    const json_t *of = json_array_get(json_object_get(run, "trials"), (size_t)trial);
-    el_excess_by_tag(json_object_get(of, "per_device"), bytes);
-    return bytes[tag];
-}
-
-/* The published table is the study's, to the byte. */
-static void two_cards_is_the_study(void **state)
-{
-    (void)state;
-    struct el_options options;
-    struct el_study *study = calloc(1, sizeof *study);
-    memset(&options, 0, sizeof options);
-    assert_int_equal(el_study_begin(study), EL_OK);
-    assert_int_equal(el_study_on(study, &options), EL_OK);
-    assert_int_equal(el_study_fit(study), EL_OK);
-    el_study_judge(study);
-    json_t *run = foretold("two-cards", "--devices cpu:2", &options);
-    for (int i = 0; i < EL_STUDY_ROWS; i++)
-        for (int card = 0; card < EL_STUDY_CARDS; card++) {
-            char path[64];
-            snprintf(path, sizeof path, "trials.%d.per_device.%d", i, card);
-            const json_t *device = el_json_at(run, path);
-            assert_near(el_json_number(device, "memory.peak_bytes"), study->live.card_bytes[i][card]);
-            assert_near(el_imbalance_highs(device), study->reserved.card_bytes[i][card]);
-        }
-    json_decref(run);
-    free(study);
-}
-
-static void the_presets_differ_by_what_they_say(void **state)
-{
-    (void)state;
-    struct el_options options;
-    json_t *momentum = foretold("momentum", "--modes dp --devices cpu:2", &options);
-    json_t *adam = foretold("adam", "--modes dp --devices cpu:2", &options);
-    double params = el_json_number(momentum, "trials.0.per_device.0.memory.at_peak_by_tag.param");
-    assert_true(params > 0);
-    assert_near(excess_at(momentum, 0, EL_TAG_OPTIMIZER), params);
-    assert_near(excess_at(adam, 0, EL_TAG_OPTIMIZER), 2 * params);
-    json_decref(momentum);
-    json_decref(adam);
-    json_t *outputs = foretold("outputs", "--modes dp --devices cpu:2", &options);
-    for (int trial = 0; trial < options.n_batches; trial++) {
-        /* Gathered outputs and their gradients; the second card has its share of both. */
-        double bytes = 2.0 * (double)options.batches[trial] * (double)options.train.model.classes * 4;
-        assert_true(fabs(excess_at(outputs, trial, EL_TAG_OUTPUT) / (bytes * 3 / 4) - 1) < 0.01);
-    }
-    json_decref(outputs);
-}
-
-static void every_preset_is_named_in_the_help(void **state)
-{
-    (void)state;
-    const struct el_option_row *row = el_option_rows();
-    const struct el_command_row *command = el_command_rows();
-    struct el_options options;
-    while (strcmp(row->name, "preset") != 0) row++;
-    while (strcmp(command->name, "imbalance") != 0) command++;
-    for (const struct el_imbalance_preset *preset = el_imbalance_presets(); preset->name; preset++) {
-        assert_non_null(strstr(row->help, preset->name));
-        assert_non_null(strstr(command->examples, preset->name));
-        assert_true(preset->summary[0] && preset->reported[0]);
-    }
-    assert_int_equal(el_imbalance_preset("momentun", &options), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "did you mean 'momentum'"));
-}
-
-/* A trial of imbalance is one of any campaign: what overhead's take, and compare's share records with. */
-static void it_takes_every_option_of_a_trial(void **state)
-{
-    (void)state;
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
-        if ((row->commands & EL_CMD_OVERHEAD) && !(row->commands & EL_CMD_IMBALANCE)) fail_msg("no --%s", row->name);
-}
-
-static void a_forecast_is_a_record_without_times(void **state)
-{
-    (void)state;
-    struct el_options options;
-    json_t *run = foretold("adam", "--devices cpu:4 --batch 66", &options);
-    json_t *dp = el_json_at(run, "trials.0"), *document = el_imbalance_document(run, "adam", NULL);
-    assert_string_equal(el_json_text(dp, "verdict", ""), "foretold");
-    assert_int_equal(json_array_size(json_object_get(dp, "per_device")), 4);
-    assert_near(el_json_number(dp, "batch_per_device.3"), 15);
-    assert_true(isnan(el_json_number(dp, "per_device.0.sent_bytes")));
-    assert_true(isnan(el_json_number(dp, "imbalance.busy.cv")));
-    assert_near(el_json_number(dp, "imbalance.memory.first_over_rest"),
-                el_json_number(dp, "per_device.0.memory.peak_bytes") * 3 /
-                    (el_json_number(dp, "per_device.1.memory.peak_bytes") +
-                     el_json_number(dp, "per_device.2.memory.peak_bytes") +
-                     el_json_number(dp, "per_device.3.memory.peak_bytes")));
-    assert_true(json_is_true(json_object_get(document, "foretold")));
-    assert_string_equal(el_json_text(document, "trials.0.cards.3.card", ""), "fourth");
-    assert_near(el_json_number(document, "trials.0.difference.peak_bytes"),
-                el_excess_of(json_object_get(dp, "per_device"), "memory.peak_bytes"));
-    json_decref(document);
-    json_decref(run);
-}
-
 /* Lines fit the width, a card a line up to the eighth, and what failed or has one device is not among the cards. */
 static void the_table_keeps_its_width(void **state)
 {
@@ -399,11 +213,6 @@ int main(void)
         cmocka_unit_test(the_sentences_word_for_word),
         cmocka_unit_test(sentences_name_the_devices_where_they_differ),
         cmocka_unit_test(a_first_card_that_holds_less),
-        cmocka_unit_test(two_cards_is_the_study),
-        cmocka_unit_test(the_presets_differ_by_what_they_say),
-        cmocka_unit_test(every_preset_is_named_in_the_help),
-        cmocka_unit_test(it_takes_every_option_of_a_trial),
-        cmocka_unit_test(a_forecast_is_a_record_without_times),
         cmocka_unit_test(the_table_keeps_its_width),
         cmocka_unit_test(the_figure_has_the_same_sums),
     };

@@ -1,0 +1,33 @@
+/* The record of version 1, and copies of it that tests change. */
+#ifndef EL_TESTS_RECORD_V1_H
+#define EL_TESTS_RECORD_V1_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/jvalue.h"
+#include "bench/record/record.h"
+
+static inline json_t *version_1(void)
+{
+    json_t *run = NULL;
+    assert_int_equal(el_record_read("tests/unit/data/record-v1.json", &run), EL_OK);
+    return run;
+}
+
+/* Sets the value at a dotted path whose last part is a key or an index. */
+static inline void set(json_t *run, const char *path, json_t *value)
+{
+    char parent[128];
+    const char *dot = strrchr(path, '.');
+    snprintf(parent, sizeof parent, "%.*s", (int)(dot - path), path);
+    json_t *object = el_json_at(run, parent);
+    assert_non_null(object);
+    if (json_is_array(object))
+        assert_int_equal(json_array_set_new(object, strtoul(dot + 1, NULL, 10), value), 0);
+    else
+        assert_int_equal(json_object_set_new(object, dot + 1, value), 0);
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* Imbalance: its presets, by forecast, and the published table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/options/options.h"
+#include "bench/report/excess.h"
+#include "bench/study/study.h"
+#include "tests/unit/imbalance_cards.h"
+
+/* Of the parameters a run has in MiB, by forecast. Steals nothing. */
+static json_t *foretold(const char *preset, const char *more, struct el_options *options)
+{
+    struct el_trial_set set;
+    json_t *run = NULL;
+    char words[64], *argv[8] = {"imbalance"}, *rest = NULL;
+    int argc = 1;
+    snprintf(words, sizeof words, "%s", more);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) argv[argc++] = word;
+    assert_int_equal(el_imbalance_preset(preset, options), EL_OK);
+    assert_int_equal(el_options_parse(EL_CMD_IMBALANCE, argc, argv, options), EL_OK);
+    assert_int_equal(el_trials_resolve(EL_CMD_IMBALANCE, options, "/nonexistent", &set), EL_OK);
+    assert_int_equal(el_imbalance_foretell(&set, &run), EL_OK);
+    el_trials_free(&set);
+    return run;
+}
+
+static double excess_at(const json_t *run, int trial, enum el_tag tag)
+{
+    double bytes[EL_TAG_COUNT];
+    const json_t *of = json_array_get(json_object_get(run, "trials"), (size_t)trial);
+    el_excess_by_tag(json_object_get(of, "per_device"), bytes);
+    return bytes[tag];
+}
+
+/* The published table is the study's, to the byte. */
+static void two_cards_is_the_study(void **state)
+{
+    (void)state;
+    struct el_options options;
+    struct el_study *study = calloc(1, sizeof *study);
+    memset(&options, 0, sizeof options);
+    assert_int_equal(el_study_begin(study), EL_OK);
+    assert_int_equal(el_study_on(study, &options), EL_OK);
+    assert_int_equal(el_study_fit(study), EL_OK);
+    el_study_judge(study);
+    json_t *run = foretold("two-cards", "--devices cpu:2", &options);
+    for (int i = 0; i < EL_STUDY_ROWS; i++)
+        for (int card = 0; card < EL_STUDY_CARDS; card++) {
+            char path[64];
+            snprintf(path, sizeof path, "trials.%d.per_device.%d", i, card);
+            const json_t *device = el_json_at(run, path);
+            assert_near(el_json_number(device, "memory.peak_bytes"), study->live.card_bytes[i][card]);
+            assert_near(el_imbalance_highs(device), study->reserved.card_bytes[i][card]);
+        }
+    json_decref(run);
+    free(study);
+}
+
+static void the_presets_differ_by_what_they_say(void **state)
+{
+    (void)state;
+    struct el_options options;
+    json_t *momentum = foretold("momentum", "--modes dp --devices cpu:2", &options);
+    json_t *adam = foretold("adam", "--modes dp --devices cpu:2", &options);
+    double params = el_json_number(momentum, "trials.0.per_device.0.memory.at_peak_by_tag.param");
+    assert_true(params > 0);
+    assert_near(excess_at(momentum, 0, EL_TAG_OPTIMIZER), params);
+    assert_near(excess_at(adam, 0, EL_TAG_OPTIMIZER), 2 * params);
+    json_decref(momentum);
+    json_decref(adam);
+    json_t *outputs = foretold("outputs", "--modes dp --devices cpu:2", &options);
+    for (int trial = 0; trial < options.n_batches; trial++) {
+        /* Gathered outputs and their gradients; the second card has its share of both. */
+        double bytes = 2.0 * (double)options.batches[trial] * (double)options.train.model.classes * 4;
+        assert_true(fabs(excess_at(outputs, trial, EL_TAG_OUTPUT) / (bytes * 3 / 4) - 1) < 0.01);
+    }
+    json_decref(outputs);
+}
+
+static void every_preset_is_named_in_the_help(void **state)
+{
+    (void)state;
+    const struct el_option_row *row = el_option_rows();
+    const struct el_command_row *command = el_command_rows();
+    struct el_options options;
+    while (strcmp(row->name, "preset") != 0) row++;
+    while (strcmp(command->name, "imbalance") != 0) command++;
+    for (const struct el_imbalance_preset *preset = el_imbalance_presets(); preset->name; preset++) {
+        assert_non_null(strstr(row->help, preset->name));
+        assert_non_null(strstr(command->examples, preset->name));
+        assert_true(preset->summary[0] && preset->reported[0]);
+    }
+    assert_int_equal(el_imbalance_preset("momentun", &options), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "did you mean 'momentum'"));
+}
+
+/* A trial of imbalance is one of any campaign: what overhead's take, and compare's share records with. */
+static void it_takes_every_option_of_a_trial(void **state)
+{
+    (void)state;
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if ((row->commands & EL_CMD_OVERHEAD) && !(row->commands & EL_CMD_IMBALANCE)) fail_msg("no --%s", row->name);
+}
+
+static void a_forecast_is_a_record_without_times(void **state)
+{
+    (void)state;
+    struct el_options options;
+    json_t *run = foretold("adam", "--devices cpu:4 --batch 66", &options);
+    json_t *dp = el_json_at(run, "trials.0"), *document = el_imbalance_document(run, "adam", NULL);
+    assert_string_equal(el_json_text(dp, "verdict", ""), "foretold");
+    assert_int_equal(json_array_size(json_object_get(dp, "per_device")), 4);
+    assert_near(el_json_number(dp, "batch_per_device.3"), 15);
+    assert_true(isnan(el_json_number(dp, "per_device.0.sent_bytes")));
+    assert_true(isnan(el_json_number(dp, "imbalance.busy.cv")));
+    assert_near(el_json_number(dp, "imbalance.memory.first_over_rest"),
+                el_json_number(dp, "per_device.0.memory.peak_bytes") * 3 /
+                    (el_json_number(dp, "per_device.1.memory.peak_bytes") +
+                     el_json_number(dp, "per_device.2.memory.peak_bytes") +
+                     el_json_number(dp, "per_device.3.memory.peak_bytes")));
+    assert_true(json_is_true(json_object_get(document, "foretold")));
+    assert_string_equal(el_json_text(document, "trials.0.cards.3.card", ""), "fourth");
+    assert_near(el_json_number(document, "trials.0.difference.peak_bytes"),
+                el_excess_of(json_object_get(dp, "per_device"), "memory.peak_bytes"));
+    json_decref(document);
+    json_decref(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_cards_is_the_study),
+        cmocka_unit_test(the_presets_differ_by_what_they_say),
+        cmocka_unit_test(every_preset_is_named_in_the_help),
+        cmocka_unit_test(it_takes_every_option_of_a_trial),
+        cmocka_unit_test(a_forecast_is_a_record_without_times),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

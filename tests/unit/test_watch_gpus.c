@@ -1,0 +1,187 @@
+/* Processes on GPUs, by a library that is not NVML, and the record of ranks on them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/fake_proc.h"
+#include "tests/unit/watch_record.h"
+
+static struct {
+    int n_init, n_shutdown, processes_result;
+    unsigned long long since_us;
+} fake;
+
+static int handles[2];
+
+static int fake_init(void)
+{
+    fake.n_init++;
+    return 0;
+}
+
+static int fake_shutdown(void)
+{
+    fake.n_shutdown++;
+    return 0;
+}
+
+static int fake_count(unsigned *n_p)
+{
+    *n_p = 3; /* the third cannot be opened */
+    return 0;
+}
+
+static int fake_handle(unsigned index, void **device_p)
+{
+    if (index > 1) return 4;
+    *device_p = &handles[index];
+    return 0;
+}
+
+static int fake_uuid(void *device, char *text, unsigned bytes)
+{
+    snprintf(text, bytes, "GPU-%d", device == &handles[1]);
+    return 0;
+}
+
+static int fake_name(void *device, char *text, unsigned bytes)
+{
+    (void)device;
+    snprintf(text, bytes, "Fake 100");
+    return 0;
+}
+
+static int fake_utilization(void *device, struct el_nvml_utilization *utilization_p)
+{
+    utilization_p->gpu_pct = device == &handles[0] ? 90 : 30;
+    return 0;
+}
+
+static int fake_memory(void *device, struct el_nvml_memory *memory_p)
+{
+    (void)device;
+    *memory_p = (struct el_nvml_memory){.total_bytes = 1000LL << 20, .used_bytes = 700LL << 20};
+    return 0;
+}
+
+/* Both ranks have a context on the first GPU, rank 1 works on the second; somebody else's process is there too. */
+static int fake_processes(void *device, unsigned *n_p, struct el_nvml_process *list)
+{
+    bool first = device == &handles[0];
+    assert_true(*n_p >= 3);
+    if (fake.processes_result) return fake.processes_result;
+    list[0] = (struct el_nvml_process){.pid = first ? 102 : 103, .used_bytes = (first ? 400ULL : 300ULL) << 20};
+    list[1] = (struct el_nvml_process){.pid = first ? 103 : 5000, .used_bytes = first ? 100ULL << 20 : 50ULL << 20};
+    list[2] = (struct el_nvml_process){.pid = 5001, .used_bytes = UINT64_MAX};
+    *n_p = 3;
+    return 0;
+}
+
+static int fake_process_utilization(void *device, struct el_nvml_process_sample *list, unsigned *n_p,
+                                    unsigned long long since_us)
+{
+    fake.since_us = since_us;
+    if (device != &handles[0]) return EL_NVML_NOT_SUPPORTED;
+    assert_true(*n_p >= 3);
+    list[0] = (struct el_nvml_process_sample){.pid = 102, .time_us = 50, .sm_pct = 80};
+    list[1] = (struct el_nvml_process_sample){.pid = 102, .time_us = 60, .sm_pct = 60};
+    list[2] = (struct el_nvml_process_sample){.pid = 5001, .time_us = 40, .sm_pct = 1};
+    *n_p = 3;
+    return 0;
+}
+
+static const struct el_nvml_api fake_api = {.init = fake_init,
+                                            .shutdown = fake_shutdown,
+                                            .count = fake_count,
+                                            .handle_by_index = fake_handle,
+                                            .uuid = fake_uuid,
+                                            .name = fake_name,
+                                            .utilization = fake_utilization,
+                                            .memory = fake_memory,
+                                            .processes = fake_processes,
+                                            .process_utilization = fake_process_utilization};
+
+static void gpus_and_their_processes(void **state)
+{
+    (void)state;
+    struct el_gpu_processes *gpus;
+    memset(&fake, 0, sizeof fake);
+    assert_int_equal(el_gpu_processes_open(&fake_api, &gpus), EL_OK);
+    assert_int_equal(el_gpu_processes_count(gpus), 2);
+    el_gpu_processes_look(gpus);
+    assert_string_equal(el_gpu_processes_gpu(gpus, 1)->uuid, "GPU-1");
+    assert_true(el_gpu_processes_gpu(gpus, 1)->busy_pct == 30);
+    assert_int_equal(el_gpu_processes_gpu(gpus, 0)->used_bytes, 700LL << 20);
+    assert_int_equal(el_gpu_processes_uses(gpus), 6);
+    assert_true(el_gpu_processes_use(gpus, 0)->busy_pct == 70);
+    assert_true(isnan(el_gpu_processes_use(gpus, 1)->busy_pct));
+    assert_int_equal(el_gpu_processes_use(gpus, 2)->used_bytes, -1);
+    assert_int_equal(el_gpu_processes_use(gpus, 3)->gpu, 1);
+    el_gpu_processes_look(gpus); /* samples that were counted are not asked for again */
+    fake.processes_result = EL_NVML_TOO_SMALL;
+    el_gpu_processes_look(gpus);
+    assert_int_equal(el_gpu_processes_uses(gpus), 0);
+    el_gpu_processes_close(gpus);
+    assert_int_equal(fake.n_shutdown, 1);
+    struct el_nvml_api none = fake_api;
+    none.processes = NULL;
+    assert_int_equal(el_gpu_processes_open(&none, &gpus), EL_ERR_ABSENT);
+    assert_int_equal(fake.n_init, 1);
+}
+
+static void ranks_on_gpus(void **state)
+{
+    (void)state;
+    struct el_process_tree *tree = open_tree();
+    put_rank(102, 0);
+    put_rank(103, 1);
+    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "torchrun", .resident_kib = 10});
+    put_process((struct fake){.pid = 102, .parent = 101, .name = "python", .resident_kib = 5 << 10});
+    put_process((struct fake){.pid = 103, .parent = 101, .name = "python", .resident_kib = 7 << 10});
+    struct el_watching *watch = watch_tree(tree);
+    memset(&fake, 0, sizeof fake);
+    assert_int_equal(el_gpu_processes_open(&fake_api, &watch->gpus), EL_OK);
+    put_last(103);
+    for (int round = 0; round < 3; round++)
+        for (int a = 0; a < EL_WATCH_ACTIVITIES; a++)
+            assert_int_equal(el_watch_do(watch, (enum el_watch_activity)a), EL_OK);
+    watch->end_ns = el_clock_ns();
+    json_t *document = el_watch_record(watch, "evenload watch -- job");
+    assert_non_null(document);
+    assert_string_equal(el_json_text(document, "watch.compared.what", ""), "GPUs");
+    assert_int_equal(json_array_size(el_json_at(document, "watch.gpu_processes")), 3);
+    assert_true(number(document, "watch.gpus.0.ours_peak_bytes") == 500 << 20);
+    assert_true(number(document, "watch.gpus.1.ours_peak_bytes") == 300 << 20);
+    assert_true(number(document, "watch.gpus.1.others_peak_bytes") == 50 << 20);
+    assert_true(number(document, "watch.gpu_processes.1.rank") == 1); /* its context on a GPU that is not its own */
+    assert_true(number(document, "watch.gpu_processes.0.busy_pct") == 70);
+    assert_true(number(document, "trials.0.per_device.0.memory.peak_bytes") == 500 << 20);
+    assert_true(number(document, "trials.0.per_device.1.utilization.busy_pct") == 30);
+    assert_true(fabs(number(document, "trials.0.imbalance.memory.first_over_rest") - 5. / 3) < 1e-9);
+    assert_true(fabs(number(document, "trials.0.imbalance.busy.imbalance_pct") - 200. / 3) < 1e-9);
+    char *text = tables_of(document);
+    assert_non_null(strstr(text, "gpu:0 holds 200.0 MiB more than the other, 1.67 times"));
+    assert_non_null(strstr(text, "gpu:1, Fake 100: busy 30.0 %"));
+    const char *save = getenv("EL_WATCH_SAVE"); /* to look at the table and the figure by eye */
+    if (save) json_dump_file(document, save, 0);
+    if (save) fputs(text, stderr);
+    free(text);
+    json_decref(document);
+    el_watch_end(watch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(gpus_and_their_processes),
+        TEST(ranks_on_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
