@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign/store.h"
 #include "bench/campaign/trial.h"
 #include "bench/commands.h"
 #include "bench/record/jvalue.h"
@@ -77,9 +76,7 @@ static void print_closed_form(const struct el_train_config *config, size_t param
 int el_cmd_dry_run(const struct el_options *options)
 {
     struct el_trial_set set;
-    char cache[EL_PATH_BYTES];
-    el_store_cache("", cache, sizeof cache);
-    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, cache, &set);
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, NULL, &set);
     if (status != EL_OK) return el_exit_failed(status);
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
     status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");

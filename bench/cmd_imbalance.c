@@ -117,10 +117,8 @@ static enum el_status show_foretold(const json_t *run, const struct el_options *
 static int foretell(const struct el_options *options)
 {
     struct el_trial_set set;
-    char cache[EL_PATH_BYTES];
     json_t *run = NULL;
-    el_store_cache("", cache, sizeof cache);
-    enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, cache, &set);
+    enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, NULL, &set);
     if (status != EL_OK) return el_exit_failed(status);
     status = el_imbalance_foretell(&set, &run);
     if (status == EL_OK) status = show_foretold(run, options);

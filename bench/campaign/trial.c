@@ -9,6 +9,7 @@
 #include "bench/options/devices.h"
 #include "bench/options/inject.h"
 #include "bench/options/options.h"
+#include "runtime/base/scratch.h"
 
 static const double MIB = 1 << 20;
 
@@ -50,29 +51,33 @@ static bool is_file(const char *source)
     return strcmp(source, "synthetic") != 0 && strcmp(source, "dummy") != 0;
 }
 
-enum el_status el_trial_open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
-                                  struct el_dataset **dataset_p)
+/* Sizes from the model, the data and the user; opens the data. */
+static enum el_status open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
+                                struct el_dataset **dataset_p)
 {
     const struct el_model_config *given = &options->train.model;
     struct el_model_config model = *given;
     int64_t own_classes = 0;
     bool ids = el_model_find(given->name)->input == EL_INPUT_IDS, free_classes = takes_classes(given, &own_classes);
     struct el_dataset *dataset;
+    char scratch[EL_SCRATCH_BYTES] = "";
+    if (!cache) el_scratch_make(scratch);
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
-                                   .cache_dir = cache,
+                                   .cache_dir = cache ? cache : scratch,
                                    .vocab = given->vocab,
                                    .seq = given->seq,
                                    .classes = free_classes ? given->classes : own_classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
-    EL_TRY(check_sizes(given));
-    EL_TRY(el_dataset_open(&spec, &dataset));
+    enum el_status status = el_dataset_open(&spec, &dataset);
+    el_scratch_remove(scratch);
+    if (status != EL_OK) return status;
     if (ids) model.seq = el_dataset_seq(dataset);
     /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */
     if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
     if (free_classes) model.classes = el_dataset_classes(dataset);
-    enum el_status status = el_model_resolve(&model);
+    status = el_model_resolve(&model);
     if (status == EL_OK) status = check_kept(given->name, "classes", given->classes, model.classes);
     if (status == EL_OK) status = check_kept(given->name, "features", given->features, model.features);
     if (status != EL_OK) {
@@ -189,7 +194,7 @@ static void common_part(const struct el_options *options, const char *cache, str
     memcpy(trial->test, options->test, sizeof trial->test);
     memcpy(trial->comm, options->comm, sizeof trial->comm);
     memcpy(trial->inject, options->inject, sizeof trial->inject);
-    snprintf(trial->cache, sizeof trial->cache, "%s", cache);
+    snprintf(trial->cache, sizeof trial->cache, "%s", cache ? cache : "");
 }
 
 static enum el_status check_training_set(const struct el_trial *trial, const struct el_dataset *dataset)
@@ -241,7 +246,8 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     enum el_status status = EL_OK;
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
-    EL_TRY(el_trial_open_data(options, cache, &model, &set.dataset));
+    EL_TRY(check_sizes(&options->train.model));
+    EL_TRY(open_data(options, cache, &model, &set.dataset));
     struct choice *choices = calloc(most_trials(options), sizeof *choices);
     set.trials = calloc(most_trials(options), sizeof *set.trials);
     if (!set.trials || !choices) EL_TRY_GOTO(el_fail_errno("trials"), failed);

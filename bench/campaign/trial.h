@@ -18,14 +18,11 @@ struct el_trial_set {
     struct el_dataset *dataset;
 };
 
-/* Errors: EL_ERR_INVALID or EL_ERR_IO in one line, naming the option to change. */
+/* `cache`: where the synthetic set is made and kept; NULL: nowhere, for trials that are not run. Errors: EL_ERR_INVALID
+ * or EL_ERR_IO in one line, naming the option to change. */
 enum el_status el_trials_resolve(unsigned command, const struct el_options *options, const char *cache,
                                  struct el_trial_set *set_p);
 void el_trials_free(struct el_trial_set *set);
-
-/* Sizes from the model, the data and the user: fills `model` and opens the data. */
-enum el_status el_trial_open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
-                                  struct el_dataset **dataset_p);
 
 /* Memory of each device by the schedule that would run, with the kernels of the trial's backend: no step is run, no
  * memory taken. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (GPUs' kernels were not built). */

@@ -4,7 +4,6 @@
 #include "runtime/launch/launch.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/scratch.h"
 #include "runtime/launch/children.h"
 #include "runtime/launch/mpirun.h"
 #include "runtime/launch/own.h"
@@ -31,7 +31,7 @@ struct launch {
     struct el_launch_spec spec;
     char log_dir[PATH_MAX];
     char token[96];
-    char scratch[64], settings[3][128]; /* mpirun's temporary files, and how it is told of them */
+    char scratch[EL_SCRATCH_BYTES], settings[3][128]; /* mpirun's temporary files, and how it is told of them */
     char procs_text[16];
     char *program;
     char **command;
@@ -43,16 +43,9 @@ struct launch {
     int was_subreaper;
 };
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    (void)info, (void)type, (void)where;
-    remove(path);
-    return 0;
-}
-
 static void destroy(struct launch *launch)
 {
-    if (launch->scratch[0]) nftw(launch->scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    el_scratch_remove(launch->scratch);
     free(launch->program);
     free(launch->command);
     free(launch->children);
@@ -75,18 +68,6 @@ static enum el_status make_log_dir(struct launch *launch)
     return EL_OK;
 }
 
-/* Where mpirun keeps sockets and shared memory: ours, so that nothing stays behind when it is killed. In memory where
- * possible: its shared-memory transport writes there. */
-static void make_scratch(struct launch *launch)
-{
-    static const char *const places[] = {"/dev/shm/el-XXXXXX", "/tmp/el-XXXXXX"};
-    for (int i = 0; i < 2; i++) {
-        snprintf(launch->scratch, sizeof launch->scratch, "%s", places[i]);
-        if (mkdtemp(launch->scratch)) return;
-    }
-    launch->scratch[0] = 0;
-}
-
 static bool by_mpirun(const struct launch *launch)
 {
     return launch->spec.procs > 1 && launch->spec.by == EL_LAUNCH_BY_MPIRUN;
@@ -99,7 +80,8 @@ static void make_settings(struct launch *launch)
     static _Atomic unsigned serial;
     snprintf(launch->token, sizeof launch->token, EL_LAUNCH_TOKEN "=%d-%lld-%u.", (int)getpid(),
              (long long)el_clock_ns(), atomic_fetch_add(&serial, 1));
-    if (by_mpirun(launch)) make_scratch(launch);
+    /* Where mpirun keeps sockets and shared memory: ours, so that nothing stays behind when it is killed. */
+    if (by_mpirun(launch)) el_scratch_make(launch->scratch);
     for (int i = 0; launch->scratch[0] && i < 3; i++)
         snprintf(launch->settings[i], sizeof launch->settings[i], "%s=%s", names[i], launch->scratch);
 }

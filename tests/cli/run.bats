@@ -116,6 +116,10 @@ WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warm
     [[ $status -eq 0 && $output == *param* && $output == *cpu:2* && ! -e results/data && -z $(find . -name results.json) ]] || show
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 3 --dry-run --json >dry.json
     [[ $(json dry.json '[sum(x["at_peak_by_tag"].values()) == x["peak_bytes"] for x in d["devices"]]') == "[True, True, True]" ]]
+    mkdir dry && cd dry
+    "$EVENLOAD" run --dry-run >/dev/null # by the synthetic set, which is made for it alone
+    "$EVENLOAD" imbalance --dry-run >/dev/null
+    [[ -z $(ls -A) ]] || show
 }
 
 @test "--dry-run foretells what a run then holds" {
