@@ -104,8 +104,11 @@ static unsigned take_samples(struct el_gpu_processes *gpus, struct gpu *gpu)
 {
     unsigned n = SAMPLES_MAX;
     unsigned long long since_us = gpu->since_us;
+    gpu->state.tells_processes = false;
     if (!gpus->api.process_utilization) return 0;
-    if (gpus->api.process_utilization(gpu->handle, gpus->samples, &n, since_us) != 0 || n > SAMPLES_MAX) return 0;
+    int result = gpus->api.process_utilization(gpu->handle, gpus->samples, &n, since_us);
+    gpu->state.tells_processes = result == EL_NVML_NOT_FOUND || (result == 0 && n <= SAMPLES_MAX);
+    if (result != 0 || n > SAMPLES_MAX) return 0;
     for (unsigned i = 0; i < n; i++)
         if (gpus->samples[i].time_us > gpu->since_us) gpu->since_us = gpus->samples[i].time_us;
     return n;

@@ -14,6 +14,7 @@
 #ifndef EL_PROFILES_GPU_PROCESSES_H
 #define EL_PROFILES_GPU_PROCESSES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "profiles/nvml_api.h"
@@ -24,13 +25,14 @@ struct el_gpu_state {
     char uuid[EL_GPU_TEXT_BYTES], name[EL_GPU_TEXT_BYTES];
     int64_t used_bytes, total_bytes; /* by whomever; -1 */
     double busy_pct;                 /* of the driver's last sampling period; NAN */
+    bool tells_processes; /* whether it tells what processes do: who has no sample did nothing, or is not due */
 };
 
 struct el_gpu_use {
     int gpu;
     int pid;
     int64_t used_bytes; /* -1: not told */
-    double busy_pct;    /* of this process: mean of the driver's samples since the last look; NAN: not told */
+    double busy_pct;    /* of this process: mean of the driver's samples since the last look; NAN: none */
 };
 
 struct el_gpu_processes;

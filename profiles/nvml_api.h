@@ -9,7 +9,7 @@
 
 #include "runtime/base/status.h"
 
-enum { EL_NVML_NOT_SUPPORTED = 3, EL_NVML_TOO_SMALL = 7 };
+enum { EL_NVML_NOT_SUPPORTED = 3, EL_NVML_NOT_FOUND = 6, EL_NVML_TOO_SMALL = 7 };
 enum { EL_NVML_CLOCK_SM = 1 };
 
 /* Per cent of the driver's last sampling period, which is a sixth of a second to a second. */
@@ -65,7 +65,7 @@ struct el_nvml_api {
     int (*throttle)(void *device, unsigned long long *bits_p);
     /* `*n_p` is the room in `list`, then how many there are; EL_NVML_TOO_SMALL where they do not fit. */
     int (*processes)(void *device, unsigned *n_p, struct el_nvml_process *list);
-    /* Samples taken after `since_us`; `*n_p` as above. */
+    /* Samples taken after `since_us`, of processes that worked; EL_NVML_NOT_FOUND: none. `*n_p` as above. */
     int (*process_utilization)(void *device, struct el_nvml_process_sample *list, unsigned *n_p,
                                unsigned long long since_us);
     int (*count)(unsigned *n_p);

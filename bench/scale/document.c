@@ -69,9 +69,11 @@ static bool was_disturbed(const json_t *trial)
 {
     static const char *const rules[] = {"others", "gpu_others", "stolen"};
     const json_t *names = json_object_get(trial, "warning_rules");
-    for (size_t i = 0; i < json_array_size(names); i++)
-        for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++)
-            if (!strcmp(json_string_value(json_array_get(names, i)), rules[k])) return true;
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        for (size_t k = 0; name && k < sizeof rules / sizeof rules[0]; k++)
+            if (!strcmp(name, rules[k])) return true;
+    }
     return false;
 }
 
@@ -107,19 +109,21 @@ static double step_ms(const json_t *trial)
     return el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3;
 }
 
-/* ideal + compute + contention + exposed + idle = step, where there were control blocks; else ideal + lost = step. */
+/* ideal + compute + contention + exposed + idle = step. The parts were seen in control blocks, whose steps may have
+ * been longer or shorter than the measured ones: they are taken in proportion, so that they make up the step that
+ * everything else is told of. Without control blocks ideal + lost = step. */
 static json_t *step_of(const json_t *trial, const struct baselines *base)
 {
-    const json_t *b = json_object_get(trial, "breakdown");
+    const json_t *b = json_object_get(trial, "breakdown"), *costs = json_object_get(b, "exposed_step_ci95");
     double ideal = step_ms(base->plain) / (base->weak ? 1 : el_json_number(trial, "devices"));
-    double step = json_is_object(b) ? el_json_number(b, "step_ms") : step_ms(trial);
-    json_t *costs = json_object_get(b, "exposed_step_ci95");
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ideal_ms", el_json_real(ideal), "step_ms",
+    double step = step_ms(trial), blocks = el_json_number(b, "step_ms"), share = step / blocks;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ideal_ms", el_json_real(ideal), "step_ms",
                      el_json_real(step), "lost_ms", el_json_real(step - ideal), "compute_ms",
-                     el_json_real(el_json_number(b, "compute_alone_ms") - ideal), "contention_ms",
-                     el_json_real(el_json_number(b, "contention_ms")), "exposed_ms",
-                     el_json_real(el_json_number(b, "exposed_ms")), "idle_ms",
-                     el_json_real(el_json_number(b, "idle_ms") + el_json_number(b, "other_ms")), "comm_costs_ms",
+                     el_json_real(el_json_number(b, "compute_alone_ms") * share - ideal), "contention_ms",
+                     el_json_real(el_json_number(b, "contention_ms") * share), "exposed_ms",
+                     el_json_real(el_json_number(b, "exposed_ms") * share), "idle_ms",
+                     el_json_real((el_json_number(b, "idle_ms") + el_json_number(b, "other_ms")) * share),
+                     "blocks_step_ms", el_json_real(blocks), "comm_costs_ms",
                      el_json_real(el_json_number(b, "exposed_step_ms")), "comm_costs_ci95",
                      json_is_array(costs) ? json_deep_copy(costs) : json_null());
 }
@@ -171,13 +175,19 @@ static enum el_status find_baselines(const json_t *trials, const char *dir, stru
     for (size_t i = 0; i < json_array_size(trials) && !plain; i++)
         if (!strcmp(el_json_text(json_array_get(trials, i), "mode", ""), "single")) plain = json_array_get(trials, i);
     if (!plain)
-        return el_fail(EL_ERR_INVALID,
-                       "%s: no plain single in it, which all else is held against: evenload scale --out", dir);
+        return el_fail(
+            EL_ERR_INVALID,
+            "%s: no plain single in it, which all else is held against: 'evenload scale --out' another folder "
+            "measures it too",
+            dir);
     bool weak = !strcmp(el_json_text(plain, "config.batch_given", "global"), "per_device");
     for (size_t i = 0; i < json_array_size(trials); i++)
         if (batch_of(json_array_get(trials, i), weak) != batch_of(plain, weak))
-            return el_fail(EL_ERR_INVALID,
-                           "%s: its trials have several batches, scaling is told of one: evenload scale", dir);
+            return el_fail(
+                EL_ERR_INVALID,
+                "%s: its trials have several batches, scaling is told of one: 'evenload scale --batch-per-device N "
+                "--out' another folder measures it",
+                dir);
     *base_p =
         (struct baselines){.plain = plain, .weak = weak, .cap_bytes = el_json_number(plain, "config.bucket_cap_bytes")};
     return EL_OK;
@@ -193,12 +203,13 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
         const json_t *trial = json_array_get(trials, i);
         if (!is_swept(trial, &base)) json_array_append_new(rows, row_of(trials, trial, &base));
     }
-    json_t *document = json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir", dir, "batch",
-        el_json_count((int64_t)batch_of(base.plain, base.weak)), "model", el_json_text(base.plain, "model", "?"),
-        "dtype", el_json_text(base.plain, "dtype", "?"), "optimizer", el_json_text(base.plain, "optimizer", "?"),
-        "simulated", json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows, "buckets",
-        el_scale_buckets(trials, base.cap_bytes));
+    json_t *document =
+        json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir",
+                  el_json_string(dir), "batch", el_json_count((int64_t)batch_of(base.plain, base.weak)), "model",
+                  el_json_text(base.plain, "model", "?"), "dtype", el_json_text(base.plain, "dtype", "?"), "optimizer",
+                  el_json_text(base.plain, "optimizer", "?"), "simulated",
+                  json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows, "buckets",
+                  el_scale_buckets(trials, base.cap_bytes));
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what scaling comes to");
     *document_p = document;
     return EL_OK;

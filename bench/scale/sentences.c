@@ -139,6 +139,23 @@ static void say_modes(const json_t *rows, FILE *out)
     if (!own) say_none(rows, out);
 }
 
+/* The parts are of other steps than those that were measured: no more like them than these figures. */
+static void say_blocks(const json_t *rows, FILE *out)
+{
+    char text[TEXT_BYTES];
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        double step = el_json_number(row, "step.step_ms"), blocks = el_json_number(row, "step.blocks_step_ms");
+        if (!(fabs(blocks / step - 1) > 0.1)) continue;
+        snprintf(
+            text, sizeof text,
+            "%s on %.0f: the parts of its step are from control blocks, whose steps took %.4g ms, the measured ones "
+            "%.4g: they are given in proportion.",
+            el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
+        say(text, out);
+    }
+}
+
 /* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
 static void say_others(const json_t *rows, FILE *out)
 {
@@ -178,33 +195,52 @@ static const json_t *bucket_row(const json_t *buckets, double mib)
     return NULL;
 }
 
+/* Whether a size that is another has an interval. */
+static bool is_told(const json_t *buckets)
+{
+    const json_t *rows = json_object_get(buckets, "rows");
+    bool told = false;
+    for (size_t i = 0; i < json_array_size(rows) && !told; i++) {
+        const json_t *row = json_array_get(rows, i);
+        told = json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "told95"));
+    }
+    return told;
+}
+
+static void take_size(const json_t *buckets, double best, double base, double looks, char text[TEXT_BYTES])
+{
+    const json_t *row = bucket_row(buckets, best);
+    snprintf(text, TEXT_BYTES,
+             "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, with %.0f sizes looked "
+             "at together).",
+             best, el_json_number(row, "ratio"), base, el_json_number(row, "told95.0"), el_json_number(row, "told95.1"),
+             looks);
+}
+
 static void say_buckets(const json_t *buckets, FILE *out)
 {
     double best = el_json_number(buckets, "recommended_mib"), base = el_json_number(buckets, "base_mib");
     double looks = el_json_number(buckets, "looks");
     char text[TEXT_BYTES];
     if (!json_is_object(buckets)) return;
-    if (json_is_string(json_object_get(buckets, "shared"))) {
-        say("Buckets: the devices share a core or card, so no size is recommended.", out);
-    } else if (looks < 1) {
+    if (json_is_string(json_object_get(buckets, "shared")))
+        snprintf(text, sizeof text, "Buckets: the devices share a core or card, so no size is recommended.");
+    else if (strcmp(el_json_text(bucket_row(buckets, base), "status", ""), "ok") != 0)
+        snprintf(text, sizeof text,
+                 "Buckets: %g, which the others are held against, did not come to its end: no size is recommended.",
+                 base);
+    else if (looks < 1)
         snprintf(text, sizeof text, "Buckets: every size gives the buckets of %g: keep it.", base);
-        say(text, out);
-    } else if (isnan(best)) {
+    else if (!is_told(buckets))
+        snprintf(text, sizeof text, "Buckets: no size has an interval: none is recommended.");
+    else if (isnan(best))
         snprintf(text, sizeof text,
                  "Buckets: no size is faster than %g by a difference that can be told, with %.0f looked at together: "
                  "keep %g.",
                  base, looks, base);
-        say(text, out);
-    } else {
-        const json_t *row = bucket_row(buckets, best);
-        snprintf(
-            text, sizeof text,
-            "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, with %.0f sizes looked "
-            "at together).",
-            best, el_json_number(row, "ratio"), base, el_json_number(row, "told95.0"), el_json_number(row, "told95.1"),
-            looks);
-        say(text, out);
-    }
+    else
+        take_size(buckets, best, base, looks, text);
+    say(text, out);
 }
 
 /* How many rows have it; 0 if one before `first` does, for then it has been said. */
@@ -244,6 +280,7 @@ void el_scale_say(const json_t *document, FILE *out)
     say_modes(rows, out);
     say_shared(rows, out);
     say_others(rows, out);
+    say_blocks(rows, out);
     say_buckets(json_object_get(document, "buckets"), out);
     say_doubts(rows, out);
 }

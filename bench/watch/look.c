@@ -6,6 +6,8 @@
 #include "bench/watch/watch.h"
 #include "runtime/base/clock.h"
 
+static const int64_t SAMPLE_HOLDS_NS = 1000000000;
+
 static enum el_status make_series(struct el_watching *watch)
 {
     int n = el_process_tree_count(watch->tree);
@@ -63,6 +65,20 @@ static struct el_watch_use *find_use(struct el_watching *watch, int process, int
     return use;
 }
 
+/* The driver gives a process that worked a sample a period, and one that did nothing none. A period is a second at
+ * most. */
+static void take_busy(struct el_watch_use *use, double sample_pct, double seconds, int64_t now_ns)
+{
+    if (!isnan(sample_pct)) {
+        use->busy_pct = sample_pct;
+        use->busy_ns = now_ns;
+    } else if (now_ns - use->busy_ns > SAMPLE_HOLDS_NS) {
+        use->busy_pct = 0;
+    }
+    use->busy_pct_s += seconds * use->busy_pct;
+    use->told_s += seconds;
+}
+
 static void take_use(struct el_watch_use *use, const struct el_gpu_use *seen, double seconds)
 {
     use->there = true;
@@ -70,9 +86,6 @@ static void take_use(struct el_watch_use *use, const struct el_gpu_use *seen, do
     if (use->bytes > use->peak_bytes) use->peak_bytes = use->bytes;
     use->byte_s += seconds * (double)use->bytes;
     use->looked_s += seconds;
-    if (isnan(seen->busy_pct)) return;
-    use->busy_sum += seen->busy_pct;
-    use->n_busy++;
 }
 
 static void raise_to(int64_t *highest, int64_t value)
@@ -107,6 +120,8 @@ static void look_at_gpus(struct el_watching *watch)
         int process = el_process_tree_find(watch->tree, seen->pid);
         struct el_watch_use *use = process < 0 ? NULL : find_use(watch, process, seen->gpu);
         if (use) take_use(use, seen, seconds);
+        if (use && el_gpu_processes_gpu(watch->gpus, seen->gpu)->tells_processes)
+            take_busy(use, seen->busy_pct, seconds, now_ns);
         if (seen->used_bytes > 0) (use ? ours_bytes : others_bytes)[seen->gpu] += seen->used_bytes;
     }
     take_gpus(watch, ours_bytes, others_bytes);

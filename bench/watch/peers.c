@@ -44,6 +44,11 @@ double el_watch_cpu_pct(const struct el_watching *watch, const struct el_tree_pr
     return lived_s > 0 ? 100e-9 * (double)p->look.cpu_ns / lived_s : NAN;
 }
 
+double el_watch_use_busy_pct(const struct el_watch_use *use)
+{
+    return use->told_s > 0 ? use->busy_pct_s / use->told_s : NAN;
+}
+
 /* Without pages of files: two processes that run one program share them, and which of them the kernel has mapped
  * differs for no reason of theirs. An older kernel tells only all. */
 static double own_peak_bytes(const struct el_tree_process *p)
@@ -68,7 +73,7 @@ static void add_uses(const struct el_watching *watch, struct el_watch_peers *pee
             .use = k,
             .gpu = use->gpu,
             .memory_bytes = (double)use->peak_bytes,
-            .busy_pct = use->n_busy ? use->busy_sum / use->n_busy : NAN,
+            .busy_pct = el_watch_use_busy_pct(use),
         };
     }
     peers->what = "processes";

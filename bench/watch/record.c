@@ -132,7 +132,7 @@ static json_t *uses_of(const struct el_watching *watch)
         el_json_put(object, "rank", el_json_count(at(watch, use->process)->identity.rank));
         el_json_put(object, "peak_bytes", json_integer(use->peak_bytes));
         el_json_put_real(object, "mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes);
-        el_json_put_real(object, "busy_pct", use->n_busy ? use->busy_sum / use->n_busy : NAN);
+        el_json_put_real(object, "busy_pct", el_watch_use_busy_pct(use));
         el_json_put(object, "series", series_of(&use->series, false));
         json_array_append_new(uses, object);
     }

@@ -43,8 +43,9 @@ struct el_watch_use {
     bool there; /* at the last look */
     int64_t bytes, peak_bytes;
     double byte_s, looked_s; /* for the mean */
-    double busy_sum;
-    int n_busy;
+    double busy_pct;         /* of its last sample, for as long as one holds */
+    int64_t busy_ns;         /* when that was seen */
+    double busy_pct_s, told_s;
     struct el_series series;
 };
 
@@ -109,6 +110,8 @@ void el_watch_look_at_ended(struct el_watching *watch, pid_t pid);
 
 /* CPU time over its life, 100: a whole core; NAN: its life is not known. */
 double el_watch_cpu_pct(const struct el_watching *watch, const struct el_tree_process *p);
+/* Over all looks at which the driver told; NAN: it never did. */
+double el_watch_use_busy_pct(const struct el_watch_use *use);
 /* When it was last there, as far as the command was watched: the looks after its end are not counted. */
 int64_t el_watch_end_of(const struct el_watching *watch, const struct el_tree_process *p);
 

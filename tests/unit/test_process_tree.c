@@ -201,12 +201,45 @@ static void figures_of_a_process(void **state)
     el_process_tree_close(tree);
 }
 
+/* Looks at a process of that age, if it is time. */
+static bool look_at_age(struct el_process_tree *tree, int64_t age_ns)
+{
+    struct el_tree_process *p = (struct el_tree_process *)(uintptr_t)el_process_tree_at(tree, 0);
+    int64_t begin_ns = el_clock_ns() - age_ns;
+    if (p->again_ns != INT64_MAX) p->again_ns += begin_ns - p->begin_ns;
+    p->begin_ns = begin_ns;
+    return el_process_tree_look_young(tree);
+}
+
+/* Another look each time that it has doubled its age, up to a tenth of a second: then it is one of all. */
+static void the_young_are_looked_at_more_often(void **state)
+{
+    (void)state;
+    const int64_t ms = 1000000;
+    struct el_process_tree *tree = open_tree();
+    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10, .peak_kib = 10});
+    discover(tree, 101);
+    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10, .peak_kib = 99});
+    assert_false(look_at_age(tree, 0));
+    assert_int_equal(el_process_tree_at(tree, 0)->peak_bytes, 10 * 1024);
+    static const int ages_ms[] = {15, 35, 75, 155};
+    for (size_t i = 0; i < sizeof ages_ms / sizeof ages_ms[0]; i++) assert_true(look_at_age(tree, ages_ms[i] * ms));
+    assert_int_equal(el_process_tree_at(tree, 0)->peak_bytes, 99 * 1024);
+    assert_false(look_at_age(tree, 190 * ms));
+    el_process_tree_close(tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_process),           TEST(what_is_no_process),      TEST(a_long_status),
-        TEST(who_belongs_to_a_tree), TEST(numbers_that_begin_anew), TEST(a_last_number_of_another_system),
+        TEST(one_process),
+        TEST(what_is_no_process),
+        TEST(a_long_status),
+        TEST(who_belongs_to_a_tree),
+        TEST(numbers_that_begin_anew),
+        TEST(a_last_number_of_another_system),
         TEST(figures_of_a_process),
+        TEST(the_young_are_looked_at_more_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

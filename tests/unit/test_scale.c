@@ -107,11 +107,31 @@ static void the_parts_of_the_loss_add_up(void **state)
     const json_t *step = el_json_at(document, "rows.1.step");
     double parts = el_json_number(step, "compute_ms") + el_json_number(step, "contention_ms") +
                    el_json_number(step, "exposed_ms") + el_json_number(step, "idle_ms");
+    double step_ms =
+        2 * 8 / el_json_number(document, "rows.1.samples_per_s") * 1e3; /* the measured one, not the blocks' */
     assert_near(parts, el_json_number(step, "lost_ms"));
-    assert_near(el_json_number(step, "ideal_ms") + parts, 100);
+    assert_near(el_json_number(step, "ideal_ms") + parts, step_ms);
+    assert_near(el_json_number(step, "step_ms"), step_ms);
+    assert_near(el_json_number(step, "blocks_step_ms"), 100);
+    assert_near(el_json_number(step, "exposed_ms"), 9 * step_ms / 100);
     assert_near(el_json_number(step, "comm_costs_ms"), 11);
     assert_near(el_json_number(step, "comm_costs_ci95.1"), 14);
     json_decref(document);
+}
+
+/* What a record of another's making may hold. */
+static void odd_words_are_passed_over(void **state)
+{
+    (void)state;
+    double two[REPEATS];
+    times(1.7, NULL, two);
+    json_t *odd = make_trial("ddp", 2, true, two, 25), *document = NULL;
+    json_object_set_new(odd, "warning_rules", json_pack("[n, s]", "shared_core"));
+    json_t *run = make_run(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), odd));
+    assert_int_equal(el_scale_document(run, "a folder\xff", &document), EL_OK);
+    assert_string_equal(el_json_text(document, "dir", ""), "a folder?");
+    json_decref(document);
+    json_decref(run);
 }
 
 static void runs_without_a_baseline_are_refused(void **state)
@@ -177,6 +197,7 @@ int main(void)
         cmocka_unit_test(no_repeat_is_foretold_beside_other_work),
         cmocka_unit_test(a_missing_repeat_leaves_its_partner_out),
         cmocka_unit_test(the_parts_of_the_loss_add_up),
+        cmocka_unit_test(odd_words_are_passed_over),
         cmocka_unit_test(runs_without_a_baseline_are_refused),
         cmocka_unit_test(the_repeat_interval_holds_a_repeat),
     };

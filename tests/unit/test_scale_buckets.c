@@ -66,6 +66,26 @@ static void shared_devices_get_no_recommendation(void **state)
     json_decref(document);
 }
 
+/* Nothing is kept or taken where the usual size failed, or no other has an interval. */
+static void without_the_usual_size_none_is_recommended(void **state)
+{
+    (void)state;
+    json_t *trials = make_sweep(0.5, NULL);
+    json_object_set_new(json_array_get(trials, 1), "status", json_string("failed"));
+    json_t *document = document_of(trials);
+    char *text = printed(el_scale_print, document);
+    assert_non_null(strstr(text, "25, which the others are held against, did not come to its end"));
+    free(text);
+    json_decref(document);
+    trials = make_sweep(0.5, NULL);
+    json_array_clear(json_object_get(json_array_get(trials, 2), "repeats"));
+    document = document_of(trials);
+    text = printed(el_scale_print, document);
+    assert_non_null(strstr(text, "no size has an interval"));
+    free(text);
+    json_decref(document);
+}
+
 /* With more looks the same scatter is told less. */
 static void looking_at_more_sizes_asks_for_more(void **state)
 {
@@ -84,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_size_is_recommended_only_beyond_chance),
         cmocka_unit_test(shared_devices_get_no_recommendation),
+        cmocka_unit_test(without_the_usual_size_none_is_recommended),
         cmocka_unit_test(looking_at_more_sizes_asks_for_more),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -14,7 +14,7 @@
 #include "tests/unit/watch_record.h"
 
 static struct {
-    int n_init, n_shutdown, processes_result;
+    int n_init, n_shutdown, processes_result, samples_result;
     unsigned long long since_us;
 } fake;
 
@@ -89,6 +89,7 @@ static int fake_process_utilization(void *device, struct el_nvml_process_sample 
 {
     fake.since_us = since_us;
     if (device != &handles[0]) return EL_NVML_NOT_SUPPORTED;
+    if (fake.samples_result) return fake.samples_result;
     assert_true(*n_p >= 3);
     list[0] = (struct el_nvml_process_sample){.pid = 102, .time_us = 50, .sm_pct = 80};
     list[1] = (struct el_nvml_process_sample){.pid = 102, .time_us = 60, .sm_pct = 60};
@@ -161,7 +162,7 @@ static void ranks_on_gpus(void **state)
     assert_true(number(document, "watch.gpus.1.ours_peak_bytes") == 300 << 20);
     assert_true(number(document, "watch.gpus.1.others_peak_bytes") == 50 << 20);
     assert_true(number(document, "watch.gpu_processes.1.rank") == 1); /* its context on a GPU that is not its own */
-    assert_true(number(document, "watch.gpu_processes.0.busy_pct") == 70);
+    assert_true(fabs(number(document, "watch.gpu_processes.0.busy_pct") - 70) < 1e-6);
     assert_true(number(document, "trials.0.per_device.0.memory.peak_bytes") == 500 << 20);
     assert_true(number(document, "trials.0.per_device.1.utilization.busy_pct") == 30);
     assert_true(fabs(number(document, "trials.0.imbalance.memory.first_over_rest") - 5. / 3) < 1e-9);
@@ -177,11 +178,44 @@ static void ranks_on_gpus(void **state)
     el_watch_end(watch);
 }
 
+/* As if the last look had been that long ago. */
+static void look_after(struct el_watching *watch, int64_t ns)
+{
+    watch->gpu_look_ns -= ns;
+    for (int k = 0; k < watch->n_uses; k++) watch->uses[k].busy_ns -= ns;
+    assert_int_equal(el_watch_do(watch, EL_WATCH_GPUS), EL_OK);
+}
+
+/* The driver has samples of processes that worked; one that did nothing meanwhile is not as busy as when it did. */
+static void idle_time_counts(void **state)
+{
+    (void)state;
+    struct el_process_tree *tree = open_tree();
+    put_process((struct fake){.pid = 102, .parent = ANCESTOR, .name = "python", .resident_kib = 10});
+    discover(tree, 102);
+    struct el_watching *watch = watch_tree(tree);
+    memset(&fake, 0, sizeof fake);
+    assert_int_equal(el_gpu_processes_open(&fake_api, &watch->gpus), EL_OK);
+    look_after(watch, 0);
+    assert_true(isnan(el_watch_use_busy_pct(&watch->uses[0])));
+    look_after(watch, 1000000000);
+    fake.samples_result = EL_NVML_NOT_FOUND;
+    look_after(watch, 500000000); /* the next sample is not due */
+    assert_true(fabs(el_watch_use_busy_pct(&watch->uses[0]) - 70) < 1);
+    look_after(watch, 2000000000);
+    assert_true(fabs(el_watch_use_busy_pct(&watch->uses[0]) - 70 * 1.5 / 3.5) < 1);
+    fake.samples_result = EL_NVML_NOT_SUPPORTED; /* what is not told is no idleness */
+    look_after(watch, 9000000000);
+    assert_true(fabs(el_watch_use_busy_pct(&watch->uses[0]) - 70 * 1.5 / 3.5) < 1);
+    el_watch_end(watch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(gpus_and_their_processes),
         TEST(ranks_on_gpus),
+        TEST(idle_time_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,12 +66,16 @@ static void peers_are_siblings(void **state)
     put_process((struct fake){.pid = 107, .parent = 101, .name = "worker", .ticks = 50, .resident_kib = 900});
     discover(tree, 107);
     for (int pid = 101; pid < 107; pid++) set_life(tree, pid, 1000, 41000);
-    set_life(tree, 107, 40000, 45000); /* when the others had nearly ended: not side by side */
+    set_life(tree, 107, 25000, 45000); /* together for 16 of 40: not side by side */
     struct el_watching *watch = watch_tree(tree);
     struct el_watch_peers peers = peers_of(watch);
     assert_int_equal(peers.n, 2);
     assert_int_equal(pid_of(watch, &peers, 0), 102);
     assert_int_equal(pid_of(watch, &peers, 1), 103);
+    el_watch_peers_free(&peers);
+    set_life(tree, 107, 19000, 45000); /* for 22 of them */
+    peers = peers_of(watch);
+    assert_int_equal(peers.n, 3);
     el_watch_peers_free(&peers);
     el_watch_end(watch);
 }
