@@ -63,6 +63,12 @@ static int report(const struct el_options *options)
     enum el_status status = el_options_check_records_alone("scale", options);
     snprintf(path, sizeof path, "%s/results.json", options->dir);
     if (status == EL_OK) status = el_record_read(path, &run);
+    if (status == EL_OK && json_object_get(run, "watch"))
+        status =
+            el_fail(EL_ERR_INVALID,
+                    "%s was watched from outside, and has no counts of devices: 'evenload plot %s' draws what there "
+                    "is",
+                    options->dir, options->dir);
     if (status == EL_OK) status = show(options, run, options->dir);
     json_decref(run);
     return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);

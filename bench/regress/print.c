@@ -89,8 +89,9 @@ static void put_cells(const char *name, const char *const texts[CELLS], const ch
 
 static void put_row(const struct el_regress_cell *cell, FILE *out)
 {
-    char name[EL_CELL_NAME_BYTES + EL_CELL_UNIT_BYTES + 4], t[6][EL_FIGURE_BYTES], wide[INTERVAL_BYTES];
-    snprintf(name, sizeof name, "%s%s%s", cell->name, *cell->unit ? ", " : "", cell->unit);
+    char name[EL_CELL_NAME_BYTES + EL_CELL_UNIT_BYTES + 24], t[6][EL_FIGURE_BYTES], wide[INTERVAL_BYTES];
+    snprintf(name, sizeof name, "%s%s%s%s", cell->name, *cell->unit ? ", " : "", cell->unit,
+             cell->better == EL_BETTER_HIGHER ? " (more is better)" : "");
     const char *const texts[CELLS] = {figure(cell, el_regress_figure(cell->base, cell->n_base), t[0]),
                                       figure(cell, el_regress_figure(cell->head, cell->n_head), t[1]),
                                       pct(cell->effect, true, t[2]),

@@ -12,14 +12,21 @@
 #include "bench/stats/stats.h"
 
 static const char *const units[] = {
-    "ns",  "us",  "µs",  "ms",    "s",     "sec",   "min",   "h",    "B",     "KB",     "kB",     "MB",      "GB",
-    "TB",  "KiB", "MiB", "GiB",   "TiB",   "byte",  "bytes", "FLOP", "FLOPs", "MFLOP",  "GFLOP",  "TFLOP",   "FLOPS",
-    "ops", "op",  "x",   "%",     "pct",   "1",     "count", "W",    "J",     "mJ",     "Hz",     "MHz",     "GHz",
-    "C",   "K",   "it",  "steps", "ratio", "times", "calls", "ips",  "fps",   "tokens", "images", "samples", NULL};
+    "ns",    "us",    "µs",     "ms",     "s",      "sec",    "min",     "h",     "B",    "KB",    "kB",    "MB",
+    "GB",    "TB",    "KiB",    "MiB",    "GiB",    "TiB",    "byte",    "bytes", "FLOP", "FLOPs", "MFLOP", "GFLOP",
+    "TFLOP", "FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS", "ops",     "op",    "x",    "%",     "pct",   "1",
+    "count", "W",     "J",      "mJ",     "Hz",     "MHz",    "GHz",     "C",     "K",    "it",    "steps", "ratio",
+    "times", "calls", "ips",    "fps",    "tokens", "images", "samples", NULL};
 static const char *const exact_units[] = {"B", "byte", "bytes", "FLOP", "FLOPs", "count", "calls", "ops", NULL};
-static const char *const more_is_better[] = {"throughput", "per_s",    "per_sec", "per_second", "accuracy",
-                                             "bandwidth",  "mfu",      "qps",     "tflops",     "gflops",
-                                             "speedup",    "hit_rate", "goodput", "per_min",    NULL};
+static const char *const more_is_better[] = {
+    "throughput", "per_s",    "per_sec",   "per_second", "per_min", "bandwidth", "speedup", "goodput", "mfu",
+    "qps",        "ips",      "fps",       "tflops",     "gflops",  "hit_rate",  "util",    "busy",    "utilization",
+    "occupancy",  "accuracy", "acc",       "top1",       "top5",    "f1",        "auc",     "map",     "miou",
+    "bleu",       "rouge",    "precision", "recall",     "score",   "reward",    NULL};
+/* Also where a slash follows, as in "time/s", which is a time in seconds. */
+static const char *const less_is_better[] = {"time",       "latency", "duration", "elapsed", "loss", "error",
+                                             "perplexity", "ms",      "us",       "ns",      NULL};
+static const char *const rates[] = {"ips", "fps", "FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS", NULL};
 /* Before a slash these make a cost ("ms/step", "J/sample", and "ms/s" too), whatever follows it. */
 static const char *const costs[] = {"ns",     "us",      "µs", "ms", "s",  "sec", "min", "h",
                                     "second", "seconds", "mJ", "J",  "kJ", "Wh",  "kWh", NULL};
@@ -51,7 +58,7 @@ static bool contains_any(const char *name, const char *const *list)
 
 static bool is_cost(const char *unit)
 {
-    char before[EL_CELL_UNIT_BYTES];
+    char before[EL_CELL_NAME_BYTES];
     snprintf(before, sizeof before, "%.*s", (int)strcspn(unit, "/"), unit);
     return in(before, costs);
 }
@@ -59,13 +66,16 @@ static bool is_cost(const char *unit)
 static bool is_rate(const char *unit)
 {
     const char *slash = strchr(unit, '/');
-    return (slash && in(slash + 1, seconds)) || !strcmp(unit, "ips") || !strcmp(unit, "fps") || !strcmp(unit, "FLOPS");
+    return (slash && in(slash + 1, seconds)) || in(unit, rates);
 }
 
+/* The unit tells, and where there is none the name: "tok/s 100". */
 static enum el_better better_by_words(const char *name, const char *unit)
 {
-    if (is_cost(unit)) return EL_BETTER_LOWER;
-    return is_rate(unit) || contains_any(name, more_is_better) ? EL_BETTER_HIGHER : EL_BETTER_LOWER;
+    if (is_cost(unit) || is_cost(name)) return EL_BETTER_LOWER;
+    if (is_rate(unit)) return EL_BETTER_HIGHER;
+    if (contains_any(name, less_is_better)) return EL_BETTER_LOWER;
+    return is_rate(name) || contains_any(name, more_is_better) ? EL_BETTER_HIGHER : EL_BETTER_LOWER;
 }
 
 static bool is_unit(const char *word)

@@ -34,7 +34,17 @@ enum el_status el_run_load(const char *dir, json_t **run_p)
         return el_fail(EL_ERR_INVALID, "the folder's name is too long: %.60s...", dir);
     if (access(path, F_OK) != 0)
         return el_fail(EL_ERR_IO, "%s: there is no run in it (no results.json): give the folder of a run", dir);
-    return el_record_read(path, run_p);
+    json_t *run = NULL;
+    EL_TRY(el_record_read(path, &run));
+    if (json_object_get(run, "watch")) {
+        json_decref(run);
+        return el_fail(EL_ERR_INVALID,
+                       "%s was watched from outside, which gives samples and no launches of one program: 'evenload "
+                       "regress --ab' compares two commands",
+                       dir);
+    }
+    *run_p = run;
+    return EL_OK;
 }
 
 bool el_trial_finished(const json_t *trial)

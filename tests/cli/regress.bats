@@ -239,6 +239,15 @@ live() {
     printf '%s' "$output" >live.json
 }
 
+@test "regress: the page's own launch, as it is written there" {
+    local launch='' page=$BATS_TEST_DIRNAME/../../docs/regress.md
+    eval "$(sed -n "/^    \$ launch=/,/mktemp -d)'/p" "$page" | sed 's/^    \$ //')"
+    [[ -n $launch ]]
+    PATH=$(dirname "$EVENLOAD"):$PATH TMPDIR=$PWD run --separate-stderr "$EVENLOAD" regress --ab "$launch" "$launch --inject compute=1.10" \
+        --metric step_p10_ms,device_peak_bytes --blocks 1 --quiet --out r
+    [[ $status -eq 3 && $output == *"device_peak_bytes cpu:0, B"*"same"*"step_p10_ms, ms"* ]] || show
+}
+
 @test "regress: live, kernels of four times their time are found" {
     live 4 --blocks 9 --metric step_median_ms,device_peak_bytes
     [[ $status -eq 1 ]] || show

@@ -231,3 +231,11 @@ END
         - d['trials'][0]['per_device'][1]['memory']['peak_bytes']) / 2**20 < 250") == True ]]
     [[ $(json r/results.json "d['watch']['sampler']['cpu_pct_of_a_core'] < 1.1") == True ]]
 }
+
+@test "watch: its record is no run for regress, baseline and scale" {
+    "$EVENLOAD" watch --quiet --no-plot --out w -- sleep 0.1
+    refuses "w was watched from outside" "$EVENLOAD" regress --baseline w --current w
+    refuses "w was watched from outside" "$EVENLOAD" baseline add w
+    refuses "w was watched from outside" "$EVENLOAD" scale w
+    [[ ! -e results ]]
+}
