@@ -13,16 +13,37 @@
 #include "bench/record/record.h"
 #include "bench/scale/scale.h"
 
-static void print_next(const json_t *document, const char *dir)
+/* The same study with ddp's bucket size as a sweep; false: the records do not tell what was asked for, or it has no
+ * several devices. */
+static bool print_sweep(const struct el_options *asked)
+{
+    static const double sizes[] = {1, 5, 25, 100};
+    char line[2 * EL_PATH_BYTES];
+    bool several = asked->n_counts > 0 && asked->counts[asked->n_counts - 1] > 1;
+    struct el_options *next = asked->dir[0] || !several ? NULL : malloc(sizeof *next);
+    if (!next) return false;
+    *next = *asked;
+    next->out[0] = 0;
+    next->quiet = next->json = false;
+    snprintf(next->modes[0], sizeof next->modes[0], "ddp");
+    next->n_modes = 1;
+    memcpy(next->bucket_mib, sizes, sizeof sizes);
+    next->n_buckets = sizeof sizes / sizeof sizes[0];
+    bool fits = el_options_command_line(EL_CMD_SCALE, next, line, sizeof line) == EL_OK;
+    free(next);
+    if (fits) printf("Next: %s%s    (ddp's buckets)\n", program_invocation_name, line + strlen("evenload"));
+    return fits;
+}
+
+static void print_next(const json_t *document, const struct el_options *options, const char *dir)
 {
     const char *program = program_invocation_name;
     double best = el_json_number(document, "buckets.recommended_mib");
+    bool swept = json_is_object(json_object_get(document, "buckets"));
     if (best > 0)
         printf("Next: %s compare --modes ddp --bucket-mb %g\n", program, best);
-    else if (json_is_object(json_object_get(document, "buckets")))
+    else if (swept || !print_sweep(options))
         printf("Next: %s plot %s --term\n", program, dir);
-    else
-        printf("Next: %s scale --bucket-mb 1,5,25,100    (ddp's buckets)\n", program);
 }
 
 /* A folder that cannot be drawn into is no reason not to show what is in it. */
@@ -49,7 +70,7 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
     if (status == EL_OK) draw(document, dir, options->json);
     if (status == EL_OK && !options->json) {
         printf("\n");
-        print_next(document, dir);
+        print_next(document, options, dir);
     }
     json_decref(document);
     return status;

@@ -103,7 +103,7 @@ static enum el_status make_given(const char *out, const char *command, struct el
     store->existing = existing_part(store->dir);
     EL_TRY(make_folders(store->dir));
     EL_TRY(check_folder(store));
-    if (exists(store, "command.json") || exists(store, "results.json"))
+    if (exists(store, "command.json") || exists(store, "results.json") || exists(store, "regress.json"))
         return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store->dir,
                        strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
     return EL_OK;

@@ -221,8 +221,8 @@ static void draw_all(const struct drawing *d, const char *const *names, int n, b
     for (int i = 0; i < n; i++) {
         if (!has_data(d, names[i])) {
             fprintf(d->messages,
-                    "no figure '%s': the run has no data for it (it failed, ran with --no-record, or was recorded by "
-                    "an evenload that did not measure it)\n",
+                    "no figure '%s': the run has no data for it (it failed, was too short, ran with --no-record, or was "
+                    "recorded by an evenload that did not measure it)\n",
                     names[i]);
             continue;
         }

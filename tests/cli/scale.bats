@@ -47,7 +47,7 @@ END
 
 @test "scale again measures what is missing, and scale DIR nothing" {
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
-    [[ $status -eq 0 && $output == *"against plain single"*"Where the time goes"*"Null devices compute nothing"*"Next: "* ]] || show
+    [[ $status -eq 0 && $output == *"against plain single"*"Where the time goes"*"Null devices compute nothing"*"Next: "*" scale --modes ddp "*"--bucket-mb 1,5,25,100"* ]] || show
     for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == Next:* ]] || { echo "$line" && show; }; done
     find r/repeats -name '*.json' -printf '%f %T@\n' | sort >before
     [[ $(wc -l <before) -eq 6 ]]
