@@ -220,10 +220,11 @@ static void draw_all(const struct drawing *d, const char *const *names, int n, b
     }
     for (int i = 0; i < n; i++) {
         if (!has_data(d, names[i])) {
-            fprintf(d->messages,
-                    "no figure '%s': the run has no data for it (it failed, was too short, ran with --no-record, or was "
-                    "recorded by an evenload that did not measure it)\n",
-                    names[i]);
+            fprintf(
+                d->messages,
+                "no figure '%s': the run has no data for it (it failed, was too short, ran with --no-record, or was "
+                "recorded by an evenload that did not measure it)\n",
+                names[i]);
             continue;
         }
         for (int f = 0; f < N_FORMATS; f++) {
