@@ -20,9 +20,10 @@
 #define EL_BASELINE_STORE "results/baseline"
 
 /* Cells of a run of ours against this machine's sittings: EXACT ones against the last, the others HISTORY with
- * el_level_of's values. A workload that the store lacks is a NO_BASELINE cell; one that only the store has is not asked
- * for. Errors: EL_ERR_ABSENT: no sittings of this machine (names the nearest, and what differs); EL_ERR_IO,
- * EL_ERR_INVALID. */
+ * el_level_of's values. A run that is in the store is held against the others, but where it alone makes the accepted
+ * level, against itself; a note says which. A workload that the store lacks is a NO_BASELINE cell; one that only the
+ * store has is not asked for. Errors: EL_ERR_ABSENT: no sittings of this machine (names the nearest, and what differs);
+ * EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, const char *metrics, FILE *notes,
                                    struct el_regress_set *set);
 
@@ -43,6 +44,8 @@ void el_baseline_print(const json_t *document, FILE *out);
 
 /* ---- one file of a store (sittings_file.c, sittings_append.c) ---- */
 
+/* Whether a file of that name in a machine's folder is one of sittings; a copy of one ("x.jsonl.bak") is not. */
+bool el_sittings_is_file(const char *name);
 /* The file of a workload in a machine's folder: the one that is there, or the name it would have. */
 enum el_status el_sittings_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p);
 /* Its header and sittings, oldest first; of those before the last 120 only `run`, `time_utc` and `accepted`. Errors:
@@ -51,10 +54,13 @@ enum el_status el_sittings_read(const char *path, FILE *notes, json_t **workload
                                 size_t *passed_over_p);
 /* Whether the run is in it: as a sitting, or where `accepted` is asked for, as the last accepted one. */
 bool el_sittings_have(const json_t *sittings, const char *run, bool accepted);
+/* Whether the run is the accepted level, and no other sitting has come since. */
+bool el_sittings_is_level(const json_t *sittings, const char *run);
 /* Appends, making the file where it is not there; whole, durable, and under a lock. A sitting that is in it already (by
  * another writer just now) is left. */
 enum el_status el_sittings_append(const char *path, const json_t *workload, const json_t *sitting);
-/* The level of one figure over the sittings, without those of `except` (a run; NULL: all). */
+/* The level of one figure over the sittings, without those of `except` (a run; NULL: all). A sitting begins an era also
+ * where it is `except` or lacks the figure; with none after it of that era nothing counts. */
 enum el_status el_sittings_level(const json_t *sittings, const char *figure, const char *unit, const char *except,
                                  struct el_level *level_p);
 

@@ -66,19 +66,32 @@ static enum el_status add_cell(const struct comparison *c, const char *name, enu
     return EL_OK;
 }
 
+/* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
+static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
+{
+    cell->fault = EL_CELL_FAULT_NO_BASELINE;
+    if (level->n_eras > 1)
+        snprintf(cell->reason, sizeof cell->reason,
+                 "%zu levels, each of so few sittings that they do not tell how far they scatter: %zu more by "
+                 "'evenload baseline add'",
+                 level->n_eras, level->needs);
+    else
+        snprintf(cell->reason, sizeof cell->reason,
+                 "%zu sitting%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
+                 level->n, level->n == 1 ? "" : "s", EL_LEVEL_SITTINGS_MIN, level->needs);
+}
+
 static enum el_status fill_history(const json_t *sittings, const json_t *head, const char *name,
                                    struct el_regress_cell *cell)
 {
     struct el_level level;
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
-    EL_TRY(el_sittings_level(sittings, name, cell->unit, el_json_text(head, "run", ""), &level));
+    const char *run = el_json_text(head, "run", "");
+    EL_TRY(el_sittings_level(sittings, name, cell->unit, el_sittings_is_level(sittings, run) ? NULL : run, &level));
     for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level.values[i]));
     EL_TRY(el_figure_value(now, &cell->head, &cell->n_head));
-    if (!level.needs) return EL_OK;
-    cell->fault = EL_CELL_FAULT_NO_BASELINE;
-    snprintf(cell->reason, sizeof cell->reason,
-             "%zu sitting%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
-             level.n, level.n == 1 ? "" : "s", EL_LEVEL_SITTINGS_MIN, level.needs);
+    cell->base_df = level.df;
+    if (level.needs) say_needs(&level, cell);
     return EL_OK;
 }
 
@@ -97,11 +110,16 @@ static enum el_status add_figure(const struct comparison *c, const char *workloa
     return el_figure_value(now, &cell->head, &cell->n_head);
 }
 
-/* The newest that is not this run itself. */
+/* The newest that is not this run itself, unless that alone is the level. */
 static const json_t *last_of(const struct comparison *c, const char *name, const json_t *sittings, const char *run)
 {
     const json_t *last = NULL;
     bool itself = false;
+    if (el_sittings_is_level(sittings, run)) {
+        if (c->notes)
+            fprintf(c->notes, "note: %s: this run is the accepted level, and the only sitting of it so far\n", name);
+        return json_array_get(sittings, json_array_size(sittings) - 1);
+    }
     for (size_t i = json_array_size(sittings); i > 0 && !last; i--) {
         const json_t *sitting = json_array_get(sittings, i - 1);
         bool same = !strcmp(el_json_text(sitting, "run", ""), run);

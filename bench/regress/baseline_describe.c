@@ -24,6 +24,7 @@ static enum el_status add_history(const struct el_level *level, const char *bett
     struct el_regress_cell *cell = el_regress_add(set, "");
     if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     cell->kind = EL_CELL_HISTORY;
+    cell->base_df = level->df;
     cell->better = strcmp(better, "higher") ? EL_BETTER_LOWER : EL_BETTER_HIGHER;
     EL_TRY(el_regress_cell_append(&cell->head, &cell->n_head, level->centre));
     for (size_t i = 0; i < level->n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level->values[i]));
@@ -129,8 +130,7 @@ static bool is_asked(const struct description *d, const json_t *workload)
 
 static int only_sittings(const struct dirent *entry)
 {
-    size_t length = strlen(entry->d_name);
-    return length > 6 && !strcmp(entry->d_name + length - 6, ".jsonl");
+    return el_sittings_is_file(entry->d_name);
 }
 
 static int only_machines(const struct dirent *entry)

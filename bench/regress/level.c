@@ -1,9 +1,10 @@
 /* Past sittings into a level.
  *
  * The prediction interval of one more value about the mean of K is t s sqrt(1 + 1/K). Where only n of the K are of the
- * level, the mean has the variance 1/n instead of 1/K, and as the scatter is that about E means, K - E degrees of
- * freedom instead of K - 1: values are therefore stretched about the level by sqrt((1 + 1/n) / (1 + 1/K) * (K - 1) / (K
- * - E)). */
+ * level, the mean has the variance 1/n instead of 1/K, and as the scatter is that about E means, it is the squares over
+ * K - E instead of K - 1: values are therefore stretched about the level by sqrt((1 + 1/n) / (1 + 1/K) * (K - 1) / (K -
+ * E)), and t is to be that of K - E degrees of freedom. An era of one sitting has no scatter: its residual is 0 by
+ * construction, and it would only fill a place. */
 #include "bench/regress/level.h"
 
 #include <math.h>
@@ -61,30 +62,34 @@ static struct era era_before(const bool *accepted, size_t end, size_t most)
 /* What counts, newest first: each sitting's distance from its own era's level. */
 struct gathered {
     double residuals[EL_LEVEL_SITTINGS_MAX], centre;
-    size_t n, n_eras;
+    size_t n, eras; /* eras: those that are among the residuals */
 };
 
 static void gather_era(const double *values, const bool *far, const struct era *era, struct gathered *g)
 {
     double centre = mean_log(values, far, era);
-    if (!g->n_eras++) g->centre = centre;
+    if (!g->eras++) g->centre = centre;
     for (size_t i = era->end; i > era->begin; i--)
         if (!far[i - 1]) g->residuals[g->n++] = log(values[i - 1]) - centre;
 }
 
-/* The last era, and as many before it as it takes. */
+/* The last era, and where that is short as many before it as there is room for. */
 static void gather(const double *values, const bool *accepted, size_t n, struct gathered *g, struct el_level *level)
 {
     bool far[EL_LEVEL_SITTINGS_MAX];
-    for (size_t end = n; end > 0 && g->n < EL_LEVEL_SITTINGS_MAX && level->n_era < EL_LEVEL_SITTINGS_MIN;) {
+    for (size_t end = n; end > 0 && g->n + 1 < EL_LEVEL_SITTINGS_MAX && level->n_era < EL_LEVEL_SITTINGS_MIN;) {
         struct era era = era_before(accepted, end, EL_LEVEL_SITTINGS_MAX - g->n);
         const double *part = values + era.begin;
-        el_level_far(part, era.end - era.begin, far);
-        gather_era(part, far, &(struct era){0, era.end - era.begin}, g);
+        size_t length = era.end - era.begin;
+        level->n_eras++;
+        if (end == n || length > 1) {
+            el_level_far(part, length, far);
+            gather_era(part, far, &(struct era){0, length}, g);
+        }
         if (end == n) {
             level->n_era = g->n;
-            level->n_far = era.end - era.begin - g->n;
-            level->last_far = far[era.end - era.begin - 1];
+            level->n_far = length - g->n;
+            level->last_far = far[length - 1];
         }
         end = era.begin;
     }
@@ -102,13 +107,15 @@ void el_level_of(const double *values, const bool *accepted, size_t n, struct el
     struct el_level level = {.centre = NAN, .sd_ratio = NAN};
     struct gathered g = {.centre = NAN};
     gather(values, accepted, n, &g, &level);
-    double k = (double)g.n, eras = (double)g.n_eras, of_level = (double)level.n_era;
-    double squares = sum_of_squares(g.residuals, g.n), stretch = 1;
-    if (k > eras) level.sd_ratio = sqrt(squares / (k - eras));
-    if (k > eras) stretch = sqrt((1 + 1 / of_level) / (1 + 1 / k) * (k - 1) / (k - eras));
+    double k = (double)g.n, of_level = (double)level.n_era, stretch = 1;
+    level.df = g.n - g.eras;
+    if (level.df > 0) {
+        level.sd_ratio = sqrt(sum_of_squares(g.residuals, g.n) / (double)level.df);
+        stretch = sqrt((1 + 1 / of_level) / (1 + 1 / k) * (k - 1) / (double)level.df);
+    }
     for (size_t i = 0; i < g.n; i++) level.values[i] = exp(g.centre + stretch * g.residuals[g.n - 1 - i]);
     level.n = g.n;
     level.centre = g.n ? exp(g.centre) : NAN;
-    level.needs = g.n < EL_LEVEL_SITTINGS_MIN ? EL_LEVEL_SITTINGS_MIN - g.n : 0;
+    level.needs = level.df < EL_LEVEL_DF_MIN ? EL_LEVEL_DF_MIN - level.df + (g.n == 0) : 0;
     *level_p = level;
 }

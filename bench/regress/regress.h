@@ -57,6 +57,7 @@ struct el_regress_cell {
     enum el_cell_fault fault;
     double *base, *head; /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
+    size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (level.h); 0: n_base - 1 */
 
     /* Why a side is doubtful ("current is suspect: drift"), or "": written by who fills the cell, said with the
      * verdict. */

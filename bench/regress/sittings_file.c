@@ -37,6 +37,13 @@ static json_t *header_of(const char *path)
     return header;
 }
 
+bool el_sittings_is_file(const char *name)
+{
+    static const char ending[] = ".jsonl";
+    size_t length = strlen(name), its = sizeof ending - 1;
+    return length > its && !strcmp(name + length - its, ending);
+}
+
 enum el_status el_sittings_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p)
 {
     char slug[SLUG_BYTES];
@@ -44,7 +51,7 @@ enum el_status el_sittings_path(const char *folder, const json_t *workload, char
     slug_of(workload, slug);
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && !found && (entry = readdir(entries));) {
-        if (strncmp(entry->d_name, slug, strlen(slug)) != 0 || !strstr(entry->d_name, ".jsonl")) continue;
+        if (strncmp(entry->d_name, slug, strlen(slug)) != 0 || !el_sittings_is_file(entry->d_name)) continue;
         if ((size_t)snprintf(path, bytes, "%s/%s", folder, entry->d_name) >= bytes) continue;
         json_t *header = header_of(path);
         const json_t *its = json_object_get(header, "workload");
@@ -199,6 +206,16 @@ bool el_sittings_have(const json_t *sittings, const char *run, bool accepted)
     return false;
 }
 
+bool el_sittings_is_level(const json_t *sittings, const char *run)
+{
+    for (size_t i = json_array_size(sittings); i > 0; i--) {
+        const json_t *sitting = json_array_get(sittings, i - 1);
+        if (strcmp(el_json_text(sitting, "run", ""), run) != 0) return false;
+        if (json_is_true(json_object_get(sitting, "accepted"))) return true;
+    }
+    return false;
+}
+
 /* A run that was added and accepted later is two lines, and one sitting: the later one. */
 static bool comes_again(const json_t *sittings, size_t at)
 {
@@ -218,8 +235,9 @@ enum el_status el_sittings_level(const json_t *sittings, const char *figure, con
         const json_t *sitting = json_array_get(sittings, i);
         const json_t *its = json_object_get(json_object_get(sitting, "figures"), figure);
         double value = el_json_number(its, "value");
-        if (except && !strcmp(el_json_text(sitting, "run", ""), except)) continue;
+        /* Also of a sitting that does not count here: the era is that of those after it. */
         begins |= json_is_true(json_object_get(sitting, "accepted"));
+        if (except && !strcmp(el_json_text(sitting, "run", ""), except)) continue;
         if (!(value > 0) || !isfinite(value) || strcmp(el_json_text(its, "unit", ""), unit) != 0) continue;
         if (comes_again(sittings, i)) continue;
         accepted[kept] = begins;
@@ -227,6 +245,7 @@ enum el_status el_sittings_level(const json_t *sittings, const char *figure, con
         begins = false;
     }
     bool made = values && accepted;
+    if (begins) kept = 0; /* of the level that was accepted last there is none */
     if (made) el_level_of(values, accepted, kept, level_p);
     free(values);
     free(accepted);

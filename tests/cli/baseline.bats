@@ -117,6 +117,8 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     [[ $status -eq 0 && $output == *"accepted as the level: the run of 2026-01-10 12:00; 1 since, with it"* ]] || show
     narrow
     refuses "slow is the accepted level in results/baseline already" "$EVENLOAD" baseline accept slow
+    judge 0 "single 1 device mlp batch 8: this run is the accepted level, and the only sitting of it so far" slow
+    [[ ${lines[-1]} != *"baseline accept"* ]] || show
     "$EVENLOAD" baseline show --json >b.json
     [[ $(json b.json '(lambda f: (f["since_accepted"], f["far"], f["needs"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(1, 0, 0, True)" ]]

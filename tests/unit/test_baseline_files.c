@@ -72,6 +72,33 @@ static void a_file_is_found_again(void **state)
     json_decref(of);
 }
 
+/* A copy that somebody made beside it is neither read nor written. */
+static void a_copy_of_a_file_is_none(void **state)
+{
+    (void)state;
+    static const char *const copies[] = {".bak", "~", ".1"};
+    char path[EL_PATH_BYTES], again[EL_PATH_BYTES], copy[EL_PATH_BYTES + 8];
+    bool exists = true;
+    json_t *of = workload();
+    json_object_set_new(of, "model", json_string("copied"));
+    assert_int_equal(el_sittings_path(dir, of, path, sizeof path, &exists), EL_OK);
+    json_t *what = sitting("a", 1);
+    assert_int_equal(el_sittings_append(path, of, what), EL_OK);
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
+        snprintf(copy, sizeof copy, "%s%s", path, copies[i]);
+        assert_int_equal(rename(path, copy), 0);
+        assert_int_equal(el_sittings_path(dir, of, again, sizeof again, &exists), EL_OK);
+        assert_false(exists);
+        assert_string_equal(again, path);
+        assert_int_equal(rename(copy, path), 0);
+        assert_false(el_sittings_is_file(copy));
+    }
+    assert_true(el_sittings_is_file(path));
+    assert_false(el_sittings_is_file(".jsonl"));
+    json_decref(of);
+    json_decref(what);
+}
+
 static void a_run_is_kept_once(void **state)
 {
     (void)state;
@@ -106,6 +133,50 @@ static void a_run_counts_once(void **state)
     assert_int_equal(level.n_era, 1);
     near(level.centre, 1.08, 1e-12);
     json_decref(sittings);
+}
+
+static void read_level(const char *path, const char *except, struct el_level *level)
+{
+    json_t *sittings = NULL;
+    assert_int_equal(el_sittings_read(path, NULL, NULL, &sittings, NULL), EL_OK);
+    assert_int_equal(el_sittings_level(sittings, "step_median_ms", "ms", except, level), EL_OK);
+    json_decref(sittings);
+}
+
+/* What is accepted begins an era, also where that sitting is left out or lacks the figure. */
+static void an_acceptance_is_not_forgotten(void **state)
+{
+    (void)state;
+    char path[EL_PATH_BYTES], run[16];
+    struct el_level level;
+    json_t *sittings = NULL, *of = workload(), *lacks = sitting("lacks", 1);
+    snprintf(path, sizeof path, "%s/accepted.jsonl", dir);
+    for (int i = 0; i < 9; i++) {
+        snprintf(run, sizeof run, "r%d", i);
+        append(path, run, 1 + 0.001 * i, false);
+    }
+    append(path, "R", 1.3, true);
+    assert_int_equal(el_sittings_read(path, NULL, NULL, &sittings, NULL), EL_OK);
+    assert_true(el_sittings_is_level(sittings, "R") && !el_sittings_is_level(sittings, "r8"));
+    json_decref(sittings);
+    read_level(path, "R", &level); /* of the level without R there is none */
+    assert_int_equal(level.n, 0);
+    append(path, "after", 1.31, false);
+    assert_int_equal(el_sittings_read(path, NULL, NULL, &sittings, NULL), EL_OK);
+    assert_false(el_sittings_is_level(sittings, "R") || el_sittings_is_level(sittings, "after"));
+    json_decref(sittings);
+    read_level(path, "R", &level);
+    assert_int_equal(level.n_era, 1);
+    near(level.centre, 1.31, 1e-12);
+    json_object_clear(json_object_get(lacks, "figures"));
+    json_object_set_new(lacks, "accepted", json_true());
+    assert_int_equal(el_sittings_append(path, of, lacks), EL_OK);
+    append(path, "then", 2, false);
+    read_level(path, NULL, &level);
+    assert_int_equal(level.n_era, 1);
+    near(level.centre, 2, 1e-12);
+    json_decref(of);
+    json_decref(lacks);
 }
 
 /* Six processes, fifteen sittings each, the same file that none has made: all are there, whole, below one header. */
@@ -248,8 +319,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_found_again),
+        cmocka_unit_test(a_copy_of_a_file_is_none),
         cmocka_unit_test(a_run_is_kept_once),
         cmocka_unit_test(a_run_counts_once),
+        cmocka_unit_test(an_acceptance_is_not_forgotten),
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_long_history),
         cmocka_unit_test(a_line_that_was_cut_off),
