@@ -167,13 +167,20 @@ static enum el_status write_files(const struct el_options *options, const struct
     return status;
 }
 
-/* Of a stored baseline the run that was judged becomes a sitting, or the level. */
-static bool print_next_of_store(const struct el_options *options, enum el_regress_exit outcome)
+/* Of a stored baseline the run that was judged becomes a sitting, or the level; where it is that already, only another
+ * run tells more. */
+static bool print_next_of_store(const struct el_options *options, const struct el_regress_set *set)
 {
+    enum el_regress_exit outcome = el_regress_outcome(set);
     const char *store = options->regress.baseline;
     if (!*store || el_regress_is_run(store) || outcome == EL_REGRESS_USE || outcome == EL_REGRESS_INCONCLUSIVE)
         return false;
     bool found = outcome == EL_REGRESS_FOUND, elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
+    if ((found ? set->other_trials : set->new_trials) == 0) {
+        printf("Next: %s compare    (another sitting: this run is %s already)\n", program_invocation_name,
+               found ? "the accepted level" : "one");
+        return true;
+    }
     printf("Next: %s baseline %s %s%s%s%s\n", program_invocation_name, found ? "accept" : "add",
            options->regress.current, elsewhere ? " --store " : "", elsewhere ? store : "",
            found ? "    (if the new level is right)" : "");
@@ -190,7 +197,7 @@ static void print_next(const struct el_options *options, const struct el_regress
         more = set->cells[i].more > more ? set->cells[i].more : more;
         floor = fmax(floor, set->cells[i].floor);
     }
-    if (print_next_of_store(options, outcome)) return;
+    if (print_next_of_store(options, set)) return;
     if (outcome == EL_REGRESS_INCONCLUSIVE && set->environment[0])
         printf("Next: %s regress ... --min-effect %.0f    (or on a machine with less going on)\n", name,
                ceil(100 * (floor - 1)));

@@ -33,12 +33,12 @@ enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, 
 enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force, FILE *notes);
 
 /* {"store", "machines": [{"fingerprint", "fields", "workloads": [{"name", "file", "sittings": how many, "passed_over":
- * lines that are none, "first", "last": {"time_utc", "commit", "dir", "suspect"}, "accepted": time or null, "figures":
- * {name: {"unit", "exact": bool, "last", and unless it is exact "level", "counted", "since_accepted", "far",
- *                     "last_far", "sd_pct", "finds_pct", "needs"}}}]}]}
- * With `run_dir` ("": all) only what fits that run. `finds_pct`: the slowdown that a gate of the machine's trials
- * (those listed; a timed figure each) would find in 90 of 100 runs; null until `needs` is 0. New reference. Errors:
- * EL_ERR_ABSENT: there is nothing; EL_ERR_IO, EL_ERR_INVALID. */
+ * lines that are none, "first", "last": {"time_utc", "commit", "dir", "suspect"}, "accepted": time or null,
+ * "since_accepted": sittings from that one on, or null, "figures": {name: {"unit", "exact": bool, "last", and unless it
+ * is exact "level", "counted", "of_level": of those the sittings since the last accepted one, "far", "last_far",
+ * "sd_pct", "finds_pct", "needs"}}}]}]} With `run_dir` ("": all) only what fits that run. `finds_pct`: the slowdown
+ * that a gate of the machine's trials (those listed; a timed figure each) would find in 90 of 100 runs; null until
+ * `needs` is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing; EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p);
 void el_baseline_print(const json_t *document, FILE *out);
 

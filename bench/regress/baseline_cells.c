@@ -143,6 +143,13 @@ static enum el_status add_figures(const struct comparison *c, const char *name, 
     return EL_OK;
 }
 
+/* For who says what to do next: what is in the store is not added again. */
+static void count_trial(const json_t *sittings, const char *run, struct el_regress_set *set)
+{
+    set->new_trials += !el_sittings_have(sittings, run, false);
+    set->other_trials += !el_sittings_have(sittings, run, true);
+}
+
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], path[EL_PATH_BYTES], reason[EL_CELL_REASON_BYTES];
@@ -158,10 +165,12 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
     enum el_status status = el_sittings_path(c->folder, workload, path, sizeof path, &exists);
     json_decref(workload);
     EL_TRY(status);
+    if (!exists) count_trial(NULL, "", c->set);
     if (!exists)
         return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no sitting of this trial yet: 'evenload baseline add'");
     EL_TRY(el_sittings_read(path, c->notes, NULL, &sittings, NULL));
     json_t *head = el_sitting_of(c->run, trial, "");
+    count_trial(sittings, el_json_text(head, "run", ""), c->set);
     status = add_figures(c, name, sittings, head);
     json_decref(head);
     json_decref(sittings);

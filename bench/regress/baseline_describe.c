@@ -60,8 +60,8 @@ static enum el_status describe_figure(const char *name, const json_t *last, cons
     EL_TRY(el_sittings_level(sittings, name, unit, NULL, &level));
     json_t *of_level =
         json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:I}", "level", el_json_real(level.centre), "counted",
-                  (json_int_t)level.n, "since_accepted", (json_int_t)level.n_era, "far", (json_int_t)level.n_far,
-                  "last_far", (int)level.last_far, "sd_pct", el_json_real(100 * level.sd_ratio), "finds_pct",
+                  (json_int_t)level.n, "of_level", (json_int_t)level.n_era, "far", (json_int_t)level.n_far, "last_far",
+                  (int)level.last_far, "sd_pct", el_json_real(100 * level.sd_ratio), "finds_pct",
                   el_json_real(finds_pct(&level, el_json_text(last, "better", "lower"), cells)), "needs",
                   (json_int_t)level.needs);
     json_object_update(figure, of_level);
@@ -81,14 +81,22 @@ static json_t *event_of(const json_t *sitting)
     return event;
 }
 
-static json_t *last_accepted(const json_t *sittings)
+/* Where the last accepted sitting stands, counted from 1; 0: none is. */
+static size_t last_accepted(const json_t *sittings)
 {
-    for (size_t i = json_array_size(sittings); i > 0; i--) {
-        const json_t *sitting = json_array_get(sittings, i - 1);
-        if (json_is_true(json_object_get(sitting, "accepted")))
-            return el_json_string(el_json_text(sitting, "time_utc", NULL));
-    }
-    return json_null();
+    size_t at = json_array_size(sittings);
+    while (at > 0 && !json_is_true(json_object_get(json_array_get(sittings, at - 1), "accepted"))) at--;
+    return at;
+}
+
+/* When the level was accepted, and how many sittings there are since, with it: all, whether they count or not. */
+static void describe_accepted(const json_t *sittings, json_t *workload)
+{
+    size_t at = last_accepted(sittings), n = json_array_size(sittings);
+    const json_t *sitting = at ? json_array_get(sittings, at - 1) : NULL;
+    json_object_set_new(workload, "accepted",
+                        sitting ? el_json_string(el_json_text(sitting, "time_utc", NULL)) : json_null());
+    json_object_set_new(workload, "since_accepted", sitting ? json_integer((json_int_t)(n - at + 1)) : json_null());
 }
 
 /* A file of a store, read. */
@@ -107,11 +115,12 @@ static enum el_status describe_file(const struct workload_file *file, size_t cel
     enum el_status status = EL_OK;
     for (void *at = json_object_iter(its); at && status == EL_OK; at = json_object_iter_next(its, at))
         status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sittings, cells, figures);
-    json_array_append_new(workloads,
-                          json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"),
-                                    "file", el_json_string(file->path), "sittings", (json_int_t)n, "passed_over",
-                                    (json_int_t)file->passed_over, "first", event_of(json_array_get(sittings, 0)),
-                                    "last", event_of(last), "accepted", last_accepted(sittings), "figures", figures));
+    json_t *workload =
+        json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"), "file",
+                  el_json_string(file->path), "sittings", (json_int_t)n, "passed_over", (json_int_t)file->passed_over,
+                  "first", event_of(json_array_get(sittings, 0)), "last", event_of(last), "figures", figures);
+    describe_accepted(sittings, workload);
+    json_array_append_new(workloads, workload);
     return status;
 }
 

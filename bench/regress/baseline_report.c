@@ -38,11 +38,13 @@ static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
     char text[256], value[EL_FIGURE_BYTES], time[32];
     double far = el_json_number(figure, "far"), passed = el_json_number(workload, "passed_over");
     double off = 100 * (el_json_number(figure, "last") / el_json_number(figure, "level") - 1);
+    double since = el_json_number(workload, "since_accepted");
     const char *accepted = el_json_text(workload, "accepted", NULL);
     if (accepted) {
         put_time(accepted, time);
-        snprintf(text, sizeof text, "accepted as the level: the run of %s; %.0f since, with it", time,
-                 el_json_number(figure, "since_accepted"));
+        snprintf(text, sizeof text, "accepted as the level: the run of %s; %.0f since, with it", time, since);
+        if (since > EL_LEVEL_SITTINGS_MAX)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "; the last %d count", EL_LEVEL_SITTINGS_MAX);
         el_text_wrap(text, "  ", "  ", COLUMNS, out);
     }
     if (far > 0) {

@@ -81,7 +81,8 @@ struct el_regress_set {
     bool last_look;    /* no more samples will come: what is not told stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
-    double sitting_effect;                  /* the same of sittings, which differ by more than launches; 0: 1.12 */
+    double sitting_effect;           /* the same of sittings, which differ by more than launches; 0: 1.12 */
+    size_t new_trials, other_trials; /* against a store: trials of the head that it lacks; that are not its level */
     char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too unquiet, or "" */
 };
 

@@ -118,10 +118,47 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     narrow
     refuses "slow is the accepted level in results/baseline already" "$EVENLOAD" baseline accept slow
     judge 0 "single 1 device mlp batch 8: this run is the accepted level, and the only sitting of it so far" slow
-    [[ ${lines[-1]} != *"baseline accept"* ]] || show
+    [[ ${lines[-1]} == "Next: "*" compare    (another sitting: this run is one already)" ]] || show
     "$EVENLOAD" baseline show --json >b.json
-    [[ $(json b.json '(lambda f: (f["since_accepted"], f["far"], f["needs"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
+    [[ $(json b.json '[w["since_accepted"] for m in d["machines"] for w in m["workloads"]]') == "[1]" ]]
+    [[ $(json b.json '(lambda f: (f["of_level"], f["far"], f["needs"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(1, 0, 0, True)" ]]
+}
+
+sittings_after() { # sittings_after N STATEMENT: N sittings more in the only file, each the last one changed by STATEMENT on `s`
+    python3 - "$(echo results/baseline/*/*.jsonl)" "$@" <<'END'
+import json, sys
+lines = open(sys.argv[1]).readlines()
+with open(sys.argv[1], "a") as file:
+    for i in range(int(sys.argv[2])):
+        s = json.loads(lines[-1])
+        s["run"] = "%d-%d" % (len(lines), i)
+        exec(sys.argv[3])
+        file.write(json.dumps(s, separators=(",", ":")) + "\n")
+END
+}
+
+@test "levels of one sitting each tell no scatter" {
+    once run measured r
+    copy r first 1 1 now 28 1.1
+    "$EVENLOAD" baseline accept first >out.txt
+    sittings_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + i / 10'
+    judge 4 "10 levels, each of so few sittings that they do not tell how far" now
+    [[ $output == *"they scatter: 7 more by 'evenload baseline add'"* ]] || show
+    run --separate-stderr "$EVENLOAD" baseline show
+    [[ $status -eq 0 && $output == *" batch 8 "*" 10 "*" 1 "*" - "*" - "*" 7  2026-01-01 12:00"* ]] || show
+}
+
+@test "of many sittings of an accepted level the last thirty count, and all are said" {
+    once run measured r
+    copy r first 1
+    "$EVENLOAD" baseline accept first >out.txt
+    sittings_after 45 'del s["accepted"]; s["figures"]["step_median_ms"]["value"] *= 0.5'
+    run --separate-stderr "$EVENLOAD" baseline show
+    [[ $status -eq 0 && $output == *" batch 8 "*" 46 "*" 30 "*"the run of 2026-01-01 12:00; 46 since, with it; the last 30 count"* ]] || show
+    narrow
+    judge 1 "worse by 100" first
+    [[ ${lines[-1]} == "Next: "*" compare    (another sitting: this run is the accepted level already)" ]] || show
 }
 
 @test "what a baseline does not take" {
