@@ -85,6 +85,9 @@ static enum el_status take_reading(struct sitting *s, const struct el_reading *r
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
         fault(cell, "its unit is '%s', but '%s' in the %s of block %d", cell->unit, reading->unit, sides[side], block);
+    if (strcmp(reading->unit, reading->other_unit) != 0)
+        fault(cell, "the %s prints it in '%s' and in '%s' in one launch, of block %d", sides[side], reading->unit,
+              reading->other_unit, block);
     if (side == BASE) return el_regress_cell_append(&cell->base, &cell->n_base, reading->value);
     return el_regress_cell_append(&cell->head, &cell->n_head, reading->value);
 }

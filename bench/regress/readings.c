@@ -3,11 +3,13 @@
 #include "bench/regress/readings.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/campaign/trial.h"
 #include "bench/record/utf8.h"
 #include "bench/stats/stats.h"
 
@@ -92,6 +94,23 @@ static const struct el_metric *our_row(const char *name)
     return el_metric_find(first);
 }
 
+void el_readings_join(char *text, size_t bytes, const char *before, const char *after)
+{
+    enum { MARK_BYTES = 17 }; /* '~' and 16 digits */
+    const char *between = *before && *after ? " " : "";
+    int length = snprintf(text, bytes, "%s%s%s", before, between, after);
+    if (length >= 0 && (size_t)length < bytes) {
+        el_utf8_mend(text);
+        return;
+    }
+    uint64_t hash = el_hash(EL_HASH_BEGIN, before, strlen(before));
+    hash = el_hash(el_hash(hash, between, strlen(between)), after, strlen(after));
+    text[bytes - 1 - MARK_BYTES] = 0;
+    el_utf8_mend(text);
+    size_t kept = strlen(text);
+    snprintf(text + kept, bytes - kept, "~%016" PRIx64, hash);
+}
+
 enum el_status el_readings_add(struct el_readings *readings, const char *name, const char *unit, double value)
 {
     struct el_reading *rows = realloc(readings->rows, (readings->n + 1) * sizeof *rows);
@@ -100,10 +119,9 @@ enum el_status el_readings_add(struct el_readings *readings, const char *name, c
     struct el_reading *row = &rows[readings->n++];
     const struct el_metric *ours = our_row(name);
     *row = (struct el_reading){.value = value, .exact = in(unit, exact_units)};
-    snprintf(row->name, sizeof row->name, "%s", name);
-    snprintf(row->unit, sizeof row->unit, "%s", unit);
-    el_utf8_mend(row->name);
-    el_utf8_mend(row->unit);
+    el_readings_join(row->name, sizeof row->name, "", name);
+    el_readings_join(row->unit, sizeof row->unit, "", unit);
+    memcpy(row->other_unit, row->unit, sizeof row->unit);
     row->better = ours ? ours->better : better_by_words(name, unit);
     return EL_OK;
 }
@@ -125,7 +143,7 @@ static bool read_name(char *word)
 {
     size_t length = strlen(word);
     if (length > 1 && strchr(":=", word[length - 1])) word[--length] = 0;
-    if (!isalpha((unsigned char)word[0]) || length >= EL_CELL_NAME_BYTES) return false;
+    if (!isalpha((unsigned char)word[0])) return false;
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)word[i]) && !strchr("_-./:@%()[]", word[i])) return false;
     return true;
@@ -182,6 +200,16 @@ static double median_of(struct el_reading *const *same, size_t n, double *values
     return el_stats_median(values, n);
 }
 
+/* The first unit of `same` that is not the first one's, to that one: figures in two units have no median. */
+static void tell_unit(struct el_reading *const *same, size_t n)
+{
+    for (size_t k = 1; k < n; k++) {
+        if (!strcmp(same[k]->unit, same[0]->unit)) continue;
+        memcpy(same[0]->other_unit, same[k]->unit, sizeof same[0]->other_unit);
+        return;
+    }
+}
+
 /* Readings of one name become the first of them, with the median. */
 static enum el_status merge(struct el_readings *readings)
 {
@@ -193,6 +221,7 @@ static enum el_status merge(struct el_readings *readings)
     for (size_t i = 0, end; values && order && i < n; i = end) {
         for (end = i + 1; end < n && !strcmp(order[i]->name, order[end]->name); end++) continue;
         order[i]->value = median_of(order + i, end - i, values);
+        tell_unit(order + i, end - i);
         for (size_t k = i + 1; k < end; k++) order[k]->again = true;
     }
     for (size_t i = 0; values && order && i < n; i++)

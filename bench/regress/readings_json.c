@@ -25,19 +25,14 @@ static bool is_gated(const struct el_metric *metric)
     return !strcmp(metric->name, el_sitting_timed()[0]) || el_sitting_is_exact(metric);
 }
 
-static void join(char *name, size_t bytes, const char *before, const char *after)
-{
-    snprintf(name, bytes, "%s%s%s", before, *before && *after ? " " : "", after);
-}
-
 static enum el_status take_metric(struct el_readings *readings, const struct el_metric *metric, const char *before,
                                   const json_t *trial, const json_t *device)
 {
-    char name[EL_CELL_NAME_BYTES];
+    char name[EL_CELL_NAME_BYTES], figure[EL_CELL_NAME_BYTES];
     double value = el_metric_value(metric, trial, device);
     if (isnan(value)) return EL_OK; /* not measured */
-    snprintf(name, sizeof name, "%s%s%s%s%s", metric->name, device ? " " : "",
-             device ? el_json_text(device, "device", "?") : "", *before ? " " : "", before);
+    el_readings_join(figure, sizeof figure, metric->name, device ? el_json_text(device, "device", "?") : "");
+    el_readings_join(name, sizeof name, figure, before);
     EL_TRY(el_readings_add(readings, name, metric->unit, value));
     readings->rows[readings->n - 1].extra = !is_gated(metric);
     readings->rows[readings->n - 1].exact = el_sitting_is_exact(metric);
@@ -57,7 +52,7 @@ static enum el_status take_fast_steps(struct el_readings *readings, const json_t
         free(steps);
     }
     if (isinf(fast_ms)) return EL_OK;
-    join(name, sizeof name, "step_p10_ms", before);
+    el_readings_join(name, sizeof name, "step_p10_ms", before);
     EL_TRY(el_readings_add(readings, name, "ms", fast_ms));
     readings->rows[readings->n - 1].extra = true;
     return EL_OK;
@@ -107,7 +102,7 @@ static enum el_status take_row(struct el_readings *readings, const json_t *objec
     char name[EL_CELL_NAME_BYTES];
     bool google = json_object_get(object, "value") == NULL;
     if (google && !strcmp(el_json_text(object, "run_type", ""), "aggregate")) return EL_OK; /* a mean, a stddev */
-    join(name, sizeof name, before, el_json_text(object, "name", ""));
+    el_readings_join(name, sizeof name, before, el_json_text(object, "name", ""));
     return el_readings_add(readings, *name ? name : "value", el_json_text(object, google ? "time_unit" : "unit", ""),
                            el_json_number(object, google ? "real_time" : "value"));
 }
@@ -121,7 +116,7 @@ static enum el_status take_members(struct el_readings *readings, const json_t *o
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
         char name[EL_CELL_NAME_BYTES];
-        join(name, sizeof name, before, key);
+        el_readings_join(name, sizeof name, before, key);
         if (!strcmp(key, "context")) continue; /* of the machine, by Google Benchmark */
         if (is_figure(value))
             EL_TRY(el_readings_add(readings, name, "", json_is_number(value) ? json_number_value(value) : NAN));

@@ -20,7 +20,7 @@
 #include "bench/record/metrics.h"
 #include "runtime/base/status.h"
 
-enum { EL_CELL_NAME_BYTES = 160, EL_CELL_UNIT_BYTES = 24, EL_CELL_REASON_BYTES = 200, EL_SIDE_NAME_BYTES = 1024 };
+enum { EL_CELL_NAME_BYTES = 256, EL_CELL_UNIT_BYTES = 48, EL_CELL_REASON_BYTES = 200, EL_SIDE_NAME_BYTES = 1024 };
 
 /* How two sides of a cell were measured; the rule follows from it. */
 enum el_cell_kind {

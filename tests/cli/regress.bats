@@ -96,6 +96,7 @@ unreadable() {
 @test "regress: each way of being unreadable is exit status 2, at the first block" {
     unreadable "step: the head did not print it in block 1" 'echo peak 64 B'
     unreadable "step: its unit is" 'echo step 5 s; echo peak 64 B'
+    unreadable "step: the head prints it in 'ms' and in 'us' in one launch, of block 1" 'echo step 5 ms; echo step 6000 us; echo peak 64 B'
     unreadable "step: in the head it is not a number" 'echo step nan ms; echo peak 64 B'
     unreadable "step: in the head it is 0" 'echo step 0 ms; echo peak 64 B'
     [[ $output == *"after 1 block."* ]] || show

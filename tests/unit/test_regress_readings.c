@@ -122,11 +122,11 @@ static void test_better(void **state)
 static void test_names_are_utf8(void **state)
 {
     (void)state;
-    char text[400] = "{\"", word[8] = "a\xE9";
-    for (int i = 0; i < 80; i++) strcat(text, "\xC3\xA9"); /* 160 bytes, one more than there is room for */
+    char text[600] = "{\"a", word[8] = "a\xE9";
+    for (int i = 0; i < EL_CELL_NAME_BYTES / 2; i++) strcat(text, "\xC3\xA9"); /* the cut is within one */
     strcat(text, "\": 1, \"b\": 2}");
     read_text(text, 2);
-    assert_int_equal(strlen(readings.rows[0].name), 158);
+    assert_int_equal(strlen(readings.rows[0].name), EL_CELL_NAME_BYTES - 2);
     json_t *name = json_string(readings.rows[0].name);
     assert_non_null(name);
     json_decref(name);
@@ -148,6 +148,67 @@ static void test_names_are_utf8(void **state)
         assert_string_equal(json_string_value(mended), pairs[i][1]);
         json_decref(mended);
     }
+}
+
+/* Metrics that differ only behind what there is room for stay two, in lines as in JSON, and keep their beginning. */
+static void test_long_names_stay_apart(void **state)
+{
+    (void)state;
+    enum { FORMS = 3 };
+    char name[EL_CELL_NAME_BYTES + 1], text[FORMS][1024], first[EL_CELL_NAME_BYTES];
+    for (int i = 0; i < EL_CELL_NAME_BYTES; i++) name[i] = (char)('a' + i % 26);
+    name[EL_CELL_NAME_BYTES] = 0;
+    snprintf(text[0], sizeof text[0], "%s::a 1 ms\n%s::b 9 ms\n%s::a 3 ms\n", name, name, name);
+    snprintf(text[1], sizeof text[1],
+             "[{\"name\": \"%s::a\", \"value\": 1}, {\"name\": \"%s::b\", \"value\": 9}, {\"name\": \"%s::a\", "
+             "\"value\": 3}]",
+             name, name, name);
+    snprintf(text[2], sizeof text[2], "{\"%s::a\": 2, \"%s::b\": {\"value\": 9}}", name, name);
+    for (int f = 0; f < FORMS; f++) {
+        read_text(text[f], 2);
+        assert_true(readings.rows[0].value == 2 && readings.rows[1].value == 9);
+        assert_int_equal(strlen(readings.rows[0].name), EL_CELL_NAME_BYTES - 1);
+        assert_memory_equal(readings.rows[0].name, name, EL_CELL_NAME_BYTES - 18);
+        assert_int_equal(readings.rows[0].name[EL_CELL_NAME_BYTES - 18], '~');
+        if (f > 0) assert_string_equal(readings.rows[0].name, first); /* one metric, whatever the form */
+        memcpy(first, readings.rows[0].name, sizeof first);
+    }
+    name[EL_CELL_NAME_BYTES - 1] = 0;
+    snprintf(text[0], sizeof text[0], "%s 5 ms", name); /* there is room for this one */
+    read_text(text[0], 1);
+    is(name, 5, "ms", EL_BETTER_LOWER, false);
+}
+
+/* What a group and a long name in it come to, too: the hash is of both. */
+static void test_long_names_of_groups_stay_apart(void **state)
+{
+    (void)state;
+    char name[EL_CELL_NAME_BYTES], text[2048];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    snprintf(text, sizeof text,
+             "{\"a%s\": {\"x\": {\"value\": 1}}, \"b\": {\"%s\": {\"value\": 2}}, \"a%s%s\": {\"x\": 3}}", name, name,
+             name, name);
+    read_text(text, 3);
+}
+
+static void test_units_in_one_launch(void **state)
+{
+    (void)state;
+    char text[512], unit[EL_CELL_UNIT_BYTES + 1];
+    read_text("lat 5 ms\nlat 6000 us\nother 5\nlat 6000 us\nother 6\n", 2);
+    assert_string_equal(find("lat")->unit, "ms");
+    assert_string_equal(find("lat")->other_unit, "us");
+    assert_string_equal(find("other")->other_unit, find("other")->unit);
+    read_text("{\"lat\": 5}\nlat 5 ms\n", 1);
+    assert_string_equal(find("lat")->other_unit, "ms");
+    for (int i = 0; i < EL_CELL_UNIT_BYTES; i++) unit[i] = 'u';
+    unit[EL_CELL_UNIT_BYTES] = 0;
+    snprintf(text, sizeof text,
+             "[{\"name\": \"t\", \"value\": 1, \"unit\": \"%sa\"}, {\"name\": \"t\", \"value\": 1, \"unit\": \"%sb\"}]",
+             unit, unit);
+    read_text(text, 1);
+    assert_string_not_equal(find("t")->unit, find("t")->other_unit);
 }
 
 static void test_many_are_read_at_once(void **state)
@@ -195,7 +256,7 @@ static void test_several_are_their_median(void **state)
     (void)state;
     read_text("step 3 ms\nstep 1 ms\nother 5\nstep 100 ms\n", 2);
     is("step", 3, "ms", EL_BETTER_LOWER, false);
-    read_text("step 3 ms\nstep nan ms\nstep 4 ms\n", 1); /* one that is none is not passed over */
+    read_text("step nan ms\nstep 3 ms\nstep 4 ms\n", 1); /* one that is none is not passed over */
     is("step", NAN, "ms", EL_BETTER_LOWER, false);
 }
 
@@ -284,6 +345,9 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_better),
         cmocka_unit_test(test_names_are_utf8),
+        cmocka_unit_test(test_long_names_stay_apart),
+        cmocka_unit_test(test_long_names_of_groups_stay_apart),
+        cmocka_unit_test(test_units_in_one_launch),
         cmocka_unit_test(test_many_are_read_at_once),
         cmocka_unit_test(test_prose_is_no_metric),
         cmocka_unit_test(test_several_are_their_median),
