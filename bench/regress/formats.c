@@ -3,6 +3,7 @@
 #include "bench/regress/formats.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
@@ -57,6 +58,17 @@ json_t *el_regress_json(const struct el_regress_set *set)
                      el_json_string(set->environment), "machine", el_machine(), "cells", cells);
 }
 
+/* Two cells of one name would be one entry: from the second on they are numbered, "cell #2". */
+static void entry_name(const struct el_regress_set *set, size_t cell, char *text, size_t bytes)
+{
+    size_t number = 1;
+    for (size_t i = 0; i < cell; i++) number += !strcmp(set->cells[i].name, set->cells[cell].name);
+    if (number == 1)
+        snprintf(text, bytes, "%s", set->cells[cell].name);
+    else
+        snprintf(text, bytes, "%s #%zu", set->cells[cell].name, number);
+}
+
 /* {"cell": {"unit": {"value", "lower_value", "upper_value"}}}: bounds are the head's figure at the effect's two ends.
  */
 enum el_status el_regress_write_bencher(const struct el_regress_set *set, const char *path)
@@ -65,6 +77,7 @@ enum el_status el_regress_write_bencher(const struct el_regress_set *set, const 
     for (size_t i = 0; i < set->n; i++) {
         const struct el_regress_cell *cell = &set->cells[i];
         double value = el_regress_figure(cell->head, cell->n_head);
+        char name[EL_CELL_NAME_BYTES + 24];
         if (!isfinite(value)) continue;
         json_t *figure = json_pack("{s:f}", "value", value);
         bool higher = cell->better == EL_BETTER_HIGHER;
@@ -75,7 +88,8 @@ enum el_status el_regress_write_bencher(const struct el_regress_set *set, const 
             json_object_set_new(figure, "upper_value",
                                 json_real(fmax(value, higher ? base / cell->low : base * cell->high)));
         }
-        json_object_set_new(document, cell->name, json_pack("{s:o}", *cell->unit ? cell->unit : "value", figure));
+        entry_name(set, i, name, sizeof name);
+        json_object_set_new(document, name, json_pack("{s:o}", *cell->unit ? cell->unit : "value", figure));
     }
     enum el_status status = el_write_json(document, path);
     json_decref(document);

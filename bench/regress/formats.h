@@ -26,7 +26,8 @@ enum el_status el_regress_write_junit(const struct el_regress_set *set, const ch
 /* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.
  */
 enum el_status el_regress_write_markdown(const struct el_regress_set *set, const char *path);
-/* Bencher's metric format: the head's figures, with the interval of a timed one as its bounds. */
+/* Bencher's metric format: the head's figures, with the interval of a timed one as its bounds; a second cell
+ * of one name is "name #2". */
 enum el_status el_regress_write_bencher(const struct el_regress_set *set, const char *path);
 /* "::error ...::" and "::warning ...::", which GitHub's runner makes annotations of. */
 void el_regress_print_github(const struct el_regress_set *set, FILE *out);

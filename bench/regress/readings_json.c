@@ -76,10 +76,11 @@ static enum el_status take_run(struct el_readings *readings, const json_t *trial
 {
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
-        char name[96];
-        snprintf(name, sizeof name, "%s %.0f %s batch %.0f", el_json_text(trial, "mode", "?"),
+        char name[EL_CELL_NAME_BYTES], buckets[EL_WORKLOAD_BUCKETS_BYTES];
+        el_workload_buckets(trial, buckets, sizeof buckets);
+        snprintf(name, sizeof name, "%s %.0f %s batch %.0f%s", el_json_text(trial, "mode", "?"),
                  el_json_number(trial, "devices"), el_json_text(trial, "model", "?"),
-                 el_json_number(trial, "global_batch"));
+                 el_json_number(trial, "global_batch"), buckets);
         EL_TRY(take_trial(readings, trial, name));
     }
     return EL_OK;

@@ -9,6 +9,7 @@
 #include "bench/campaign/trial.h"
 #include "bench/record/jvalue.h"
 #include "bench/stats/stats.h"
+#include "runtime/parallel/train.h"
 
 enum { NAME_BYTES = 160 };
 
@@ -31,13 +32,25 @@ json_t *el_workload_of(const json_t *trial)
     return workload;
 }
 
+void el_workload_buckets(const json_t *trial, char *text, size_t bytes)
+{
+    static const double MIB = 1 << 20, USUAL_MIB = 25;
+    const struct el_mode_info *mode = el_mode_find(el_json_text(trial, "mode", "?"));
+    double mib = el_json_number(trial, "config.bucket_cap_bytes") / MIB;
+    text[0] = 0;
+    if (isnan(mib) || mib == USUAL_MIB || (mode && mode->controller)) return; /* older records have none */
+    snprintf(text, bytes, " buckets of %g MiB", mib);
+}
+
 void el_workload_name(const json_t *trial, char *text, size_t bytes)
 {
     const char *dtype = el_json_text(trial, "dtype", "f32");
+    char buckets[EL_WORKLOAD_BUCKETS_BYTES];
     double n = el_json_number(trial, "devices");
-    snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f", el_json_text(trial, "mode", "?"), n, n == 1 ? "" : "s",
-             el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "", strcmp(dtype, "f32") ? dtype : "",
-             el_json_number(trial, "global_batch"));
+    el_workload_buckets(trial, buckets, sizeof buckets);
+    snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f%s", el_json_text(trial, "mode", "?"), n,
+             n == 1 ? "" : "s", el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "",
+             strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets);
 }
 
 static void tell_difference(const char *key, const json_t *base, const json_t *head, char *text, size_t bytes)

@@ -26,8 +26,11 @@
 json_t *el_sitting_of(const json_t *run, const json_t *trial, const char *dir);
 /* New reference; NULL: no memory. */
 json_t *el_workload_of(const json_t *trial);
-/* "ddp 2 devices textcnn batch 128". */
+/* "ddp 2 devices textcnn batch 128", and " buckets of 1 MiB" where ddp's are not the usual 25 MiB. */
 void el_workload_name(const json_t *trial, char *text, size_t bytes);
+/* That end of the name by itself; "": the usual ones, or a mode that has none. */
+enum { EL_WORKLOAD_BUCKETS_BYTES = 40 };
+void el_workload_buckets(const json_t *trial, char *text, size_t bytes);
 /* Whether figures of both may be compared. A field of `config` that only one of them has is passed over: it came with a
  * later version. `differs` is, where they are not the same, the first
  * field: "seed 1, then 2"; NULL: not wanted. */

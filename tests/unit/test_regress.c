@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "bench/record/jvalue.h"
 #include "bench/regress/formats.h"
 #include "tests/unit/test_random_common.h"
 
@@ -310,6 +312,28 @@ static void test_table(void **state)
     el_regress_free(&set);
 }
 
+/* Of two cells of one name neither is lost. */
+static void test_bencher_keeps_all(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_regress.XXXXXX";
+    struct el_regress_set set = {.last_look = true};
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    for (int i = 1; i <= 3; i++) sample(add(&set, EL_CELL_EXACT, EL_BETTER_LOWER), 7, i);
+    el_regress_judge(&set);
+    assert_int_equal(el_regress_write_bencher(&set, path), EL_OK);
+    json_t *entries = json_load_file(path, 0, NULL);
+    assert_int_equal(json_object_size(entries), 3);
+    near(el_json_number(entries, "cell.value.value"), 1, 0);
+    near(el_json_number(entries, "cell #2.value.value"), 2, 0);
+    near(el_json_number(entries, "cell #3.value.value"), 3, 0);
+    json_decref(entries);
+    unlink(path);
+    el_regress_free(&set);
+}
+
 static void test_unreadable(void **state)
 {
     (void)state;
@@ -364,7 +388,7 @@ int main(void)
         cmocka_unit_test(test_sitting),         cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_history_of_large_effects),
         cmocka_unit_test(test_unreadable),      cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table),           cmocka_unit_test(test_bencher_keeps_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,6 +331,21 @@ static void test_our_records(void **state)
     snprintf(run, sizeof run, "{\"schema\": 1, \"trials\": [%s]}", TRIAL);
     read_text(run, 9);
     is("step_median_ms dp 2 mlp batch 64", 5.5, "ms", EL_BETTER_LOWER, false);
+    json_t *other = json_loads(TRIAL, 0, NULL), *trials = json_pack("[O, o]", other, json_deep_copy(other));
+    for (size_t t = 0; t < 2; t++) {
+        json_t *trial = json_array_get(trials, t);
+        json_object_set_new(trial, "mode", json_string("ddp"));
+        json_object_set_new(trial, "config", json_pack("{s:i}", "bucket_cap_bytes", t ? 3 << 19 : 25 << 20));
+    }
+    json_object_set_new(other, "step_ms", json_pack("{s:f}", "median", 7.0));
+    json_t *sweep = json_pack("{s:i, s:o}", "schema", 1, "trials", trials);
+    char *text = json_dumps(sweep, 0);
+    read_text(text, 17); /* two sizes of buckets are no two figures of one trial */
+    is("step_median_ms ddp 2 mlp batch 64", 7, "ms", EL_BETTER_LOWER, false);
+    is("step_median_ms ddp 2 mlp batch 64 buckets of 1.5 MiB", 5.5, "ms", EL_BETTER_LOWER, false);
+    free(text);
+    json_decref(sweep);
+    json_decref(other);
     el_readings_free(&readings);
     assert_int_equal(
         el_readings_parse("{\"mode\": \"dp\", \"status\": \"oom\", \"reason\": \"no room\", \"step_ms\": {}}",

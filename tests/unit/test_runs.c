@@ -14,6 +14,8 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/regress/baseline.h"
+#include "bench/regress/formats.h"
 #include "bench/regress/runs.h"
 #include "tests/unit/record_v1.h"
 
@@ -197,6 +199,78 @@ static void slower_and_faster(void **state)
     json_decref(run);
 }
 
+/* The run with its ddp trial a second time, in buckets of 1 MiB; and the controllers' trials under another size. */
+static json_t *with_buckets(void)
+{
+    json_t *run = version_1(), *trials = json_object_get(run, "trials");
+    json_array_insert_new(trials, 3, json_deep_copy(json_array_get(trials, 2)));
+    set(run, "trials.3.config.bucket_cap_bytes", json_integer(1 << 20));
+    set(run, "trials.1.config.bucket_cap_bytes", json_integer(1 << 20)); /* dp has no buckets */
+    return run;
+}
+
+static const char SMALL_BUCKETS[] = "ddp 2 devices textcnn batch 64 buckets of 1 MiB step_median_ms";
+static const char USUAL_BUCKETS[] = "ddp 2 devices textcnn batch 64 step_median_ms";
+
+static void sizes_of_buckets_are_told_apart(void **state)
+{
+    (void)state;
+    struct outcome o;
+    char path[128];
+    json_t *run = with_buckets(), *head = with_buckets();
+    stretch(head, "3", 1.5);
+    compare(run, head, "", &o);
+    assert_int_equal(o.status, EL_OK);
+    assert_int_equal(cell_of(&o, SMALL_BUCKETS)->verdict, EL_CELL_REGRESSION);
+    assert_int_equal(cell_of(&o, USUAL_BUCKETS)->verdict, EL_CELL_SAME);
+    assert_int_equal(cell_of(&o, "dp 2 devices textcnn batch 64 step_median_ms")->verdict, EL_CELL_SAME);
+    for (size_t i = 0; i < o.set.n; i++)
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(o.set.cells[i].name, o.set.cells[k].name);
+    snprintf(path, sizeof path, "%s/bencher.json", head_dir);
+    assert_int_equal(el_regress_write_bencher(&o.set, path), EL_OK);
+    json_t *entries = json_load_file(path, 0, NULL);
+    assert_int_equal(json_object_size(entries), o.set.n);
+    unlink(path);
+    json_decref(entries);
+    el_regress_free(&o.set);
+    json_decref(head);
+    json_decref(run);
+}
+
+/* A store from before sizes of buckets were in the name: lines are found by the workload, as ever. */
+static void stores_with_shorter_names_go_on(void **state)
+{
+    (void)state;
+    struct outcome o;
+    char command[256];
+    json_t *run = with_buckets(), *head = with_buckets();
+    write_run(run, head_dir);
+    assert_int_equal(el_baseline_add(base_dir, head_dir, false, false, NULL),
+                     EL_ERR_INVALID); /* one ran out of memory */
+    json_array_remove(json_object_get(run, "trials"), 4);
+    write_run(run, head_dir);
+    remove_run(base_dir); /* what is no run is a store */
+    assert_int_equal(el_baseline_add(base_dir, head_dir, false, false, NULL), EL_OK);
+    snprintf(command, sizeof command,
+             "grep -q ' buckets of 1 MiB' %s/*/*.jsonl && sed -i 's/ buckets of 1 MiB//' %s/*/*.jsonl", base_dir,
+             base_dir);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c,concurrency-mt-unsafe): folders of this test */
+    set(head, "environment.time_utc", json_string("2031-01-01T00:00:00Z"));
+    set(head, "trials.3.comm.bytes", json_integer(99999999));
+    write_run(head, head_dir);
+    memset(&o, 0, sizeof o);
+    assert_int_equal(el_regress_dirs(base_dir, head_dir, "comm_bytes", NULL, &o.set), EL_OK);
+    el_regress_judge(&o.set);
+    assert_int_equal(cell_of(&o, "ddp 2 devices textcnn batch 64 comm_bytes")->verdict, EL_CELL_SAME);
+    assert_int_equal(cell_of(&o, "ddp 2 devices textcnn batch 64 buckets of 1 MiB comm_bytes")->verdict,
+                     EL_CELL_REGRESSION);
+    el_regress_free(&o.set);
+    snprintf(command, sizeof command, "rm -r %s && mkdir %s", base_dir, base_dir);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c,concurrency-mt-unsafe): a folder of this test */
+    json_decref(head);
+    json_decref(run);
+}
+
 /* Each is USE, names the cell, and says what is wrong with it. */
 static void unreadable(json_t *run, json_t *head, const char *cell, const char *words)
 {
@@ -328,6 +402,8 @@ static void folders_without_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_of_buckets_are_told_apart),
+        cmocka_unit_test(stores_with_shorter_names_go_on),
         cmocka_unit_test(a_run_and_itself),
         cmocka_unit_test(a_list_of_metrics),
         cmocka_unit_test(exact_figures_are_compared_exactly),
