@@ -163,6 +163,22 @@ static void test_holm_over_cells(void **state)
     el_regress_free(&set);
 }
 
+/* Improvements are a family too: of 33 cells 14 blocks tell none at the first look, however large. */
+static void test_holm_over_improvements(void **state)
+{
+    (void)state;
+    for (int cells = 32; cells <= 33; cells++) {
+        struct el_regress_set set = {0};
+        for (int c = 0; c < cells; c++) add_paired(&set, EL_BETTER_LOWER, 14, 0.01, c == 0 ? 0.5 : 1);
+        el_regress_judge(&set);
+        assert_true((set.cells[0].verdict == EL_CELL_IMPROVEMENT) == (cells == 32));
+        set.last_look = true;
+        el_regress_judge(&set);
+        assert_int_equal(set.cells[0].verdict, EL_CELL_IMPROVEMENT);
+        el_regress_free(&set);
+    }
+}
+
 static enum el_cell_verdict exact(enum el_better better, double base, double head, double head_again)
 {
     struct el_regress_set set = {0};
@@ -382,13 +398,21 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),          cmocka_unit_test(test_paired),
-        cmocka_unit_test(test_paired_figures),  cmocka_unit_test(test_unquiet),
-        cmocka_unit_test(test_holm_over_cells), cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_sitting),         cmocka_unit_test(test_history),
-        cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_history_of_large_effects),
-        cmocka_unit_test(test_unreadable),      cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_table),           cmocka_unit_test(test_bencher_keeps_all),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_paired),
+        cmocka_unit_test(test_paired_figures),
+        cmocka_unit_test(test_unquiet),
+        cmocka_unit_test(test_holm_over_cells),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_sitting),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history_forgets),
+        cmocka_unit_test(test_history_of_large_effects),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_bencher_keeps_all),
+        cmocka_unit_test(test_holm_over_improvements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

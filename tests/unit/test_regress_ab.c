@@ -159,6 +159,27 @@ static void test_sitting(void **state)
     el_regress_free(&set);
 }
 
+/* Bytes that differ among launches of one side, whichever, are judged as what has noise; only a name insists. */
+static void test_bytes_with_noise(void **state)
+{
+    (void)state;
+    char base[512], head[512];
+    for (int side = 0; side < 3; side++) {
+        struct el_regress_set set = {0};
+        struct el_regress_ask ask =
+            asking(program(base, "base", 1, side == 0 ? "echo sent $v B" : "echo sent 1000000 B"),
+                   program(head, "head", 1, side == 0 ? "echo sent 1000000 B" : "echo sent $v B"));
+        ask.metrics = "sent";
+        ask.exact = side == 2 ? "sent" : "";
+        ask.blocks = 9;
+        assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+        assert_int_equal(set.cells[0].kind, side == 2 ? EL_CELL_EXACT : EL_CELL_PAIRED);
+        assert_int_equal(set.blocks, side == 2 ? 2 : 9); /* the second launch shows it */
+        assert_true((el_regress_outcome(&set) == EL_REGRESS_USE) == (side == 2));
+        el_regress_free(&set);
+    }
+}
+
 /* The order is drawn: over 40 blocks either goes first sometimes, and another seed is another order. */
 static void test_order(void **state)
 {
@@ -311,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_shell_leaves_nothing),
         cmocka_unit_test(test_shell_adopts),
         cmocka_unit_test(test_sitting),
+        cmocka_unit_test(test_bytes_with_noise),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_bad_programs),
