@@ -69,6 +69,14 @@ static double quota_v1(const char *root, const char *group)
     return quota;
 }
 
+/* Whether one of the controllers, by comma, is `cpu`: "cpuset" is another, of another group perhaps. */
+static bool has_cpu(const char *controllers)
+{
+    for (const char *at = controllers; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == 3 && !strncmp(at, "cpu", 3)) return true;
+    return false;
+}
+
 static double find_quota(const char *root)
 {
     char path[EL_PATH_BYTES], line[EL_PATH_BYTES], group_v1[EL_PATH_BYTES] = "", group_v2[EL_PATH_BYTES] = "";
@@ -76,14 +84,14 @@ static double find_quota(const char *root)
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file)) {
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(++controllers, ':') : NULL;
         if (!group) continue;
         *group++ = 0;
         group[strcspn(group, "\n")] = 0;
         if (!strcmp(group, "/")) group = (char *)"";
-        if (!strcmp(controllers, ":"))
+        if (!*controllers)
             snprintf(group_v2, sizeof group_v2, "%s", group);
-        else if (strstr(controllers, "cpu,") || strstr(controllers, ":cpu"))
+        else if (has_cpu(controllers))
             snprintf(group_v1, sizeof group_v1, "%s", group);
     }
     if (file) fclose(file);

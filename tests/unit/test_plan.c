@@ -219,6 +219,29 @@ static void the_quota_limits(void **state)
     assert_int_equal(cores.n, 1);
 }
 
+/* cgroup v1: the group of `cpu`, wherever that stands in its list and whatever comes after; cpuset is another. */
+static void the_quota_is_of_the_cpu_controller(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"5:cpu,cpuacct:/job\n3:cpuset:/other", "3:cpuset:/other\n5:cpu,cpuacct:/job",
+                                        "5:cpuacct,cpu:/job\n3:cpuset:/other", "5:cpu:/job\n3:name=cpu:/other",
+                                        "3:cpuset,cpu:/job\n5:cpuacct:/other"};
+    struct el_cores cores;
+    write_file("/sys/fs/cgroup/cpu.max", "max 100000");
+    write_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
+    write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "100000");
+    write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        write_file("/proc/self/cgroup", lists[i]);
+        el_cores_find(root, &cores);
+        if (fabs(cores.quota - 1) > 1e-9) fail_msg("%s: a quota of %g", lists[i], cores.quota);
+        assert_int_equal(cores.n, 1);
+    }
+    write_file("/proc/self/cgroup", "3:cpuset:/job\n5:cpu,cpuacct:/other");
+    el_cores_find(root, &cores);
+    assert_true(cores.quota == 0);
+}
+
 /* Threads with cards of their own, whose collectives wait for each other; nobody else, and not against the user. */
 static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **state)
 {
@@ -255,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_gate_that_did_not_run_is_no_refusal),
         cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(the_quota_is_of_the_cpu_controller, make_root, remove_root),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
