@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/campaign/arguments.h"
 #include "bench/campaign/trial.h"
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
@@ -16,7 +17,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 
-enum { FIXED = 8, ARGUMENTS_MAX = 96, VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
+enum { VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
 enum { GATE = -1 }; /* in a repeat's place */
 
 static volatile sig_atomic_t interrupted;
@@ -94,22 +95,8 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
     return threads && !given && have_cards_of_their_own(trial) ? eager : NULL;
 }
 
-struct arguments {
-    char *list[ARGUMENTS_MAX];
-    int n;
-};
-
-static void add(struct arguments *arguments, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    if (arguments->n < ARGUMENTS_MAX - 1 && vasprintf(&arguments->list[arguments->n], format, list) >= 0)
-        arguments->n++;
-    va_end(list);
-}
-
 /* The trial as options of `run`: what the worker resolves again. */
-static void add_options(struct arguments *arguments, const struct el_trial *trial)
+static enum el_status add_options(struct el_arguments *arguments, const struct el_trial *trial)
 {
     struct el_options options;
     el_trial_options(trial, &options);
@@ -118,9 +105,24 @@ static void add_options(struct arguments *arguments, const struct el_trial *tria
         if (!(row->commands & EL_CMD_RUN)) continue;
         el_option_show(row, &options, value, sizeof value);
         if (!*value) continue;
-        add(arguments, "--%s", row->name);
-        if (row->argument) add(arguments, "%s", value);
+        EL_TRY(el_arguments_add(arguments, "--%s", row->name));
+        if (row->argument) EL_TRY(el_arguments_add(arguments, "%s", value));
     }
+    return EL_OK;
+}
+
+static enum el_status add_all(struct el_arguments *arguments, const struct el_runner *runner,
+                              const struct el_trial *trial, const char *result_path, int repeat, int order)
+{
+    EL_TRY(el_arguments_add(arguments, "%s", runner->program));
+    EL_TRY(el_arguments_add(arguments, "worker"));
+    EL_TRY(el_arguments_add(arguments, "%s", repeat == GATE ? "gate" : "measure"));
+    EL_TRY(el_arguments_add(arguments, "%s", result_path));
+    EL_TRY(el_arguments_add(arguments, "%d", repeat == GATE ? 0 : repeat));
+    EL_TRY(el_arguments_add(arguments, "%d", order));
+    EL_TRY(el_arguments_add(arguments, "%s", trial->cache));
+    EL_TRY(el_arguments_add(arguments, "%s", trial->id));
+    return add_options(arguments, trial);
 }
 
 static bool on_tick(void *context, double elapsed_s)
@@ -143,19 +145,10 @@ static void log_folder(const struct el_runner *runner, const struct el_trial *tr
 static enum el_status launch(const struct el_runner *runner, const struct el_trial *trial, const char *result_path,
                              int repeat, int order, struct el_launch_result *result_p)
 {
-    struct arguments arguments = {.n = 0};
+    struct el_arguments arguments = {.n = 0};
     char log_dir[EL_PATH_BYTES];
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
     if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
-    add(&arguments, "%s", runner->program);
-    add(&arguments, "worker");
-    add(&arguments, "%s", repeat == GATE ? "gate" : "measure");
-    add(&arguments, "%s", result_path);
-    add(&arguments, "%d", repeat == GATE ? 0 : repeat);
-    add(&arguments, "%d", order);
-    add(&arguments, "%s", trial->cache);
-    add(&arguments, "%s", trial->id);
-    add_options(&arguments, trial);
     log_folder(runner, trial, repeat, log_dir);
     struct el_launch_spec spec = {.argv = arguments.list,
                                   .procs = trial->procs,
@@ -165,8 +158,9 @@ static enum el_status launch(const struct el_runner *runner, const struct el_tri
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,
                                   .context = (void *)runner};
-    enum el_status status = el_launch_run(&spec, result_p);
-    for (int i = 0; i < arguments.n; i++) free(arguments.list[i]);
+    enum el_status status = add_all(&arguments, runner, trial, result_path, repeat, order);
+    if (status == EL_OK) status = el_launch_run(&spec, result_p);
+    el_arguments_free(&arguments);
     return status;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/campaign/arguments.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/plan.h"
 #include "bench/campaign/runner.h"
@@ -265,12 +266,29 @@ static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **
     assert_null(el_runner_environment(&trial, NULL));
 }
 
+/* Each option has a place, with its value; an argument that has none is an error, and never left out. */
+static void no_argument_is_lost(void **state)
+{
+    (void)state;
+    struct el_arguments arguments = {.n = 0};
+    assert_true(EL_ARGUMENTS_MAX >= EL_ARGUMENTS_FIXED + 2 * EL_OPTIONS_MAX);
+    for (int i = 0; i < EL_ARGUMENTS_MAX; i++) assert_int_equal(el_arguments_add(&arguments, "a%d", i), EL_OK);
+    assert_int_equal(el_arguments_add(&arguments, "one more"), EL_ERR_INTERNAL);
+    assert_non_null(strstr(el_error_message(), "no place for more than"));
+    assert_int_equal(arguments.n, EL_ARGUMENTS_MAX);
+    for (int i = 0; i < EL_ARGUMENTS_MAX; i++) assert_int_equal(strtol(arguments.list[i] + 1, NULL, 10), i);
+    assert_null(arguments.list[EL_ARGUMENTS_MAX]);
+    el_arguments_free(&arguments);
+    assert_int_equal(arguments.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_trial_once_a_round),
         cmocka_unit_test(the_order_is_of_the_seed),
         cmocka_unit_test(no_trial_is_always_first),
+        cmocka_unit_test(no_argument_is_lost),
         cmocka_unit_test(the_gate_agrees),
         cmocka_unit_test(the_gate_refuses),
         cmocka_unit_test(the_gate_knows_gpus),
