@@ -220,7 +220,7 @@ static void test_many_are_read_at_once(void **state)
     assert_non_null(text);
     for (int i = 0; i < N; i++) used += (size_t)sprintf(text + used, "m%d %d\n", i % (N / 2), i);
     read_text(text, N / 2);
-    is("m7", 7 + N / 4, "", EL_BETTER_LOWER, false);
+    is("m7", 7 + N / 4.0, "", EL_BETTER_LOWER, false);
     assert_string_equal(readings.rows[N / 2 - 1].name, "m1999");
     free(text);
 }
