@@ -87,7 +87,8 @@ static enum el_status fill_history(const json_t *sittings, const json_t *head, c
     struct el_level level;
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
     const char *run = el_json_text(head, "run", "");
-    EL_TRY(el_sittings_level(sittings, name, cell->unit, el_sittings_is_level(sittings, run) ? NULL : run, &level));
+    cell->is_level = el_sittings_is_level(sittings, run);
+    EL_TRY(el_sittings_level(sittings, name, cell->unit, cell->is_level ? NULL : run, &level));
     for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level.values[i]));
     EL_TRY(el_figure_value(now, &cell->head, &cell->n_head));
     cell->base_df = level.df;

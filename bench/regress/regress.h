@@ -58,6 +58,7 @@ struct el_regress_cell {
     double *base, *head; /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
     size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (level.h); 0: n_base - 1 */
+    bool is_level;  /* of a history: the head is what base[]'s level was accepted by, and is the same as it */
 
     /* Why a side is doubtful ("current is suspect: drift"), or "": written by who fills the cell, said with the
      * verdict. */

@@ -163,7 +163,7 @@ void el_regress_tell_history(struct el_regress_cell *cell, double p_better, cons
     } else if (p_better < context->level && cell->effect <= 1 / context->least_effect) {
         cell->verdict = EL_CELL_IMPROVEMENT;
         say_effect(cell);
-    } else if (cell->detectable <= detectable_max(context)) {
+    } else if (cell->is_level || cell->detectable <= detectable_max(context)) {
         cell->verdict = EL_CELL_SAME;
     } else {
         cell->verdict = EL_CELL_INCONCLUSIVE;

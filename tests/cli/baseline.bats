@@ -138,6 +138,16 @@ with open(sys.argv[1], "a") as file:
 END
 }
 
+@test "a run that is the accepted level is the same as itself, however sittings scatter" {
+    once run measured r
+    copy r day1 1 1 new 28 1.2
+    "$EVENLOAD" baseline add day1 >out.txt
+    sittings_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + 0.3 * (i % 3)'
+    judge 3 "sittings differ so much that only" new
+    "$EVENLOAD" baseline accept new >out.txt
+    judge 0 "this run is the accepted level, and the only sitting of it so far" new
+}
+
 @test "levels of one sitting each tell no scatter" {
     once run measured r
     copy r first 1 1 now 28 1.1
