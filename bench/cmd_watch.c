@@ -71,7 +71,6 @@ int el_cmd_watch(const struct el_options *options, int argc, char **argv)
         return el_exit_failed(el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- "
                                                       "python train.py"));
     enum el_status status = el_store_create(options->out, "watch", &store);
-    if (status == EL_OK) status = el_store_lock(&store);
     if (status != EL_OK) return el_exit_failed(status);
     join_words(argc, argv, words, sizeof words);
     int exit_status = watch_command(options, &store, argv + options->command_at, words);

@@ -177,6 +177,23 @@ static void find_reason(const struct el_runner *runner, const struct el_trial *t
     snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->reason);
 }
 
+static bool could_not_write(const struct el_launch_result *result)
+{
+    return result->exit_status == EL_WORKER_CANNOT_WRITE || result->exit_status == EL_WORKER_NO_ROOM;
+}
+
+/* In the worker's words, which name the file and the system's reason; on a full disk its log may lack them. */
+static enum el_status fail_unwritten(const struct el_runner *runner, const struct el_trial *trial, int repeat,
+                                     const struct el_launch_result *result, const char *path)
+{
+    char reason[REASON_BYTES];
+    if (result->exit_status == EL_WORKER_NO_ROOM)
+        return el_fail(EL_ERR_IO, "%s could not be written: the disk is full, or the quota is used up", path);
+    find_reason(runner, trial, repeat, result, reason);
+    if (strstr(reason, path)) return el_fail(EL_ERR_IO, "%s", reason);
+    return el_fail(EL_ERR_IO, "%s could not be written: %s", path, reason);
+}
+
 /* The last lines of the logs to standard error, once a failed launch. */
 static void show_tail(const struct el_runner *runner, const struct el_trial *trial, int repeat,
                       const struct el_launch_result *result)
@@ -247,8 +264,7 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
     if (status == EL_OK && result.cancelled) return EL_OK;
     if (status != EL_OK && status != EL_ERR_ABSENT) return status;
     json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
-    if (!document && result.exit_status == EL_WORKER_CANNOT_WRITE)
-        return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
+    if (!document && could_not_write(&result)) return fail_unwritten(runner, trial, repeat, &result, path);
     if (!document) return make_failed(runner, trial, repeat, order, status, &result, document_p);
     status = result.ok ? EL_OK : warn_of_end(runner, trial, repeat, &result, document);
     if (status == EL_OK)
@@ -269,8 +285,7 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
     if (result.cancelled) return EL_OK;
     *verdict_p = json_load_file(path, 0, NULL);
     if (*verdict_p) return EL_OK;
-    if (result.exit_status == EL_WORKER_CANNOT_WRITE)
-        return el_fail(EL_ERR_IO, "%s could not be written: is the disk full?", path);
+    if (could_not_write(&result)) return fail_unwritten(runner, trial, GATE, &result, path);
     find_reason(runner, trial, GATE, &result, reason);
     show_tail(runner, trial, GATE, &result);
     *verdict_p = json_pack("{s:s, s:s}", "status", failure_of(&result), "reason", reason);

@@ -15,7 +15,8 @@
 
 enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
 
-static const char *const folders[] = {"repeats", "logs"};
+enum { N_FOLDERS = EL_STORE_FOLDERS };
+static const char *const folders[N_FOLDERS] = {"repeats", "logs"};
 
 static enum el_status make_folder(const char *path)
 {
@@ -85,38 +86,74 @@ static enum el_status check_folder(const struct el_store *store)
     return EL_OK;
 }
 
-static enum el_status make_parts(const struct el_store *store)
+static enum el_status make_parts(struct el_store *store)
 {
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    for (size_t i = 0; i < N_FOLDERS; i++) {
         char path[EL_PATH_BYTES];
         el_store_path(store, path, "%s", folders[i]);
-        EL_TRY(make_folder(path));
+        if (mkdir(path, 0777) == 0)
+            store->made[i] = true;
+        else if (errno != EEXIST)
+            return el_fail_errno("%s: cannot make this folder; give another --out", path);
     }
     return EL_OK;
 }
 
-static enum el_status make_given(const char *out, const char *command, struct el_store *store)
+static enum el_status make_given(const char *out, struct el_store *store)
 {
     snprintf(store->dir, sizeof store->dir, "%s", out);
     size_t length = strlen(store->dir);
     while (length > 1 && store->dir[length - 1] == '/') store->dir[--length] = 0;
     store->existing = existing_part(store->dir);
     EL_TRY(make_folders(store->dir));
-    EL_TRY(check_folder(store));
-    if (exists(store, "command.json") || exists(store, "results.json") || exists(store, "regress.json"))
-        return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store->dir,
-                       strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
-    return EL_OK;
+    return check_folder(store);
+}
+
+static enum el_status check_fresh(const struct el_store *store, const char *command)
+{
+    if (!exists(store, "command.json") && !exists(store, "results.json") && !exists(store, "regress.json"))
+        return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store->dir,
+                   strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
+}
+
+/* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
+ * file system has no such locks the run goes on without. */
+static enum el_status take_lock(const struct el_store *store)
+{
+    int folder = open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return el_fail_errno("%s", store->dir);
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) return EL_OK;
+    bool taken = errno == EWOULDBLOCK;
+    close(folder);
+    if (!taken) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: another evenload writes into this folder: wait for it, or give another --out",
+                   store->dir);
+}
+
+enum el_status el_store_lock(struct el_store *store)
+{
+    if (store->locked) return EL_OK;
+    EL_TRY(take_lock(store));
+    store->locked = true;
+    return make_parts(store);
 }
 
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p)
 {
     struct el_store store = {.existing = 0};
     if (strlen(out) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
-    EL_TRY(*out ? make_given(out, command, &store) : make_named(command, &store));
-    EL_TRY(make_parts(&store));
-    *store_p = store;
-    return EL_OK;
+    EL_TRY(*out ? make_given(out, &store) : make_named(command, &store));
+    enum el_status status = el_store_lock(&store);
+    if (status == EL_OK) status = check_fresh(&store, command); /* by now nobody else can begin one */
+    if (status == EL_OK) {
+        *store_p = store;
+        return EL_OK;
+    }
+    struct el_error error;
+    el_error_take(status, &error);
+    el_store_discard(&store);
+    return el_error_give(&error);
 }
 
 bool el_store_holds(const char *dir)
@@ -135,32 +172,18 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p)
     if (!exists(&store, "command.json"))
         return el_fail(EL_ERR_INVALID, "%s: there is no run to go on with (no command.json in it)", dir);
     EL_TRY(check_folder(&store));
-    EL_TRY(make_parts(&store));
     store.existing = strlen(store.dir);
     *store_p = store;
     return EL_OK;
 }
 
-/* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
- * file system has no such locks the run goes on without. */
-enum el_status el_store_lock(const struct el_store *store)
-{
-    int folder = open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return el_fail_errno("%s", store->dir);
-    if (flock(folder, LOCK_EX | LOCK_NB) == 0) return EL_OK;
-    bool taken = errno == EWOULDBLOCK;
-    close(folder);
-    if (!taken) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s: another evenload writes into this folder: wait for it, or give another --out",
-                   store->dir);
-}
-
 void el_store_discard(const struct el_store *store)
 {
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    if (!store->locked) return; /* what is there is another's, who has just begun */
+    for (size_t i = 0; i < N_FOLDERS; i++) {
         char path[EL_PATH_BYTES];
         el_store_path(store, path, "%s", folders[i]);
-        rmdir(path); /* fails where something is in it, as it should */
+        if (store->made[i]) rmdir(path); /* fails where something is in it, as it should */
     }
     char made[EL_PATH_BYTES];
     snprintf(made, sizeof made, "%s", store->dir);

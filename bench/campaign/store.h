@@ -12,22 +12,28 @@
 
 #include "bench/options/config.h"
 
+enum { EL_STORE_FOLDERS = 2 };
+
 struct el_store {
     char dir[EL_PATH_BYTES];
     size_t existing; /* letters of `dir` that were a folder before: all of them where this process made none */
+    bool locked;     /* by this process */
+    bool made[EL_STORE_FOLDERS]; /* repeats, logs: by this process */
 };
 
-/* Makes the folder: `out`, or results/<time>-<command> where that is "". Errors: EL_ERR_INVALID (holds a run already),
- * EL_ERR_IO. */
+/* Makes the folder, `out`, or results/<time>-<command> where that is "", and locks it. Errors: EL_ERR_INVALID (holds a
+ * run already, or another program writes into it), EL_ERR_IO; empty folders it made are gone again. */
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p);
 /* Whether a run was begun in this folder: el_store_open takes it. */
 bool el_store_holds(const char *dir);
-/* Opens the folder of a run that was cut off. Errors: EL_ERR_INVALID (there is no run in it). */
+/* Finds the folder of a run that was cut off; to write into it, lock it. Errors: EL_ERR_INVALID (there is no run in
+ * it). */
 enum el_status el_store_open(const char *dir, struct el_store *store_p);
-/* Keeps other programs from writing into the folder until this process ends. Errors: EL_ERR_INVALID: one does so now.
- */
-enum el_status el_store_lock(const struct el_store *store);
-/* Removes folders that this process made and that are still empty, parents too: nothing was begun. */
+/* Keeps other programs from writing into the folder until this process ends, and makes its parts. Nothing where it is
+ * locked by this process already. Errors: EL_ERR_INVALID: another program writes into it now; EL_ERR_IO. */
+enum el_status el_store_lock(struct el_store *store);
+/* Removes folders that this process made and that are still empty, parents too: nothing was begun. Nothing where it
+ * never had the lock: another program's folders may be empty still. */
 void el_store_discard(const struct el_store *store);
 
 /* Where the synthetic set of a run lies. */

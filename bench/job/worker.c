@@ -2,6 +2,7 @@
  * document. Its standard output and error are the rank's log. */
 #include "bench/job/worker.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,14 @@ static enum el_status work(const struct order *order, const struct el_options *o
     return status;
 }
 
+/* By the message that el_write_json left. */
+static int status_unwritten(void)
+{
+    const char *message = el_error_message();
+    bool no_room = strstr(message, strerror(ENOSPC)) || strstr(message, strerror(EDQUOT));
+    return no_room ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
+}
+
 int el_worker_main(int argc, char **argv)
 {
     struct order order = {0};
@@ -81,7 +90,8 @@ int el_worker_main(int argc, char **argv)
         status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
     if (status == EL_OK) status = work(&order, options, bootstrap, &written);
     if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    int exit_status = !written ? status_unwritten() : status == EL_OK ? 0 : 1;
     el_bootstrap_close(bootstrap);
     free(options);
-    return !written ? EL_WORKER_CANNOT_WRITE : status == EL_OK ? 0 : 1;
+    return exit_status;
 }

@@ -36,8 +36,9 @@ enum el_status el_job_gate(const struct el_job *job, json_t **verdict_p);
 /* "oom", "failed", ... */
 const char *el_job_status(enum el_status status);
 
-/* The worker's exit status where it could not write its document: what the parent must not take for a failed trial. */
-enum { EL_WORKER_CANNOT_WRITE = 74 };
+/* The worker's exit status where it could not write its document: what the parent must not take for a failed trial. The
+ * second where there is no room for it, so that the parent knows even if the log had no room either. */
+enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };
 
 /* The subcommand that no user types. */
 int el_worker_main(int argc, char **argv);

@@ -213,6 +213,16 @@ killed_rank() { # killed_rank OPTION...
     [[ $(cat count.txt) -ge 1 ]]
 }
 
+@test "what cannot be written is reported in the system's words, not as a full disk" {
+    "$EVENLOAD" run "${LONG[@]}" --mode single --timeout 30 --repeats 1 --min-time 1.5 --out r --quiet >out 2>err &
+    local first=$! code=0
+    wait_for has_worker r 0
+    mv r/repeats r/elsewhere
+    wait "$first" || code=$?
+    [[ $code -eq 2 && $(cat err) == *"r/repeats/"*" could not be written: No such file or directory"* ]]
+    [[ $(wc -l <err) -eq 1 && $(cat err) != *disk* ]]
+}
+
 @test "standard output that is full is an error" {
     [[ -w /dev/full ]] || skip "no /dev/full here"
     # shellcheck disable=SC2016 # for the inner shell
@@ -230,4 +240,34 @@ killed_rank() { # killed_rank OPTION...
     [ "$status" -eq 2 ]
     [[ "$output" == *"another evenload writes into this folder"* ]]
     [ "${#lines[@]}" -eq 1 ]
+}
+
+# A folder's parts are empty until the first repeat ends: a second program that is refused must leave them.
+@test "a second program that is refused leaves the first one's empty folders alone" {
+    local each=("${QUICK[@]}" --modes dp --repeats 1 --min-time 1.5 --out r --quiet)
+    "$EVENLOAD" imbalance "${each[@]}" >out 2>err &
+    local first=$! code=0
+    wait_for test -e r/command.json
+    refuses "r: another evenload writes into this folder" "$EVENLOAD" imbalance "${each[@]}"
+    refuses "r: another evenload writes into this folder" "$EVENLOAD" compare "${each[@]}"
+    [[ -d r/repeats && -d r/logs ]]
+    wait "$first" || code=$?
+    [[ $code -eq 0 && ! -s err && $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
+}
+
+@test "of programs started at the same moment in one folder one measures, the others are refused in a line" {
+    local i good=0 codes=()
+    for i in 1 2 3 4; do
+        "$EVENLOAD" run "${QUICK[@]}" --mode single --repeats 1 --min-time 0.3 --out r --quiet >"out$i" 2>"err$i" &
+        codes[i]=$!
+    done
+    for i in 1 2 3 4; do
+        if wait "${codes[i]}"; then
+            good=$((good + 1))
+        else
+            grep -q "another evenload writes into this folder\|r holds a run already" "err$i"
+            [[ $(wc -l <"err$i") -eq 1 ]]
+        fi
+    done
+    [[ $good -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
