@@ -170,10 +170,11 @@ static void say_modes(const json_t *trials, FILE *out)
             largest(trials, missing, 1) == NULL ? "" : " with dp");
 }
 
-/* Activation bytes a local sample, from the trial's first device; NAN if unknown. */
+/* Activation bytes a local sample, from the trial's first device; NAN if unknown. By the tag's own highest, which is
+ * the same in every mode: what of it is there at the device's peak depends on where in the step that lies. */
 static double bytes_a_sample(const json_t *trial)
 {
-    return el_json_number(trial, "per_device.0.memory.at_peak_by_tag.activation") /
+    return el_json_number(trial, "per_device.0.memory.peak_by_tag.activation") /
            el_json_number(trial, "batch_per_device.0");
 }
 

@@ -1,5 +1,6 @@
 /* Records as files: the kept v1 record through every reader, files that are no records, the page of metrics, and what a
  * record says of the machine. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -316,6 +317,41 @@ static void test_what_a_writer_replaces(void **state)
     assert_int_equal(remove(path[2]) | rmdir(folder), 0); /* and nothing else was left */
 }
 
+/* In place: runs of blanks and ends of lines become one blank. */
+static void unwrap(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++)
+        if (!isspace((unsigned char)*at))
+            *to++ = *at;
+        else if (to > text && to[-1] != ' ')
+            *to++ = ' ';
+    *to = '\0';
+}
+
+/* A sample's activations are the model's: equal in every mode and at every batch, wherever the peak lies. The reference
+ * run's trials, each as a run of its own. */
+static void test_activations_a_sample(void **state)
+{
+    (void)state;
+    json_t *run = NULL, *trial;
+    size_t i;
+    assert_int_equal(el_record_read("results/reference/cpu-2-cores/results.json", &run), EL_OK);
+    assert_true(json_array_size(json_object_get(run, "trials")) >= 9);
+    json_array_foreach(json_object_get(run, "trials"), i, trial)
+    {
+        json_t *alone = json_pack("{s:[O]}", "trials", trial);
+        char *report = report_of(alone);
+        unwrap(report);
+        if (!strstr(report, " 0.16 MiB of activations a local sample"))
+            fail_msg("%s, batch %.0f: %s", el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"),
+                     report);
+        free(report);
+        json_decref(alone);
+    }
+    json_decref(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_what_a_writer_replaces),
+        cmocka_unit_test(test_activations_a_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
