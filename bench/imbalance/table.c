@@ -17,6 +17,9 @@ enum { COLUMNS = 110, NAME_WIDTH = 17, WIDTH = 8, NARROW = 7, CARDS_SHOWN = 8, C
 /* A tag below this part of the largest goes among the others. */
 #define COLUMN_RATIO 0.003
 
+/* Differences below 0.001 MiB are a rounding of the shares, and shown as none. */
+#define DIFFERENCE_MIN_BYTES (1048576 * 0.001)
+
 /* Tags that are one column: a replica is a copy of the parameters. */
 static const struct group {
     const char *head;
@@ -112,14 +115,22 @@ static int cells_of(const json_t *device, const struct shape *shape, double cell
     return n;
 }
 
+/* Whether cell `c` of `n` is no number of bytes. */
+static bool is_pct(int c, int n, bool ran)
+{
+    return ran && c == n - 3;
+}
+
+/* Each cell after a blank at least, however wide it or the one before is. */
 static void put_cells(const char *name, const double *cells, int n, bool ran, FILE *out)
 {
     char line[EL_TABLE_LINE_BYTES], text[EL_FIGURE_BYTES];
-    int used = snprintf(line, sizeof line, "%-*s", NAME_WIDTH, name);
+    int used = snprintf(line, sizeof line, "%-*s", NAME_WIDTH, name), end = NAME_WIDTH;
     for (int c = 0; c < n; c++) {
-        bool is_pct = ran && c == n - 3, narrow = ran && c >= n - 3;
-        used += snprintf(line + used, sizeof line - (size_t)used, "%*s", narrow ? NARROW : WIDTH,
-                         is_pct ? el_text_figure(cells[c], text) : el_text_mib(cells[c], text));
+        const char *cell = is_pct(c, n, ran) ? el_text_figure(cells[c], text) : el_text_mib(cells[c], text);
+        end += ran && c >= n - 3 ? NARROW : WIDTH;
+        int blanks = end - used - (int)strlen(cell);
+        used += snprintf(line + used, sizeof line - (size_t)used, "%*s%s", blanks > 1 ? blanks : 1, "", cell);
     }
     el_table_line(out, EL_TABLE_PLAIN, false, line);
 }
@@ -148,7 +159,10 @@ static void put_difference(const json_t *devices, const struct shape *shape, FIL
         cells_of(json_array_get(devices, k), shape, cells);
         for (int c = 0; c < n_cells; c++) others[c] += cells[c];
     }
-    for (int c = 0; c < n_cells; c++) difference[c] -= others[c] / (double)(n - 1);
+    for (int c = 0; c < n_cells; c++) {
+        difference[c] -= others[c] / (double)(n - 1);
+        if (fabs(difference[c]) < DIFFERENCE_MIN_BYTES && !is_pct(c, n_cells, shape->ran)) difference[c] = 0;
+    }
     put_cells(n == 2 ? "  main - second" : "  main - others", difference, n_cells, shape->ran, out);
 }
 

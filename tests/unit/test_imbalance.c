@@ -152,6 +152,32 @@ static void the_table_keeps_its_width(void **state)
     json_decref(run);
 }
 
+/* Of three cards one that sends a byte more than the others: no difference. Figures as wide as their column keep a
+ * blank before them. */
+static void cells_never_touch(void **state)
+{
+    (void)state;
+    json_t *cards = json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 20, 4, 3, 1),
+                              card_of("cpu:1", "param", 10, 20, 4, 3, 1), card_of("cpu:2", "param", 10, 20, 4, 3, 1));
+    json_t *run = json_pack("{s:[o]}", "trials", trial_of("ddp", 24, cards)), *main = json_array_get(cards, 0);
+    json_object_set_new(main, "sent_bytes", json_integer(3 * MIB + 60));
+    json_object_set_new(main, "received_bytes", json_integer(4 * MIB - 60));
+    char *text = printed(print_plain, run);
+    if (!strstr(text, "  main - others         0       0       0       0       0       0       0       0      0      0      0\n"))
+        fail_msg("a difference of 60 bytes is shown:\n%s", text);
+    free(text);
+    for (size_t k = 0; k < 3; k++) {
+        json_t *card = json_array_get(cards, k);
+        json_object_set_new(json_object_get(card, "utilization"), "busy_pct", json_real(k ? 0.000123 : 100));
+        json_object_set_new(card, "sent_bytes", json_integer(60));
+        json_object_set_new(card, "received_bytes", json_integer(60));
+    }
+    text = printed(print_plain, run);
+    if (!strstr(text, " 0.00012 5.7e-05 5.7e-05\n")) fail_msg("cells without a blank:\n%s", text);
+    free(text);
+    json_decref(run);
+}
+
 /* The block's rows of five numbers: sums of (to - from), and the highest `to`. */
 static void read_block(const char *path, const char *name, double *sum_p, double *top_p)
 {
@@ -214,6 +240,7 @@ int main(void)
         cmocka_unit_test(sentences_name_the_devices_where_they_differ),
         cmocka_unit_test(a_first_card_that_holds_less),
         cmocka_unit_test(the_table_keeps_its_width),
+        cmocka_unit_test(cells_never_touch),
         cmocka_unit_test(the_figure_has_the_same_sums),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
