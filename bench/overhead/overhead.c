@@ -134,13 +134,50 @@ static void print_warnings(const json_t *rows, FILE *out)
     }
 }
 
-static const char *sentence(const json_t *rows, const json_t *holds)
+/* The row whose share by `name` is the largest above the limit; NULL: none is. */
+static const json_t *above_limit(const json_t *rows, const char *name)
+{
+    const json_t *found = NULL;
+    for (size_t t = 0; t < json_array_size(rows); t++) {
+        const json_t *row = json_array_get(rows, t), *recorder = json_object_get(row, "recorder");
+        double share = el_json_number(recorder, name);
+        if (!(share > EL_OVERHEAD_LIMIT_PCT)) continue;
+        if (!found || share > el_json_number(json_object_get(found, "recorder"), name)) found = row;
+    }
+    return found;
+}
+
+static bool has_interval(const json_t *row)
+{
+    return json_is_array(json_object_get(json_object_get(row, "recorder"), "toggled_pct_ci95"));
+}
+
+/* What there is to say where no interval decides: counted shares are sharp, so they come before toggled ones. */
+static void say_not_told(const json_t *rows, FILE *out)
+{
+    const json_t *counted = above_limit(rows, "counted_pct"), *toggled = above_limit(rows, "toggled_pct");
+    const json_t *row = counted ? counted : toggled;
+    char share[EL_FIGURE_BYTES];
+    if (!row) {
+        fputs("Nothing speaks against under 1 % of a step, but not every interval lies below it.", out);
+        return;
+    }
+    el_text_figure(el_json_number(json_object_get(row, "recorder"), counted ? "counted_pct" : "toggled_pct"), share);
+    fprintf(out, "Not told: %s %s at %s %% of a step, and %s.",
+            counted ? "counting alone puts" : "the toggled cost puts", el_json_text(row, "mode", "?"), share,
+            has_interval(row) ? "the interval does not decide" : "there is no interval");
+}
+
+static void say(const json_t *rows, const json_t *holds, FILE *out)
 {
     if (!computes(json_array_get(rows, 0)))
-        return "Null devices compute nothing: toggled us is what recording takes, sharp since steps are short.";
-    if (json_is_true(holds)) return "Recording costs under 1 % of a step: every interval lies below it.";
-    if (json_is_false(holds)) return "Recording costs over 1 % of a step: an interval lies above it.";
-    return "Nothing speaks against under 1 % of a step, but not every interval lies below it.";
+        fputs("Null devices compute nothing: toggled us is what recording takes, sharp since steps are short.", out);
+    else if (json_is_true(holds))
+        fputs("Recording costs under 1 % of a step: every interval lies below it.", out);
+    else if (json_is_false(holds))
+        fputs("Recording costs over 1 % of a step: an interval lies above it.", out);
+    else
+        say_not_told(rows, out);
 }
 
 void el_overhead_print(const json_t *document, FILE *out)
@@ -149,10 +186,11 @@ void el_overhead_print(const json_t *document, FILE *out)
     fprintf(out, "%-8s%6s%9s%12s%11s%12s%17s%17s  %s\n", "mode", "batch", "step ms", "counted us", "% of step",
             "toggled us", "95 % interval", "in % of step", "verdict");
     for (size_t t = 0; t < json_array_size(rows); t++) print_row(json_array_get(rows, t), out);
-    fprintf(out,
-            "\n%s\nCounted: events by the price of each. Toggled: steps with and without, in turns; 95 %% interval "
-            "over repeats.\n",
-            sentence(rows, holds));
+    fputc('\n', out);
+    say(rows, holds, out);
+    fputs("\nCounted: events by the price of each. Toggled: steps with and without, in turns; 95 % interval over "
+          "repeats.\n",
+          out);
     print_warnings(rows, out);
     fprintf(out, "\n%s/results.json\n\n", el_json_text(document, "dir", ""));
     if (!computes(json_array_get(rows, 0)))

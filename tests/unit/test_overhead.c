@@ -21,6 +21,7 @@
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
 #include "runtime/parallel/train.h"
+#include "tests/unit/printed.h"
 
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */
 static void counts_a_list(void **state)
@@ -339,6 +340,32 @@ static void judgement(void **state)
     assert_true(*why != 0);
 }
 
+/* The sentence below the table, of a run without an interval that decides. */
+static void says(double counted_pct, double toggled_pct, const char *wanted, const char *unwanted)
+{
+    json_t *run = run_of((double[]){0.5, 1.2}), *trial = json_array_get(json_object_get(run, "trials"), 1);
+    json_t *recorder = json_object_get(trial, "recorder");
+    json_object_set_new(trial, "mode", json_string("ddp"));
+    json_object_set_new(recorder, "counted_pct", json_real(counted_pct));
+    json_object_set_new(recorder, "toggled_pct", json_real(toggled_pct));
+    json_t *document = el_overhead_document(run, "d");
+    char *text = printed(el_overhead_print, document);
+    if (!strstr(text, wanted) || strstr(text, unwanted)) fail_msg("no '%s', or '%s', in:\n%s", wanted, unwanted, text);
+    free(text);
+    json_decref(document);
+    json_decref(run);
+}
+
+static void a_share_above_the_limit_is_said(void **state)
+{
+    (void)state;
+    says(0.2, 0.9, "Nothing speaks against under 1 %", "Not told:");
+    says(5.16, 0.9, "Not told: counting alone puts ddp at 5.16 % of a step, and the interval does not decide.\n",
+         "Nothing speaks");
+    says(0.2, 1.1, "Not told: the toggled cost puts ddp at 1.10 % of a step, and the interval does not decide.\n",
+         "Nothing speaks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_trial_says_both),
         cmocka_unit_test(null_devices_are_not_judged),
         cmocka_unit_test(judgement),
+        cmocka_unit_test(a_share_above_the_limit_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
