@@ -163,7 +163,9 @@ static void cells_never_touch(void **state)
     json_object_set_new(main, "sent_bytes", json_integer(3 * MIB + 60));
     json_object_set_new(main, "received_bytes", json_integer(4 * MIB - 60));
     char *text = printed(print_plain, run);
-    if (!strstr(text, "  main - others         0       0       0       0       0       0       0       0      0      0      0\n"))
+    if (!strstr(
+            text,
+            "  main - others         0       0       0       0       0       0       0       0      0      0      0\n"))
         fail_msg("a difference of 60 bytes is shown:\n%s", text);
     free(text);
     for (size_t k = 0; k < 3; k++) {
