@@ -51,6 +51,16 @@ static bool is_file(const char *source)
     return strcmp(source, "synthetic") != 0 && strcmp(source, "dummy") != 0;
 }
 
+/* What a file says by itself must not be reported as an option that nobody gave. */
+static enum el_status check_classes(const char *source, int64_t given, const struct el_dataset *dataset)
+{
+    if (given || el_dataset_classes(dataset) > 1) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s: all labels are 0: a classifier needs two classes; label the sentences 0, 1, "
+                   "..., or give --classes",
+                   source);
+}
+
 /* Sizes from the model, the data and the user; opens the data. */
 static enum el_status open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p)
@@ -67,6 +77,7 @@ static enum el_status open_data(const struct el_options *options, const char *ca
                                    .cache_dir = cache ? cache : scratch,
                                    .vocab = given->vocab,
                                    .seq = given->seq,
+                                   .seq_min = el_model_find(given->name)->seq_min,
                                    .classes = free_classes ? given->classes : own_classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
@@ -77,7 +88,8 @@ static enum el_status open_data(const struct el_options *options, const char *ca
     /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */
     if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
     if (free_classes) model.classes = el_dataset_classes(dataset);
-    status = el_model_resolve(&model);
+    if (free_classes) status = check_classes(options->data, given->classes, dataset);
+    if (status == EL_OK) status = el_model_resolve(&model);
     if (status == EL_OK) status = check_kept(given->name, "classes", given->classes, model.classes);
     if (status == EL_OK) status = check_kept(given->name, "features", given->features, model.features);
     if (status != EL_OK) {

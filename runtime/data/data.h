@@ -33,6 +33,7 @@ struct el_dataset_spec {
     const char *cache_dir; /* where the synthetic set is written once; created if need be */
     int64_t vocab;         /* 0: the set's own */
     int64_t seq;           /* 0: the set's own; dummy and synthetic: 64 */
+    int64_t seq_min;       /* the set's own is at least this: shorter sentences are padded */
     int64_t classes;       /* 0: the set's own (highest label + 1) */
     uint64_t seed;         /* for synthetic and dummy */
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */

@@ -85,6 +85,11 @@ static enum el_status read_test(const char *path, struct el_vocabulary *vocabula
     return EL_OK;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The vocabulary points into the training text, so that stays until the test file is read. */
 static enum el_status open_files(const struct el_dataset_spec *spec, const char *train_path, const char *test_path,
                                  struct el_dataset *set)
@@ -96,7 +101,7 @@ static enum el_status open_files(const struct el_dataset_spec *spec, const char 
     EL_TRY_GOTO(el_text_parse(train_path, &text, &vocabulary, true, &set->train), done);
     set->words = vocabulary.count;
     set->vocab = spec->vocab ? spec->vocab : vocabulary.count + EL_ID_FIRST_WORD;
-    set->seq = spec->seq ? spec->seq : set->train.longest;
+    set->seq = spec->seq ? spec->seq : larger(set->train.longest, spec->seq_min);
     set->classes = spec->classes ? spec->classes : highest_label(&set->train) + 1;
     if (set->seq > SEQ_MAX) {
         status = el_fail(EL_ERR_INVALID, "%s: a sentence of %lld words; set seq to at most %d",

@@ -62,7 +62,7 @@ enum el_status el_model_resolve(struct el_model_config *config)
     if (model->info.input == EL_INPUT_IDS) {
         EL_TRY(in_range("--vocab", config->vocab, 3, most));
         EL_TRY(in_range("--embed", config->embed, 1, 65536));
-        EL_TRY(in_range("--seq", config->seq, 5, 65536));
+        EL_TRY(in_range("--seq", config->seq, model->info.seq_min, 65536));
         EL_TRY(in_range("--filters", config->filters, 1, 65536));
     } else {
         EL_TRY(in_range("--features", config->features, 1, 1 << 20));

@@ -23,6 +23,7 @@ struct el_model_info {
     const char *summary;
     enum el_input_kind input;
     const char *takes; /* the sizes that it has, as options by blank; all have classes and max-norm */
+    int64_t seq_min;   /* words a sentence at least: its widest window; 0: it has no sentences */
 };
 
 /* The list, ended by a row whose name is NULL. */

@@ -7,7 +7,8 @@
 
 #include "runtime/models/internal.h"
 
-static const int64_t windows[] = {3, 4, 5};
+enum { WIDEST = 5 };
+static const int64_t windows[] = {3, 4, WIDEST};
 enum { N_WINDOWS = sizeof windows / sizeof windows[0] };
 
 static void defaults(struct el_model_config *config)
@@ -58,6 +59,7 @@ const struct el_model el_model_textcnn = {
     .info = {.name = "textcnn",
              .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
              .input = EL_INPUT_IDS,
-             .takes = "vocab embed seq filters dropout"},
+             .takes = "vocab embed seq filters dropout",
+             .seq_min = WIDEST},
     .defaults = defaults,
     .build = build};

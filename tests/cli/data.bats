@@ -75,3 +75,15 @@ load common
     refuses "finished holds a run already" "$EVENLOAD" run --out finished "${QUICK[@]}"
     cmp before.json finished/results.json
 }
+
+@test "sentences shorter than the model's widest window are padded" {
+    printf '%s good film\n' 0 1 1 0 1 0 0 1 >short.txt
+    run --separate-stderr "$EVENLOAD" run --data short.txt --batch 4 --steps 2 --warmup 1 --min-time 0 --repeats 1 --quiet --out r
+    [[ $status -eq 0 && $(json r/results.json 'd["trials"][0]["config"]["model_sizes"]["seq"]') == 5 ]] || show
+    refuses "--seq 2: must be between 5 and" "$EVENLOAD" run --data short.txt --seq 2
+}
+
+@test "a data file of one class" {
+    printf '0 a b c d e\n0 d e f\n' >one.txt
+    refuses "one.txt: all labels are 0" "$EVENLOAD" run --data one.txt
+}

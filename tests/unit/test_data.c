@@ -206,6 +206,14 @@ static void numbers_words(void **state)
     assert_memory_equal(labels, ((int32_t[]){1, 0, 1}), sizeof labels);
     el_dataset_close(set);
 
+    /* A set's own length is at least what is asked for; a length that is given stands. */
+    set = open_good(&(struct el_dataset_spec){.source = train_path, .seq_min = 9});
+    assert_int_equal(el_dataset_seq(set), 9);
+    el_dataset_close(set);
+    set = open_good(&(struct el_dataset_spec){.source = train_path, .seq = SEQ, .seq_min = 9});
+    assert_int_equal(el_dataset_seq(set), SEQ);
+    el_dataset_close(set);
+
     set = open_good(&(struct el_dataset_spec){.source = train_path, .test_path = test_path, .vocab = 5, .seq = SEQ});
     assert_int_equal(el_dataset_vocab(set), 5); /* 2, 3 and 4 are words; later ones are unknown */
     read_split(set, EL_SPLIT_TRAIN, ids, labels);
