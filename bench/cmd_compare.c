@@ -12,7 +12,49 @@
 #include "bench/report/report.h"
 #include "runtime/launch/launch.h"
 
-/* A resumed run has the options it was begun with; those given now come on top. */
+enum { VALUE_BYTES = 2048 };
+
+/* Options that leave the trials what they are: how long one may take, who starts us, where all lies. Flags say how it
+ * is shown. */
+static bool may_change(const struct el_option_row *row)
+{
+    static const char *const names[] = {"timeout", "launch", "out"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(row->name, names[i])) return true;
+    return row->kind == EL_OPTION_FLAG || !(row->commands & EL_CMD_COMPARE);
+}
+
+/* Other trials would take those that were measured out of results.json; more repeats only add to them. */
+static enum el_status check_same(const struct el_options *begun, const struct el_options *options, const char *dir)
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char was[VALUE_BYTES], is[VALUE_BYTES];
+        if (!el_option_given(options, row->name) || may_change(row)) continue;
+        if (!strcmp(row->name, "repeats") && options->repeats >= begun->repeats) continue;
+        el_option_show(row, begun, was, sizeof was);
+        el_option_show(row, options, is, sizeof is);
+        if (!strcmp(was, is)) continue;
+        return el_fail(EL_ERR_INVALID,
+                       "--%s: %s was begun with%s %s, and --resume goes on with the same trials: leave --%s out, or "
+                       "measure into another --out without --resume",
+                       row->name, dir, *was ? "" : "out", *was ? was : "it", row->name);
+    }
+    return EL_OK;
+}
+
+/* `options` holds what the run was begun with; reads the command line over them. */
+static enum el_status read_over(int argc, char **argv, const char *dir, struct el_options *options)
+{
+    struct el_options *begun = malloc(sizeof *begun);
+    if (!begun) return el_fail_errno("options");
+    *begun = *options;
+    enum el_status status = el_options_parse(EL_CMD_COMPARE, argc, argv, options);
+    if (status == EL_OK) status = check_same(begun, options, dir);
+    free(begun);
+    return status;
+}
+
+/* A resumed run has the options it was begun with; of those given now the ones that change no trial come on top. */
 static enum el_status read_resumed(int argc, char **argv, struct el_options *options)
 {
     struct el_store store;
@@ -31,7 +73,7 @@ static enum el_status read_resumed(int argc, char **argv, struct el_options *opt
     }
     json_decref(echo);
     EL_TRY(status);
-    EL_TRY(el_options_parse(EL_CMD_COMPARE, argc, argv, options));
+    EL_TRY(read_over(argc, argv, dir, options));
     memcpy(options->out, dir, sizeof dir);
     options->resume = true;
     return EL_OK;

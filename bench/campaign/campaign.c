@@ -60,6 +60,23 @@ static enum el_status keep_others(struct el_campaign *c)
     return status;
 }
 
+/* A folder that is gone on with keeps the options it was begun by, but for more repeats: else the next one to go on
+ * would take those out of results.json again. */
+static enum el_status save_repeats(struct el_campaign *c)
+{
+    json_t *echo;
+    char text[16];
+    snprintf(text, sizeof text, "%d", c->options->repeats);
+    EL_TRY(el_store_load_command(&c->store, word_of(c->command), &echo));
+    enum el_status status = EL_OK;
+    if (strcmp(el_json_text(echo, "repeats", ""), text) != 0) {
+        json_object_set_new(echo, "repeats", json_string(text));
+        status = el_store_save_command(&c->store, word_of(c->command), echo);
+    }
+    json_decref(echo);
+    return status;
+}
+
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
     char cache[EL_PATH_BYTES];
@@ -69,7 +86,8 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
     if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
-    if (again || c->options->resume) return EL_OK;
+    if (again) return EL_OK;
+    if (c->options->resume) return save_repeats(c);
     json_t *echo = el_options_echo(c->command, c->options);
     enum el_status status = el_store_save_command(&c->store, word_of(c->command), echo);
     json_decref(echo);

@@ -27,9 +27,9 @@ struct el_campaign {
 };
 
 /* Who launches catches signals before (el_runner_catch_signals), lest one leave a folder behind without a word; a rank
- * of somebody else's launcher does not. command.json is written into a fresh folder only: one
- * that is gone on with keeps what it was begun by. Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder it made is gone
- * again. */
+ * of somebody else's launcher does not. command.json is written into a fresh folder: one that
+ * is gone on with keeps what it was begun by, but for more repeats. Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder
+ * it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 /* The same, for commands that run what is missing: where --out holds a run already its repeats are taken, those of the
  * same configuration and build, and it goes on. Errors: EL_ERR_INVALID too where that run has trials that this one has

@@ -573,7 +573,7 @@ static const struct el_option_row rows[] = {
      .kind = EL_OPTION_FLAG,
      .commands = EL_CMD_COMPARE,
      AT(resume),
-     .help = "go on with the run in --out DIR (or --resume DIR), with its options"},
+     .help = "go on with the run in --out DIR (or --resume DIR), with its options; more --repeats may be asked for"},
     {.group = OUTPUT,
      .name = "dry-run",
      .initial = "",

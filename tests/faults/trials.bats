@@ -179,11 +179,25 @@ killed_rank() { # killed_rank OPTION...
     grep -q "interrupted before anything was measured.*--resume --out c$" err
 }
 
-@test "a finished run resumed measures nothing again" {
-    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
+@test "a finished run resumed measures nothing again, and keeps its trials" {
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes single,dp --repeats 1 --out c --quiet >/dev/null
     cp -r c/repeats before
-    "$EVENLOAD" compare --resume c --quiet >/dev/null
+    "$EVENLOAD" compare --resume c --modes single,dp --batch 8 --quiet >/dev/null # the same again: no matter
     diff -r before c/repeats
+    cp c/results.json results.before
+    refuses "--modes: c was begun with single,dp, and --resume goes on with the same trials" "$EVENLOAD" compare --resume c --modes dp
+    refuses "--modes: c was begun with single,dp" "$EVENLOAD" compare --resume --out c --modes single,dp,ddp
+    refuses "--batch: c was begun with 8," "$EVENLOAD" compare --resume c --batch 8,16
+    refuses "--devices: c was begun without it" "$EVENLOAD" compare --resume c --devices 3
+    cmp c/results.json results.before
+}
+
+@test "a run resumed with more repeats keeps them" {
+    "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --out c --quiet >/dev/null
+    "$EVENLOAD" compare --resume c --repeats 2 --quiet >/dev/null
+    "$EVENLOAD" compare --resume c --quiet >/dev/null
+    [[ $(json c/results.json 'len(d["trials"][0]["repeats"])') -eq 2 ]]
+    refuses "--repeats: c was begun with 2" "$EVENLOAD" compare --resume c --repeats 1
 }
 
 @test "a run resumed tries again what failed" {
