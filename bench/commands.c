@@ -2,6 +2,7 @@
 #include "bench/commands.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +17,15 @@ int el_exit_failed(enum el_status status)
     return status == EL_ERR_INVALID || status == EL_ERR_IO || status == EL_ERR_ABSENT ? EL_EXIT_USE : EL_EXIT_TRIAL;
 }
 
+/* Where an earlier write failed its reason is gone, and so is what was to be written: a byte more asks again. */
 int el_exit_flush(int exit_status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
-    fprintf(stderr, "evenload: standard output cannot be written: %s\n", strerror(errno));
+    errno = 0;
+    bool failed = fflush(stdout) != 0;
+    if (!failed && !ferror(stdout)) return exit_status;
+    if (!failed && fputc('\n', stdout) == '\n' && fflush(stdout) == 0) errno = 0;
+    fprintf(stderr, "evenload: standard output cannot be written%s%s\n", errno ? ": " : " completely",
+            errno ? strerror(errno) : "");
     return EL_EXIT_USE;
 }
 

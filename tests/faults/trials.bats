@@ -242,6 +242,11 @@ killed_rank() { # killed_rank OPTION...
     # shellcheck disable=SC2016 # for the inner shell
     run --separate-stderr bash -c '"$0" devices >/dev/full' "$EVENLOAD"
     [[ $status -eq 2 && $stderr == *"No space left"* ]] || show
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    "$EVENLOAD" run "${QUICK[@]}" --mode single --out r --quiet >/dev/null
+    # shellcheck disable=SC2016 # what failed was flushed before the end
+    run --separate-stderr bash -c '"$0" plot r --term >/dev/full' "$EVENLOAD"
+    [[ $status -eq 2 && $stderr == *"standard output cannot be written: No space left"* ]] || show
 }
 
 @test "two programs do not write into one run's folder" {
