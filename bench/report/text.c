@@ -41,7 +41,7 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES])
     double mib = bytes / 1048576;
     if (isnan(mib)) return el_text_figure(NAN, text);
     if (fabs(mib) >= 999.95) return el_text_figure(mib, text);
-    if (mib != 0 && fabs(mib) < 0.095) return el_text_figure(mib, text);
+    if (mib != 0 && fabs(mib) < 0.995) return el_text_figure(mib, text); /* two digits, so that parts add up */
     snprintf(text, EL_FIGURE_BYTES, mib == 0 ? "%.0f" : "%.1f", mib);
     return text;
 }

@@ -10,7 +10,7 @@ enum { EL_REPORT_COLUMNS = 100, EL_FIGURE_BYTES = 32 };
 
 /* Three significant digits at least, all digits before the point: 0.0321, 1.23, 12.3, 123, 12,345. "-" for NAN. */
 const char *el_text_figure(double value, char text[EL_FIGURE_BYTES]);
-/* Bytes as MiB with a digit after the point (more where small), without the unit. */
+/* Bytes as MiB with a digit after the point, below 1 with two digits that count, without the unit. */
 const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
 /* A table's cell: right-aligned so that it ends at column `end`, after a blank at least, however wide it is or the one
  * before was. *at_p: the column reached so far, 0 at a line's begin. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bench/report/excess.h"
+#include "bench/report/text.h"
 #include "tests/unit/imbalance_cards.h"
 #include "tests/unit/printed.h"
 
@@ -44,6 +45,21 @@ static void highs_leave_scratch_out(void **state)
     assert_true(isnan(el_imbalance_highs(bare)));
     json_decref(card);
     json_decref(bare);
+}
+
+/* Below 1 MiB all have two digits, so that what stands beside each other adds up. */
+static void small_figures_have_two_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double mib;
+        const char *text;
+    } cases[] = {{0, "0"},           {0.0004, "0.0004"}, {0.0947, "0.095"}, {0.0993, "0.099"}, {0.113, "0.11"},
+                 {-0.4961, "-0.50"}, {0.994, "0.99"},    {0.996, "1.0"},    {1.26, "1.3"},     {1234.6, "1,235"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[EL_FIGURE_BYTES];
+        assert_string_equal(el_text_mib(cases[i].mib * (double)MIB, text), cases[i].text);
+    }
 }
 
 static void cards_have_names(void **state)
@@ -237,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_difference_is_against_the_mean_of_the_others),
         cmocka_unit_test(highs_leave_scratch_out),
+        cmocka_unit_test(small_figures_have_two_digits),
         cmocka_unit_test(cards_have_names),
         cmocka_unit_test(the_sentences_word_for_word),
         cmocka_unit_test(sentences_name_the_devices_where_they_differ),
