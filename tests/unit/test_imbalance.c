@@ -147,7 +147,7 @@ static void the_table_keeps_its_width(void **state)
     (void)state;
     json_t *many = json_array(), *run = made_run(), *trials = json_object_get(run, "trials");
     for (int i = 0; i < 12; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "cuda:%d", i);
         json_array_append_new(many, card_of(name, i ? "replica" : "param", 12345, i ? 0 : 45678, 999, 888, 777));
     }
