@@ -13,8 +13,8 @@
 #include "bench/record/record.h"
 #include "bench/scale/scale.h"
 
-/* The same study with ddp's bucket size as a sweep; false: the records do not tell what was asked for, or it has no
- * several devices. */
+/* The same study with ddp's bucket size as a sweep; false: records do not tell what was asked for, or it is of one
+ * device. */
 static bool print_sweep(const struct el_options *asked)
 {
     static const double sizes[] = {1, 5, 25, 100};

@@ -1,3 +1,4 @@
+/* Folders that are removed again, whatever was left in them. */
 #include "runtime/base/scratch.h"
 
 #include <ftw.h>

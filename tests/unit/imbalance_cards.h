@@ -42,22 +42,26 @@ static inline json_t *trial_of(const char *mode, int batch, json_t *cards)
                      "per_device", cards);
 }
 
+/* On two cards: dp's master has the optimizer's state and all outputs, MiB; ddp's cards hold the same. */
+static inline json_t *dp_on_two(int batch, int output)
+{
+    return trial_of("dp", batch,
+                    json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, output, 0, 1),
+                              card_of("cpu:1", "replica", 10, 0, output / 2, 3, 1)));
+}
+
+static inline json_t *ddp_on_two(int batch, int output)
+{
+    return trial_of("ddp", batch,
+                    json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, output, 3, 1),
+                              card_of("cpu:1", "param", 10, 20, output, 3, 1)));
+}
+
 /* dp whose outputs grow, at two batches, and ddp, even, at both. */
 static inline json_t *made_run(void)
 {
-    return json_pack("{s:[o, o, o, o]}", "trials",
-                     trial_of("dp", 8,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 4, 0, 1),
-                                        card_of("cpu:1", "replica", 10, 0, 2, 3, 1))),
-                     trial_of("ddp", 8,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 2, 3, 1),
-                                        card_of("cpu:1", "param", 10, 20, 2, 3, 1))),
-                     trial_of("dp", 16,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 40, 0, 1),
-                                        card_of("cpu:1", "replica", 10, 0, 20, 3, 1))),
-                     trial_of("ddp", 16,
-                              json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 20, 3, 1),
-                                        card_of("cpu:1", "param", 10, 20, 20, 3, 1))));
+    return json_pack("{s:[o, o, o, o]}", "trials", dp_on_two(8, 4), ddp_on_two(8, 2), dp_on_two(16, 40),
+                     ddp_on_two(16, 20));
 }
 
 #endif

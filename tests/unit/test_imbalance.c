@@ -94,13 +94,7 @@ static void sentences_name_the_devices_where_they_differ(void **state)
 {
     (void)state;
     json_t *trials = json_pack(
-        "[o, o, o, o]",
-        trial_of("dp", 8,
-                 json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 4, 0, 1),
-                           card_of("cpu:1", "replica", 10, 0, 2, 3, 1))),
-        trial_of("ddp", 8,
-                 json_pack("[o, o]", card_of("cpu:0", "param", 10, 20, 2, 3, 1),
-                           card_of("cpu:1", "param", 10, 20, 2, 3, 1))),
+        "[o, o, o, o]", dp_on_two(8, 4), ddp_on_two(8, 2),
         trial_of("dp", 16,
                  json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 20, 8, 0, 1),
                            card_of("cpu:1", "replica", 10, 0, 2, 3, 1), card_of("cpu:2", "replica", 10, 0, 2, 3, 1))),

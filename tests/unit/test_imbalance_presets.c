@@ -13,16 +13,16 @@
 #include "bench/report/excess.h"
 #include "bench/study/study.h"
 #include "tests/unit/imbalance_cards.h"
+#include "tests/unit/words.h"
 
 /* Of the parameters a run has in MiB, by forecast. Steals nothing. */
 static json_t *foretold(const char *preset, const char *more, struct el_options *options)
 {
     struct el_trial_set set;
     json_t *run = NULL;
-    char words[64], *argv[8] = {"imbalance"}, *rest = NULL;
-    int argc = 1;
+    char words[64], *argv[8];
     snprintf(words, sizeof words, "%s", more);
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) argv[argc++] = word;
+    int argc = words_of("imbalance", words, argv, sizeof argv / sizeof argv[0]);
     assert_int_equal(el_imbalance_preset(preset, options), EL_OK);
     assert_int_equal(el_options_parse(EL_CMD_IMBALANCE, argc, argv, options), EL_OK);
     assert_int_equal(el_trials_resolve(EL_CMD_IMBALANCE, options, "/nonexistent", &set), EL_OK);

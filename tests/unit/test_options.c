@@ -12,6 +12,7 @@
 #include "bench/campaign/trial.h"
 #include "bench/job/cores.h"
 #include "bench/options/options.h"
+#include "tests/unit/words.h"
 
 static struct el_options options;
 
@@ -20,10 +21,8 @@ static enum el_status parse(unsigned command, const char *words)
 {
     static char text[1024];
     static char *argv[64];
-    int argc = 0;
-    snprintf(text, sizeof text, "command %s", words);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    argv[argc] = NULL;
+    snprintf(text, sizeof text, "%s", words);
+    int argc = words_of("command", text, argv, sizeof argv / sizeof argv[0]);
     el_options_defaults(command, &options);
     return el_options_parse(command, argc, argv, &options);
 }

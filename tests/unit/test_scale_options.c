@@ -11,6 +11,7 @@
 #include "bench/campaign/trial.h"
 #include "bench/options/options.h"
 #include "bench/scale/scale.h"
+#include "tests/unit/words.h"
 
 static struct el_options asked, options;
 
@@ -19,10 +20,8 @@ static enum el_status choose(const char *words, int gpus)
 {
     static char text[512];
     static char *argv[32];
-    int argc = 0;
-    snprintf(text, sizeof text, "scale %s", words);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    argv[argc] = NULL;
+    snprintf(text, sizeof text, "%s", words);
+    int argc = words_of("scale", text, argv, sizeof argv / sizeof argv[0]);
     el_options_defaults(EL_CMD_SCALE, &asked);
     enum el_status status = el_options_parse(EL_CMD_SCALE, argc, argv, &asked);
     return status == EL_OK ? el_scale_options(&asked, 6, gpus, &options) : status;
