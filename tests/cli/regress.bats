@@ -120,6 +120,8 @@ unreadable() {
     refuses "--min-effect: '2x' is not a number" "$EVENLOAD" regress --ab one two --min-effect 2x
     refuses "--junit: no/such/folder.xml cannot be written" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit no/such/folder.xml
     local same=(--ab 'echo t 1' 'echo t 1')
+    mkdir old && : >old/regress.json
+    refuses "old holds a run already: give another --out" "$EVENLOAD" regress "${same[@]}" --out old
     refuses "--blocks 3 is the only look" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 40 # its default too
     refuses "--sitting is for two runs" "$EVENLOAD" regress "${same[@]}" --sitting 12
     refuses "--sitting is for two runs: a is no run" "$EVENLOAD" regress --baseline a --current b --sitting 12
