@@ -6,7 +6,7 @@
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/baseline.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 
 enum action { ACTION_ADD, ACTION_SHOW, ACTION_ACCEPT, N_ACTIONS };
 
@@ -37,7 +37,7 @@ static void put_next(const struct el_options *options, const json_t *document, F
         const json_t *workloads = json_object_get(json_array_get(machines, m), "workloads");
         for (size_t w = 0; w < json_array_size(workloads); w++) {
             const json_t *workload = json_array_get(workloads, w);
-            const json_t *figure = json_object_get(json_object_get(workload, "figures"), el_sitting_timed()[0]);
+            const json_t *figure = json_object_get(json_object_get(workload, "figures"), el_session_timed()[0]);
             if (json_is_true(json_object_get(figure, "last_far"))) last = el_json_text(workload, "last.dir", "DIR");
             if (el_json_number(figure, "needs") > needs) needs = el_json_number(figure, "needs");
         }

@@ -36,7 +36,7 @@ static void print_json(const struct el_trial *trial, const struct el_memory_fore
 static void print_table(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
     const double mib = 1 << 20;
-    printf("%s %s, global batch %lld: MiB at each device's peak, foretold\n\n", trial->train.model.name,
+    printf("%s %s, global batch %lld: MiB at each device's peak, predicted\n\n", trial->train.model.name,
            trial->train.mode, (long long)trial->train.global_batch);
     printf("%-10s %9s", "device", "peak");
     bool used[EL_TAG_COUNT] = {false};

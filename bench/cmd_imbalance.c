@@ -100,7 +100,7 @@ static int from_records(const struct el_options *options)
 }
 
 /* With --out the figure is drawn there; no run is put into the folder. */
-static enum el_status show_foretold(const json_t *run, const struct el_options *options)
+static enum el_status show_predicted(const json_t *run, const struct el_options *options)
 {
     struct el_store store;
     if (options->out[0]) EL_TRY(el_store_create(options->out, "imbalance", &store));
@@ -114,14 +114,14 @@ static enum el_status show_foretold(const json_t *run, const struct el_options *
     return status;
 }
 
-static int foretell(const struct el_options *options)
+static int predict(const struct el_options *options)
 {
     struct el_trial_set set;
     json_t *run = NULL;
     enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, NULL, &set);
     if (status != EL_OK) return el_exit_failed(status);
-    status = el_imbalance_foretell(&set, &run);
-    if (status == EL_OK) status = show_foretold(run, options);
+    status = el_imbalance_predict(&set, &run);
+    if (status == EL_OK) status = show_predicted(run, options);
     json_decref(run);
     el_trials_free(&set);
     return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
@@ -197,9 +197,7 @@ int el_cmd_imbalance(const struct el_options *asked, int argc, char **argv)
         if (status == EL_OK) status = el_options_parse(EL_CMD_IMBALANCE, argc, argv, options);
     }
     if (status == EL_OK) status = check_several(options);
-    int exit_status = status != EL_OK    ? el_exit_failed(status)
-                      : options->dry_run ? foretell(options)
-                                         : measure(options);
+    int exit_status = status != EL_OK ? el_exit_failed(status) : options->dry_run ? predict(options) : measure(options);
     free(options);
     return exit_status;
 }

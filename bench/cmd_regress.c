@@ -39,12 +39,12 @@ static enum el_status check_together(const struct el_options *options)
     if (idle)
         return el_fail(EL_ERR_INVALID, "--%s is for programs launched in turns (--ab): runs have been measured already",
                        idle);
-    if (el_option_given(options, "sitting") && ab)
+    if (el_option_given(options, "session") && ab)
         return el_fail(EL_ERR_INVALID,
-                       "--sitting is for two runs (--baseline): --ab measures both sides in one sitting");
-    if (el_option_given(options, "sitting") && !el_regress_is_run(r->baseline))
+                       "--session is for two runs (--baseline): --ab measures both sides in one session");
+    if (el_option_given(options, "session") && !el_regress_is_run(r->baseline))
         return el_fail(EL_ERR_INVALID,
-                       "--sitting is for two runs: %s is no run, and how far the sittings of a store differ is in them",
+                       "--session is for two runs: %s is no run, and how far the sessions of a store differ is in them",
                        r->baseline);
     if (el_option_given(options, "blocks") && el_option_given(options, "max-samples"))
         return el_fail(EL_ERR_INVALID, "--blocks %d is the only look, --max-samples %d the last of three: give one",
@@ -140,7 +140,7 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
 {
     const struct el_regress_options *r = &options->regress;
     EL_TRY(el_regress_dirs(r->baseline, r->current, r->metrics, stderr, set));
-    set->last_look = true;
+    set->last_analysis = true;
     el_regress_judge(set);
     return EL_OK;
 }
@@ -167,7 +167,7 @@ static enum el_status write_files(const struct el_options *options, const struct
     return status;
 }
 
-/* Of a stored baseline the run that was judged becomes a sitting, or the level; where it is that already, only another
+/* Of a stored baseline the run that was judged becomes a session, or the level; where it is that already, only another
  * run tells more. */
 static bool print_next_of_store(const struct el_options *options, const struct el_regress_set *set)
 {
@@ -177,7 +177,7 @@ static bool print_next_of_store(const struct el_options *options, const struct e
         return false;
     bool found = outcome == EL_REGRESS_FOUND, elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
     if ((found ? set->other_trials : set->new_trials) == 0) {
-        printf("Next: %s compare    (another sitting: this run is %s already)\n", program_invocation_name,
+        printf("Next: %s compare    (another session: this run is %s already)\n", program_invocation_name,
                found ? "the accepted level" : "one");
         return true;
     }
@@ -202,7 +202,7 @@ static void print_next(const struct el_options *options, const struct el_regress
         printf("Next: %s regress ... --min-effect %.0f    (or on a machine with less going on)\n", name,
                ceil(100 * (floor - 1)));
     else if (outcome == EL_REGRESS_INCONCLUSIVE && !options->regress.ab[0])
-        printf("Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (in turns tells more than two sittings)\n",
+        printf("Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (in turns tells more than two sessions)\n",
                name);
     else if (outcome == EL_REGRESS_INCONCLUSIVE && more > 0 && set->blocks + more <= 200)
         printf("Next: %s regress ... --%s %d\n", name, options->regress.blocks ? "blocks" : "max-samples",
@@ -214,7 +214,7 @@ static void print_next(const struct el_options *options, const struct el_regress
     else if (outcome == EL_REGRESS_FOUND && options->regress.ab[0] && options->regress.blocks == 0)
         printf("Next: %s regress ... --blocks 40 --seed 2    (again, in another order, to the end)\n", name);
     else if (outcome == EL_REGRESS_NONE && !options->regress.ab[0])
-        printf("Next: %s baseline add %s    (of eight such sittings the spread is known)\n", name,
+        printf("Next: %s baseline add %s    (of eight such sessions the spread is known)\n", name,
                options->regress.current);
     else
         printf("Next: %s help regress\n", name);
@@ -266,7 +266,7 @@ static int regress(const struct el_options *options, struct el_regress_set *set)
     enum el_status status = el_store_create(options->out, "regress", &store);
     if (status != EL_OK) return fail_use(status);
     set->least_effect = 1 + options->regress.min_effect_pct / 100;
-    set->sitting_effect = 1 + options->regress.sitting_pct / 100;
+    set->session_effect = 1 + options->regress.session_pct / 100;
     status = ab ? measure(options, set) : read_runs(options, set);
     int exit_status = EL_EXIT_INTERRUPTED;
     if (status != EL_OK && el_exit_failed(status))

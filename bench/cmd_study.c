@@ -52,7 +52,7 @@ static enum el_status check_memory(const struct el_study *study, bool quiet)
     if (free_bytes < need_bytes)
         return el_fail(EL_ERR_ABSENT,
                        "study: the run needs %.1f GiB of memory, %.1f GiB are free here: make room, or give --dry-run, "
-                       "which foretells the same",
+                       "which predicts the same",
                        need_bytes / gib_bytes, free_bytes / gib_bytes);
     if (!quiet)
         fprintf(stderr, "memory: %.1f GiB needed, %.1f GiB free\n", need_bytes / gib_bytes, free_bytes / gib_bytes);

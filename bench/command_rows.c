@@ -85,7 +85,7 @@ static const struct el_command_row commands[] = {
      .bit = EL_CMD_BASELINE,
      .usage = "[add DIR|show [DIR]|accept DIR] [--store DIR] [--json]",
      .summary = "Keep runs as this machine's baseline, show what it could find, accept a new level.",
-     .examples = "  evenload baseline add results/mlp       one more sitting; eight are needed\n"
+     .examples = "  evenload baseline add results/mlp       one more session; eight are needed\n"
                  "  evenload baseline show                  how many, how far they scatter, what they would find\n"
                  "  evenload baseline accept results/mlp    this level is right: compare with it from now on\n",
      .run = el_cmd_baseline},

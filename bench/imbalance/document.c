@@ -27,7 +27,7 @@ static json_t *card(const json_t *device, size_t position)
     json_object_set_new(card, "device", copy_of(device, "device"));
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
         json_object_set_new(card, copied[i][0], copy_of(device, copied[i][1]));
-    json_object_set_new(card, "highs_bytes", el_json_real(el_imbalance_highs(device)));
+    json_object_set_new(card, "sum_of_tag_peaks_bytes", el_json_real(el_imbalance_highs(device)));
     return card;
 }
 
@@ -59,8 +59,8 @@ static json_t *difference(const json_t *trials, const json_t *trial)
         json_object_set_new(tags, el_tag_name((enum el_tag)t), el_json_real(el_excess_of(devices, path)));
     }
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "against", n == 2 ? "second" : "mean of the others", "peak_bytes",
-                     el_json_real(el_excess_of(devices, "memory.peak_bytes")), "at_peak_by_tag", tags, "highs_bytes",
-                     el_json_real(highs), "sentence", sentence(trials, trial));
+                     el_json_real(el_excess_of(devices, "memory.peak_bytes")), "at_peak_by_tag", tags,
+                     "sum_of_tag_peaks_bytes", el_json_real(highs), "sentence", sentence(trials, trial));
 }
 
 static json_t *trial_of(const json_t *trials, const json_t *trial)
@@ -83,10 +83,10 @@ static json_t *trial_of(const json_t *trials, const json_t *trial)
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir)
 {
     const json_t *trials = json_object_get(run, "trials");
-    bool foretold = !strcmp(el_json_text(trials, "0.verdict", ""), "foretold");
+    bool predicted = !strcmp(el_json_text(trials, "0.verdict", ""), "predicted");
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(trials); i++)
         json_array_append_new(list, trial_of(trials, json_array_get(trials, i)));
-    return json_pack("{s:o, s:o, s:b, s:o}", "preset", el_json_string(preset), "dir", el_json_string(dir), "foretold",
-                     (int)foretold, "trials", list);
+    return json_pack("{s:o, s:o, s:b, s:o}", "preset", el_json_string(preset), "dir", el_json_string(dir), "predicted",
+                     (int)predicted, "trials", list);
 }

@@ -2,7 +2,7 @@
  * difference between the first and the others is made of. From a run's document alone:
  *
  *     el_imbalance_preset("adam", &options);              optional: a table that was published or reported
- *     el_imbalance_foretell(&set, &run);                  --dry-run: such a document by forecast, nothing is run
+ *     el_imbalance_predict(&set, &run);                  --dry-run: such a document by forecast, nothing is run
  *     el_imbalance_print(run, stdout, colour);            or el_imbalance_document(run, ...), for --json
  *     el_imbalance_plot(run, "DIR/plots");                the figure's data file
  *
@@ -28,9 +28,9 @@ const struct el_imbalance_preset *el_imbalance_presets(void);
  */
 enum el_status el_imbalance_preset(const char *name, struct el_options *options);
 
-/* A run's document as the record would have it, with memory by forecast; the verdict of each trial is "foretold", and
+/* A run's document as the record would have it, with memory by forecast; the verdict of each trial is "predicted", and
  * what only a run tells is null. Errors: those of el_trial_forecast. */
-enum el_status el_imbalance_foretell(const struct el_trial_set *set, json_t **run_p);
+enum el_status el_imbalance_predict(const struct el_trial_set *set, json_t **run_p);
 /* Whether the host has memory for each trial's devices. Errors: EL_ERR_ABSENT in one line with what is needed. */
 enum el_status el_imbalance_check_memory(const struct el_trial_set *set);
 
@@ -49,9 +49,9 @@ void el_imbalance_sentences(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
-/* {"preset", "dir", "foretold", "trials": [{"mode", "model", "optimizer", "global_batch", "batch_per_device", "status",
- * "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}: docs/imbalance.md. `preset` and
- * `dir` may be NULL. New reference. */
+/* {"preset", "dir", "predicted", "trials": [{"mode", "model", "optimizer", "global_batch", "batch_per_device",
+ * "status", "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}: docs/imbalance.md.
+ * `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Writes plots_dir/imbalance.dat, and makes the folder. *drawn_p: whether there was anything to draw. Errors:
  * EL_ERR_IO.

@@ -125,9 +125,9 @@ static enum el_status write_file(const json_t *trials, const struct el_layout *l
                                                                                           thin[NAMES_BYTES] = "";
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
-    bool foretold = !strcmp(el_json_text(trials, "0.verdict", ""), "foretold");
+    bool predicted = !strcmp(el_json_text(trials, "0.verdict", ""), "predicted");
     el_layout_title(trials, what);
-    snprintf(title, sizeof title, "%s%s", what, foretold ? ", foretold" : "");
+    snprintf(title, sizeof title, "%s%s", what, predicted ? ", predicted" : "");
     name_tags(layout, present, thin);
     el_layout_write(layout, title, present, thin, file);
     for (int t = 0; t < EL_TAG_COUNT; t++) {

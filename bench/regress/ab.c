@@ -1,4 +1,4 @@
-/* The sitting of two programs: who goes first is drawn for each block, so that whatever the machine does, it does to
+/* The session of two programs: who goes first is drawn for each block, so that whatever the machine does, it does to
  * either side alike. What a launch prints becomes samples; what is missing, new or in another unit becomes a fault. */
 #include "bench/regress/ab.h"
 
@@ -23,7 +23,7 @@ static const char *const sides[] = {"base", "head"};
 /* Whether the unit says that a cell has no noise: kept beside the set, by the cell's place. */
 enum hint { NOISY, BY_UNIT, BY_NAME };
 
-struct sitting {
+struct session {
     const struct el_regress_ask *ask;
     struct el_regress_set *set;
     enum hint *hints;
@@ -59,7 +59,7 @@ static struct el_regress_cell *find(const struct el_regress_set *set, const char
     return NULL;
 }
 
-static enum el_status add_cell(struct sitting *s, const struct el_reading *reading, int block,
+static enum el_status add_cell(struct session *s, const struct el_reading *reading, int block,
                                struct el_regress_cell **cell_p)
 {
     enum hint *hints = realloc(s->hints, (s->set->n + 1) * sizeof *hints);
@@ -78,7 +78,7 @@ static enum el_status add_cell(struct sitting *s, const struct el_reading *readi
     return EL_OK;
 }
 
-static enum el_status take_reading(struct sitting *s, const struct el_reading *reading, int side, int block)
+static enum el_status take_reading(struct session *s, const struct el_reading *reading, int side, int block)
 {
     if (*s->ask->metrics ? !listed(s->ask->metrics, reading->name) : reading->extra) return EL_OK;
     struct el_regress_cell *cell = find(s->set, reading->name);
@@ -100,7 +100,7 @@ static enum el_status blame(enum el_status status, int side, int block)
     return el_fail(status, "%s, block %d: %s", sides[side], block, text);
 }
 
-static enum el_status launch(struct sitting *s, int side, int block, struct el_readings *readings)
+static enum el_status launch(struct session *s, int side, int block, struct el_readings *readings)
 {
     const struct el_shell_spec spec = {
         .command = side == BASE ? s->ask->base : s->ask->head, .timeout_s = s->ask->timeout_s, .go_on = s->ask->go_on};
@@ -114,7 +114,7 @@ static enum el_status launch(struct sitting *s, int side, int block, struct el_r
 }
 
 /* What a block lacks; and what was asked for by name, and nobody prints. */
-static void find_missing(struct sitting *s, int block)
+static void find_missing(struct session *s, int block)
 {
     for (size_t i = 0; i < s->set->n; i++) {
         struct el_regress_cell *cell = &s->set->cells[i];
@@ -123,7 +123,7 @@ static void find_missing(struct sitting *s, int block)
     }
 }
 
-static enum el_status find_unprinted(const struct sitting *s, const char *option, const char *names)
+static enum el_status find_unprinted(const struct session *s, const char *option, const char *names)
 {
     char list[1024], *rest = NULL;
     snprintf(list, sizeof list, "%s", names);
@@ -137,14 +137,14 @@ static enum el_status find_unprinted(const struct sitting *s, const char *option
     return EL_OK;
 }
 
-static enum el_status find_all_unprinted(const struct sitting *s)
+static enum el_status find_all_unprinted(const struct session *s)
 {
     EL_TRY(find_unprinted(s, "metric", s->ask->metrics));
     EL_TRY(find_unprinted(s, "exact", s->ask->exact));
     return find_unprinted(s, "higher", s->ask->higher);
 }
 
-static enum el_status run_block(struct sitting *s, int block)
+static enum el_status run_block(struct session *s, int block)
 {
     const struct el_rng_key key = {.seed = s->ask->seed, .use = EL_RNG_ORDER, .id = 0xAB};
     struct el_readings readings[2] = {{0}, {0}};
@@ -164,7 +164,7 @@ static enum el_status run_block(struct sitting *s, int block)
 }
 
 /* What a unit says to be without noise is compared exactly only while it has shown none. */
-static void judge(struct sitting *s, bool last)
+static void judge(struct session *s, bool last)
 {
     for (size_t i = 0; i < s->set->n && s->hints != NULL; i++) { /* there is one a cell */
         struct el_regress_cell *cell = &s->set->cells[i];
@@ -172,7 +172,7 @@ static void judge(struct sitting *s, bool last)
         bool exact = s->hints[i] == BY_NAME || (s->hints[i] == BY_UNIT && still);
         cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
     }
-    s->set->last_look = last;
+    s->set->last_analysis = last;
     el_regress_judge(s->set);
 }
 
@@ -193,17 +193,17 @@ static int look_at(const struct el_regress_ask *ask, int stage, bool *last_p)
     return *last_p ? most : at;
 }
 
-static double elapsed_s(const struct sitting *s)
+static double elapsed_s(const struct session *s)
 {
     return (double)(el_clock_ns() - s->begin_ns) / 1e9;
 }
 
-static bool time_is_up(const struct sitting *s)
+static bool time_is_up(const struct session *s)
 {
     return s->ask->budget_s >= 0 && s->set->blocks > 0 && elapsed_s(s) + s->longest_s > s->ask->budget_s;
 }
 
-static enum el_status sit(struct sitting *s)
+static enum el_status sit(struct session *s)
 {
     struct el_regress_set *set = s->set;
     for (bool last = false; !last && !s->cancelled;) {
@@ -227,12 +227,12 @@ static enum el_status sit(struct sitting *s)
 
 enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress_set *set)
 {
-    struct sitting sitting = {.ask = ask, .set = set, .begin_ns = el_clock_ns()};
+    struct session session = {.ask = ask, .set = set, .begin_ns = el_clock_ns()};
     snprintf(set->base_name, sizeof set->base_name, "%s", ask->base);
     snprintf(set->head_name, sizeof set->head_name, "%s", ask->head);
     el_utf8_mend(set->base_name);
     el_utf8_mend(set->head_name);
-    enum el_status status = sit(&sitting);
-    free(sitting.hints);
+    enum el_status status = sit(&session);
+    free(session.hints);
     return status;
 }

@@ -1,7 +1,7 @@
-/* Two programs in turns, in one sitting: a block is one launch of each, in random order, and after so many blocks the
+/* Two programs in turns, in one session: a block is one launch of each, in random order, and after so many blocks the
  * cells are judged. It ends when the gate's answer stands, when no more samples may come, or when it is interrupted.
  *
- *     el_regress_ab(&ask, &set);      set.last_look, set.blocks and every cell's samples; judged
+ *     el_regress_ab(&ask, &set);      set.last_analysis, set.blocks and every cell's samples; judged
  */
 #ifndef EL_BENCH_REGRESS_AB_H
 #define EL_BENCH_REGRESS_AB_H

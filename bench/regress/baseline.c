@@ -1,5 +1,5 @@
 /* The store: a folder a machine, a file a workload. Adding to it, and a run of ours held against it. What is in a file
- * is sittings_file.c's, what sittings come to level.c's, and what is printed baseline_report.c's. */
+ * is sessions_file.c's, what sessions come to level.c's, and what is printed baseline_report.c's. */
 #include "bench/regress/baseline.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/runs.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 
 /* A run beside its machine's folder. */
 struct visit {
@@ -98,11 +98,11 @@ static enum el_status check_trial(const char *name, const json_t *trial, bool fo
     return EL_OK;
 }
 
-/* Exact figures have no noise: where one is worse than in the last sitting, somebody has to say that it is right. */
-static enum el_status check_exact(const char *name, const json_t *last, const json_t *sitting)
+/* Exact figures have no noise: where one is worse than in the last session, somebody has to say that it is right. */
+static enum el_status check_exact(const char *name, const json_t *last, const json_t *session)
 {
     char text[2][32];
-    json_t *figures = json_object_get(sitting, "figures");
+    json_t *figures = json_object_get(session, "figures");
     for (void *at = json_object_iter(figures); last && at; at = json_object_iter_next(figures, at)) {
         const json_t *now = json_object_iter_value(at);
         const json_t *before = json_object_get(json_object_get(last, "figures"), json_object_iter_key(at));
@@ -120,27 +120,27 @@ static enum el_status check_exact(const char *name, const json_t *last, const js
     return EL_OK;
 }
 
-/* What there is to be appended for a trial: {workload, sitting}, or null where it is in the store already. */
+/* What there is to be appended for a trial: {workload, session}, or null where it is in the store already. */
 static enum el_status prepare(const struct visit *v, const json_t *trial, bool accept, bool force, json_t *items)
 {
     char name[EL_CELL_NAME_BYTES], path[EL_PATH_BYTES];
-    json_t *workload = el_workload_of(trial), *sitting = el_sitting_of(v->run, trial, v->dir), *sittings = NULL;
+    json_t *workload = el_workload_of(trial), *session = el_session_of(v->run, trial, v->dir), *sessions = NULL;
     bool exists = false;
     el_workload_name(trial, name, sizeof name);
     enum el_status status = check_trial(name, trial, force);
-    if (status == EL_OK) status = el_sittings_path(v->folder, workload, path, sizeof path, &exists);
-    if (status == EL_OK && exists) status = el_sittings_read(path, v->notes, NULL, &sittings, NULL);
-    size_t n = json_array_size(sittings);
-    bool there = el_sittings_have(sittings, el_json_text(sitting, "run", ""), accept);
+    if (status == EL_OK) status = el_sessions_path(v->folder, workload, path, sizeof path, &exists);
+    if (status == EL_OK && exists) status = el_sessions_read(path, v->notes, NULL, &sessions, NULL);
+    size_t n = json_array_size(sessions);
+    bool there = el_sessions_have(sessions, el_json_text(session, "run", ""), accept);
     if (status == EL_OK && !there && !accept && !force)
-        status = check_exact(name, json_array_get(sittings, n ? n - 1 : 0), sitting);
-    if (accept) json_object_set_new(sitting, "accepted", json_true());
+        status = check_exact(name, json_array_get(sessions, n ? n - 1 : 0), session);
+    if (accept) json_object_set_new(session, "accepted", json_true());
     if (status == EL_OK)
         json_array_append_new(items,
-                              there ? json_null() : json_pack("{s:O, s:O}", "workload", workload, "sitting", sitting));
+                              there ? json_null() : json_pack("{s:O, s:O}", "workload", workload, "session", session));
     json_decref(workload);
-    json_decref(sitting);
-    json_decref(sittings);
+    json_decref(session);
+    json_decref(sessions);
     return status;
 }
 
@@ -152,15 +152,15 @@ static enum el_status append_all(const struct visit *v, const json_t *items, boo
     for (size_t i = 0; i < n; i++) there += json_is_null(json_array_get(items, i));
     if (n == 0) return el_fail(EL_ERR_INVALID, "%s has no trials: there is nothing to keep", v->dir);
     if (there == n)
-        return el_fail(EL_ERR_INVALID, "%s is %s in %s already: measure again for another sitting", v->dir,
-                       accept ? "the accepted level" : "a sitting", v->store);
+        return el_fail(EL_ERR_INVALID, "%s is %s in %s already: measure again for another session", v->dir,
+                       accept ? "the accepted level" : "a session", v->store);
     EL_TRY(make_machine(v));
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(items, i);
         if (json_is_null(item)) continue;
         const json_t *workload = json_object_get(item, "workload");
-        EL_TRY(el_sittings_path(v->folder, workload, path, sizeof path, &exists));
-        EL_TRY(el_sittings_append(path, workload, json_object_get(item, "sitting")));
+        EL_TRY(el_sessions_path(v->folder, workload, path, sizeof path, &exists));
+        EL_TRY(el_sessions_append(path, workload, json_object_get(item, "session")));
     }
     return EL_OK;
 }

@@ -1,11 +1,11 @@
-/* The stored baseline: past sittings of each workload, kept by the machine's fingerprint.
+/* The stored baseline: past sessions of each workload, kept by the machine's fingerprint.
  *
  *     STORE/<fingerprint>/machine.json                     the fields, so that a person sees what it is of
- *     STORE/<fingerprint>/ddp-2-textcnn-b128-<hash>.jsonl  one workload: a header line, then a sitting a line
- * (sitting.h)
+ *     STORE/<fingerprint>/ddp-2-textcnn-b128-<hash>.jsonl  one workload: a header line, then a session a line
+ * (session.h)
  *
  * Lines are only ever appended, whole and under a lock: writers at once lose nothing, and a line that was cut off is
- * noted and passed over. A sitting with "accepted": true begins an era: what came before is kept and no longer counts
+ * noted and passed over. A session with "accepted": true begins an era: what came before is kept and no longer counts
  * for the level (level.h). `notes` takes lines "note: ..."; NULL: none.
  */
 #ifndef EL_BENCH_BASELINE_H
@@ -19,49 +19,49 @@
 
 #define EL_BASELINE_STORE "results/baseline"
 
-/* Cells of a run of ours against this machine's sittings: EXACT ones against the last, the others HISTORY with
+/* Cells of a run of ours against this machine's sessions: EXACT ones against the last, the others HISTORY with
  * el_level_of's values. A run that is in the store is held against the others, but where it alone makes the accepted
  * level, against itself; a note says which. A workload that the store lacks is a NO_BASELINE cell; one that only the
- * store has is not asked for. Errors: EL_ERR_ABSENT: no sittings of this machine (names the nearest, and what differs);
+ * store has is not asked for. Errors: EL_ERR_ABSENT: no sessions of this machine (names the nearest, and what differs);
  * EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, const char *metrics, FILE *notes,
                                    struct el_regress_set *set);
 
-/* Appends the run's trials as sittings, or (`accept`) as the level from now on. All trials are looked at before
+/* Appends the run's trials as sessions, or (`accept`) as the level from now on. All trials are looked at before
  * anything is written. Errors: EL_ERR_INVALID: a trial that did not finish, a planted disturbance (unless `force`), a
  * run that is in the store already; EL_ERR_IO. */
 enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force, FILE *notes);
 
-/* {"store", "machines": [{"fingerprint", "fields", "workloads": [{"name", "file", "sittings": how many, "passed_over":
+/* {"store", "machines": [{"fingerprint", "fields", "workloads": [{"name", "file", "sessions": how many, "skipped":
  * lines that are none, "first", "last": {"time_utc", "commit", "dir", "suspect"}, "accepted": time or null,
- * "since_accepted": sittings from that one on, or null, "figures": {name: {"unit", "exact": bool, "last", and unless it
- * is exact "level", "counted", "of_level": of those the sittings since the last accepted one, "far", "last_far",
+ * "since_accepted": sessions from that one on, or null, "figures": {name: {"unit", "exact": bool, "last", and unless it
+ * is exact "level", "counted", "of_level": of those the sessions since the last accepted one, "far", "last_far",
  * "sd_pct", "finds_pct", "needs"}}}]}]} With `run_dir` ("": all) only what fits that run. `finds_pct`: the slowdown
  * that a gate of the machine's trials (those listed; a timed figure each) would find in 90 of 100 runs; null until
  * `needs` is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing; EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p);
 void el_baseline_print(const json_t *document, FILE *out);
 
-/* ---- one file of a store (sittings_file.c, sittings_append.c) ---- */
+/* ---- one file of a store (sessions_file.c, sessions_append.c) ---- */
 
-/* Whether a file of that name in a machine's folder is one of sittings; a copy of one ("x.jsonl.bak") is not. */
-bool el_sittings_is_file(const char *name);
+/* Whether a file of that name in a machine's folder is one of sessions; a copy of one ("x.jsonl.bak") is not. */
+bool el_sessions_is_file(const char *name);
 /* The file of a workload in a machine's folder: the one that is there, or the name it would have. */
-enum el_status el_sittings_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p);
-/* Its header and sittings, oldest first; of those before the last 120 only `run`, `time_utc` and `accepted`. Errors:
+enum el_status el_sessions_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p);
+/* Its header and sessions, oldest first; of those before the last 120 only `run`, `time_utc` and `accepted`. Errors:
  * EL_ERR_IO, EL_ERR_INVALID: no such file of ours. */
-enum el_status el_sittings_read(const char *path, FILE *notes, json_t **workload_p, json_t **sittings_p,
-                                size_t *passed_over_p);
-/* Whether the run is in it: as a sitting, or where `accepted` is asked for, as the last accepted one. */
-bool el_sittings_have(const json_t *sittings, const char *run, bool accepted);
-/* Whether the run is the accepted level, and no other sitting has come since. */
-bool el_sittings_is_level(const json_t *sittings, const char *run);
-/* Appends, making the file where it is not there; whole, durable, and under a lock. A sitting that is in it already (by
+enum el_status el_sessions_read(const char *path, FILE *notes, json_t **workload_p, json_t **sessions_p,
+                                size_t *skipped_p);
+/* Whether the run is in it: as a session, or where `accepted` is asked for, as the last accepted one. */
+bool el_sessions_have(const json_t *sessions, const char *run, bool accepted);
+/* Whether the run is the accepted level, and no other session has come since. */
+bool el_sessions_is_level(const json_t *sessions, const char *run);
+/* Appends, making the file where it is not there; whole, durable, and under a lock. A session that is in it already (by
  * another writer just now) is left. */
-enum el_status el_sittings_append(const char *path, const json_t *workload, const json_t *sitting);
-/* The level of one figure over the sittings, without those of `except` (a run; NULL: all). A sitting begins an era also
+enum el_status el_sessions_append(const char *path, const json_t *workload, const json_t *session);
+/* The level of one figure over the sessions, without those of `except` (a run; NULL: all). A session begins an era also
  * where it is `except` or lacks the figure; with none after it of that era nothing counts. */
-enum el_status el_sittings_level(const json_t *sittings, const char *figure, const char *unit, const char *except,
+enum el_status el_sessions_level(const json_t *sessions, const char *figure, const char *unit, const char *except,
                                  struct el_level *level_p);
 
 #endif

@@ -1,4 +1,4 @@
-/* A run of ours against this machine's sittings, as cells. */
+/* A run of ours against this machine's sessions, as cells. */
 #include <dirent.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/runs.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 
 struct comparison {
     const char *store, *metrics;
@@ -50,7 +50,7 @@ static enum el_status check_folder(const struct comparison *c)
     nearest(c, words, sizeof words);
     return el_fail(
         EL_ERR_ABSENT,
-        "no baseline that fits: %.60s has no sittings of this machine (%s); %s: add some by 'evenload baseline "
+        "no baseline that fits: %.60s has no sessions of this machine (%s); %s: add some by 'evenload baseline "
         "add', or measure both sides by 'evenload regress --ab BASE HEAD'",
         c->store, c->print.key, words);
 }
@@ -72,23 +72,23 @@ static void say_needs(const struct el_level *level, struct el_regress_cell *cell
     cell->fault = EL_CELL_FAULT_NO_BASELINE;
     if (level->n_eras > 1)
         snprintf(cell->reason, sizeof cell->reason,
-                 "%zu levels, each of so few sittings that they do not tell how far they scatter: %zu more by "
+                 "%zu levels, each of so few sessions that they do not tell how far they scatter: %zu more by "
                  "'evenload baseline add'",
                  level->n_eras, level->needs);
     else
         snprintf(cell->reason, sizeof cell->reason,
-                 "%zu sitting%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
-                 level->n, level->n == 1 ? "" : "s", EL_LEVEL_SITTINGS_MIN, level->needs);
+                 "%zu session%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
+                 level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
 }
 
-static enum el_status fill_history(const json_t *sittings, const json_t *head, const char *name,
+static enum el_status fill_history(const json_t *sessions, const json_t *head, const char *name,
                                    struct el_regress_cell *cell)
 {
     struct el_level level;
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
     const char *run = el_json_text(head, "run", "");
-    cell->is_level = el_sittings_is_level(sittings, run);
-    EL_TRY(el_sittings_level(sittings, name, cell->unit, cell->is_level ? NULL : run, &level));
+    cell->is_level = el_sessions_is_level(sessions, run);
+    EL_TRY(el_sessions_level(sessions, name, cell->unit, cell->is_level ? NULL : run, &level));
     for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level.values[i]));
     EL_TRY(el_figure_value(now, &cell->head, &cell->n_head));
     cell->base_df = level.df;
@@ -97,7 +97,7 @@ static enum el_status fill_history(const json_t *sittings, const json_t *head, c
 }
 
 static enum el_status add_figure(const struct comparison *c, const char *workload, const char *name,
-                                 const json_t *sittings, const json_t *last, const json_t *head)
+                                 const json_t *sessions, const json_t *last, const json_t *head)
 {
     const json_t *before = json_object_get(json_object_get(last, "figures"), name);
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
@@ -106,56 +106,56 @@ static enum el_status add_figure(const struct comparison *c, const char *workloa
     if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     el_cell_doubt(NULL, head, cell);
     if (!el_figure_comparable(before, now, cell)) return EL_OK;
-    if (cell->kind == EL_CELL_HISTORY) return fill_history(sittings, head, name, cell);
+    if (cell->kind == EL_CELL_HISTORY) return fill_history(sessions, head, name, cell);
     EL_TRY(el_figure_value(before, &cell->base, &cell->n_base));
     return el_figure_value(now, &cell->head, &cell->n_head);
 }
 
 /* The newest that is not this run itself, unless that alone is the level. */
-static const json_t *last_of(const struct comparison *c, const char *name, const json_t *sittings, const char *run)
+static const json_t *last_of(const struct comparison *c, const char *name, const json_t *sessions, const char *run)
 {
     const json_t *last = NULL;
     bool itself = false;
-    if (el_sittings_is_level(sittings, run)) {
+    if (el_sessions_is_level(sessions, run)) {
         if (c->notes)
-            fprintf(c->notes, "note: %s: this run is the accepted level, and the only sitting of it so far\n", name);
-        return json_array_get(sittings, json_array_size(sittings) - 1);
+            fprintf(c->notes, "note: %s: this run is the accepted level, and the only session of it so far\n", name);
+        return json_array_get(sessions, json_array_size(sessions) - 1);
     }
-    for (size_t i = json_array_size(sittings); i > 0 && !last; i--) {
-        const json_t *sitting = json_array_get(sittings, i - 1);
-        bool same = !strcmp(el_json_text(sitting, "run", ""), run);
+    for (size_t i = json_array_size(sessions); i > 0 && !last; i--) {
+        const json_t *session = json_array_get(sessions, i - 1);
+        bool same = !strcmp(el_json_text(session, "run", ""), run);
         itself |= same;
-        if (!same) last = sitting;
+        if (!same) last = session;
     }
     if (itself && c->notes)
-        fprintf(c->notes, "note: %s: this run is among the sittings: it is not compared with itself\n", name);
+        fprintf(c->notes, "note: %s: this run is among the sessions: it is not compared with itself\n", name);
     return last;
 }
 
-static enum el_status add_figures(const struct comparison *c, const char *name, const json_t *sittings,
+static enum el_status add_figures(const struct comparison *c, const char *name, const json_t *sessions,
                                   const json_t *head)
 {
-    const json_t *last = last_of(c, name, sittings, el_json_text(head, "run", ""));
+    const json_t *last = last_of(c, name, sessions, el_json_text(head, "run", ""));
     json_t *figures = json_object_get(last, "figures");
     if (!last)
-        return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no other sitting of this trial: 'evenload baseline add'");
+        return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no other session of this trial: 'evenload baseline add'");
     for (void *at = json_object_iter(figures); at; at = json_object_iter_next(figures, at))
-        EL_TRY(add_figure(c, name, json_object_iter_key(at), sittings, last, head));
+        EL_TRY(add_figure(c, name, json_object_iter_key(at), sessions, last, head));
     return EL_OK;
 }
 
 /* For who says what to do next: what is in the store is not added again. */
-static void count_trial(const json_t *sittings, const char *run, struct el_regress_set *set)
+static void count_trial(const json_t *sessions, const char *run, struct el_regress_set *set)
 {
-    set->new_trials += !el_sittings_have(sittings, run, false);
-    set->other_trials += !el_sittings_have(sittings, run, true);
+    set->new_trials += !el_sessions_have(sessions, run, false);
+    set->other_trials += !el_sessions_have(sessions, run, true);
 }
 
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], path[EL_PATH_BYTES], reason[EL_CELL_REASON_BYTES];
     bool exists = false;
-    json_t *sittings = NULL;
+    json_t *sessions = NULL;
     el_workload_name(trial, name, sizeof name);
     if (!el_trial_finished(trial)) {
         snprintf(reason, sizeof reason, "%s in the current run: %.120s", el_json_text(trial, "status", "failed"),
@@ -163,18 +163,18 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
         return add_cell(c, name, EL_CELL_FAULT_UNREADABLE, reason);
     }
     json_t *workload = el_workload_of(trial);
-    enum el_status status = el_sittings_path(c->folder, workload, path, sizeof path, &exists);
+    enum el_status status = el_sessions_path(c->folder, workload, path, sizeof path, &exists);
     json_decref(workload);
     EL_TRY(status);
     if (!exists) count_trial(NULL, "", c->set);
     if (!exists)
-        return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no sitting of this trial yet: 'evenload baseline add'");
-    EL_TRY(el_sittings_read(path, c->notes, NULL, &sittings, NULL));
-    json_t *head = el_sitting_of(c->run, trial, "");
-    count_trial(sittings, el_json_text(head, "run", ""), c->set);
-    status = add_figures(c, name, sittings, head);
+        return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'");
+    EL_TRY(el_sessions_read(path, c->notes, NULL, &sessions, NULL));
+    json_t *head = el_session_of(c->run, trial, "");
+    count_trial(sessions, el_json_text(head, "run", ""), c->set);
+    status = add_figures(c, name, sessions, head);
     json_decref(head);
-    json_decref(sittings);
+    json_decref(sessions);
     return status;
 }
 

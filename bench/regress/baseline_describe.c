@@ -1,4 +1,4 @@
-/* What a store holds, as a document: each workload's sittings, and for each figure the level they make. */
+/* What a store holds, as a document: each workload's sessions, and for each figure the level they make. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "bench/regress/baseline.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/runs.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 
 struct description {
     const char *store;
@@ -47,7 +47,7 @@ static double finds_pct(const struct el_level *level, const char *better, size_t
     return found;
 }
 
-static enum el_status describe_figure(const char *name, const json_t *last, const json_t *sittings, size_t cells,
+static enum el_status describe_figure(const char *name, const json_t *last, const json_t *sessions, size_t cells,
                                       json_t *figures)
 {
     bool exact = json_is_true(json_object_get(last, "exact"));
@@ -57,7 +57,7 @@ static enum el_status describe_figure(const char *name, const json_t *last, cons
                                el_json_real(el_json_number(last, "value")));
     json_object_set_new(figures, name, figure);
     if (exact) return EL_OK;
-    EL_TRY(el_sittings_level(sittings, name, unit, NULL, &level));
+    EL_TRY(el_sessions_level(sessions, name, unit, NULL, &level));
     json_t *of_level =
         json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:I}", "level", el_json_real(level.centre), "counted",
                   (json_int_t)level.n, "of_level", (json_int_t)level.n_era, "far", (json_int_t)level.n_far, "last_far",
@@ -69,57 +69,57 @@ static enum el_status describe_figure(const char *name, const json_t *last, cons
     return EL_OK;
 }
 
-/* When, and of what, a sitting was. */
-static json_t *event_of(const json_t *sitting)
+/* When, and of what, a session was. */
+static json_t *event_of(const json_t *session)
 {
     static const char *const keys[] = {"time_utc", "commit", "dir", "suspect"};
     json_t *event = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        json_t *value = json_object_get(sitting, keys[i]);
+        json_t *value = json_object_get(session, keys[i]);
         json_object_set(event, keys[i], value ? value : json_null());
     }
     return event;
 }
 
-/* Where the last accepted sitting stands, counted from 1; 0: none is. */
-static size_t last_accepted(const json_t *sittings)
+/* Where the last accepted session stands, counted from 1; 0: none is. */
+static size_t last_accepted(const json_t *sessions)
 {
-    size_t at = json_array_size(sittings);
-    while (at > 0 && !json_is_true(json_object_get(json_array_get(sittings, at - 1), "accepted"))) at--;
+    size_t at = json_array_size(sessions);
+    while (at > 0 && !json_is_true(json_object_get(json_array_get(sessions, at - 1), "accepted"))) at--;
     return at;
 }
 
-/* When the level was accepted, and how many sittings there are since, with it: all, whether they count or not. */
-static void describe_accepted(const json_t *sittings, json_t *workload)
+/* When the level was accepted, and how many sessions there are since, with it: all, whether they count or not. */
+static void describe_accepted(const json_t *sessions, json_t *workload)
 {
-    size_t at = last_accepted(sittings), n = json_array_size(sittings);
-    const json_t *sitting = at ? json_array_get(sittings, at - 1) : NULL;
+    size_t at = last_accepted(sessions), n = json_array_size(sessions);
+    const json_t *session = at ? json_array_get(sessions, at - 1) : NULL;
     json_object_set_new(workload, "accepted",
-                        sitting ? el_json_string(el_json_text(sitting, "time_utc", NULL)) : json_null());
-    json_object_set_new(workload, "since_accepted", sitting ? json_integer((json_int_t)(n - at + 1)) : json_null());
+                        session ? el_json_string(el_json_text(session, "time_utc", NULL)) : json_null());
+    json_object_set_new(workload, "since_accepted", session ? json_integer((json_int_t)(n - at + 1)) : json_null());
 }
 
 /* A file of a store, read. */
 struct workload_file {
     char path[EL_PATH_BYTES * 2];
-    json_t *sittings; /* NULL: none, or not asked about */
-    size_t passed_over;
+    json_t *sessions; /* NULL: none, or not asked about */
+    size_t skipped;
 };
 
 static enum el_status describe_file(const struct workload_file *file, size_t cells, json_t *workloads)
 {
-    const json_t *sittings = file->sittings;
-    size_t n = json_array_size(sittings);
-    const json_t *last = json_array_get(sittings, n - 1);
+    const json_t *sessions = file->sessions;
+    size_t n = json_array_size(sessions);
+    const json_t *last = json_array_get(sessions, n - 1);
     json_t *figures = json_object(), *its = json_object_get(last, "figures");
     enum el_status status = EL_OK;
     for (void *at = json_object_iter(its); at && status == EL_OK; at = json_object_iter_next(its, at))
-        status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sittings, cells, figures);
+        status = describe_figure(json_object_iter_key(at), json_object_iter_value(at), sessions, cells, figures);
     json_t *workload =
         json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"), "file",
-                  el_json_string(file->path), "sittings", (json_int_t)n, "passed_over", (json_int_t)file->passed_over,
-                  "first", event_of(json_array_get(sittings, 0)), "last", event_of(last), "figures", figures);
-    describe_accepted(sittings, workload);
+                  el_json_string(file->path), "sessions", (json_int_t)n, "skipped", (json_int_t)file->skipped, "first",
+                  event_of(json_array_get(sessions, 0)), "last", event_of(last), "figures", figures);
+    describe_accepted(sessions, workload);
     json_array_append_new(workloads, workload);
     return status;
 }
@@ -137,9 +137,9 @@ static bool is_asked(const struct description *d, const json_t *workload)
     return asked;
 }
 
-static int only_sittings(const struct dirent *entry)
+static int only_sessions(const struct dirent *entry)
 {
-    return el_sittings_is_file(entry->d_name);
+    return el_sessions_is_file(entry->d_name);
 }
 
 static int only_machines(const struct dirent *entry)
@@ -157,13 +157,13 @@ static void free_entries(struct dirent **entries, int n)
 static enum el_status read_file(const struct description *d, const char *folder, const char *name,
                                 struct workload_file *file)
 {
-    json_t *workload = NULL, *sittings = NULL;
+    json_t *workload = NULL, *sessions = NULL;
     snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
-    enum el_status status = el_sittings_read(file->path, d->notes, &workload, &sittings, &file->passed_over);
-    if (status == EL_OK && json_array_size(sittings) > 0 && is_asked(d, workload))
-        file->sittings = json_incref(sittings);
+    enum el_status status = el_sessions_read(file->path, d->notes, &workload, &sessions, &file->skipped);
+    if (status == EL_OK && json_array_size(sessions) > 0 && is_asked(d, workload))
+        file->sessions = json_incref(sessions);
     json_decref(workload);
-    json_decref(sittings);
+    json_decref(sessions);
     return status;
 }
 
@@ -172,8 +172,8 @@ static size_t count_timed(const struct workload_file *files, int n)
 {
     size_t cells = 0;
     for (int i = 0; i < n; i++) {
-        const json_t *last = json_array_get(files[i].sittings, json_array_size(files[i].sittings) - 1);
-        const json_t *figure = json_object_get(json_object_get(last, "figures"), el_sitting_timed()[0]);
+        const json_t *last = json_array_get(files[i].sessions, json_array_size(files[i].sessions) - 1);
+        const json_t *figure = json_object_get(json_object_get(last, "figures"), el_session_timed()[0]);
         cells += figure && !json_is_true(json_object_get(figure, "exact"));
     }
     return cells ? cells : 1;
@@ -182,14 +182,14 @@ static size_t count_timed(const struct workload_file *files, int n)
 static enum el_status describe_files(const struct description *d, const char *folder, json_t *workloads)
 {
     struct dirent **entries = NULL;
-    int n = scandir(folder, &entries, only_sittings, alphasort);
+    int n = scandir(folder, &entries, only_sessions, alphasort);
     if (n < 0) return el_fail_errno("%s could not be read", folder);
     struct workload_file *files = calloc((size_t)n + 1, sizeof *files);
     enum el_status status = files ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the files of %s", folder);
     for (int i = 0; i < n && status == EL_OK; i++) status = read_file(d, folder, entries[i]->d_name, &files[i]);
     for (int i = 0; i < n && status == EL_OK; i++)
-        if (files[i].sittings) status = describe_file(&files[i], count_timed(files, n), workloads);
-    for (int i = 0; i < n && files; i++) json_decref(files[i].sittings);
+        if (files[i].sessions) status = describe_file(&files[i], count_timed(files, n), workloads);
+    for (int i = 0; i < n && files; i++) json_decref(files[i].sessions);
     free(files);
     free_entries(entries, n);
     return status;
@@ -221,7 +221,7 @@ static enum el_status describe(const struct description *d, json_t *machines)
     for (int i = 0; i < n && status == EL_OK; i++) status = describe_machine(d, entries[i]->d_name, machines);
     free_entries(entries, n < 0 ? 0 : n);
     if (status != EL_OK || json_array_size(machines) > 0) return status;
-    return el_fail(EL_ERR_ABSENT, "%s holds no sittings%s: add some by 'evenload baseline add DIR', DIR being a run's",
+    return el_fail(EL_ERR_ABSENT, "%s holds no sessions%s: add some by 'evenload baseline add DIR', DIR being a run's",
                    d->store, d->run ? " of this run's machine and trials" : "");
 }
 

@@ -9,13 +9,13 @@
 
 #include "bench/options/options.h"
 #include "bench/record/jvalue.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 
 enum { METRIC_BYTES = 96, NAMES_MAX = 64 };
 
 static bool is_timed(const char *name, size_t length)
 {
-    for (const char *const *timed = el_sitting_timed(); *timed; timed++)
+    for (const char *const *timed = el_session_timed(); *timed; timed++)
         if (strlen(*timed) == length && !strncmp(*timed, name, length)) return true;
     return false;
 }
@@ -25,7 +25,7 @@ static bool is_figure(const char *name, size_t length)
     char word[METRIC_BYTES];
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const struct el_metric *metric = el_metric_find(word);
-    return is_timed(name, length) || (metric && el_sitting_is_exact(metric));
+    return is_timed(name, length) || (metric && el_session_is_exact(metric));
 }
 
 static enum el_status fail_name(const char *name, size_t length)
@@ -33,9 +33,9 @@ static enum el_status fail_name(const char *name, size_t length)
     const char *names[NAMES_MAX + 1] = {NULL};
     char word[METRIC_BYTES];
     size_t n = 0;
-    for (const char *const *timed = el_sitting_timed(); *timed; timed++) names[n++] = *timed;
+    for (const char *const *timed = el_session_timed(); *timed; timed++) names[n++] = *timed;
     for (const struct el_metric *m = el_metric_list(); m->name && n < NAMES_MAX; m++)
-        if (el_sitting_is_exact(m)) names[n++] = m->name;
+        if (el_session_is_exact(m)) names[n++] = m->name;
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     return el_fail_unknown("metric", word, names);
 }
@@ -55,8 +55,8 @@ bool el_figure_selected(const char *name, const json_t *figure, const char *metr
     size_t length = strcspn(name, "[");
     if (!metrics || !*metrics)
         return json_is_true(json_object_get(figure, "exact"))
-                   ? !is_timed(name, length) || !strcmp(name, el_sitting_timed()[0])
-                   : !strcmp(name, el_sitting_timed()[0]);
+                   ? !is_timed(name, length) || !strcmp(name, el_session_timed()[0])
+                   : !strcmp(name, el_session_timed()[0]);
     for (const char *at = metrics; *at;) {
         size_t n = strcspn(at, ",");
         if (n == length && !strncmp(at, name, n)) return true;
@@ -139,9 +139,9 @@ void el_cell_unreadable(struct el_regress_cell *cell, const char *format, ...)
     cell->n_head = 0;
 }
 
-static void put_rules(const char *side, const json_t *sitting, char *text, size_t bytes)
+static void put_rules(const char *side, const json_t *session, char *text, size_t bytes)
 {
-    const json_t *rules = json_object_get(sitting, "suspect");
+    const json_t *rules = json_object_get(session, "suspect");
     for (size_t i = 0; i < json_array_size(rules); i++) {
         size_t used = strlen(text);
         const char *rule = json_string_value(json_array_get(rules, i));

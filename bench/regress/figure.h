@@ -1,4 +1,4 @@
-/* From figures of sittings to cells: which of them a gate looks at, and what makes a side of one unreadable. */
+/* From figures of sessions to cells: which of them a gate looks at, and what makes a side of one unreadable. */
 #ifndef EL_BENCH_FIGURE_H
 #define EL_BENCH_FIGURE_H
 
@@ -26,7 +26,7 @@ enum el_status el_figure_launches(const json_t *figure, double **values, size_t 
 
 /* Marks the cell as unreadable with a reason and takes the head's samples away. */
 void el_cell_unreadable(struct el_regress_cell *cell, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "baseline is suspect: repeats; current is suspect: drift" from the sittings' rules; base may be NULL. */
+/* "baseline is suspect: repeats; current is suspect: drift" from the sessions' rules; base may be NULL. */
 void el_cell_doubt(const json_t *base, const json_t *head, struct el_regress_cell *cell);
 
 #endif

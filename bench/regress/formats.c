@@ -10,7 +10,7 @@
 
 static const char *const kinds[] = {[EL_CELL_EXACT] = "exact",
                                     [EL_CELL_PAIRED] = "paired",
-                                    [EL_CELL_SITTING] = "sitting",
+                                    [EL_CELL_SESSION] = "session",
                                     [EL_CELL_HISTORY] = "history"};
 static const char *const outcomes[] = {[EL_REGRESS_NONE] = "none",
                                        [EL_REGRESS_FOUND] = "regression",
@@ -53,9 +53,9 @@ json_t *el_regress_json(const struct el_regress_set *set)
     return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
                      "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", el_json_string(sentence),
                      "base", el_json_string(set->base_name), "head", el_json_string(set->head_name), "blocks",
-                     set->blocks, "looks", set->blocks > 0 ? set->stage + 1 : 0, "last_look", (int)set->last_look,
-                     "level", el_json_real(el_regress_level(set->stage, set->last_look)), "unquiet",
-                     el_json_string(set->environment), "machine", el_machine(), "cells", cells);
+                     set->blocks, "looks", set->blocks > 0 ? set->stage + 1 : 0, "last_analysis",
+                     (int)set->last_analysis, "level", el_json_real(el_regress_level(set->stage, set->last_analysis)),
+                     "noisy", el_json_string(set->environment), "machine", el_machine(), "cells", cells);
 }
 
 /* Two cells of one name would be one entry: from the second on they are numbered, "cell #2". */

@@ -1,9 +1,9 @@
-/* Past sittings into a level.
+/* Past sessions into a level.
  *
  * The prediction interval of one more value about the mean of K is t s sqrt(1 + 1/K). Where only n of the K are of the
  * level, the mean has the variance 1/n instead of 1/K, and as the scatter is that about E means, it is the squares over
  * K - E instead of K - 1: values are therefore stretched about the level by sqrt((1 + 1/n) / (1 + 1/K) * (K - 1) / (K -
- * E)), and t is to be that of K - E degrees of freedom. An era of one sitting has no scatter: its residual is 0 by
+ * E)), and t is to be that of K - E degrees of freedom. An era of one session has no scatter: its residual is 0 by
  * construction, and it would only fill a place. */
 #include "bench/regress/level.h"
 
@@ -29,7 +29,7 @@ static double quartile(const double *sorted, size_t n, double q)
 void el_level_far(const double *values, size_t n, bool *far)
 {
     memset(far, 0, n * sizeof *far);
-    double *sorted = n < EL_LEVEL_SITTINGS_MIN ? NULL : malloc(n * sizeof *sorted);
+    double *sorted = n < EL_LEVEL_SESSIONS_MIN ? NULL : malloc(n * sizeof *sorted);
     if (!sorted) return;
     for (size_t i = 0; i < n; i++) sorted[i] = log(values[i]);
     el_stats_sort(sorted, n);
@@ -51,7 +51,7 @@ static double mean_log(const double *values, const bool *far, const struct era *
     return n ? sum / (double)n : NAN;
 }
 
-/* The last sittings, at most `most`, of the era that ends before `end`; an accepted sitting is an era's first. */
+/* The last sessions, at most `most`, of the era that ends before `end`; an accepted session is an era's first. */
 static struct era era_before(const bool *accepted, size_t end, size_t most)
 {
     struct era era = {.begin = end, .end = end};
@@ -59,9 +59,9 @@ static struct era era_before(const bool *accepted, size_t end, size_t most)
     return era;
 }
 
-/* What counts, newest first: each sitting's distance from its own era's level. */
+/* What counts, newest first: each session's distance from its own era's level. */
 struct gathered {
-    double residuals[EL_LEVEL_SITTINGS_MAX], centre;
+    double residuals[EL_LEVEL_SESSIONS_MAX], centre;
     size_t n, eras; /* eras: those that are among the residuals */
 };
 
@@ -76,9 +76,9 @@ static void gather_era(const double *values, const bool *far, const struct era *
 /* The last era, and where that is short as many before it as there is room for. */
 static void gather(const double *values, const bool *accepted, size_t n, struct gathered *g, struct el_level *level)
 {
-    bool far[EL_LEVEL_SITTINGS_MAX];
-    for (size_t end = n; end > 0 && g->n + 1 < EL_LEVEL_SITTINGS_MAX && level->n_era < EL_LEVEL_SITTINGS_MIN;) {
-        struct era era = era_before(accepted, end, EL_LEVEL_SITTINGS_MAX - g->n);
+    bool far[EL_LEVEL_SESSIONS_MAX];
+    for (size_t end = n; end > 0 && g->n + 1 < EL_LEVEL_SESSIONS_MAX && level->n_era < EL_LEVEL_SESSIONS_MIN;) {
+        struct era era = era_before(accepted, end, EL_LEVEL_SESSIONS_MAX - g->n);
         const double *part = values + era.begin;
         size_t length = era.end - era.begin;
         level->n_eras++;

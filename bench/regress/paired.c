@@ -15,12 +15,12 @@ static const double NINETY = 1.2816;
  * every kind of noise (tests/unit/test_regress_rates.c). */
 static const double SCATTER_MARGIN = 1.3;
 
-double el_regress_level(int stage, bool last_look)
+double el_regress_level(int stage, bool last_analysis)
 {
     static const double shares[] = {0.002, 0.0015, 0.0015};
     double spent = 0;
     for (int s = 0; s < stage && s < 3; s++) spent += shares[s];
-    return last_look || stage > 2 ? fmax(EL_REGRESS_LEVEL - spent, 0) : shares[stage < 0 ? 0 : stage];
+    return last_analysis || stage > 2 ? fmax(EL_REGRESS_LEVEL - spent, 0) : shares[stage < 0 ? 0 : stage];
 }
 
 int el_regress_blocks_needed(size_t cells, double level)
@@ -99,10 +99,10 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
         snprintf(cell->reason, sizeof cell->reason,
                  "no effect, however large, can be told from chance by so few blocks: %d are needed, %zu were run",
                  needed, cell->n_base);
-    else if (cell->floor > fmax(EL_REGRESS_UNQUIET, context->least_effect))
+    else if (cell->floor > fmax(EL_REGRESS_NOISY, context->least_effect))
         snprintf(cell->reason, sizeof cell->reason,
                  "the same program differs from itself by %.1f %%: this machine is "
-                 "too unquiet",
+                 "too noisy",
                  el_regress_pct(cell->floor));
     else if (cell->more > 0)
         snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: about %d more blocks would tell",
@@ -115,7 +115,7 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
 
 void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
 {
-    bool quiet = cell->floor <= fmax(EL_REGRESS_UNQUIET, context->least_effect);
+    bool quiet = cell->floor <= fmax(EL_REGRESS_NOISY, context->least_effect);
     if (cell->p_adjusted < context->level && cell->effect >= cell->floor && cell->low > 1) {
         cell->verdict = EL_CELL_REGRESSION;
         snprintf(cell->reason, sizeof cell->reason, "worse by %.1f %% (95 %%: %.1f to %.1f)",

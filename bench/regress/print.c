@@ -144,7 +144,7 @@ void el_regress_sentence(const struct el_regress_set *set, char *text, size_t by
         return;
     case EL_REGRESS_FOUND:
         snprintf(text, bytes, "Regression in %zu of %zu cells%s.%s", regressions, set->n, after,
-                 untold && !set->last_look ? " The others were not waited for." : "");
+                 untold && !set->last_analysis ? " The others were not waited for." : "");
         return;
     case EL_REGRESS_INCONCLUSIVE:
         snprintf(text, bytes, "Inconclusive: %zu of %zu cells cannot be told%s.%s%s%s", untold, set->n, after,

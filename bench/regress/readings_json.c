@@ -14,7 +14,7 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/regress/readings.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 #include "bench/stats/stats.h"
 
 enum { DEPTH_MAX = 4 };
@@ -22,7 +22,7 @@ enum { DEPTH_MAX = 4 };
 /* What a gate is for: times by the median step, which a neighbour's burst does not move; all else has no noise. */
 static bool is_gated(const struct el_metric *metric)
 {
-    return !strcmp(metric->name, el_sitting_timed()[0]) || el_sitting_is_exact(metric);
+    return !strcmp(metric->name, el_session_timed()[0]) || el_session_is_exact(metric);
 }
 
 static enum el_status take_metric(struct el_readings *readings, const struct el_metric *metric, const char *before,
@@ -35,7 +35,7 @@ static enum el_status take_metric(struct el_readings *readings, const struct el_
     el_readings_join(name, sizeof name, figure, before);
     EL_TRY(el_readings_add(readings, name, metric->unit, value));
     readings->rows[readings->n - 1].extra = !is_gated(metric);
-    readings->rows[readings->n - 1].exact = el_sitting_is_exact(metric);
+    readings->rows[readings->n - 1].exact = el_session_is_exact(metric);
     return EL_OK;
 }
 

@@ -2,7 +2,7 @@
  *
  *     el_regress_ab(&ask, &set);                          two programs in turns, until every cell is told or time is up
  *     el_regress_runs(base_dir, head_dir, "", stderr, &set);       or two runs of ours
- *     el_regress_baseline(store_dir, head_dir, "", stderr, &set);  or a run of ours against this machine's sittings
+ *     el_regress_baseline(store_dir, head_dir, "", stderr, &set);  or a run of ours against this machine's sessions
  *     el_regress_judge(&set);                             verdicts (rule.c); pure
  *     el_regress_print(&set, stdout); ...                 one document, several formats (formats.h)
  *     el_regress_free(&set);
@@ -27,8 +27,8 @@ enum el_cell_kind {
     EL_CELL_EXACT,   /* has no noise (bytes, operations): one figure a side, any change for the worse is a regression.
                         0 is a figure like any other */
     EL_CELL_PAIRED,  /* base[i] and head[i] ran next to each other, in random order: signed ranks */
-    EL_CELL_SITTING, /* one sitting a side: base[] and head[] are its launches; sittings differ by more than launches */
-    EL_CELL_HISTORY  /* base[] are sittings of the past, oldest first; head[] is one figure: this sitting */
+    EL_CELL_SESSION, /* one session a side: base[] and head[] are its launches; sessions differ by more than launches */
+    EL_CELL_HISTORY  /* base[] are sessions of the past, oldest first; head[] is one figure: this session */
 };
 
 /* What who fills a cell in has found wrong with it; `reason` then says what. The judge leaves such a cell's reason
@@ -67,7 +67,7 @@ struct el_regress_cell {
     /* Written by el_regress_judge. NAN: does not apply, or cannot be told. */
     enum el_cell_verdict verdict;
     double effect;        /* head over base, above 1 is worse: Hodges-Lehmann of the logarithms' differences */
-    double low, high;     /* its 95 % interval; of a history: of the past sittings' next */
+    double low, high;     /* its 95 % interval; of a history: of the past sessions' next */
     double p, p_adjusted; /* one-sided, of worse; Holm's over the set's cells of this kind */
     double floor;      /* the effect that counts: max(least, what the same program differs from itself), as a ratio */
     double detectable; /* the smallest effect that would have been found in at least 90 of 100 such runs */
@@ -78,13 +78,13 @@ struct el_regress_cell {
 struct el_regress_set {
     struct el_regress_cell *cells; /* owned */
     size_t n;
-    int stage, blocks; /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
-    bool last_look;    /* no more samples will come: what is not told stays inconclusive */
+    int stage, blocks;  /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
+    bool last_analysis; /* no more samples will come: what is not told stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
-    double sitting_effect;           /* the same of sittings, which differ by more than launches; 0: 1.12 */
+    double session_effect;           /* the same of sessions, which differ by more than launches; 0: 1.12 */
     size_t new_trials, other_trials; /* against a store: trials of the head that it lacks; that are not its level */
-    char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too unquiet, or "" */
+    char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too noisy, or "" */
 };
 
 /* Exit statuses of the command; where several apply: USE, NO_BASELINE, REGRESSION, INCONCLUSIVE, in that order. */
@@ -103,7 +103,7 @@ enum el_regress_exit el_regress_outcome(const struct el_regress_set *set);
 
 /* The level of a look: what is left of 0.005 where it is the last, else its share. And how many blocks that level
  * needs: with fewer no effect, however large, is told from chance in one of so many cells. */
-double el_regress_level(int stage, bool last_look);
+double el_regress_level(int stage, bool last_analysis);
 int el_regress_blocks_needed(size_t cells, double level);
 
 /* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: mended). NULL: no memory. Valid

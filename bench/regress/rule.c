@@ -95,7 +95,7 @@ static void judge_family(struct el_regress_set *set, const struct kind *kind, st
     free(p_better);
 }
 
-static void say_unquiet(struct el_regress_set *set, double limit)
+static void say_noisy(struct el_regress_set *set, double limit)
 {
     double most = 0;
     for (size_t i = 0; i < set->n; i++)
@@ -103,7 +103,7 @@ static void say_unquiet(struct el_regress_set *set, double limit)
     set->environment[0] = 0;
     if (most > 0)
         snprintf(set->environment, sizeof set->environment,
-                 "This machine is too unquiet: the same program differs from itself by up to %.1f %%, above %.0f %%.",
+                 "This machine is too noisy: the same program differs from itself by up to %.1f %%, above %.0f %%.",
                  100 * (most - 1), 100 * (limit - 1));
 }
 
@@ -118,9 +118,9 @@ static void carry_doubt(struct el_regress_cell *cell)
 void el_regress_judge(struct el_regress_set *set)
 {
     struct el_regress_context context = {
-        .level = el_regress_level(set->stage, set->last_look),
+        .level = el_regress_level(set->stage, set->last_analysis),
         .least_effect = set->least_effect > 0 ? set->least_effect : 1.02,
-        .sitting_effect = set->sitting_effect > 0 ? set->sitting_effect : 1.12,
+        .session_effect = set->session_effect > 0 ? set->session_effect : 1.12,
     };
     struct el_regress_context history = context;
     history.level = EL_REGRESS_LEVEL;
@@ -135,14 +135,14 @@ void el_regress_judge(struct el_regress_set *set)
     for (size_t i = 0; i < set->n; i++) {
         struct el_regress_cell *cell = &set->cells[i];
         if (cell->verdict != EL_CELL_SAME) continue;
-        if (cell->kind == EL_CELL_SITTING) el_regress_tell_sitting(cell, &context);
+        if (cell->kind == EL_CELL_SESSION) el_regress_tell_session(cell, &context);
         if (cell->kind == EL_CELL_EXACT) el_regress_tell_exact(cell);
     }
     for (size_t i = 0; i < set->n; i++) {
         carry_doubt(&set->cells[i]);
         el_utf8_mend(set->cells[i].reason);
     }
-    say_unquiet(set, fmax(EL_REGRESS_UNQUIET, context.least_effect));
+    say_noisy(set, fmax(EL_REGRESS_NOISY, context.least_effect));
 }
 
 enum el_regress_exit el_regress_outcome(const struct el_regress_set *set)

@@ -7,8 +7,8 @@
 
 #include "bench/regress/regress.h"
 
-/* A sitting in which a program differs from itself by more than this can show nothing that would be of use. */
-#define EL_REGRESS_UNQUIET    1.05
+/* A session in which a program differs from itself by more than this can show nothing that would be of use. */
+#define EL_REGRESS_NOISY    1.05
 /* Of a gate's run, one-sided; and of the interval that is printed. */
 #define EL_REGRESS_LEVEL      0.005
 #define EL_REGRESS_CONFIDENCE 0.95
@@ -24,7 +24,7 @@ bool el_regress_constant(const double *x, size_t n);
 /* What the judge knows beside the cell. */
 struct el_regress_context {
     size_t cells; /* of this kind that can be judged: Holm's family */
-    double level, least_effect, sitting_effect;
+    double level, least_effect, session_effect;
 };
 
 void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
@@ -35,7 +35,7 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
                                 const struct el_regress_context *context);
 void el_regress_tell_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
 
-void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regress_context *context);
+void el_regress_tell_session(struct el_regress_cell *cell, const struct el_regress_context *context);
 void el_regress_tell_exact(struct el_regress_cell *cell);
 
 #endif

@@ -11,7 +11,7 @@
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 
 /* A side: its document and what it was measured on. */
 struct side {
@@ -99,7 +99,7 @@ static enum el_status add_unreadable(const struct pairing *p, const char *name, 
 {
     struct el_regress_cell *cell = el_regress_add(p->set, name);
     if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
-    cell->kind = EL_CELL_SITTING;
+    cell->kind = EL_CELL_SESSION;
     el_cell_unreadable(cell, "%s", reason);
     return EL_OK;
 }
@@ -110,7 +110,7 @@ static enum el_status add_figure(const struct pairing *p, const char *workload, 
     const json_t *before = json_object_get(json_object_get(base, "figures"), name);
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
     if (!el_figure_selected(name, before, p->metrics) || el_figure_nothing(before, now)) return EL_OK;
-    struct el_regress_cell *cell = el_figure_cell(workload, name, before, EL_CELL_SITTING, p->set);
+    struct el_regress_cell *cell = el_figure_cell(workload, name, before, EL_CELL_SESSION, p->set);
     if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     el_cell_doubt(base, head, cell);
     bool exact = cell->kind == EL_CELL_EXACT, good = el_figure_comparable(before, now, cell);
@@ -122,8 +122,8 @@ static enum el_status add_figure(const struct pairing *p, const char *workload, 
 static enum el_status add_pair(const struct pairing *p, const char *name, const json_t *base_trial,
                                const json_t *head_trial)
 {
-    json_t *base = el_sitting_of(p->base.run, base_trial, p->base.dir);
-    json_t *head = el_sitting_of(p->head.run, head_trial, p->head.dir);
+    json_t *base = el_session_of(p->base.run, base_trial, p->base.dir);
+    json_t *head = el_session_of(p->head.run, head_trial, p->head.dir);
     json_t *figures = json_object_get(base, "figures");
     enum el_status status = EL_OK;
     for (void *at = json_object_iter(figures); at && status == EL_OK; at = json_object_iter_next(figures, at))

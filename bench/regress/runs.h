@@ -1,9 +1,9 @@
 /* Two runs of ours into cells: each trial that finished in both, each figure by itself.
  *
- *     el_regress_dirs(base_dir, head_dir, "", stderr, &set);      a run's folder, or a store of sittings (baseline.h)
+ *     el_regress_dirs(base_dir, head_dir, "", stderr, &set);      a run's folder, or a store of sessions (baseline.h)
  *     el_regress_judge(&set);
  *
- * Trials belong together where their workloads are the same (sitting.h), whatever built them. What only the head has is
+ * Trials belong together where their workloads are the same (session.h), whatever built them. What only the head has is
  * no cell and gets a note; what only the base has is an UNREADABLE cell, and so is a trial that did not finish in the
  * head. `metrics`: figure.h. `notes` takes lines "note: ..."; NULL: none.
  */

@@ -1,8 +1,8 @@
-/* Cells whose sides did not run in turns: exact figures, two sittings, and a history of sittings.
+/* Cells whose sides did not run in turns: exact figures, two sessions, and a history of sessions.
  *
- * Two sittings of one machine differ by more than their launches do (another load, another temperature, other pages),
+ * Two sessions of one machine differ by more than their launches do (another load, another temperature, other pages),
  * and nothing in them says by how much. So an interval over launches is not enough: the effect must be larger than what
- * sittings are known to differ by. A history holds that very spread, and needs no such guess. */
+ * sessions are known to differ by. A history holds that very spread, and needs no such guess. */
 #include <math.h>
 #include <stdio.h>
 
@@ -68,13 +68,13 @@ void el_regress_tell_exact(struct el_regress_cell *cell)
                  *cell->unit ? " " : "", cell->unit, exact_figure(head, t[1]));
 }
 
-void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regress_context *context)
+void el_regress_tell_session(struct el_regress_cell *cell, const struct el_regress_context *context)
 {
     bool lower = el_regress_sign(cell) > 0;
     struct el_interval i = lower ? el_stats_ratio_welch(cell->head, cell->n_head, cell->base, cell->n_base)
                                  : el_stats_ratio_welch(cell->base, cell->n_base, cell->head, cell->n_head);
     cell->effect = i.centre;
-    cell->floor = context->sitting_effect;
+    cell->floor = context->session_effect;
     cell->verdict = EL_CELL_INCONCLUSIVE;
     if (!i.valid) {
         size_t fewer = cell->n_base < cell->n_head ? cell->n_base : cell->n_head;
@@ -96,12 +96,12 @@ void el_regress_tell_sitting(struct el_regress_cell *cell, const struct el_regre
     } else if (cell->high < cell->floor) {
         cell->verdict = EL_CELL_SAME;
     } else {
-        snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: sittings alone may differ by %.0f %%",
+        snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: sessions alone may differ by %.0f %%",
                  el_regress_pct(cell->low), el_regress_pct(cell->high), el_regress_pct(cell->floor));
     }
 }
 
-/* The last sittings, as logarithms: how many, their mean, and how much the next one may differ from it. */
+/* The last sessions, as logarithms: how many, their mean, and how much the next one may differ from it. */
 struct past {
     size_t n, df;
     double mean, spread;
@@ -109,8 +109,8 @@ struct past {
 
 static struct past past_of(const struct el_regress_cell *cell)
 {
-    double logs[EL_LEVEL_SITTINGS_MAX] = {0};
-    struct past past = {.n = cell->n_base < EL_LEVEL_SITTINGS_MAX ? cell->n_base : EL_LEVEL_SITTINGS_MAX};
+    double logs[EL_LEVEL_SESSIONS_MAX] = {0};
+    struct past past = {.n = cell->n_base < EL_LEVEL_SESSIONS_MAX ? cell->n_base : EL_LEVEL_SESSIONS_MAX};
     for (size_t i = 0; i < past.n; i++) logs[i] = log(cell->base[cell->n_base - past.n + i]);
     past.df = cell->base_df ? cell->base_df : past.n ? past.n - 1 : 0;
     past.mean = el_stats_mean(logs, past.n);
@@ -118,10 +118,10 @@ static struct past past_of(const struct el_regress_cell *cell)
     return past;
 }
 
-/* A sitting that is slower by the floor and d lies above the floor with the probability that t is below d / spread: as
+/* A session that is slower by the floor and d lies above the floor with the probability that t is below d / spread: as
  * the spread is itself an estimate, it is Student's t and not a normal quantile, with which 88 of 100 were found at 8
- * sittings. The hundredth above 0.90 is for what is left out as far, which makes the spread look a little smaller: by
- * 0.4 of 100 at 12 sittings. */
+ * sessions. The hundredth above 0.90 is for what is left out as far, which makes the spread look a little smaller: by
+ * 0.4 of 100 at 12 sessions. */
 #define FOUND 0.91
 
 void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p,
@@ -142,7 +142,7 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
     cell->detectable = exp(log(cell->floor) + el_stats_t_quantile(FOUND, df) * past.spread);
 }
 
-/* Of what could be found at all: a history whose sittings differ by more tells nothing worth a pass. Where only a
+/* Of what could be found at all: a history whose sessions differ by more tells nothing worth a pass. Where only a
  * larger effect counts, that much larger may what is found be. */
 static double detectable_max(const struct el_regress_context *context)
 {
@@ -155,8 +155,8 @@ void el_regress_tell_history(struct el_regress_cell *cell, double p_better, cons
     if (df < EL_LEVEL_DF_MIN) {
         cell->verdict = EL_CELL_NO_BASELINE;
         cell->more = EL_LEVEL_DF_MIN - (int)df;
-        snprintf(cell->reason, sizeof cell->reason, "%zu sittings of this machine, %d are needed", cell->n_base,
-                 EL_LEVEL_SITTINGS_MIN);
+        snprintf(cell->reason, sizeof cell->reason, "%zu sessions of this machine, %d are needed", cell->n_base,
+                 EL_LEVEL_SESSIONS_MIN);
     } else if (cell->p_adjusted < context->level && cell->effect >= context->least_effect) {
         cell->verdict = EL_CELL_REGRESSION;
         say_effect(cell);
@@ -168,7 +168,7 @@ void el_regress_tell_history(struct el_regress_cell *cell, double p_better, cons
     } else {
         cell->verdict = EL_CELL_INCONCLUSIVE;
         snprintf(cell->reason, sizeof cell->reason,
-                 "sittings differ so much that only %.0f %% could be found: compare "
+                 "sessions differ so much that only %.0f %% could be found: compare "
                  "with --ab instead",
                  el_regress_pct(cell->detectable));
     }

@@ -70,7 +70,7 @@ static json_t *row_of(const json_t *trial, const json_t *base, int looks)
     el_json_put_real(row, "comm_costs_ms", el_json_number(trial, "comm.exposed_step_ms"));
     el_json_put_real(row, "ratio", ratio.centre);
     json_object_set_new(row, "ci95", known ? el_scale_interval(ratio, 1) : json_null());
-    json_object_set_new(row, "told95", known ? el_scale_interval(told, 1) : json_null());
+    json_object_set_new(row, "significant95", known ? el_scale_interval(told, 1) : json_null());
     el_json_put_text(row, "reason", known ? ratio.reason : NULL);
     return row;
 }
@@ -81,7 +81,7 @@ static double recommend(const json_t *rows)
     double best = NAN, ratio = 1;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        bool told = el_json_number(row, "told95.1") < 1 && json_is_false(json_object_get(row, "same"));
+        bool told = el_json_number(row, "significant95.1") < 1 && json_is_false(json_object_get(row, "same"));
         if (!told || !(el_json_number(row, "ratio") < ratio)) continue;
         ratio = el_json_number(row, "ratio");
         best = el_json_number(row, "mib");

@@ -137,7 +137,8 @@ static void print_bucket_row(const json_t *row, FILE *out)
             el_text_figure(el_json_number(row, "comm_costs_ms"), costs),
             el_text_figure(el_json_number(row, "ratio"), ratio));
     if (!base)
-        fprintf(out, " %14s %17s%s", interval_text(row, "ci95", 1, interval), interval_text(row, "told95", 1, told),
+        fprintf(out, " %14s %17s%s", interval_text(row, "ci95", 1, interval),
+                interval_text(row, "significant95", 1, told),
                 json_is_true(json_object_get(row, "same")) ? " same" : "");
     fputc('\n', out);
 }

@@ -202,7 +202,7 @@ static bool is_told(const json_t *buckets)
     bool told = false;
     for (size_t i = 0; i < json_array_size(rows) && !told; i++) {
         const json_t *row = json_array_get(rows, i);
-        told = json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "told95"));
+        told = json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "significant95"));
     }
     return told;
 }
@@ -213,8 +213,8 @@ static void take_size(const json_t *buckets, double best, double base, double lo
     snprintf(text, TEXT_BYTES,
              "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, with %.0f sizes looked "
              "at together).",
-             best, el_json_number(row, "ratio"), base, el_json_number(row, "told95.0"), el_json_number(row, "told95.1"),
-             looks);
+             best, el_json_number(row, "ratio"), base, el_json_number(row, "significant95.0"),
+             el_json_number(row, "significant95.1"), looks);
 }
 
 static void say_buckets(const json_t *buckets, FILE *out)

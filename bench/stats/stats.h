@@ -65,7 +65,7 @@ struct el_drift {
  * steps that wander slowly count as drift. */
 struct el_drift el_stats_drift(const double *first_half_ms, const double *second_half_ms, size_t n_repeats);
 
-/* Does a trial get faster or slower over its sitting? */
+/* Does a trial get faster or slower over its session? */
 struct el_trend {
     double ratio; /* last over first by the Theil-Sen slope of the logarithms: no single repeat bends it */
     double tau;   /* Kendall's, -1 to 1; pairs that are alike count as neither rising nor falling */

@@ -78,8 +78,8 @@ enum el_status el_study_begin(struct el_study *study)
 }
 
 /* All batches with sentences of `words`. */
-static enum el_status foretell(const struct el_study *study, int64_t words,
-                               struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS])
+static enum el_status predict(const struct el_study *study, int64_t words,
+                              struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS])
 {
     struct el_train_config config = study->config;
     const struct el_kernel_table *kernels = el_kernels_cpu();
@@ -122,7 +122,7 @@ static enum el_status account_at(const struct el_study *study, int64_t words, co
                                  struct el_study_account *account)
 {
     struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS];
-    EL_TRY(foretell(study, words, memory));
+    EL_TRY(predict(study, words, memory));
     account->words = words;
     account_for(study, memory, count, account);
     return EL_OK;
@@ -154,7 +154,7 @@ enum el_status el_study_fit(struct el_study *study)
     EL_TRY(fit_words(study, reserved_bytes, &study->reserved));
     EL_TRY(fit_words(study, live_bytes, &study->live_best));
     study->config.model.seq = study->live.words = study->reserved.words;
-    return foretell(study, study->reserved.words, study->memory);
+    return predict(study, study->reserved.words, study->memory);
 }
 
 void el_study_judge(struct el_study *study)

@@ -99,7 +99,7 @@ static void put_ours(const struct el_study *study, FILE *out)
     fprintf(out,
             "\nOurs, %s: dp on %s, adam, gradients kept, %s words of %lld (P = %.1f MiB),\n"
             "sentences of %lld words (fitted)\n\n",
-            study->measured ? "measured" : "foretold", el_study_devices(study, devices, sizeof devices),
+            study->measured ? "measured" : "predicted", el_study_devices(study, devices, sizeof devices),
             el_text_figure((double)model->vocab, vocab), (long long)model->embed, mib((double)study->param_bytes),
             (long long)ours->words);
     fprintf(out, "  %-5s%33s%33s%34s\n  %-5s%12s%10s%11s%12s%10s%11s%11s%8s%9s\n", "", "main card, MiB",

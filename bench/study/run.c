@@ -53,7 +53,7 @@ static void read_tags(const json_t *device, const char *path, size_t bytes[EL_TA
     }
 }
 
-/* The record's memory takes the forecast's place; the moment of the peak stays as foretold, for no record has it. */
+/* The record's memory takes the forecast's place; the moment of the peak stays as predicted, for no record has it. */
 static enum el_status read_trial(const json_t *trial, struct el_memory_forecast memory[EL_STUDY_CARDS])
 {
     const char *status = el_json_text(trial, "status", "failed");

@@ -81,12 +81,12 @@ struct el_study {
     struct el_train_config config; /* of the candidate that is run; the batch is a row's */
     struct el_device_name devices[EL_STUDY_CARDS];
     uint64_t param_bytes;
-    struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* at `reserved.words`, foretold or measured */
+    struct el_memory_forecast memory[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* at `reserved.words`, predicted or measured */
     /* Each tag's own highest, without the kernels' scratch: what an allocator that gives nothing back ends up with,
      * and so the counterpart of nvidia-smi. The one that is judged. */
     struct el_study_account reserved;
     struct el_study_account live;      /* the same ledgers' peaks: bytes alive at one moment */
-    struct el_study_account live_best; /* the same, foretold, with sentences fitted to its own growth */
+    struct el_study_account live_best; /* the same, predicted, with sentences fitted to its own growth */
     double unattributed_mib[EL_STUDY_ROWS][EL_STUDY_CARDS]; /* published minus reserved */
     bool measured;
     struct el_study_held held[EL_STUDY_ROWS][EL_STUDY_CARDS];

@@ -46,9 +46,9 @@ json.dump(d, open(sys.argv[2] + "/results.json", "w"))
 END
 }
 
-keep_nine() { once nine nine_sittings; }
+keep_nine() { once nine nine_sessions; }
 
-nine_sittings() { # that scatter by half a per cent
+nine_sessions() { # that scatter by half a per cent
     [[ -e r ]] || once run measured r
     local day ratios=(1 1.005 0.995) days=()
     for day in 1 2 3 4 5 6 7 8 9; do days+=("day$day" "$day" "${ratios[day % 3]}"); done
@@ -85,7 +85,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     ((lines_seen >= $1)) || { echo "only $lines_seen lines" && show; }
 }
 
-@test "a baseline from the first sitting to the ninth" {
+@test "a baseline from the first session to the ninth" {
     once run measured r
     copy r day1 1
     run --separate-stderr "$EVENLOAD" baseline add day1
@@ -99,15 +99,15 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     [[ ${lines[-1]} == "Next: "*"regress --baseline results/baseline --current DIR" ]] || show
     narrow
     "$EVENLOAD" baseline show day1 --json >b.json
-    [[ $(json b.json '[(w["sittings"], w["accepted"], w["passed_over"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None, 0)]" ]]
+    [[ $(json b.json '[(w["sessions"], w["accepted"], w["skipped"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None, 0)]" ]]
     [[ $(json b.json '(lambda f: (f["counted"], f["needs"], f["far"], 2 <= f["finds_pct"] < 5, f["sd_pct"] < 1))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(9, 0, 0, True, True)" ]]
-    # The folder is the machine's, the file the workload's: a header and a line a sitting.
+    # The folder is the machine's, the file the workload's: a header and a line a session.
     [[ $(wc -l <"$(echo results/baseline/*/single-1-mlp-b8-*.jsonl)") == 10 ]]
     [[ $(json "$(echo results/baseline/*/machine.json)" 'd["fingerprint"]') == "$(basename "$(echo results/baseline/*)")" ]]
 }
 
-@test "a sitting that is far is kept, said, and does not count; accepted it is the level" {
+@test "a session that is far is kept, said, and does not count; accepted it is the level" {
     keep_nine
     copy r slow 10 1.3
     run --separate-stderr "$EVENLOAD" baseline add slow
@@ -117,15 +117,15 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     [[ $status -eq 0 && $output == *"accepted as the level: the run of 2026-01-10 12:00; 1 since, with it"* ]] || show
     narrow
     refuses "slow is the accepted level in results/baseline already" "$EVENLOAD" baseline accept slow
-    judge 0 "single 1 device mlp batch 8: this run is the accepted level, and the only sitting of it so far" slow
-    [[ ${lines[-1]} == "Next: "*" compare    (another sitting: this run is one already)" ]] || show
+    judge 0 "single 1 device mlp batch 8: this run is the accepted level, and the only session of it so far" slow
+    [[ ${lines[-1]} == "Next: "*" compare    (another session: this run is one already)" ]] || show
     "$EVENLOAD" baseline show --json >b.json
     [[ $(json b.json '[w["since_accepted"] for m in d["machines"] for w in m["workloads"]]') == "[1]" ]]
     [[ $(json b.json '(lambda f: (f["of_level"], f["far"], f["needs"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(1, 0, 0, True)" ]]
 }
 
-sittings_after() { # sittings_after N STATEMENT: N sittings more in the only file, each the last one changed by STATEMENT on `s`
+sessions_after() { # sessions_after N STATEMENT: N sessions more in the only file, each the last one changed by STATEMENT on `s`
     python3 - "$(echo results/baseline/*/*.jsonl)" "$@" <<'END'
 import json, sys
 lines = open(sys.argv[1]).readlines()
@@ -138,46 +138,46 @@ with open(sys.argv[1], "a") as file:
 END
 }
 
-@test "a run that is the accepted level is the same as itself, however sittings scatter" {
+@test "a run that is the accepted level is the same as itself, however sessions scatter" {
     once run measured r
     copy r day1 1 1 new 28 1.2
     "$EVENLOAD" baseline add day1 >out.txt
-    sittings_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + 0.3 * (i % 3)'
-    judge 3 "sittings differ so much that only" new
+    sessions_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + 0.3 * (i % 3)'
+    judge 3 "sessions differ so much that only" new
     "$EVENLOAD" baseline accept new >out.txt
-    judge 0 "this run is the accepted level, and the only sitting of it so far" new
+    judge 0 "this run is the accepted level, and the only session of it so far" new
 }
 
-@test "levels of one sitting each tell no scatter" {
+@test "levels of one session each tell no scatter" {
     once run measured r
     copy r first 1 1 now 28 1.1
     "$EVENLOAD" baseline accept first >out.txt
-    sittings_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + i / 10'
-    judge 4 "10 levels, each of so few sittings that they do not tell how far" now
+    sessions_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + i / 10'
+    judge 4 "10 levels, each of so few sessions that they do not tell how far" now
     [[ $output == *"they scatter: 7 more by 'evenload baseline add'"* ]] || show
     run --separate-stderr "$EVENLOAD" baseline show
     [[ $status -eq 0 && $output == *" batch 8 "*" 10 "*" 1 "*" - "*" - "*" 7  2026-01-01 12:00"* ]] || show
 }
 
-@test "of many sittings of an accepted level the last thirty count, and all are said" {
+@test "of many sessions of an accepted level the last thirty count, and all are said" {
     once run measured r
     copy r first 1
     "$EVENLOAD" baseline accept first >out.txt
-    sittings_after 45 'del s["accepted"]; s["figures"]["step_median_ms"]["value"] *= 0.5'
+    sessions_after 45 'del s["accepted"]; s["figures"]["step_median_ms"]["value"] *= 0.5'
     run --separate-stderr "$EVENLOAD" baseline show
     [[ $status -eq 0 && $output == *" batch 8 "*" 46 "*" 30 "*"the run of 2026-01-01 12:00; 46 since, with it; the last 30 count"* ]] || show
     narrow
     judge 1 "worse by 100" first
-    [[ ${lines[-1]} == "Next: "*" compare    (another sitting: this run is the accepted level already)" ]] || show
+    [[ ${lines[-1]} == "Next: "*" compare    (another session: this run is the accepted level already)" ]] || show
 }
 
 @test "what a baseline does not take" {
     once run measured r
     copy r kept 1
     "$EVENLOAD" baseline add kept >out.txt
-    refuses "kept is a sitting in results/baseline already: measure again" "$EVENLOAD" baseline add kept
+    refuses "kept is a session in results/baseline already: measure again" "$EVENLOAD" baseline add kept
     copy kept moved 1
-    refuses "moved is a sitting in results/baseline already" "$EVENLOAD" baseline add moved
+    refuses "moved is a session in results/baseline already" "$EVENLOAD" baseline add moved
     altered r failed 'd["trials"][0].update(status="oom", reason="cpu:0 is full")'
     refuses "single 1 device mlp batch 8 did not finish (cpu:0 is full)" "$EVENLOAD" baseline add failed
     altered r more 'd["trials"][0]["per_device"][0]["memory"]["peak_bytes"] += 8'
@@ -199,10 +199,10 @@ END
     file=$(echo results/baseline/*/*.jsonl)
     truncate -s -30 "$file"
     run --separate-stderr "$EVENLOAD" baseline add three
-    [[ $status -eq 0 && $stderr == "note: $file, line 3 is no sitting (cut off?): passed over" ]] || show
+    [[ $status -eq 0 && $stderr == "note: $file, line 3 is no session (cut off?): passed over" ]] || show
     [[ $output == *"1 line cut off in writing, passed over"* && $output == *"batch 8 "*" 2 "* ]] || show
-    echo 'no sittings' >"$file"
-    refuses "line 1: not the header of a file of sittings" "$EVENLOAD" baseline show
+    echo 'no sessions' >"$file"
+    refuses "line 1: not the header of a file of sessions" "$EVENLOAD" baseline show
 }
 
 @test "folders that are none, and words that are no action" {
@@ -216,7 +216,7 @@ END
     touch file
     refuses "file/store" "$EVENLOAD" baseline add r --store file/store
     run --separate-stderr "$EVENLOAD" baseline show
-    [[ $status -eq 4 && -z $output && $stderr == "evenload: results/baseline holds no sittings: "* && ! -e results ]] || show
+    [[ $status -eq 4 && -z $output && $stderr == "evenload: results/baseline holds no sessions: "* && ! -e results ]] || show
 }
 
 # Each of missing metric, unit change, NaN, zero, other machine has its exit status.
@@ -226,7 +226,7 @@ END
     copy r now 28
     judge 4 "there is no such folder yet" now
     copy r day1 1 && "$EVENLOAD" baseline add day1 >out.txt
-    judge 4 "1 sitting, and 8 are needed" now
+    judge 4 "1 session, and 8 are needed" now
     rm -r results
     keep_nine
     judge 0 "No regression" now
@@ -247,7 +247,7 @@ END
     altered r other 'd["environment"]["governor"] = "slow"'
     judge 4 "differs in governor" other
     altered r wider "${first}['config'].update(lr=9)"
-    judge 4 "no sitting of this trial yet" wider
+    judge 4 "no session of this trial yet" wider
     sed -i 's/"unit":"ms"/"unit":"s"/g' results/baseline/*/*.jsonl
     judge 2 "step_median_ms: the unit is ms, and was s" now
 }

@@ -47,7 +47,7 @@ for s, r in zip(shown["trials"], record["trials"]):
     for c, d in zip(s["cards"], devices):
         assert (c["peak_bytes"], c["at_peak_by_tag"]) == (d["memory"]["peak_bytes"], d["memory"]["at_peak_by_tag"])
         assert (c["busy_pct"], c["sent_bytes"]) == (d["utilization"]["busy_pct"], d["sent_bytes"])
-        assert c["highs_bytes"] == sum(v for t, v in d["memory"]["peak_by_tag"].items() if t not in ("workspace", "padding"))
+        assert c["sum_of_tag_peaks_bytes"] == sum(v for t, v in d["memory"]["peak_by_tag"].items() if t not in ("workspace", "padding"))
     if len(devices) < 2:
         assert s["difference"] is None
         continue
@@ -98,24 +98,24 @@ expect_new() {
     "$EVENLOAD" "${run[@]}" --procs 1 --repeats 1 --warmup 1 --steps 2 --min-time 0 --quiet --json --out r >run.json
     local cards='[[(c["peak_bytes"], c["at_peak_by_tag"], c["peak_by_tag"]) for c in t["cards"]] for t in d["trials"]]'
     [[ $(json dry.json "$cards") == "$(json run.json "$cards")" ]]
-    [[ $(json dry.json 'd["preset"], d["dir"], d["foretold"], d["trials"][0]["cards"][0]["busy_pct"]') == "('adam', None, True, None)" ]]
-    [[ $(json run.json 'd["preset"], d["dir"], d["foretold"], d["trials"][0]["cards"][0]["busy_pct"] > 0') == "('adam', 'r', False, True)" ]]
+    [[ $(json dry.json 'd["preset"], d["dir"], d["predicted"], d["trials"][0]["cards"][0]["busy_pct"]') == "('adam', None, True, None)" ]]
+    [[ $(json run.json 'd["preset"], d["dir"], d["predicted"], d["trials"][0]["cards"][0]["busy_pct"] > 0') == "('adam', 'r', False, True)" ]]
 }
 
-@test "two-cards foretells what the study foretells" {
+@test "two-cards predicts what the study predicts" {
     "$EVENLOAD" imbalance --preset two-cards --dry-run --json >i.json
     "$EVENLOAD" study two-cards --dry-run --json >s.json || [[ $? -eq 1 ]]
     local tags='("peak_bytes", "at_peak_by_tag", "peak_by_tag")'
     [[ $(json i.json "[[[c[k] for k in $tags] for c in t['cards']] for t in d['trials']]") == \
         "$(json s.json "[[[c[k] for k in $tags] for c in r] for r in d['memory']]")" ]]
-    [[ $(json i.json '[[c["highs_bytes"] for c in t["cards"]] for t in d["trials"]]') == "$(json s.json 'd["reserved"]["card_bytes"]')" ]]
+    [[ $(json i.json '[[c["sum_of_tag_peaks_bytes"] for c in t["cards"]] for t in d["trials"]]') == "$(json s.json 'd["reserved"]["card_bytes"]')" ]]
     [[ ! -e results ]]
 }
 
 @test "a forecast is drawn where --out says, and leaves no run there" {
     run --separate-stderr "$EVENLOAD" imbalance --preset momentum --devices 12 --dry-run --out f
-    [[ $status -eq 0 && $output == *foretold*"and 4 cards more"* && $(ls f) == plots && -s f/plots/imbalance.dat ]] || show
-    grep -q ', 12 devices, foretold' f/plots/imbalance.dat
+    [[ $status -eq 0 && $output == *predicted*"and 4 cards more"* && $(ls f) == plots && -s f/plots/imbalance.dat ]] || show
+    grep -q ', 12 devices, predicted' f/plots/imbalance.dat
     fits
 }
 

@@ -75,14 +75,14 @@ END
     run "$EVENLOAD" regress "${ab[@]}" --inconclusive fail
     [[ $status -eq 1 ]] || show
     run --separate-stderr "$EVENLOAD" regress --ab 'echo t $(($$ % 7 + 3)) ms' 'echo t $(($$ % 5 + 3)) ms' --quiet --blocks 14
-    [[ $status -eq 3 && $output == *"too unquiet"* ]] || show
+    [[ $status -eq 3 && $output == *"too noisy"* ]] || show
 }
 
 @test "regress: a budget ends it early, with whole blocks" {
     run --separate-stderr "$EVENLOAD" regress --ab 'sleep 0.1; echo t 5 ms' 'sleep 0.1; echo t 5 ms' --budget 1s --quiet --json
     [[ $status -eq 3 ]] || show
     printf '%s' "$output" >r.json
-    [[ $(json r.json '1 <= d["blocks"] <= 5 and d["last_look"] and len(d["cells"][0]["base"]) == d["blocks"]') == True ]] || show
+    [[ $(json r.json '1 <= d["blocks"] <= 5 and d["last_analysis"] and len(d["cells"][0]["base"]) == d["blocks"]') == True ]] || show
 }
 
 # unreadable WORDS HEAD OPTION...: exit status 2, and a line that says what and where.
@@ -123,8 +123,8 @@ unreadable() {
     mkdir old && : >old/regress.json
     refuses "old holds a run already: give another --out" "$EVENLOAD" regress "${same[@]}" --out old
     refuses "--blocks 3 is the only look" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 40 # its default too
-    refuses "--sitting is for two runs" "$EVENLOAD" regress "${same[@]}" --sitting 12
-    refuses "--sitting is for two runs: a is no run" "$EVENLOAD" regress --baseline a --current b --sitting 12
+    refuses "--session is for two runs" "$EVENLOAD" regress "${same[@]}" --session 12
+    refuses "--session is for two runs: a is no run" "$EVENLOAD" regress --baseline a --current b --session 12
     refuses "--seed is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --seed 1
     refuses "--exact is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --exact t
     refuses "--budget is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --budget 9
@@ -205,7 +205,7 @@ END
             --steps 20 --min-time 0 --control none --quiet --out results/$name >/dev/null
     done
     example 'results/before'
-    [[ $status -eq 0 || $status -eq 3 || $status -eq 1 ]] || show # two sittings of microseconds, on any machine
+    [[ $status -eq 0 || $status -eq 3 || $status -eq 1 ]] || show # two sessions of microseconds, on any machine
     [[ $output == *"single 1 device mlp batch 8 step_median_ms, ms"* && $output == *" exact cells (bytes, memory by tag"* ]] || show
     narrow
     run "$EVENLOAD" regress --baseline results/before --current results/after --metric device_peak_bytes --out r

@@ -122,7 +122,7 @@ WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warm
     [[ -z $(ls -A) ]] || show
 }
 
-@test "--dry-run foretells what a run then holds" {
+@test "--dry-run predicts what a run then holds" {
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --dry-run --json >dry.json
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --out r --quiet
     [[ $(json dry.json '[x["peak_bytes"] for x in d["devices"]]') == "$(json r/results.json \

@@ -21,14 +21,14 @@ load common
     [[ ! -e r ]] || show
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run --devices cuda:0,cuda:0
     [[ $stderr != *"built without CUDA"* ]] || skip "built without CUDA"
-    [[ $status -eq 1 && $output == *"Ours, foretold: dp on cuda:0 and cuda:0, adam"* ]] || show
+    [[ $status -eq 1 && $output == *"Ours, predicted: dp on cuda:0 and cuda:0, adam"* ]] || show
     [[ ${lines[-1]} == "Next: "*" study two-cards --devices cuda:0,cuda:0 "* ]] || show
 }
 
 @test "two-cards --dry-run prints candidates, comparison and verdict, and writes nothing" {
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run
     [[ $status -eq 1 && -z $stderr && ! -e results ]] || show
-    for words in "adam      NCCL         kept         6    459.0" "impossible: C not above 0" "the figures alone do not" foretold \
+    for words in "adam      NCCL         kept         6    459.0" "impossible: C not above 0" "the figures alone do not" predicted \
         unattrib. "sentences of 252 words (fitted)" "each tag's own highest" "Beside it, not judged" "have 836" \
         "400,559 to 413,935 words" "0.6 MiB" "FAIL: main minus second within 3 % at 2 of 3 batches"; do
         [[ $output == *"$words"* ]] || { echo "no '$words'" && show; }

@@ -42,7 +42,7 @@ static inline void noise_autocorrelated(struct random *random, double *x, int n)
     }
 }
 
-/* By ten times the scatter over the sitting, up or down. */
+/* By ten times the scatter over the session, up or down. */
 static inline void noise_drifting(struct random *random, double *x, int n)
 {
     double slope = random_uniform(random) < 0.5 ? 10 : -10;

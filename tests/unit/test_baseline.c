@@ -1,4 +1,4 @@
-/* The stored baseline: a run and a store, from the first sitting to an accepted one. Levels and files are in
+/* The stored baseline: a run and a store, from the first session to an accepted one. Levels and files are in
  * test_baseline_levels.c and test_baseline_files.c, the command in tests/cli/baseline.bats. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static const char STEP[] = "ddp 2 devices textcnn batch 64 step_median_ms";
 static const char PEAK[] = "ddp 2 devices textcnn batch 64 device_peak_bytes[0]";
 static const double PEAK_BYTES = 12345678901; /* more digits than a float has */
 
-/* Eight sittings, the others of the three trials all alike: those have the floor of 2 % only. */
+/* Eight sessions, the others of the three trials all alike: those have the floor of 2 % only. */
 static void keep_eight(void)
 {
     struct el_regress_cell cell;
@@ -87,20 +87,20 @@ static void keep_eight(void)
         enum el_regress_exit outcome = judge("now", STEP, &cell);
         assert_int_equal(outcome, i < 7 ? EL_REGRESS_NO_BASELINE : EL_REGRESS_NONE);
         if (i == 2)
-            assert_string_equal(cell.reason, "3 sittings, and 8 are needed to know how far they scatter: 5 more "
+            assert_string_equal(cell.reason, "3 sessions, and 8 are needed to know how far they scatter: 5 more "
                                              "by 'evenload baseline add'");
     }
     assert_int_equal(cell.kind, EL_CELL_HISTORY);
     assert_int_equal(cell.n_base, 8);
 }
 
-static void a_store_from_the_first_sitting_on(void **state)
+static void a_store_from_the_first_session_on(void **state)
 {
     (void)state;
     struct el_regress_cell cell;
     keep_eight();
     assert_int_equal(add("r3", false), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "r3 is a sitting in"));
+    assert_non_null(strstr(el_error_message(), "r3 is a session in"));
     write_run("now", 50, 1.1, PEAK_BYTES);
     assert_int_equal(judge("now", STEP, &cell), EL_REGRESS_FOUND);
     near(cell.effect, 1.1, 0.001);
@@ -125,7 +125,7 @@ static void a_level_that_is_accepted(void **state)
     assert_int_equal(judge("slow", STEP, &cell), EL_REGRESS_FOUND);
     assert_int_equal(add("slow", true), EL_OK);
     assert_int_equal(add("slow", true), EL_ERR_INVALID);
-    /* It is the level: neither the sittings before it are, nor the figures without noise that it had then. */
+    /* It is the level: neither the sessions before it are, nor the figures without noise that it had then. */
     assert_int_equal(judge("slow", STEP, &cell), EL_REGRESS_NONE);
     near(cell.effect, 1, 1e-12);
     assert_int_equal(judge("slow", PEAK, &cell), EL_REGRESS_NONE);
@@ -187,7 +187,7 @@ static void a_machine_that_the_store_does_not_know(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_store_from_the_first_sitting_on),
+        cmocka_unit_test(a_store_from_the_first_session_on),
         cmocka_unit_test(a_level_that_is_accepted),
         cmocka_unit_test(another_unit_zero_and_no_number),
         cmocka_unit_test(a_machine_that_the_store_does_not_know),

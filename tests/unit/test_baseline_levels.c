@@ -1,4 +1,4 @@
-/* The stored baseline: the level that sittings make, and by simulation how often a gate by it errs. */
+/* The stored baseline: the level that sessions make, and by simulation how often a gate by it errs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void a_level_of_one_era(void **state)
     for (int i = 0; i < 8; i++) near(level.values[i], values[i], 1e-12);
 }
 
-static void few_sittings(void **state)
+static void few_sessions(void **state)
 {
     (void)state;
     const double values[] = {10, 11, 12};
@@ -40,13 +40,13 @@ static void few_sittings(void **state)
     struct el_level level;
     el_level_of(values, accepted, 0, &level);
     assert_int_equal(level.n, 0);
-    assert_int_equal(level.needs, EL_LEVEL_SITTINGS_MIN);
+    assert_int_equal(level.needs, EL_LEVEL_SESSIONS_MIN);
     assert_true(isnan(level.centre) && isnan(level.sd_ratio));
     el_level_of(values, accepted, 1, &level);
     near(level.centre, 10, 1e-12);
     assert_true(isnan(level.sd_ratio));
     el_level_of(values, accepted, 3, &level);
-    assert_int_equal(level.needs, EL_LEVEL_SITTINGS_MIN - 3);
+    assert_int_equal(level.needs, EL_LEVEL_SESSIONS_MIN - 3);
 }
 
 static void only_the_last_thirty_count(void **state)
@@ -57,7 +57,7 @@ static void only_the_last_thirty_count(void **state)
     struct el_level level;
     for (int i = 0; i < 100; i++) values[i] = i < 70 ? 50 : 10 + 0.01 * (i % 3);
     el_level_of(values, accepted, 100, &level);
-    assert_int_equal(level.n, EL_LEVEL_SITTINGS_MAX);
+    assert_int_equal(level.n, EL_LEVEL_SESSIONS_MAX);
     assert_int_equal(level.n_far, 0);
     near(level.centre, 10.01, 0.001);
     near(level.values[29], 10 + 0.01 * (99 % 3), 1e-12);
@@ -79,7 +79,7 @@ static void what_is_far_does_not_count(void **state)
     el_level_of(values, accepted, 12, &level);
     assert_int_equal(level.n_far, 1);
     assert_false(level.last_far);
-    /* On a machine that hardly scatters 1 % is no reason to leave a sitting out; of seven none is. */
+    /* On a machine that hardly scatters 1 % is no reason to leave a session out; of seven none is. */
     for (int i = 0; i < 12; i++) values[i] = i == 11 ? 10.1 : 10 + 1e-4 * i;
     el_level_far(values, 12, far);
     assert_false(far[11]);
@@ -88,8 +88,8 @@ static void what_is_far_does_not_count(void **state)
     assert_false(far[6]);
 }
 
-/* After an accepted sitting the level is its own, the scatter that of before, stretched for what one sitting tells. */
-static void an_accepted_sitting_begins_an_era(void **state)
+/* After an accepted session the level is its own, the scatter that of before, stretched for what one session tells. */
+static void an_accepted_session_begins_an_era(void **state)
 {
     (void)state;
     enum { N = 13 };
@@ -106,7 +106,7 @@ static void an_accepted_sitting_begins_an_era(void **state)
     assert_int_equal(level.needs, 0);
     near(level.centre, 15, 1e-12);
     near(level.sd_ratio, before.sd_ratio, 1e-12);
-    /* What a rule makes of the values is the interval of a sitting about one sitting: s sqrt(1 + 1/1). */
+    /* What a rule makes of the values is the interval of a session about one session: s sqrt(1 + 1/1). */
     for (int i = 0; i < N; i++) squares += log(level.values[i] / 15) * log(level.values[i] / 15);
     near(sqrt(squares / (N - 1)) * sqrt(1 + 1.0 / N), before.sd_ratio * sqrt(2), 1e-12);
     /* Eight of the new era are enough by themselves. */
@@ -120,15 +120,15 @@ static void an_accepted_sitting_begins_an_era(void **state)
     near(level.values[0], 10.12, 1e-12);
 }
 
-/* How many sittings each level has, the last of them the one that counts; 0 ends. */
+/* How many sessions each level has, the last of them the one that counts; 0 ends. */
 struct history {
     size_t eras[12];
-    bool tail; /* one sitting in ten scatters four times as much */
+    bool tail; /* one session in ten scatters four times as much */
 };
 
-/* Several levels: an era of one sitting tells no scatter, and takes no place; the others take a degree of freedom each.
+/* Several levels: an era of one session tells no scatter, and takes no place; the others take a degree of freedom each.
  */
-static void levels_of_few_sittings(void **state)
+static void levels_of_few_sessions(void **state)
 {
     (void)state;
     static const struct {
@@ -159,7 +159,7 @@ static void levels_of_few_sittings(void **state)
     }
 }
 
-/* A history that was drawn, and one more sitting of the same machine and program. */
+/* A history that was drawn, and one more session of the same machine and program. */
 struct drawn {
     struct el_level level;
     double next;
@@ -201,7 +201,7 @@ static struct el_regress_cell judged(const struct el_level *level, double head)
     return result;
 }
 
-/* How often one more sitting that is `effect` times as slow is called a regression; 0: as slow as the gate said before
+/* How often one more session that is `effect` times as slow is called a regression; 0: as slow as the gate said before
  * that it sees, of those histories in which it sees anything. */
 static double rate(const struct history *history, double effect, int trials)
 {
@@ -226,8 +226,8 @@ static const char *words(const struct history *history, char text[64])
     return text;
 }
 
-/* Sittings that scatter by 2 %. A gate of one figure errs in 0.5 of 100 runs by its rule, and has to in fewer than 1;
- * what is left out as far makes the scatter look a little smaller. Where every tenth sitting scatters four times as
+/* Sessions that scatter by 2 %. A gate of one figure errs in 0.5 of 100 runs by its rule, and has to in fewer than 1;
+ * what is left out as far makes the scatter look a little smaller. Where every tenth session scatters four times as
  * much no rule of this kind keeps that: 1.7 of 100 with nothing left out, 2 to 3 so, but twice as many regressions
  * found. */
 static void false_alarms_and_power(void **state)
@@ -273,11 +273,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_level_of_one_era),
-        cmocka_unit_test(few_sittings),
+        cmocka_unit_test(few_sessions),
         cmocka_unit_test(only_the_last_thirty_count),
         cmocka_unit_test(what_is_far_does_not_count),
-        cmocka_unit_test(an_accepted_sitting_begins_an_era),
-        cmocka_unit_test(levels_of_few_sittings),
+        cmocka_unit_test(an_accepted_session_begins_an_era),
+        cmocka_unit_test(levels_of_few_sessions),
         cmocka_unit_test(false_alarms_and_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

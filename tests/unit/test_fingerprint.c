@@ -10,7 +10,7 @@
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/fingerprint.h"
-#include "bench/regress/sitting.h"
+#include "bench/regress/session.h"
 #include "tests/unit/record_v1.h"
 
 /* ---- fingerprints ---- */

@@ -16,7 +16,7 @@
 #include "tests/unit/words.h"
 
 /* Of the parameters a run has in MiB, by forecast. Steals nothing. */
-static json_t *foretold(const char *preset, const char *more, struct el_options *options)
+static json_t *predicted(const char *preset, const char *more, struct el_options *options)
 {
     struct el_trial_set set;
     json_t *run = NULL;
@@ -26,7 +26,7 @@ static json_t *foretold(const char *preset, const char *more, struct el_options 
     assert_int_equal(el_imbalance_preset(preset, options), EL_OK);
     assert_int_equal(el_options_parse(EL_CMD_IMBALANCE, argc, argv, options), EL_OK);
     assert_int_equal(el_trials_resolve(EL_CMD_IMBALANCE, options, "/nonexistent", &set), EL_OK);
-    assert_int_equal(el_imbalance_foretell(&set, &run), EL_OK);
+    assert_int_equal(el_imbalance_predict(&set, &run), EL_OK);
     el_trials_free(&set);
     return run;
 }
@@ -50,7 +50,7 @@ static void two_cards_is_the_study(void **state)
     assert_int_equal(el_study_on(study, &options), EL_OK);
     assert_int_equal(el_study_fit(study), EL_OK);
     el_study_judge(study);
-    json_t *run = foretold("two-cards", "--devices cpu:2", &options);
+    json_t *run = predicted("two-cards", "--devices cpu:2", &options);
     for (int i = 0; i < EL_STUDY_ROWS; i++)
         for (int card = 0; card < EL_STUDY_CARDS; card++) {
             char path[64];
@@ -67,15 +67,15 @@ static void the_presets_differ_by_what_they_say(void **state)
 {
     (void)state;
     struct el_options options;
-    json_t *momentum = foretold("momentum", "--modes dp --devices cpu:2", &options);
-    json_t *adam = foretold("adam", "--modes dp --devices cpu:2", &options);
+    json_t *momentum = predicted("momentum", "--modes dp --devices cpu:2", &options);
+    json_t *adam = predicted("adam", "--modes dp --devices cpu:2", &options);
     double params = el_json_number(momentum, "trials.0.per_device.0.memory.at_peak_by_tag.param");
     assert_true(params > 0);
     assert_near(excess_at(momentum, 0, EL_TAG_OPTIMIZER), params);
     assert_near(excess_at(adam, 0, EL_TAG_OPTIMIZER), 2 * params);
     json_decref(momentum);
     json_decref(adam);
-    json_t *outputs = foretold("outputs", "--modes dp --devices cpu:2", &options);
+    json_t *outputs = predicted("outputs", "--modes dp --devices cpu:2", &options);
     for (int trial = 0; trial < options.n_batches; trial++) {
         /* Gathered outputs and their gradients; the second card has its share of both. */
         double bytes = 2.0 * (double)options.batches[trial] * (double)options.train.model.classes * 4;
@@ -113,9 +113,9 @@ static void a_forecast_is_a_record_without_times(void **state)
 {
     (void)state;
     struct el_options options;
-    json_t *run = foretold("adam", "--devices cpu:4 --batch 66", &options);
+    json_t *run = predicted("adam", "--devices cpu:4 --batch 66", &options);
     json_t *dp = el_json_at(run, "trials.0"), *document = el_imbalance_document(run, "adam", NULL);
-    assert_string_equal(el_json_text(dp, "verdict", ""), "foretold");
+    assert_string_equal(el_json_text(dp, "verdict", ""), "predicted");
     assert_int_equal(json_array_size(json_object_get(dp, "per_device")), 4);
     assert_near(el_json_number(dp, "batch_per_device.3"), 15);
     assert_true(isnan(el_json_number(dp, "per_device.0.sent_bytes")));
@@ -125,7 +125,7 @@ static void a_forecast_is_a_record_without_times(void **state)
                     (el_json_number(dp, "per_device.1.memory.peak_bytes") +
                      el_json_number(dp, "per_device.2.memory.peak_bytes") +
                      el_json_number(dp, "per_device.3.memory.peak_bytes")));
-    assert_true(json_is_true(json_object_get(document, "foretold")));
+    assert_true(json_is_true(json_object_get(document, "predicted")));
     assert_string_equal(el_json_text(document, "trials.0.cards.3.card", ""), "fourth");
     assert_near(el_json_number(document, "trials.0.difference.peak_bytes"),
                 el_excess_of(json_object_get(dp, "per_device"), "memory.peak_bytes"));

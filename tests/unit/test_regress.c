@@ -108,7 +108,7 @@ static void test_paired(void **state)
 static void test_paired_figures(void **state)
 {
     (void)state;
-    struct el_regress_set set = {.last_look = true};
+    struct el_regress_set set = {.last_analysis = true};
     const double logs[] = {0.04, 0.05, 0.06, 0.07, 0.08, 0.045, 0.055, 0.065, 0.075, 0.06};
     struct el_regress_cell *cell = add(&set, EL_CELL_PAIRED, EL_BETTER_LOWER);
     for (int i = 0; i < 10; i++) sample(cell, 100, 100 * exp(logs[i]));
@@ -130,15 +130,15 @@ static void test_paired_figures(void **state)
     el_regress_free(&set);
 }
 
-static void test_unquiet(void **state)
+static void test_noisy(void **state)
 {
     (void)state;
     struct el_regress_set set = {0};
     add_paired(&set, EL_BETTER_LOWER, 14, 0.2, 1);
     el_regress_judge(&set);
     assert_true(set.cells[0].floor > 1.05 && set.cells[0].detectable > set.cells[0].floor);
-    assert_non_null(strstr(set.environment, "too unquiet"));
-    assert_non_null(strstr(set.cells[0].reason, "too unquiet"));
+    assert_non_null(strstr(set.environment, "too noisy"));
+    assert_non_null(strstr(set.cells[0].reason, "too noisy"));
     set.least_effect = 2; /* who asks for so large an effect can have it told */
     el_regress_judge(&set);
     assert_int_equal(set.cells[0].verdict, EL_CELL_SAME);
@@ -156,7 +156,7 @@ static void test_holm_over_cells(void **state)
     assert_int_equal(set.cells[0].verdict, EL_CELL_INCONCLUSIVE);
     assert_int_equal(set.cells[0].more, 1);
     near(set.cells[0].p_adjusted, 33 * ldexp(1, -14), 1e-15);
-    set.last_look = true;
+    set.last_analysis = true;
     el_regress_judge(&set);
     assert_int_equal(set.cells[0].verdict, EL_CELL_REGRESSION);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
@@ -172,7 +172,7 @@ static void test_holm_over_improvements(void **state)
         for (int c = 0; c < cells; c++) add_paired(&set, EL_BETTER_LOWER, 14, 0.01, c == 0 ? 0.5 : 1);
         el_regress_judge(&set);
         assert_true((set.cells[0].verdict == EL_CELL_IMPROVEMENT) == (cells == 32));
-        set.last_look = true;
+        set.last_analysis = true;
         el_regress_judge(&set);
         assert_int_equal(set.cells[0].verdict, EL_CELL_IMPROVEMENT);
         el_regress_free(&set);
@@ -208,11 +208,11 @@ static void test_exact(void **state)
     assert_int_equal(exact(EL_BETTER_LOWER, 2.1, 2.1 * (1 + 1e-8), 2.1 * (1 + 1e-8)), EL_CELL_REGRESSION);
 }
 
-static enum el_cell_verdict sitting(int launches, double effect, double *detectable_p)
+static enum el_cell_verdict session(int launches, double effect, double *detectable_p)
 {
     struct el_regress_set set = {0};
     enum el_cell_verdict verdict;
-    struct el_regress_cell *cell = add(&set, EL_CELL_SITTING, EL_BETTER_LOWER);
+    struct el_regress_cell *cell = add(&set, EL_CELL_SESSION, EL_BETTER_LOWER);
     for (int i = 0; i < launches; i++) sample(cell, 10 + 0.1 * (i % 3), effect * (10 + 0.1 * (i % 2)));
     el_regress_judge(&set);
     *detectable_p = cell->detectable;
@@ -220,26 +220,26 @@ static enum el_cell_verdict sitting(int launches, double effect, double *detecta
     return verdict;
 }
 
-/* 8 % is told from 1 by its interval, and yet no more than sittings differ by. */
-static void test_sitting(void **state)
+/* 8 % is told from 1 by its interval, and yet no more than sessions differ by. */
+static void test_session(void **state)
 {
     (void)state;
     double detectable;
-    assert_int_equal(sitting(5, 1, &detectable), EL_CELL_SAME);
+    assert_int_equal(session(5, 1, &detectable), EL_CELL_SAME);
     assert_true(detectable > 1.12 && detectable < 1.14);
-    assert_int_equal(sitting(5, 1.08, &detectable), EL_CELL_SAME);
-    assert_int_equal(sitting(5, 1.15, &detectable), EL_CELL_REGRESSION);
-    assert_int_equal(sitting(5, 0.85, &detectable), EL_CELL_IMPROVEMENT);
-    assert_int_equal(sitting(5, 1.12, &detectable), EL_CELL_INCONCLUSIVE);
-    assert_int_equal(sitting(4, 1.5, &detectable), EL_CELL_INCONCLUSIVE); /* no interval of four */
+    assert_int_equal(session(5, 1.08, &detectable), EL_CELL_SAME);
+    assert_int_equal(session(5, 1.15, &detectable), EL_CELL_REGRESSION);
+    assert_int_equal(session(5, 0.85, &detectable), EL_CELL_IMPROVEMENT);
+    assert_int_equal(session(5, 1.12, &detectable), EL_CELL_INCONCLUSIVE);
+    assert_int_equal(session(4, 1.5, &detectable), EL_CELL_INCONCLUSIVE); /* no interval of four */
     assert_true(isnan(detectable));
 }
 
-static enum el_regress_exit history(int sittings, double spread, double effect, enum el_cell_verdict *verdict_p)
+static enum el_regress_exit history(int sessions, double spread, double effect, enum el_cell_verdict *verdict_p)
 {
     struct el_regress_set set = {0};
     struct el_regress_cell *cell = add(&set, EL_CELL_HISTORY, EL_BETTER_LOWER);
-    for (int i = 0; i < sittings; i++)
+    for (int i = 0; i < sessions; i++)
         assert_int_equal(el_regress_cell_append(&cell->base, &cell->n_base, exp(spread * (i % 2 ? 1 : -1))), EL_OK);
     assert_int_equal(el_regress_cell_append(&cell->head, &cell->n_head, effect), EL_OK);
     return judged(&set, verdict_p);
@@ -261,7 +261,7 @@ static void test_history(void **state)
     assert_int_equal(history(8, 0.05, 1, &verdict), EL_REGRESS_INCONCLUSIVE);
 }
 
-/* Who asks for large effects only can pass with sittings that are as unlike. */
+/* Who asks for large effects only can pass with sessions that are as unlike. */
 static void test_history_of_large_effects(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void test_table(void **state)
     (void)state;
     char *text = NULL;
     size_t bytes = 0;
-    struct el_regress_set set = {.last_look = true};
+    struct el_regress_set set = {.last_analysis = true};
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
     struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.1, 2.83);
@@ -333,7 +333,7 @@ static void test_bencher_keeps_all(void **state)
 {
     (void)state;
     char path[] = "/tmp/test_regress.XXXXXX";
-    struct el_regress_set set = {.last_look = true};
+    struct el_regress_set set = {.last_analysis = true};
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
@@ -401,10 +401,10 @@ int main(void)
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_paired),
         cmocka_unit_test(test_paired_figures),
-        cmocka_unit_test(test_unquiet),
+        cmocka_unit_test(test_noisy),
         cmocka_unit_test(test_holm_over_cells),
         cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_sitting),
+        cmocka_unit_test(test_session),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_forgets),
         cmocka_unit_test(test_history_of_large_effects),

@@ -1,4 +1,4 @@
-/* Launching programs and a whole sitting of two, with shell commands whose figures are known: each program counts its
+/* Launching programs and a whole session of two, with shell commands whose figures are known: each program counts its
  * own launches in a file, and prints a row of scatter by that count. */
 #include <math.h>
 #include <setjmp.h>
@@ -139,7 +139,7 @@ static struct el_regress_ask asking(const char *base, const char *head)
                                    .higher = ""};
 }
 
-static void test_sitting(void **state)
+static void test_session(void **state)
 {
     (void)state;
     char base[512], head[512];
@@ -221,7 +221,7 @@ static void test_ends(void **state)
     ask.max_blocks = 7; /* too few to tell anything */
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_int_equal(set.blocks, 7);
-    assert_true(set.last_look && el_regress_outcome(&set) == EL_REGRESS_INCONCLUSIVE);
+    assert_true(set.last_analysis && el_regress_outcome(&set) == EL_REGRESS_INCONCLUSIVE);
     assert_int_equal(set.cells[0].more, 1);
     el_regress_free(&set);
     ask = asking(base, head);
@@ -301,7 +301,7 @@ static void test_interrupted(void **state)
     launches_left = 15;
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_in_range(set.blocks, 1, 13);
-    assert_true(set.last_look);
+    assert_true(set.last_analysis);
     assert_int_equal(set.cells[0].n_base, set.blocks);
     assert_int_equal(set.cells[0].n_head, set.blocks);
     el_regress_free(&set);
@@ -331,7 +331,7 @@ int main(void)
         cmocka_unit_test(test_shell_failures),
         cmocka_unit_test(test_shell_leaves_nothing),
         cmocka_unit_test(test_shell_adopts),
-        cmocka_unit_test(test_sitting),
+        cmocka_unit_test(test_session),
         cmocka_unit_test(test_bytes_with_noise),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_ends),

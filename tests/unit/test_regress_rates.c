@@ -1,4 +1,4 @@
-/* How often does the gate cry wolf, and how often does it miss one? Whole sittings are simulated, blocks in random
+/* How often does the gate cry wolf, and how often does it miss one? Whole sessions are simulated, blocks in random
  * order, of eight kinds of noise, and judged by the very functions that judge a real one.
  *
  * With -v, and with EVENLOAD_LONG=1, it prints the tables that docs/regress.md holds (there: EVENLOAD_LONG=1 ... -v).
@@ -25,7 +25,7 @@ struct ask {
     int looks;         /* of 14, 24, 40, with the level split; 0: all */
 };
 
-/* Two sides of one cell, as a sitting would give them. */
+/* Two sides of one cell, as a session would give them. */
 struct sides {
     double base[BLOCKS_MAX], head[BLOCKS_MAX];
 };
@@ -56,7 +56,7 @@ static bool all_told(const struct el_regress_set *set)
 }
 
 /* One run of the gate. Returns its exit status; the number of blocks is in the set. */
-static enum el_regress_exit sitting(const struct ask *ask, struct random *random, struct el_regress_set *set,
+static enum el_regress_exit session(const struct ask *ask, struct random *random, struct el_regress_set *set,
                                     struct sides *sides)
 {
     int looks = ask->looks ? ask->looks : 3;
@@ -67,13 +67,13 @@ static enum el_regress_exit sitting(const struct ask *ask, struct random *random
     }
     set->n = (size_t)ask->cells;
     set->stage = 0;
-    set->last_look = ask->blocks > 0;
+    set->last_analysis = ask->blocks > 0;
     if (ask->blocks) {
         look(set, ask->blocks);
         return el_regress_outcome(set);
     }
     for (; set->stage < looks; set->stage++) {
-        set->last_look = set->stage == 2;
+        set->last_analysis = set->stage == 2;
         look(set, LOOKS[set->stage]);
         if (el_regress_outcome(set) == EL_REGRESS_FOUND || all_told(set)) break;
     }
@@ -94,7 +94,7 @@ static struct counts count(const struct ask *ask, int trials, uint64_t seed)
     for (int t = 0; t < trials; t++) {
         struct random random = random_seeded(seed + (uint64_t)t);
         struct el_regress_set set = {.cells = cells};
-        enum el_regress_exit exit_status = sitting(ask, &random, &set, sides);
+        enum el_regress_exit exit_status = session(ask, &random, &set, sides);
         counts.found += exit_status == EL_REGRESS_FOUND;
         counts.inconclusive += exit_status == EL_REGRESS_INCONCLUSIVE;
         for (int c = 0; c < ask->cells; c++)
@@ -109,7 +109,7 @@ static struct counts count(const struct ask *ask, int trials, uint64_t seed)
     return counts;
 }
 
-/* Of sittings at one look, each with the very effect that it says it would find in 90 of 100: how many find it? */
+/* Of sessions at one look, each with the very effect that it says it would find in 90 of 100: how many find it? */
 static double detectable_pct(const struct noise *noise, double cv, int blocks, int trials, double *mean_p)
 {
     const struct ask ask = {.noise = noise, .cv = cv, .effect = 1, .cells = 1, .blocks = blocks};
@@ -120,7 +120,7 @@ static double detectable_pct(const struct noise *noise, double cv, int blocks, i
     for (int t = 0; t < trials; t++) {
         struct random random = random_seeded(900000 + (uint64_t)t);
         struct el_regress_set set = {.cells = &cell};
-        sitting(&ask, &random, &set, &sides);
+        session(&ask, &random, &set, &sides);
         double effect = cell.detectable;
         *mean_p += (effect - 1) / trials;
         for (int b = 0; b < blocks; b++) sides.head[b] *= effect;
@@ -131,32 +131,32 @@ static double detectable_pct(const struct noise *noise, double cv, int blocks, i
     return 100.0 * found / trials;
 }
 
-/* A sitting has a level of its own, its launches scatter round it. */
-static void draw_sitting(struct random *random, double spread, double cv, double *x, int launches)
+/* A session has a level of its own, its launches scatter round it. */
+static void draw_session(struct random *random, double spread, double cv, double *x, int launches)
 {
     double level = spread * random_normal(random);
     for (int i = 0; i < launches; i++) x[i] = exp(level + cv * random_normal(random));
 }
 
-/* `sittings` 0: two sittings against each other; else a history of so many, of medians of 5 launches. */
-static double unpaired_pct(double spread, int sittings, double effect, int trials)
+/* `sessions` 0: two sessions against each other; else a history of so many, of medians of 5 launches. */
+static double unpaired_pct(double spread, int sessions, double effect, int trials)
 {
     int found = 0;
     for (int t = 0; t < trials; t++) {
         double base[64], head[64], launches[5];
         struct random random = random_seeded(500000 + (uint64_t)t);
         struct el_regress_cell cell = {.better = EL_BETTER_LOWER, .base = base, .head = head};
-        struct el_regress_set set = {.cells = &cell, .n = 1, .last_look = true};
-        cell.kind = sittings ? EL_CELL_HISTORY : EL_CELL_SITTING;
-        cell.n_base = sittings ? (size_t)sittings : 5;
-        cell.n_head = sittings ? 1 : 5;
-        for (int s = 0; s < sittings; s++) {
-            draw_sitting(&random, spread, 0.01, launches, 5);
+        struct el_regress_set set = {.cells = &cell, .n = 1, .last_analysis = true};
+        cell.kind = sessions ? EL_CELL_HISTORY : EL_CELL_SESSION;
+        cell.n_base = sessions ? (size_t)sessions : 5;
+        cell.n_head = sessions ? 1 : 5;
+        for (int s = 0; s < sessions; s++) {
+            draw_session(&random, spread, 0.01, launches, 5);
             base[s] = el_stats_median(launches, 5);
         }
-        if (!sittings) draw_sitting(&random, spread, 0.01, base, 5);
-        draw_sitting(&random, spread, 0.01, head, 5);
-        if (sittings) head[0] = el_stats_median(head, 5);
+        if (!sessions) draw_session(&random, spread, 0.01, base, 5);
+        draw_session(&random, spread, 0.01, head, 5);
+        if (sessions) head[0] = el_stats_median(head, 5);
         for (int i = 0; i < 5; i++) head[i] *= effect;
         el_regress_judge(&set);
         found += cell.verdict == EL_CELL_REGRESSION;
@@ -164,7 +164,7 @@ static double unpaired_pct(double spread, int sittings, double effect, int trial
     return 100.0 * found / trials;
 }
 
-/* How many sittings a question gets: all of them, a tenth under a sanitizer, ten times as many in the long run. */
+/* How many sessions a question gets: all of them, a tenth under a sanitizer, ten times as many in the long run. */
 static int trials_of(int usual)
 {
     const char *long_run = getenv("EVENLOAD_LONG"), *sanitizer = getenv("EVENLOAD_SANITIZER");
@@ -174,7 +174,7 @@ static int trials_of(int usual)
 
 enum { FALSE_ALARM_TRIALS = 2857, POWER_TRIALS = 800, DETECTABLE_TRIALS = 400, UNPAIRED_TRIALS = 10000 };
 
-/* At most 1 % with 99 % confidence, where so many sittings can say so; else no more hits than 1 % would explain. */
+/* At most 1 % with 99 % confidence, where so many sessions can say so; else no more hits than 1 % would explain. */
 static void at_most_one_pct(const char *name, int hits, int trials)
 {
     if (trials >= FALSE_ALARM_TRIALS ? rate_at_most(hits, trials) > 0.01 : rate_at_least(hits, trials) > 0.01)
@@ -245,7 +245,7 @@ static void test_detectable(void **state)
     }
 }
 
-static void test_sittings(void **state)
+static void test_sessions(void **state)
 {
     (void)state;
     int trials = trials_of(UNPAIRED_TRIALS);
@@ -253,23 +253,23 @@ static void test_sittings(void **state)
     for (int k = 0; k < 3; k++)
         for (int s = 1; s <= 3; s++) {
             char name[64];
-            snprintf(name, sizeof name, "%d sittings that differ by %d %%", pasts[k], s);
+            snprintf(name, sizeof name, "%d sessions that differ by %d %%", pasts[k], s);
             at_most_one_pct(name, (int)lround(unpaired_pct(0.01 * s, pasts[k], 1, trials) * trials / 100), trials);
         }
 }
 
-/* Of two sittings of five launches a side, each with the effect that it says it would find in 90 of 100. */
-static double detectable_of_sittings_pct(double cv, int trials)
+/* Of two sessions of five launches a side, each with the effect that it says it would find in 90 of 100. */
+static double detectable_of_sessions_pct(double cv, int trials)
 {
     int found = 0;
     for (int t = 0; t < trials; t++) {
         double base[5], head[5];
         struct random random = random_seeded(700000 + (uint64_t)t);
         struct el_regress_cell cell = {
-            .better = EL_BETTER_LOWER, .kind = EL_CELL_SITTING, .base = base, .head = head, .n_base = 5, .n_head = 5};
-        struct el_regress_set set = {.cells = &cell, .n = 1, .last_look = true};
-        draw_sitting(&random, 0, cv, base, 5);
-        draw_sitting(&random, 0, cv, head, 5);
+            .better = EL_BETTER_LOWER, .kind = EL_CELL_SESSION, .base = base, .head = head, .n_base = 5, .n_head = 5};
+        struct el_regress_set set = {.cells = &cell, .n = 1, .last_analysis = true};
+        draw_session(&random, 0, cv, base, 5);
+        draw_session(&random, 0, cv, head, 5);
         el_regress_judge(&set);
         double effect = cell.detectable;
         for (int i = 0; i < 5; i++) head[i] *= effect;
@@ -279,13 +279,13 @@ static double detectable_of_sittings_pct(double cv, int trials)
     return 100.0 * found / trials;
 }
 
-static void test_detectable_of_sittings(void **state)
+static void test_detectable_of_sessions(void **state)
 {
     (void)state;
     static const double cvs[] = {0.01, 0.02, 0.05, 0.10, 0.20};
     for (int i = 0; i < 5; i++) {
-        double got = detectable_of_sittings_pct(cvs[i], trials_of(UNPAIRED_TRIALS));
-        printf("# sittings, CV %.0f %%: %.1f %% found of 90 promised\n", 100 * cvs[i], got);
+        double got = detectable_of_sessions_pct(cvs[i], trials_of(UNPAIRED_TRIALS));
+        printf("# sessions, CV %.0f %%: %.1f %% found of 90 promised\n", 100 * cvs[i], got);
         if (got < 87) fail_msg("CV %.0f %%: %.1f %% found of 90 promised", 100 * cvs[i], got);
     }
 }
@@ -320,9 +320,9 @@ static void print_paired(int trials)
     }
 }
 
-static void print_sittings(int trials)
+static void print_sessions(int trials)
 {
-    puts("\n| sittings differ by | two sittings, 5 launches a side: false alarms | +20 % found | 8 past sittings: "
+    puts("\n| sessions differ by | two sessions, 5 launches a side: false alarms | +20 % found | 8 past sessions: "
          "false alarms | "
          "+5 % | +10 % | 30: false alarms | +5 % | +10 % |");
     puts("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
@@ -341,13 +341,13 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "-v") == 0) {
         print_paired(trials_of(FALSE_ALARM_TRIALS));
-        print_sittings(trials_of(FALSE_ALARM_TRIALS));
+        print_sessions(trials_of(FALSE_ALARM_TRIALS));
     }
-    if (trials_of(1000) <= 1000) puts("# long: seven times as many sittings a kind of noise");
+    if (trials_of(1000) <= 1000) puts("# long: seven times as many sessions a kind of noise");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_power),
         cmocka_unit_test(test_improvement),  cmocka_unit_test(test_detectable),
-        cmocka_unit_test(test_sittings),     cmocka_unit_test(test_detectable_of_sittings),
+        cmocka_unit_test(test_sessions),     cmocka_unit_test(test_detectable_of_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void a_run_and_itself(void **state)
     assert_int_equal(o.status, EL_OK);
     assert_int_equal(el_regress_outcome(&o.set), EL_REGRESS_NONE);
     const struct el_regress_cell *step = cell_of(&o, "ddp 2 devices textcnn batch 64 step_median_ms");
-    assert_int_equal(step->kind, EL_CELL_SITTING);
+    assert_int_equal(step->kind, EL_CELL_SESSION);
     assert_int_equal(step->n_base, 5);
     assert_int_equal(step->n_head, 5);
     assert_string_equal(step->unit, "ms");

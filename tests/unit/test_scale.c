@@ -55,7 +55,7 @@ static void strong_shares_the_ideal_step(void **state)
 }
 
 /* On a machine with other work the next study is one under another load: no interval is promised for it. */
-static void no_repeat_is_foretold_beside_other_work(void **state)
+static void no_repeat_is_predicted_beside_other_work(void **state)
 {
     (void)state;
     static const char *const rules[] = {"others", "stolen", "gpu_others", "drift"};
@@ -120,7 +120,7 @@ static void the_parts_of_the_loss_add_up(void **state)
 }
 
 /* What a record of another's making may hold. */
-static void odd_words_are_passed_over(void **state)
+static void odd_words_are_skipped(void **state)
 {
     (void)state;
     double two[REPEATS];
@@ -194,10 +194,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ratios_are_of_repeats_side_by_side),
         cmocka_unit_test(strong_shares_the_ideal_step),
-        cmocka_unit_test(no_repeat_is_foretold_beside_other_work),
+        cmocka_unit_test(no_repeat_is_predicted_beside_other_work),
         cmocka_unit_test(a_missing_repeat_leaves_its_partner_out),
         cmocka_unit_test(the_parts_of_the_loss_add_up),
-        cmocka_unit_test(odd_words_are_passed_over),
+        cmocka_unit_test(odd_words_are_skipped),
         cmocka_unit_test(runs_without_a_baseline_are_refused),
         cmocka_unit_test(the_repeat_interval_holds_a_repeat),
     };

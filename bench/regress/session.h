@@ -1,4 +1,4 @@
-/* A sitting: what one run measured of one workload, as JSON, in the form in which it is stored.
+/* A session: what one run measured of one workload, as JSON, in the form in which it is stored.
  *
  *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits that tell this run from others
  *      "name": "ddp 2 devices textcnn batch 128", "suspect": [rules...],
@@ -12,8 +12,8 @@
  * A workload is the resolved configuration without the build, and without what only says how long and how closely to
  * look (steps, min_time_s, timeout_s, control, control_pairs) or what to disturb (inject).
  */
-#ifndef EL_BENCH_SITTING_H
-#define EL_BENCH_SITTING_H
+#ifndef EL_BENCH_SESSION_H
+#define EL_BENCH_SESSION_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 /* Of a run's document and one of its trials, which finished. `dir` is where it was read. New reference; NULL: no
  * memory.
  */
-json_t *el_sitting_of(const json_t *run, const json_t *trial, const char *dir);
+json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir);
 /* New reference; NULL: no memory. */
 json_t *el_workload_of(const json_t *trial);
 /* "ddp 2 devices textcnn batch 128", and " buckets of 1 MiB" where ddp's are not the usual 25 MiB. */
@@ -37,8 +37,8 @@ void el_workload_buckets(const json_t *trial, char *text, size_t bytes);
 bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes);
 
 /* The names of the figures that have noise; the first is a gate's own. Ended by NULL. */
-const char *const *el_sitting_timed(void);
+const char *const *el_session_timed(void);
 /* Whether a metric row's figures have none. */
-bool el_sitting_is_exact(const struct el_metric *metric);
+bool el_session_is_exact(const struct el_metric *metric);
 
 #endif

@@ -1,4 +1,4 @@
-/* One more line for a file of sittings: whole, durable, and under a lock, so that neither a reader nor another writer
+/* One more line for a file of sessions: whole, durable, and under a lock, so that neither a reader nor another writer
  * ever needs more than the file itself. */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,11 +46,11 @@ static enum el_status write_whole(int file, off_t size, const char *text, const 
     return status;
 }
 
-static char *lines_of(const json_t *workload, const json_t *sitting, bool first, bool torn)
+static char *lines_of(const json_t *workload, const json_t *session, bool first, bool torn)
 {
     json_t *header = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "workload", (json_t *)(uintptr_t)workload);
     char *head = first && header ? json_dumps(header, JSON_COMPACT) : NULL, *text = NULL;
-    char *line = json_dumps(sitting, JSON_COMPACT);
+    char *line = json_dumps(session, JSON_COMPACT);
     if (line && (head || !first) &&
         asprintf(&text, "%s%s%s%s\n", torn ? "\n" : "", head ? head : "", head ? "\n" : "", line) < 0)
         text = NULL;
@@ -60,29 +60,29 @@ static char *lines_of(const json_t *workload, const json_t *sitting, bool first,
     return text;
 }
 
-static enum el_status append_locked(int file, const char *path, const json_t *workload, const json_t *sitting)
+static enum el_status append_locked(int file, const char *path, const json_t *workload, const json_t *session)
 {
     struct stat info;
-    json_t *sittings = NULL;
+    json_t *sessions = NULL;
     if (fstat(file, &info) != 0) return el_fail_errno("%s", path);
-    if (info.st_size > 0) EL_TRY(el_sittings_read(path, NULL, NULL, &sittings, NULL));
-    bool there = el_sittings_have(sittings, el_json_text(sitting, "run", ""),
-                                  json_is_true(json_object_get(sitting, "accepted")));
-    json_decref(sittings);
+    if (info.st_size > 0) EL_TRY(el_sessions_read(path, NULL, NULL, &sessions, NULL));
+    bool there = el_sessions_have(sessions, el_json_text(session, "run", ""),
+                                  json_is_true(json_object_get(session, "accepted")));
+    json_decref(sessions);
     if (there) return EL_OK;
-    char *text = lines_of(workload, sitting, info.st_size == 0, is_torn(file, info.st_size));
-    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a sitting");
+    char *text = lines_of(workload, session, info.st_size == 0, is_torn(file, info.st_size));
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a session");
     enum el_status status = write_whole(file, info.st_size, text, path);
     free(text);
     return status;
 }
 
-enum el_status el_sittings_append(const char *path, const json_t *workload, const json_t *sitting)
+enum el_status el_sessions_append(const char *path, const json_t *workload, const json_t *session)
 {
     int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) return el_fail_errno("%s could not be opened", path);
     enum el_status status = lock(file, path);
-    if (status == EL_OK) status = append_locked(file, path, workload, sitting);
+    if (status == EL_OK) status = append_locked(file, path, workload, session);
     close(file);
     return status;
 }

@@ -22,7 +22,7 @@ static json_t *member_of(const struct el_trial *trial, int position, const struc
                                         .reserved_bytes = -1,
                                         .driver_bytes = -1,
                                         .grown_bytes = -1,
-                                        .driver_reason = "foretold: nothing was run"};
+                                        .driver_reason = "predicted: nothing was run"};
     return el_record_member(&account);
 }
 
@@ -43,14 +43,14 @@ static json_t *trial_of(const struct el_trial *trial, const struct el_memory_for
 {
     json_t *repeats = json_pack("[o]", repeat_of(trial, forecasts));
     json_t *record = el_record_trial(trial, "", repeats);
-    json_object_set_new(record, "verdict", json_string("foretold"));
+    json_object_set_new(record, "verdict", json_string("predicted"));
     json_object_set_new(record, "warnings", json_array());
     json_object_set_new(record, "warning_rules", json_array());
     json_decref(repeats);
     return record;
 }
 
-enum el_status el_imbalance_foretell(const struct el_trial_set *set, json_t **run_p)
+enum el_status el_imbalance_predict(const struct el_trial_set *set, json_t **run_p)
 {
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
     json_t *trials = json_array();
@@ -92,6 +92,6 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
     if (!(free_bytes < need_bytes)) return EL_OK;
     return el_fail(EL_ERR_ABSENT,
                    "imbalance: the run needs %.1f GiB of memory, %.1f GiB are free here: make room, or give --dry-run, "
-                   "which foretells the same",
+                   "which predicts the same",
                    need_bytes / gib_bytes, free_bytes / gib_bytes);
 }

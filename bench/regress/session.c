@@ -1,5 +1,5 @@
-/* A trial's record into a sitting and its workload. Which figures there are stands here, once. */
-#include "bench/regress/sitting.h"
+/* A trial's record into a session and its workload. Which figures there are stands here, once. */
+#include "bench/regress/session.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@ enum { NAME_BYTES = 160 };
 static const char *const identity[] = {"mode", "model",        "dtype", "optimizer",
                                        "seed", "device_names", "procs", "global_batch"};
 /* How long and how closely to look, and what to disturb. */
-static const char *const passed_over[] = {"steps", "min_time_s", "timeout_s", "control", "control_pairs", "inject"};
+static const char *const skipped[] = {"steps", "min_time_s", "timeout_s", "control", "control_pairs", "inject"};
 
 json_t *el_workload_of(const json_t *trial)
 {
@@ -27,7 +27,7 @@ json_t *el_workload_of(const json_t *trial)
         json_t *value = json_object_get(trial, identity[i]);
         json_object_set_new(workload, identity[i], value ? json_deep_copy(value) : json_null());
     }
-    for (size_t i = 0; i < sizeof passed_over / sizeof passed_over[0]; i++) json_object_del(config, passed_over[i]);
+    for (size_t i = 0; i < sizeof skipped / sizeof skipped[0]; i++) json_object_del(config, skipped[i]);
     json_object_set_new(workload, "config", config ? config : json_object());
     return workload;
 }
@@ -84,7 +84,7 @@ bool el_workload_same(const json_t *base, const json_t *head, char *differs, siz
 
 /* ---- exact figures: rows of the metric table ---- */
 
-bool el_sitting_is_exact(const struct el_metric *metric)
+bool el_session_is_exact(const struct el_metric *metric)
 {
     static const char *const names[] = {"comm_bytes",        "flops_per_step",    "param_bytes",
                                         "device_peak_bytes", "device_sent_bytes", "device_received_bytes"};
@@ -104,7 +104,7 @@ static void put_exact(const json_t *trial, json_t *figures)
     const json_t *devices = json_object_get(trial, "per_device");
     for (const struct el_metric *m = el_metric_list(); m->name; m++) {
         bool of_trial = m->of == EL_METRIC_OF_TRIAL;
-        size_t n = !el_sitting_is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);
+        size_t n = !el_session_is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);
         for (size_t i = 0; i < n; i++) {
             char name[NAME_BYTES];
             double value = el_metric_value(m, trial, of_trial ? NULL : json_array_get(devices, i));
@@ -149,7 +149,7 @@ static const struct timed timed[] = {
     {"step_median_ms", median_of}, {"step_mean_ms", mean_of}, {"step_p95_ms", p95_of}, {"samples_per_s", rate_of}};
 enum { N_TIMED = sizeof timed / sizeof timed[0] };
 
-const char *const *el_sitting_timed(void)
+const char *const *el_session_timed(void)
 {
     static const char *const names[] = {"step_median_ms", "step_mean_ms", "step_p95_ms", "samples_per_s", NULL};
     _Static_assert(sizeof names / sizeof names[0] == N_TIMED + 1, "a name a row");
@@ -189,7 +189,7 @@ static json_t *timed_figure(const struct timed *row, const json_t *trial)
     return figure;
 }
 
-/* ---- a sitting ---- */
+/* ---- a session ---- */
 
 static json_t *suspicions(const json_t *trial)
 {
@@ -198,7 +198,7 @@ static json_t *suspicions(const json_t *trial)
 }
 
 /* When, where and what was measured: a folder may be moved or copied, and is the same run. */
-static void put_run(const json_t *run, const json_t *trial, json_t *sitting)
+static void put_run(const json_t *run, const json_t *trial, json_t *session)
 {
     static const char *const keys[] = {"environment.time_utc", "environment.hostname", "environment.boot_id"};
     char text[32];
@@ -211,25 +211,25 @@ static void put_run(const json_t *run, const json_t *trial, json_t *sitting)
     if (steps) hash = el_hash(hash, steps, strlen(steps));
     free(steps);
     snprintf(text, sizeof text, "%016" PRIx64, hash);
-    json_object_set_new(sitting, "run", json_string(text));
+    json_object_set_new(session, "run", json_string(text));
 }
 
-json_t *el_sitting_of(const json_t *run, const json_t *trial, const char *dir)
+json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
 {
     static const char *const copied[] = {"time_utc", "hostname", "commit"};
-    json_t *sitting = json_object(), *figures = json_object();
+    json_t *session = json_object(), *figures = json_object();
     char name[NAME_BYTES];
     el_workload_name(trial, name, sizeof name);
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
         json_t *value = json_object_get(json_object_get(run, "environment"), copied[i]);
-        json_object_set(sitting, copied[i], value ? value : json_null());
+        json_object_set(session, copied[i], value ? value : json_null());
     }
-    json_object_set_new(sitting, "dir", el_json_string(dir));
-    put_run(run, trial, sitting);
-    json_object_set_new(sitting, "name", el_json_string(name));
-    json_object_set_new(sitting, "suspect", suspicions(trial));
+    json_object_set_new(session, "dir", el_json_string(dir));
+    put_run(run, trial, session);
+    json_object_set_new(session, "name", el_json_string(name));
+    json_object_set_new(session, "suspect", suspicions(trial));
     for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i].name, timed_figure(&timed[i], trial));
     put_exact(trial, figures);
-    json_object_set_new(sitting, "figures", figures);
-    return sitting;
+    json_object_set_new(session, "figures", figures);
+    return session;
 }
