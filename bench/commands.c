@@ -31,18 +31,19 @@ int el_exit_flush(int exit_status)
 
 static void print_overview(FILE *file)
 {
-    fprintf(file,
-            "usage: evenload COMMAND [options]\n\nHow evenly, and how fast, several devices share the training of "
-            "one model.\n\n");
+    fprintf(
+        file,
+        "usage: evenload COMMAND [options]\n\nMeasures how evenly, and how fast, several devices share the training "
+        "of one model.\n\n");
     const char *group = "";
     for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
         if (row->group != group) fprintf(file, "%s%s\n", *group ? "\n" : "", row->group);
         group = row->group;
         fprintf(file, "  %-9s  %s\n", row->name, row->brief);
     }
-    fprintf(file, "\n'evenload COMMAND --help' (or 'evenload help COMMAND') lists its options; begin with 'evenload "
-                  "compare'.\nExit status: 0 well, 1 a trial failed (--strict: or is suspect), 2 bad use or "
-                  "something is missing, 130 interrupted;\nregress, baseline and watch have their own.\n");
+    fprintf(file, "\n'evenload COMMAND --help' (or 'evenload help COMMAND') lists its options. Start with 'evenload "
+                  "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is suspect), 2 bad use or "
+                  "something missing,\n130 interrupted; regress, baseline and watch have their own.\n");
 }
 
 static int print_version(void)
@@ -60,7 +61,7 @@ static const struct el_command_row *find_command(const char *name)
         names[n++] = row->name;
     }
     if (name[0] == '-')
-        el_fail(EL_ERR_INVALID, "'%s' stands before the command: write 'evenload COMMAND %s'", name, name);
+        el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
     else
         el_fail_unknown("command", name, names);
     return NULL;

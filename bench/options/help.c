@@ -27,8 +27,9 @@ static void print_row(FILE *file, const struct el_option_row *row, unsigned comm
     const char *initial = el_option_initial(row, command);
     char left[64], right[512];
     snprintf(left, sizeof left, "--%s %s", row->name, row->argument ? row->argument : "");
-    snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, row->choices ? ": " : "",
-             row->choices ? row->choices : "", *initial ? " (default: " : "", initial, *initial ? ")" : "", "");
+    bool noted = row->choices || *initial;
+    snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, noted ? " (" : "", row->choices ? row->choices : "",
+             row->choices && *initial ? "; " : "", *initial ? "default: " : "", initial, noted ? ")" : "");
     int used = fprintf(file, "  %-*s", COLUMN - 2, left);
     if (used > COLUMN) fprintf(file, "\n%*s", COLUMN, "");
     print_words(file, right, COLUMN);

@@ -8,7 +8,7 @@
 #include "bench/regress/regress.h"
 
 /* A session in which a program differs from itself by more than this can show nothing that would be of use. */
-#define EL_REGRESS_NOISY    1.05
+#define EL_REGRESS_NOISY      1.05
 /* Of a gate's run, one-sided; and of the interval that is printed. */
 #define EL_REGRESS_LEVEL      0.005
 #define EL_REGRESS_CONFIDENCE 0.95

@@ -188,7 +188,8 @@ static void teardown(struct el_worker *worker)
 }
 
 const struct el_mode_ops el_mode_ddp = {
-    .info = {.name = "ddp", .summary = "DistributedDataParallel: a replica a member, overlapped all-reduce of buckets"},
+    .info = {.name = "ddp",
+             .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets"},
     .rounds = 2,
     .setup = setup,
     .begin_round = begin_round,

@@ -238,7 +238,9 @@ static void teardown(struct el_worker *worker)
 }
 
 const struct el_mode_ops el_mode_dp = {
-    .info = {.name = "dp", .summary = "DataParallel: one process, one master, a thread a replica", .controller = true},
+    .info = {.name = "dp",
+             .summary = "DataParallel: one process, one master, a thread per replica",
+             .controller = true},
     .rounds = 1,
     .setup = setup,
     .issue = issue,

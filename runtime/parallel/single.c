@@ -18,7 +18,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 }
 
 const struct el_mode_ops el_mode_single = {.info = {.name = "single",
-                                                    .summary = "one device, no wrapper: the base line",
+                                                    .summary = "one device, no wrapper: the baseline",
                                                     .controller = true,
                                                     .one_device = true},
                                            .rounds = 1,

@@ -36,8 +36,8 @@ load common
 }
 
 @test "no line of help is wider than 100 columns" {
-    for command in compare run devices plot study selfcheck imbalance watch; do
-        run "$EVENLOAD" help "$command"
+    for command in '' compare run plot imbalance scale regress baseline watch devices selfcheck overhead study; do
+        run "$EVENLOAD" help $command
         for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     done
 }
@@ -51,7 +51,7 @@ load common
 }
 
 @test "an option before the command" {
-    refuses "stands before the command" "$EVENLOAD" --json run
+    refuses "must follow the command" "$EVENLOAD" --json run
 }
 
 @test "unknown option, with a suggestion" {
