@@ -191,7 +191,7 @@ static void put_build(json_t *e)
     json_object_set_new(e, "compiler_flags", el_json_string(EL_BUILD_FLAGS));
     json_object_set_new(e, "mpi", el_json_string(*EL_BUILD_MPI ? EL_BUILD_MPI : NULL));
     json_object_set_new(e, "cpu_library", el_json_string(library == NULL || *library == '\0' ? NULL : library));
-    json_object_set_new(e, "cpu_library_lack", el_json_string(el_kernels_cpu_lack()));
+    json_object_set_new(e, "cpu_library_reason", el_json_string(el_kernels_cpu_lack()));
 }
 
 json_t *el_environment(void)

@@ -82,7 +82,7 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
     json_object_set_new(gpu, "total_bytes", el_json_count(f->total_bytes));
     json_object_set_new(gpu, "process_bytes", el_json_count(f->process_bytes));
     json_object_set_new(gpu, "processes", el_json_count(f->n_processes));
-    json_object_set_new(gpu, "looks", json_integer(f->n_looks));
+    json_object_set_new(gpu, "samples", json_integer(f->n_looks));
     json_object_set_new(gpu, "window_s", el_json_real(f->window_s));
     json_object_set_new(gpu, "reason", el_json_string(*f->reason ? f->reason : NULL));
     return gpu;

@@ -24,7 +24,7 @@ void el_job_gpu_end(struct el_job_gpu *gpus, int member);
 const struct el_nvml_figures *el_job_gpu_figures(const struct el_job_gpu *gpus, int member);
 
 /* {"clock_mhz": {"min", "mean", "max"}, "power_w", "energy_mj", "throttled_pct": {a reason: per cent of the looks},
- * "used_bytes", "total_bytes", "process_bytes", "processes", "looks", "window_s", "reason"}; null for NULL. */
+ * "used_bytes", "total_bytes", "process_bytes", "processes", "samples", "window_s", "reason"}; null for NULL. */
 json_t *el_record_gpu(const struct el_nvml_figures *figures);
 /* Of members that share a card (one UUID) takes back what the driver said of it as if it were each one's own: its bytes
  * and their growth are the whole card's; of ranks of several processes also the libraries', as each may have seen the

@@ -64,7 +64,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     json_object_set_new(repeat, "loss", loss);
     bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
     json_object_set_new(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
-    json_object_set_new(repeat, "planted", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
+    json_object_set_new(repeat, "injected", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
     json_object_set_new(repeat, "control", control_of(m));
     json_object_set_new(repeat, "clock", clock_of(m));
     json_object_set_new(repeat, "communicator", el_json_string(result->comm));
@@ -127,7 +127,7 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
                               json_string("too many collectives to tell waiting from transfer, so phases hold "
                                           "waits: give a shorter --min-time or fewer --steps"));
     if (no_such_op(m))
-        json_array_append_new(warnings, json_sprintf("--inject %s: no kernel's name begins so, and nothing was planted "
+        json_array_append_new(warnings, json_sprintf("--inject %s: no kernel matches, so nothing was injected "
                                                      "there; ops[] of the record has the names",
                                                      job->trial->inject));
     json_t *repeat =

@@ -12,6 +12,7 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/record/schema.h"
 
 static bool is_scalar(const json_t *value)
 {
@@ -181,6 +182,7 @@ enum el_status el_record_read(const char *path, json_t **run_p)
         json_decref(run);
         return el_fail(EL_ERR_INVALID, "%s is no record of a run: it has no schema and trials", path);
     }
+    el_record_upgrade(run);
     *run_p = run;
     return EL_OK;
 }

@@ -5,7 +5,7 @@
  * in bytes.
  *
  * repeat = {
- *   "schema": 1, "trial": id, "repeat": k, "order": place in the order of execution,
+ *   "schema": 2, "trial": id, "repeat": k, "order": place in the order of execution,
  *   "status": "ok|oom|failed|timeout|absent", "reason": text or null,
  *   "simulated": bool, "warnings": [text...],
  *   "batch_per_device": [..], "flops_per_step": x, "param_bytes": n,
@@ -22,10 +22,10 @@
  *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
  *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
  *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
- *        "ops": [{"op", "phase", "count", "ms", "median_ms", "how"|null}] } ],
+ *        "ops": [{"op", "phase", "count", "ms", "median_ms", "implementation"|null}] } ],
  *                                                              (all a step, on average; el_record_member makes one)
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
- *   "settled": bool|null, "planted": text|null,
+ *   "settled": bool|null, "injected": text|null,
  *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job/collectives.h)
  *   "recorder_cost": {..}|null,                                                  (job/cost.h)
  *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
@@ -34,7 +34,7 @@
  * }
  * With --no-record what spans would have told is null. A failed repeat has status and reason; all else may be missing.
  *
- * The results.json document is described in docs/record.md; schema 1 is kept readable for good.
+ * The results.json document is described in docs/record.md; schema 1 can be read for good.
  */
 #ifndef EL_BENCH_RECORD_H
 #define EL_BENCH_RECORD_H
@@ -48,7 +48,7 @@
 #include "profiles/recorder.h"
 #include "profiles/system.h"
 
-enum { EL_SCHEMA = 1 };
+enum { EL_SCHEMA = 2 };
 
 /* What a worker knows of one member when training has ended. */
 struct el_member_account {
@@ -94,7 +94,7 @@ json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int or
 /* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
 
-/* Reads a run's document and checks that this program can read it: schema 1, or a later one that still is of its form.
+/* Reads a run's document and checks that this program can read it: schema 1, given in schema 2's names, or a later one.
  * Errors: EL_ERR_IO (no such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
 enum el_status el_record_read(const char *path, json_t **run_p);
 

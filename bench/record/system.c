@@ -161,26 +161,26 @@ static json_t *throttled(const json_t *parts)
     return el_json_count(most);
 }
 
-static json_t *unlike_machines(const json_t *parts)
+static json_t *machine_differences(const json_t *parts)
 {
     static const char *const texts[] = {"cpu_model", "machine", "kernel"}, *const counts[] = {"cores_online",
                                                                                               "memory_bytes"};
     static const double within[] = {0, 0.05}; /* machines with the same memory have a little less or more of it */
-    json_t *unlike = json_array();
+    json_t *differences = json_array();
     const json_t *first = json_object_get(json_array_get(parts, 0), "machine");
-    for (size_t i = 1; i < json_array_size(parts) && json_array_size(unlike) == 0; i++) {
+    for (size_t i = 1; i < json_array_size(parts) && json_array_size(differences) == 0; i++) {
         const json_t *other = json_object_get(json_array_get(parts, i), "machine");
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
             const char *a = el_json_text(first, texts[k], "?"), *b = el_json_text(other, texts[k], "?");
-            if (strcmp(a, b) != 0) json_array_append_new(unlike, json_sprintf("%s: %s and %s", texts[k], a, b));
+            if (strcmp(a, b) != 0) json_array_append_new(differences, json_sprintf("%s: %s and %s", texts[k], a, b));
         }
         for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
             double a = el_json_number(first, counts[k]), b = el_json_number(other, counts[k]);
             if (fabs(a - b) > within[k] * fmax(a, b))
-                json_array_append_new(unlike, json_sprintf("%s: %.0f and %.0f", counts[k], a, b));
+                json_array_append_new(differences, json_sprintf("%s: %.0f and %.0f", counts[k], a, b));
         }
     }
-    return unlike;
+    return differences;
 }
 
 /* Why there is no share of others: the first process that says so. */
@@ -202,7 +202,7 @@ json_t *el_record_system_of_job(json_t *parts)
     json_object_set_new(system, "steal_pct", el_json_real(shares.steal_pct));
     json_object_set_new(system, "frequency_change_pct", el_json_real(frequency_change_pct(parts)));
     json_object_set_new(system, "throttled", throttled(parts));
-    json_object_set_new(system, "unlike_machines", unlike_machines(parts));
+    json_object_set_new(system, "machine_differences", machine_differences(parts));
     json_object_set_new(system, "reason", reason_of(parts));
     json_object_set_new(system, "processes", parts);
     return system;

@@ -19,7 +19,7 @@
 json_t *el_record_system(const struct el_system_figures *figures, const int *allowed, int n_allowed, const int *devices,
                          int n_devices);
 /* The repeat's: {"others_pct", "others_on_devices_pct", "steal_pct", "frequency_change_pct", "throttled",
- * "unlike_machines": [text..], "reason", "processes": parts}. Steals `parts`. */
+ * "machine_differences": [text..], "reason", "processes": parts}. Steals `parts`. */
 json_t *el_record_system_of_job(json_t *parts);
 /* [{"cpu", "capacity", "max_mhz"}] of a device's cores. */
 json_t *el_record_cores(const char *root, const int *cpus, int n_cpus);

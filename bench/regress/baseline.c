@@ -93,7 +93,7 @@ static enum el_status check_trial(const char *name, const json_t *trial, bool fo
     if (!el_trial_finished(trial))
         return el_fail(EL_ERR_INVALID, "%s did not finish (%.100s): a baseline holds only runs that did: run it again",
                        name, el_json_text(trial, "reason", el_json_text(trial, "status", "failed")));
-    if (has_rule(trial, "planted") && !force)
+    if (has_rule(trial, "injected") && !force)
         return el_fail(EL_ERR_INVALID, "%s was disturbed on purpose (--inject): --force takes it all the same", name);
     return EL_OK;
 }

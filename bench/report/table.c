@@ -145,7 +145,7 @@ static bool same_warning(const json_t *a, size_t i, const json_t *b, size_t k)
 {
     const char *rule_a = text_at(a, "warning_rules", i), *rule_b = text_at(b, "warning_rules", k);
     const char *text_a = text_at(a, "warnings", i), *text_b = text_at(b, "warnings", k);
-    if (rule_a && rule_b && strcmp(rule_a, "own") != 0) return strcmp(rule_a, rule_b) == 0;
+    if (rule_a && rule_b && strcmp(rule_a, "reported") != 0) return strcmp(rule_a, rule_b) == 0;
     return text_a && text_b && strcmp(text_a, text_b) == 0;
 }
 

@@ -88,7 +88,7 @@ static bool has_doubt(const json_t *row, const char *rule, const char *text)
         const char *name = json_string_value(json_array_get(names, w));
         const char *words = json_string_value(json_array_get(warnings, w));
         if (!name || strcmp(name, rule)) continue;
-        if (strcmp(rule, "own") || (words && !strcmp(words, text))) return true;
+        if (strcmp(rule, "reported") || (words && !strcmp(words, text))) return true;
     }
     return false;
 }
@@ -220,7 +220,7 @@ static void take_size(const json_t *buckets, double best, double base, double lo
 static void say_buckets(const json_t *buckets, FILE *out)
 {
     double best = el_json_number(buckets, "recommended_mib"), base = el_json_number(buckets, "base_mib");
-    double looks = el_json_number(buckets, "looks");
+    double looks = el_json_number(buckets, "comparisons");
     char text[TEXT_BYTES];
     if (!json_is_object(buckets)) return;
     if (json_is_string(json_object_get(buckets, "shared")))

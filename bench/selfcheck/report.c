@@ -84,7 +84,7 @@ static json_t *result_json(const struct el_selfcheck_row *row, const struct el_s
     static const char *const states[] = {
         [EL_SELFCHECK_MISSED] = "missed", [EL_SELFCHECK_FOUND] = "found", [EL_SELFCHECK_SKIPPED] = "skipped"};
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:s}", "check", row->name, "state",
-                     states[result->state], "what", row->what, "inject", row->inject, "planted",
+                     states[result->state], "what", row->what, "inject", row->inject, "injected",
                      el_json_real(row->planted), "found", el_json_real(result->tries ? result->finding.value : NAN),
                      "off_pct", el_json_real(off_pct(row, result)), "within_pct", el_json_real(row->within_pct),
                      "tries", result->tries, "text", result->finding.text);
@@ -97,7 +97,7 @@ json_t *el_selfcheck_json(const struct el_selfcheck *check)
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
         json_array_append_new(list, result_json(&el_selfcheck_rows()[i], &check->results[i]));
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:s, s:o}", "found", el_selfcheck_count(check, EL_SELFCHECK_FOUND),
-                     "told", EL_SELFCHECK_ROWS - skipped, "skipped", skipped, "seconds", el_json_real(check->seconds),
-                     "others_pct", el_json_real(check->others_pct), "ddp_by", check->by_mpi ? "mpirun" : "own", "dir",
-                     check->dir, "checks", list);
+                     "checked", EL_SELFCHECK_ROWS - skipped, "skipped", skipped, "seconds",
+                     el_json_real(check->seconds), "others_pct", el_json_real(check->others_pct), "ddp_by",
+                     check->by_mpi ? "mpirun" : "own", "dir", check->dir, "checks", list);
 }

@@ -126,35 +126,35 @@ static struct extent extent_of_cores(const struct el_verdict_case *c, const char
 }
 
 /* Capacities first: they count what a core does in a cycle too. */
-void el_verdict_unlike_cores(struct el_verdict_case *c)
+void el_verdict_heterogeneous_cores(struct el_verdict_case *c)
 {
     static const char *const figures[] = {"capacity", "max_mhz"}, *const words[] = {"capacity", "highest MHz"};
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         struct extent extent = extent_of_cores(c, figures[i]);
         if (!(extent.least / extent.most < c->rule->limit)) continue;
-        el_verdict_say(c, "the devices' cores are of unlike size (%s %.0f and %.0f): take cores of one kind (taskset)",
+        el_verdict_say(c, "the devices' cores are heterogeneous (%s %.0f and %.0f): take cores of one kind (taskset)",
                        words[i], extent.least, extent.most);
         return;
     }
 }
 
-void el_verdict_unlike_memory(struct el_verdict_case *c)
+void el_verdict_heterogeneous_memory(struct el_verdict_case *c)
 {
     const json_t *members = el_json_at(c->ok, "0.members");
     struct extent extent = {NAN, NAN};
     for (size_t i = 0; i < json_array_size(members); i++)
         widen(&extent, el_json_number(json_array_get(members, i), "memory_limit_bytes"));
     if (extent.least / extent.most < c->rule->limit)
-        el_verdict_say(c, "the devices' memory is of unlike size (%.0f and %.0f MiB): the smallest sets the batch",
+        el_verdict_say(c, "the devices' memory limits differ (%.0f and %.0f MiB): the smallest sets the batch",
                        extent.least / 1048576, extent.most / 1048576);
 }
 
-void el_verdict_unlike_machines(struct el_verdict_case *c)
+void el_verdict_heterogeneous_machines(struct el_verdict_case *c)
 {
     for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const char *text = el_json_text(json_array_get(c->ok, i), "system.unlike_machines.0", NULL);
+        const char *text = el_json_text(json_array_get(c->ok, i), "system.machine_differences.0", NULL);
         if (text == NULL) continue;
-        el_verdict_say(c, "ranks ran on unlike machines (%s): take machines of one kind", text);
+        el_verdict_say(c, "ranks ran on heterogeneous machines (%s): take machines of one kind", text);
         return;
     }
 }

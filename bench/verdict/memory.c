@@ -1,5 +1,5 @@
 /* Doubts that memory raises: what grows, and what no tag accounts for. And what was said of a repeat before it ran: a
- * planted disturbance, a warm-up that did not settle, a stream that shares a core. */
+ * injected disturbance, a warm-up that did not settle, a stream that shares a core. */
 #include <math.h>
 #include <string.h>
 
@@ -65,10 +65,10 @@ void el_verdict_unattributed(struct el_verdict_case *c)
                        el_json_text(member, "device", "?"), untagged_bytes(member) / MIB, pct);
 }
 
-void el_verdict_planted(struct el_verdict_case *c)
+void el_verdict_injected(struct el_verdict_case *c)
 {
-    const char *planted = el_json_text(json_array_get(c->repeats, 0), "planted", NULL);
-    if (planted) el_verdict_say(c, "disturbances were planted: --inject %s", planted);
+    const char *injected = el_json_text(json_array_get(c->repeats, 0), "injected", NULL);
+    if (injected) el_verdict_say(c, "disturbances were injected: --inject %s", injected);
 }
 
 void el_verdict_unsettled(struct el_verdict_case *c)

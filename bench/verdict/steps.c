@@ -8,7 +8,7 @@
 #include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
 
-void el_verdict_own(struct el_verdict_case *c)
+void el_verdict_reported(struct el_verdict_case *c)
 {
     for (size_t i = 0; i < json_array_size(c->repeats); i++) {
         const json_t *own = json_object_get(json_array_get(c->repeats, i), "warnings");

@@ -53,7 +53,7 @@ size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes);
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The rules' functions, by what they look at: steps.c, machine.c, gpu.c, memory.c. */
-void el_verdict_own(struct el_verdict_case *c);
+void el_verdict_reported(struct el_verdict_case *c);
 void el_verdict_finished(struct el_verdict_case *c);
 void el_verdict_repeats(struct el_verdict_case *c);
 void el_verdict_steps(struct el_verdict_case *c);
@@ -64,7 +64,7 @@ void el_verdict_loss(struct el_verdict_case *c);
 void el_verdict_memory(struct el_verdict_case *c);
 void el_verdict_grown(struct el_verdict_case *c);
 void el_verdict_unattributed(struct el_verdict_case *c);
-void el_verdict_planted(struct el_verdict_case *c);
+void el_verdict_injected(struct el_verdict_case *c);
 void el_verdict_unsettled(struct el_verdict_case *c);
 void el_verdict_time_sliced(struct el_verdict_case *c);
 void el_verdict_simulated(struct el_verdict_case *c);
@@ -77,8 +77,8 @@ void el_verdict_throttled(struct el_verdict_case *c);
 void el_verdict_gpu_throttled(struct el_verdict_case *c);
 void el_verdict_host_bound(struct el_verdict_case *c);
 void el_verdict_gpu_others(struct el_verdict_case *c);
-void el_verdict_unlike_cores(struct el_verdict_case *c);
-void el_verdict_unlike_memory(struct el_verdict_case *c);
-void el_verdict_unlike_machines(struct el_verdict_case *c);
+void el_verdict_heterogeneous_cores(struct el_verdict_case *c);
+void el_verdict_heterogeneous_memory(struct el_verdict_case *c);
+void el_verdict_heterogeneous_machines(struct el_verdict_case *c);
 
 #endif

@@ -60,7 +60,7 @@ def compare(path):
     ok = sum(t["status"] == "ok" for t in trials)
     # What cuDNN chose, or why it did not; without the bytes of scratch, which differ from one convolution to the next.
     ops = [o for t in trials for d in t.get("per_device") or [] for o in d.get("ops") or []]
-    chosen = sorted({", ".join(o["how"].split(", ")[:2]) for o in ops if (o.get("how") or "").startswith("cu")})
+    chosen = sorted({", ".join(o["implementation"].split(", ")[:2]) for o in ops if (o.get("implementation") or "").startswith("cu")})
     print(f"{ok} of {len(trials)} trials; at batch {largest}: " + "; ".join(words) + "".join(f"; {c}" for c in chosen))
 
 

@@ -271,7 +271,7 @@ END
     for day in {1..10}; do "$EVENLOAD" baseline add "results/run-$day" >out.txt; done
     run --separate-stderr "$EVENLOAD" baseline show
     as_in_the_manual 5 < <(example evenload baseline show)
-    altered results/run-13 results/run-13 'd["trials"][0]["warning_rules"] = ["others", "planted"]'
+    altered results/run-13 results/run-13 'd["trials"][0]["warning_rules"] = ["others", "injected"]'
     run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-13 --out results/gate
     [[ $status -eq 1 ]] || show
     as_in_the_manual 3 < <(example evenload regress --baseline results/baseline --current results/run-13 | grep -E '^(cell|and|Regression) ')

@@ -156,7 +156,7 @@ json.dump(d, open("s.json", "w"))'
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices cpu:2 --out r --quiet >/dev/null
     python3 -c 'import json; d = json.load(open("r/results.json"))
 for device in d["trials"][0]["per_device"]:
-    for i, op in enumerate(device["ops"]): op["how"] = [None, f"cuDNN forward algorithm 1, f32, {i} bytes of scratch"][i % 2]
+    for i, op in enumerate(device["ops"]): op["implementation"] = [None, f"cuDNN forward algorithm 1, f32, {i} bytes of scratch"][i % 2]
 json.dump(d, open("r/results.json", "w"))'
     run python3 "$ROOT/scripts/gpu-check.d/figures.py" compare r/results.json
     [[ $status -eq 0 && $output == "1 of 1 trials; "*" MiB; cuDNN forward algorithm 1, f32" ]] || show

@@ -4,7 +4,7 @@ load common
 @test "run writes a record and prints a table" {
     run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --out r
     [[ $status -eq 0 && $output == *single* && $output == *r/results.json* ]] || show
-    [[ $(json r/results.json 'd["schema"], d["trials"][0]["status"]') == "(1, 'ok')" ]]
+    [[ $(json r/results.json 'd["schema"], d["trials"][0]["status"]') == "(2, 'ok')" ]]
     [[ -s r/results.csv && -z $(find r -name '*.tmp*') ]]
 }
 
@@ -13,7 +13,7 @@ load common
     [[ $(json out.json 'd["mode"], d["id"] == json.load(open("r/results.json"))["trials"][0]["id"]') == "('single', True)" ]]
     [[ ! -s err.txt ]]
     # What a library chose is told by the op, and only where a library did it.
-    local library told='{o["op"].split()[0] for o in d["per_device"][0]["ops"] if str(o["how"]).startswith("oneDNN: ")}'
+    local library told='{o["op"].split()[0] for o in d["per_device"][0]["ops"] if str(o["implementation"]).startswith("oneDNN: ")}'
     library=$(json r/results.json 'd["environment"]["cpu_library"] is not None')
     [[ $(json out.json "sorted($told) == ($library and ['linear_backward_data', 'linear_backward_weights', 'linear_forward'] or [])") == True ]] ||
         { json out.json "$told" && show; }

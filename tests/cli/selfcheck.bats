@@ -20,7 +20,7 @@ all_found() {
         skip "other processes took $(json s.json 'round(d["others_pct"])') % of the cores"
     fi
     [[ $found == yes ]] || show
-    [[ $(json s.json 'd["told"] == d["found"] == 4 - d["skipped"]') == True ]]
+    [[ $(json s.json 'd["checked"] == d["found"] == 4 - d["skipped"]') == True ]]
     [[ $(json s.json '[c["check"] for c in d["checks"]]') == "['delay', 'slow op', 'leak', 'straggler']" ]]
     [[ $(json s.json 'all(abs(c["off_pct"]) <= c["within_pct"] for c in d["checks"] if c["state"] == "found")') == True ]]
     # The folder is a run's, with every trial's record, and the findings.

@@ -121,6 +121,42 @@ static void test_v1_names(void **state)
     json_decref(run);
 }
 
+/* Every name of schema 1 that changed (docs/record.md), read by its name of today. */
+static void a_record_of_schema_1_has_the_names_of_schema_2(void **state)
+{
+    (void)state;
+    static const char v1[] = "{\"schema\": 1, \"environment\": {\"cpu_library_lack\": \"L\"}, \"trials\": [{"
+                             "\"warning_rules\": [\"own\", \"planted\", \"unlike_cores\", \"unlike_memory\", "
+                             "\"unlike_machines\", \"drift\"],"
+                             "\"per_device\": [{\"gpu\": {\"looks\": 7}, \"ops\": [{\"op\": \"x\", \"how\": \"H\"}]}],"
+                             "\"repeats\": [{\"system\": {\"unlike_machines\": [\"U\"]}}]}]}";
+    static const struct {
+        const char *path, *text;
+    } now[] = {{"environment.cpu_library_reason", "L"},
+               {"trials.0.warning_rules.0", "reported"},
+               {"trials.0.warning_rules.1", "injected"},
+               {"trials.0.warning_rules.2", "heterogeneous_cores"},
+               {"trials.0.warning_rules.3", "heterogeneous_memory"},
+               {"trials.0.warning_rules.4", "heterogeneous_machines"},
+               {"trials.0.warning_rules.5", "drift"},
+               {"trials.0.per_device.0.ops.0.implementation", "H"},
+               {"trials.0.repeats.0.system.machine_differences.0", "U"}};
+    char path[] = "/tmp/el-record-XXXXXX";
+    json_t *run = NULL;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, v1, sizeof v1 - 1), sizeof v1 - 1);
+    close(fd);
+    assert_int_equal(el_record_read(path, &run), EL_OK);
+    unlink(path);
+    for (size_t i = 0; i < sizeof now / sizeof now[0]; i++)
+        assert_string_equal(el_json_text(run, now[i].path, "(none)"), now[i].text);
+    assert_true(el_json_number(run, "trials.0.per_device.0.gpu.samples") == 7);
+    assert_true(el_json_number(run, "schema") == EL_SCHEMA);
+    assert_null(el_json_at(run, "trials.0.per_device.0.ops.0.how"));
+    json_decref(run);
+}
+
 static char *slurp(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -356,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_v1_names),
+        cmocka_unit_test(a_record_of_schema_1_has_the_names_of_schema_2),
         cmocka_unit_test(test_v1_readers),
         cmocka_unit_test(test_report_of_little),
         cmocka_unit_test(test_bad_files),

@@ -44,7 +44,7 @@ static void a_size_is_recommended_only_beyond_chance(void **state)
         assert_int_equal(json_array_size(json_object_get(document, "rows")), 2); /* the sweep's are not counts */
         double found = el_json_number(document, "buckets.recommended_mib");
         assert_true(isnan(cases[i].recommended) ? isnan(found) : found == cases[i].recommended);
-        assert_near(el_json_number(document, "buckets.looks"), 1);
+        assert_near(el_json_number(document, "buckets.comparisons"), 1);
         assert_near(el_json_number(document, "buckets.rows.0.mib"), 1);
         assert_near(el_json_number(document, "buckets.rows.0.buckets"), 6);
         assert_near(el_json_number(document, "buckets.rows.1.ratio"), 1);

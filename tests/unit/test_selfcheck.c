@@ -277,7 +277,7 @@ static void the_report_tells_found_missed_and_skipped(void **state)
     assert_holds(text, "took up to 34 % of the cores");
     free(text);
     json_t *document = el_selfcheck_json(&check);
-    assert_true(el_json_number(document, "found") == 2 && el_json_number(document, "told") == 3);
+    assert_true(el_json_number(document, "found") == 2 && el_json_number(document, "checked") == 3);
     assert_string_equal(el_json_text(document, "checks.1.state", ""), "missed");
     assert_true(json_is_null(el_json_at(document, "checks.1.found")));
     assert_true(json_is_null(el_json_at(document, "checks.3.off_pct")));

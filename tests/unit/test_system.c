@@ -145,7 +145,7 @@ static void processes_of_one_host(void **state)
     near(el_json_number(s, "steal_pct"), 3);
     near(el_json_number(s, "frequency_change_pct"), -20);
     assert_true(json_is_null(json_object_get(s, "throttled")));
-    assert_int_equal(json_array_size(json_object_get(s, "unlike_machines")), 0);
+    assert_int_equal(json_array_size(json_object_get(s, "machine_differences")), 0);
     assert_int_equal(json_array_size(json_object_get(s, "processes")), 2);
     json_decref(s);
 }
@@ -160,8 +160,8 @@ static void processes_of_two_hosts(void **state)
     near(el_json_number(s, "others_pct"), 25); /* of b: 1.0 - 0.5 of 2 CPUs; of a: 5 */
     near(el_json_number(s, "others_on_devices_pct"), 40);
     near(el_json_number(s, "steal_pct"), 1);
-    assert_string_equal(el_json_text(s, "unlike_machines.0", ""), "cpu_model: A and B");
-    assert_int_equal(json_array_size(json_object_get(s, "unlike_machines")), 1);
+    assert_string_equal(el_json_text(s, "machine_differences.0", ""), "cpu_model: A and B");
+    assert_int_equal(json_array_size(json_object_get(s, "machine_differences")), 1);
     json_decref(s);
 }
 

@@ -32,7 +32,8 @@ static json_t *repeat_of(int k)
                                "members", member_of(0), member_of(1));
     json_object_set_new(repeat, "system",
                         json_pack("{s:f, s:f, s:f, s:f, s:i, s:[]}", "others_pct", 4.0, "others_on_devices_pct", 4.5,
-                                  "steal_pct", 1.5, "frequency_change_pct", -8.0, "throttled", 0, "unlike_machines"));
+                                  "steal_pct", 1.5, "frequency_change_pct", -8.0, "throttled", 0,
+                                  "machine_differences"));
     return repeat;
 }
 
@@ -168,7 +169,7 @@ static void plant_small_memory(json_t *r)
 
 static void plant_machine(json_t *r)
 {
-    json_array_append_new(el_json_at(r, "2.system.unlike_machines"), json_string("cpu_model: A and B"));
+    json_array_append_new(el_json_at(r, "2.system.machine_differences"), json_string("cpu_model: A and B"));
 }
 
 static void scale_steps(json_t *repeat, size_t first, size_t last, double factor)
@@ -214,7 +215,7 @@ static void plant_untagged(json_t *r)
 
 static void plant_disturbance(json_t *r)
 {
-    json_object_set_new(json_array_get(r, 0), "planted", json_string("delay=1:20"));
+    json_object_set_new(json_array_get(r, 0), "injected", json_string("delay=1:20"));
 }
 
 static void plant_restless(json_t *r)
@@ -226,7 +227,7 @@ static const struct {
     const char *rule, *words;
     void (*plant)(json_t *repeats);
 } planted[] = {
-    {"own", "recorder full", plant_own},
+    {"reported", "recorder full", plant_own},
     {"finished", "1 of 6 repeats did not finish", plant_unfinished},
     {"repeats", "fewer than 5 repeats", plant_few_repeats},
     {"steps", "9 measured steps", plant_few_steps},
@@ -241,17 +242,17 @@ static const struct {
     {"gpu_throttled", "cpu:1 was held down in up to 38 % of the looks at it (power brake)", plant_gpu_throttling},
     {"host_bound", "cpu:1 waits for the host, which takes 96 % of a step", plant_slow_host},
     {"gpu_others", "2 other processes computed on cpu:0", plant_gpu_others},
-    {"unlike_cores", "capacity 512 and 1024", plant_small_core},
-    {"unlike_cores", "highest MHz 2000 and 3000", plant_slow_core},
-    {"unlike_memory", "unlike size", plant_small_memory},
-    {"unlike_machines", "cpu_model: A and B", plant_machine},
+    {"heterogeneous_cores", "capacity 512 and 1024", plant_small_core},
+    {"heterogeneous_cores", "highest MHz 2000 and 3000", plant_slow_core},
+    {"heterogeneous_memory", "memory limits differ", plant_small_memory},
+    {"heterogeneous_machines", "cpu_model: A and B", plant_machine},
     {"drift", "20 % slower within", plant_drift},
     {"trend", "% slower from the first repeat", plant_trend},
     {"loss", "not deterministic", plant_loss},
     {"memory", "memory differs", plant_memory},
     {"grown", "of cpu:1 grew by 12.0 MiB", plant_leak},
     {"unattributed", "cpu:0 holds 8.0 MiB that no tag accounts for, 20 %", plant_untagged},
-    {"planted", "--inject delay=1:20", plant_disturbance},
+    {"injected", "--inject delay=1:20", plant_disturbance},
     {"unsettled", "in 3 of 5 repeats", plant_restless},
 };
 enum { N_PLANTED = sizeof planted / sizeof planted[0] };
