@@ -28,12 +28,13 @@ json_t *el_gate_judge(const char *mode, const json_t *verdict)
     bool gpu = json_is_true(json_object_get(verdict, "gpu"));
     double loss_limit = gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
     double gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
-    json_t *row =
-        json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "agrees", "reason", "loss", el_json_real(loss),
-                  "reference_loss", el_json_real(reference), "worst", el_json_real(worst), "parameter", parameter);
+    json_t *row = json_pack("{s:s, s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "status", status, "agrees",
+                            "reason", "loss", el_json_real(loss), "reference_loss", el_json_real(reference), "worst",
+                            el_json_real(worst), "parameter", parameter);
     if (strcmp(status, "ok")) {
         json_object_set_new(row, "reason",
-                            json_sprintf("the gate did not run: %s: %s", status, el_json_text(verdict, "reason", "")));
+                            json_sprintf("its first steps could not be compared with the reference (%s): %s", status,
+                                         el_json_text(verdict, "reason", "no reason was given")));
         return row;
     }
     bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
@@ -47,14 +48,41 @@ json_t *el_gate_judge(const char *mode, const json_t *verdict)
     return row;
 }
 
-static enum el_status verdict_of(const struct el_campaign *campaign, const struct el_runner *runner,
-                                 const struct el_trial *trial, json_t **verdict_p)
+/* What an earlier command found, where the mode agreed: the name has configuration and build in it. All else is tried
+ * again, as failed repeats are. */
+static json_t *agreed_before(const struct el_campaign *campaign, const struct el_trial *trial)
 {
     char path[EL_PATH_BYTES];
     el_store_path(&campaign->store, path, "repeats/%s-gate.json", trial->id);
-    *verdict_p = json_load_file(path, 0, NULL); /* of an earlier command: the name has configuration and build in it */
+    json_t *verdict = json_load_file(path, 0, NULL), *row = el_gate_judge(trial->train.mode, verdict);
+    bool agrees = json_is_true(json_object_get(row, "agrees"));
+    json_decref(row);
+    if (agrees) return verdict;
+    json_decref(verdict);
+    return NULL;
+}
+
+/* Too little memory stays too little; whatever else ended a gate may have been an accident. */
+static bool may_pass(const json_t *verdict)
+{
+    const char *status = el_json_text(verdict, "status", "failed");
+    return strcmp(status, "ok") != 0 && strcmp(status, "oom") != 0;
+}
+
+static enum el_status launch_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)
+{
+    EL_TRY(el_runner_gate(runner, trial, verdict_p));
+    if (!*verdict_p || !may_pass(*verdict_p) || el_runner_interrupted()) return EL_OK;
+    json_decref(*verdict_p);
+    return el_runner_gate(runner, trial, verdict_p);
+}
+
+static enum el_status verdict_of(const struct el_campaign *campaign, const struct el_runner *runner,
+                                 const struct el_trial *trial, json_t **verdict_p)
+{
+    *verdict_p = agreed_before(campaign, trial);
     if (*verdict_p) return EL_OK;
-    enum el_status status = el_runner_gate(runner, trial, verdict_p);
+    enum el_status status = launch_gate(runner, trial, verdict_p);
     if (status != EL_ERR_ABSENT) return status;
     *verdict_p = json_pack("{s:s, s:s}", "status", "absent", "reason", el_error_message());
     return EL_OK;
@@ -78,7 +106,7 @@ enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner 
         json_t *row = el_gate_judge(mode, verdict);
         json_decref(verdict);
         const char *reason = el_json_text(row, "reason", NULL);
-        if (reason) el_progress_say(progress, "gate: %s: %s", mode, reason);
+        if (reason) el_progress_say(progress, "%s is not timed: %s", mode, reason);
         json_array_append_new(rows, row);
     }
     json_decref(campaign->gate);
@@ -86,12 +114,15 @@ enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner 
     return EL_OK;
 }
 
-const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial)
+const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial, const char **status_p)
 {
     for (size_t i = 0; i < json_array_size(campaign->gate); i++) {
         const json_t *row = json_array_get(campaign->gate, i);
         if (strcmp(el_json_text(row, "mode", ""), trial->train.mode)) continue;
-        if (json_is_false(json_object_get(row, "agrees"))) return el_json_text(row, "reason", "it disagrees");
+        if (json_is_true(json_object_get(row, "agrees"))) return NULL;
+        const char *status = el_json_text(row, "status", "failed");
+        *status_p = strcmp(status, "ok") ? status : "failed";
+        return el_json_text(row, "reason", "it disagrees");
     }
     return NULL;
 }

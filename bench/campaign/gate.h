@@ -1,8 +1,8 @@
-/* The numerical gate: no timing is believed of a mode whose first steps differ from the reference.
+/* The numerical gate: no mode is timed whose first steps differ from the reference, or could not be compared with it.
  *
  * In f32 by the fast kernels: loss within 1e-6 (relative where it is above 1), each parameter's gradient within 1e-4 in
- * relative L2 norm. Each mode once, at its smallest batch. A mode whose gate could not run (out of memory, a crash) is
- * not refused: its trials will tell. */
+ * relative L2 norm. Each mode once, at its smallest batch. A gate that dies or times out is run a second time; where
+ * that fails too, or memory does not suffice, the mode's trials are rows with that status and reason. */
 #ifndef EL_BENCH_GATE_H
 #define EL_BENCH_GATE_H
 
@@ -17,11 +17,12 @@
 #define EL_GATE_GPU_LOSS     1e-3
 #define EL_GATE_GPU_GRADIENT 5e-2
 
-/* Fills campaign->gate with a row a mode: {mode, agrees: true|false|null, reason, loss, reference_loss, worst,
- * parameter}; null: could not be run, or kernels do not compute. Keeps what an earlier command found. */
+/* Fills campaign->gate with a row a mode: {mode, status: ok|oom|timeout|failed|absent, agrees: true|false|null, reason,
+ * loss, reference_loss, worst, parameter}; null: could not be compared. No rows where kernels do not compute. What
+ * agreed in an earlier command is not run again. */
 enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner *runner, struct el_progress *progress);
-/* Why the trial's mode must not be timed, or NULL. */
-const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial);
+/* Why the trial's mode must not be timed, and the status of such a trial; or NULL. */
+const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial, const char **status_p);
 
 /* The judgement itself: completes a verdict's row (tests). New reference. */
 json_t *el_gate_judge(const char *mode, const json_t *verdict);

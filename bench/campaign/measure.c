@@ -38,10 +38,10 @@ const char *el_campaign_lack(struct el_campaign *c)
 static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, const char *lack)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
-    const char *refusal = el_gate_refusal(c, trial);
+    const char *status, *refusal = el_gate_refusal(c, trial, &status);
     if (lack && trial->procs > 1) return el_record_failed_repeat(trial, entry->repeat, entry->order, "absent", lack);
     if (!refusal) return NULL;
-    return el_record_failed_repeat(trial, entry->repeat, entry->order, "failed", refusal);
+    return el_record_failed_repeat(trial, entry->repeat, entry->order, status, refusal);
 }
 
 static enum el_status measure_one(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress,

@@ -13,11 +13,15 @@ static bool on_gpus(const struct el_job *job)
     return !strcmp(job->trial->devices[0].backend, "cuda");
 }
 
+/* Without --device-mem: gradients are kept here, and a trial that has just enough memory must be checked too. */
 static enum el_status first_steps(const struct el_job *job, double *loss_p, double **grads_p)
 {
     const char *kind = job->trial->comm;
     struct el_job_devices open;
-    enum el_status mine = el_job_open_devices(job, &open), status = el_bootstrap_agree(job->bootstrap, mine);
+    struct el_trial trial = *job->trial;
+    trial.device_mem_bytes = 0;
+    struct el_job unlimited = {.trial = &trial, .dataset = job->dataset, .bootstrap = job->bootstrap};
+    enum el_status mine = el_job_open_devices(&unlimited, &open), status = el_bootstrap_agree(job->bootstrap, mine);
     if (status != EL_OK) {
         if (mine == EL_OK) el_job_close_devices(&open);
         return status;

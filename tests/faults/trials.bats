@@ -64,6 +64,9 @@ killed_rank() { # killed_rank OPTION...
         'import json, sys; print(max(d["peak_bytes"] for d in json.load(sys.stdin)["devices"]) - 1)')
     run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes dp,ddp --repeats 1 --device-mem "$need" --out c
     [[ $(json c/results.json 'd["trials"][0]["status"], len(d["trials"])') == "('oom', 2)" ]] || show
+    # What just fits is measured: the gate keeps gradients, and is not limited.
+    "$EVENLOAD" compare "${QUICK[@]}" --modes dp --repeats 1 --device-mem $((need + 1)) --out fits --quiet >out
+    [[ $(json fits/results.json 'd["trials"][0]["status"], d["gate"][0]["agrees"]') == "('ok', True)" ]]
 }
 
 @test "out of memory in a process of its own reaches the row" {
@@ -149,6 +152,38 @@ killed_rank() { # killed_rank OPTION...
     wait "$parent" || code=$?
     [[ $code -eq 1 ]]
     [[ $(json c/results.json 'sorted(t["status"] for t in d["trials"])') == "['failed', 'ok']" ]]
+}
+
+# mpirun, but killed at the gate's launches for as long as there is a letter in the file `kills`.
+deadly_mpirun() {
+    mkdir bin
+    cat >bin/mpirun <<END
+#!/bin/bash
+if [[ "\$*" == *" worker gate "* && -s kills ]]; then
+    truncate -s -1 kills
+    kill -KILL \$\$
+fi
+exec $(command -v mpirun) "\$@"
+END
+    chmod +x bin/mpirun
+}
+
+@test "a gate that dies is run again; one that dies twice refuses its mode, and --resume asks it again" {
+    need_mpirun
+    deadly_mpirun
+    local each=("${QUICK[@]}" --modes single,ddp --repeats 1 --control none --quiet)
+    printf x >kills
+    PATH=$PWD/bin:$PATH "$EVENLOAD" compare "${each[@]}" --out a >out 2>err
+    [[ ! -s kills && $(json a/results.json '[g["agrees"] for g in d["gate"]], [t["status"] for t in d["trials"]]') == "([True, True], ['ok', 'ok'])" ]]
+    printf xx >kills
+    PATH=$PWD/bin:$PATH run --separate-stderr "$EVENLOAD" compare "${each[@]}" --out b
+    [[ $status -eq 1 && ! -s kills && $output == *"could not be compared with the reference"*"signal 9"* ]] || show
+    [[ $(json b/results.json '[g["agrees"] for g in d["gate"]], [t["status"] for t in d["trials"]]') == "([True, None], ['ok', 'failed'])" ]]
+    local verdict
+    verdict=$(grep -l '"status": "ok"' b/repeats/*-gate.json) # one is there; a mode that disagreed is asked again too
+    sed -i 's/"worst": [^,]*/"worst": 0.5/' "$verdict"
+    "$EVENLOAD" compare --resume b --quiet >out 2>err
+    [[ $(json b/results.json '[g["agrees"] for g in d["gate"]], [t["status"] for t in d["trials"]]') == "([True, True], ['ok', 'ok'])" ]]
 }
 
 @test "Ctrl-C keeps what is done, says how to go on, and --resume does" {

@@ -128,15 +128,29 @@ static void the_gate_refuses(void **state)
     json_decref(row);
 }
 
-static void a_gate_that_did_not_run_is_no_refusal(void **state)
+/* What could not be compared is not timed either, with the status that says why; what agreed is. */
+static void a_gate_that_did_not_run_is_a_refusal(void **state)
 {
     (void)state;
-    json_t *verdict = json_pack("{s:s, s:s}", "status", "oom", "reason", "cpu:0 is full");
-    json_t *row = el_gate_judge("dp", verdict);
-    assert_true(json_is_null(json_object_get(row, "agrees")));
-    assert_non_null(strstr(el_json_text(row, "reason", ""), "cpu:0 is full"));
-    json_decref(verdict);
-    json_decref(row);
+    static const char *const statuses[] = {"oom", "failed", "timeout", "absent"};
+    struct el_trial trial = {.train.mode = "dp"};
+    const char *status = NULL;
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        json_t *verdict = json_pack("{s:s, s:s}", "status", statuses[i], "reason", "cpu:0 is full");
+        struct el_campaign campaign = {.gate = json_pack("[o]", el_gate_judge("dp", verdict))};
+        assert_true(json_is_null(el_json_at(campaign.gate, "0.agrees")));
+        assert_non_null(strstr(el_gate_refusal(&campaign, &trial, &status), "cpu:0 is full"));
+        assert_string_equal(status, statuses[i]);
+        json_decref(verdict);
+        json_decref(campaign.gate);
+    }
+    struct el_campaign campaign = {.gate = json_pack("[o]", judge(1.7, 1.7, 2e-4))};
+    assert_non_null(strstr(el_gate_refusal(&campaign, &trial, &status), "conv3.weight"));
+    assert_string_equal(status, "failed");
+    json_decref(campaign.gate);
+    campaign.gate = json_pack("[o]", judge(1.7, 1.7, 0));
+    assert_null(el_gate_refusal(&campaign, &trial, &status));
+    json_decref(campaign.gate);
 }
 
 static char root[64];
@@ -293,7 +307,7 @@ int main(void)
         cmocka_unit_test(the_gate_refuses),
         cmocka_unit_test(the_gate_knows_gpus),
         cmocka_unit_test(kernels_are_loaded_at_once_where_threads_wait_for_each_other),
-        cmocka_unit_test(a_gate_that_did_not_run_is_no_refusal),
+        cmocka_unit_test(a_gate_that_did_not_run_is_a_refusal),
         cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_quota_is_of_the_cpu_controller, make_root, remove_root),
