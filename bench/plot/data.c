@@ -43,6 +43,7 @@ static double tag_mib(const struct el_slot *slot, const char *tag)
 static double phase_ms(const struct el_slot *slot, const char *phase)
 {
     if (strcmp(phase, "idle") == 0) return el_json_number(slot->trial, "idle_ms");
+    if (strcmp(phase, "wait") == 0) return el_json_number(slot->trial, "comm.wait_exposed_ms");
     double ms = el_json_number(el_json_at(slot->trial, "phases_ms"), phase);
     if (strcmp(phase, el_phase_name(EL_PHASE_COMM)) != 0 || !(ms > 0)) return ms;
     double hidden = el_json_number(slot->trial, "comm.overlapped_ms");
@@ -51,10 +52,18 @@ static double phase_ms(const struct el_slot *slot, const char *phase)
     return hidden > 0 ? fmax(0, ms - hidden) : ms;
 }
 
-static double wait_ms(const struct el_slot *slot, const char *name)
+#define PHASE_NAME(id, text) text,
+static const char *const phase_names[] = {EL_PHASE_LIST(PHASE_NAME) "wait", "idle"};
+
+/* Phases are medians over launches, each for itself: in proportion, so that the bar ends at the trial's step. */
+static double step_part_ms(const struct el_slot *slot, const char *phase)
 {
-    (void)name;
-    return el_json_number(slot->trial, "comm.wait_exposed_ms");
+    double sum = 0, step = el_json_number(slot->trial, "step_ms.mean");
+    for (size_t i = 0; i < sizeof phase_names / sizeof phase_names[0]; i++) {
+        double ms = phase_ms(slot, phase_names[i]);
+        sum += ms > 0 ? ms : 0;
+    }
+    return phase_ms(slot, phase) * (sum > 0 && step > 0 ? step / sum : 1);
 }
 
 /* What the system says that the device holds beyond the ledger's peak. */
@@ -101,9 +110,9 @@ static void put_value(const struct el_slot *slot, double low, double high, FILE 
 }
 
 #define TAG_PART(id, text)   {text, tag_mib},
-#define PHASE_PART(id, text) {text, phase_ms},
+#define PHASE_PART(id, text) {text, step_part_ms},
 static const struct part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", unattributed_mib}, {0}};
-static const struct part phases[] = {EL_PHASE_LIST(PHASE_PART){"wait", wait_ms}, {"idle", phase_ms}, {0}};
+static const struct part phases[] = {EL_PHASE_LIST(PHASE_PART){"wait", step_part_ms}, {"idle", step_part_ms}, {0}};
 
 static const struct figure figures[] = {
     {.name = "memory",

@@ -156,29 +156,39 @@ static double sent(const json_t *device)
     return el_json_number(device, "sent_bytes");
 }
 
-static json_t *imbalance_of(const json_t *per_device, double (*value)(const json_t *))
+/* Each measure of each launch's members, then the median over launches. */
+static json_t *imbalance_of(const json_t *ok, double (*value)(const json_t *))
 {
-    size_t n = json_array_size(per_device);
-    double *values = malloc((n + 1) * sizeof *values);
-    struct el_imbalance m = {NAN, NAN, NAN, NAN, NAN};
-    for (size_t i = 0; i < n && values != NULL; i++) values[i] = value(json_array_get(per_device, i));
-    if (values != NULL) el_stats_imbalance(values, n, &m);
-    free(values);
+    static const char *const names[] = {"max_over_mean_minus_1", "imbalance_pct", "lb", "cv", "first_over_rest"};
+    enum { N = sizeof names / sizeof names[0] };
+    size_t n_launches = json_array_size(ok), kept[N] = {0};
+    double *launches = malloc((N * n_launches + 1) * sizeof *launches);
     json_t *imbalance = json_object();
-    json_object_set_new(imbalance, "max_over_mean_minus_1", el_json_real(m.max_over_mean_minus_1));
-    json_object_set_new(imbalance, "imbalance_pct", el_json_real(m.imbalance_pct));
-    json_object_set_new(imbalance, "lb", el_json_real(m.lb));
-    json_object_set_new(imbalance, "cv", el_json_real(m.cv));
-    json_object_set_new(imbalance, "first_over_rest", el_json_real(m.first_over_rest));
+    for (size_t i = 0; i < n_launches && launches; i++) {
+        const json_t *members = json_object_get(json_array_get(ok, i), "members");
+        struct el_imbalance m;
+        size_t n = json_array_size(members);
+        double *values = malloc((n + 1) * sizeof *values);
+        for (size_t k = 0; k < n && values; k++) values[k] = value(json_array_get(members, k));
+        if (values && el_stats_imbalance(values, n, &m)) {
+            const double figures[N] = {m.max_over_mean_minus_1, m.imbalance_pct, m.lb, m.cv, m.first_over_rest};
+            for (size_t f = 0; f < N; f++)
+                if (!isnan(figures[f])) launches[f * n_launches + kept[f]++] = figures[f];
+        }
+        free(values);
+    }
+    for (size_t f = 0; f < N; f++)
+        el_json_put_real(imbalance, names[f], launches ? el_stats_median(launches + f * n_launches, kept[f]) : NAN);
+    free(launches);
     return imbalance;
 }
 
-json_t *el_trial_imbalance(const json_t *per_device)
+json_t *el_trial_imbalance(const json_t *ok)
 {
-    if (json_array_size(per_device) < 2) return json_null();
+    if (json_array_size(el_json_at(ok, "0.members")) < 2) return json_null();
     json_t *imbalance = json_object();
-    json_object_set_new(imbalance, "memory", imbalance_of(per_device, peak));
-    json_object_set_new(imbalance, "busy", imbalance_of(per_device, busy_time));
-    json_object_set_new(imbalance, "bytes", imbalance_of(per_device, sent));
+    json_object_set_new(imbalance, "memory", imbalance_of(ok, peak));
+    json_object_set_new(imbalance, "busy", imbalance_of(ok, busy_time));
+    json_object_set_new(imbalance, "bytes", imbalance_of(ok, sent));
     return imbalance;
 }

@@ -52,15 +52,17 @@
 
 static const struct el_metric metrics[] = {
     TRIAL_ROW("samples_per_s", "samples/s", "throughput", HIGHER, "throughput.samples_per_s", CLOCK,
-              "global batch over mean step, each repeat; geometric mean over repeats")
+              "global batch over mean step of a launch; geometric mean over launches")
     TRIAL_ROW("samples_per_s_ci95_low", "samples/s", "throughput, low", HIGHER, "throughput.ci95.0", CLOCK,
-              "lower end of the 95 % interval over repeats: Student's t on logarithms")
+              "lower end of the 95 % interval over launches: Student's t on logarithms")
     TRIAL_ROW("samples_per_s_ci95_high", "samples/s", "throughput, high", HIGHER, "throughput.ci95.1", CLOCK,
               "upper end of the 95 % interval")
-    TRIAL_ROW("step_median_ms", "ms", "step", LOWER, "step_ms.median", CLOCK, "median of all measured steps")
-    TRIAL_ROW("step_mean_ms", "ms", "step, mean", LOWER, "step_ms.mean", CLOCK, "mean of all measured steps")
+    TRIAL_ROW("step_median_ms", "ms", "step, median", LOWER, "step_ms.median", CLOCK,
+              "median step of a launch; geometric mean over launches")
+    TRIAL_ROW("step_mean_ms", "ms", "step", LOWER, "step_ms.mean", CLOCK,
+              "mean step of a launch; geometric mean over launches: global batch over throughput")
     TRIAL_ROW("step_p95_ms", "ms", "step, p95", LOWER, "step_ms.p95", CLOCK,
-              "95th percentile of all measured steps, nearest rank")
+              "95th percentile of a launch's steps, nearest rank; geometric mean over launches")
     EL_PHASE_LIST(PHASE_OF_TRIAL)
     TRIAL_ROW("idle_ms", "ms", "idle", LOWER, "idle_ms", SPANS,
               "step minus the union of all ops of the slowest member")

@@ -221,7 +221,7 @@ static void put_devices(json_t *record, const json_t *ok)
     json_object_set_new(record, "recorder", el_trial_recorder(ok));
     json_object_set_new(record, "communicator", from_first(ok, "communicator", json_null()));
     json_object_set_new(record, "clock", from_first(ok, "clock", json_null()));
-    json_object_set_new(record, "imbalance", el_trial_imbalance(per_device));
+    json_object_set_new(record, "imbalance", el_trial_imbalance(ok));
     json_object_set_new(record, "per_device", per_device);
     json_object_set_new(record, "processes", from_first(ok, "processes", json_array()));
 }

@@ -6,6 +6,7 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/record/stats.h"
 
 static void rename_key(json_t *object, const char *from, const char *to)
 {
@@ -43,9 +44,12 @@ static void upgrade_trial(json_t *trial)
 {
     size_t i;
     json_t *part;
+    json_t *repeats = json_object_get(trial, "repeats");
     rename_rules(json_object_get(trial, "warning_rules"));
+    if (json_array_size(repeats) && json_object_get(trial, "step_ms"))
+        json_object_set_new(trial, "step_ms", el_trial_step_ms(repeats)); /* was over all launches' steps as one */
     json_array_foreach(json_object_get(trial, "per_device"), i, part) upgrade_device(part);
-    json_array_foreach(json_object_get(trial, "repeats"), i, part)
+    json_array_foreach(repeats, i, part)
         rename_key(json_object_get(part, "system"), "unlike_machines", "machine_differences");
 }
 

@@ -1,4 +1,5 @@
-/* Throughput and step times over repeats. A repeat is the unit of the interval; percentiles are over all steps. */
+/* Throughput and step times: first within a launch, over its own steps; then over launches, the geometric mean. So a
+ * launch counts once, however many steps --min-time gave it, and throughput times mean step is the batch. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,20 +39,27 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch)
     return throughput;
 }
 
-json_t *el_trial_step_ms(const json_t *ok)
+enum { MEDIAN, MEAN, P95, N_FIGURES };
+
+json_t *el_trial_step_ms(const json_t *repeats)
 {
-    json_t *all = json_array();
-    for (size_t i = 0; i < json_array_size(ok); i++) {
-        json_t *steps = json_object_get(json_array_get(ok, i), "step_ms");
-        if (json_is_array(steps)) json_array_extend(all, steps);
+    static const char *const names[N_FIGURES] = {"median", "mean", "p95"};
+    size_t n = json_array_size(repeats), kept = 0;
+    double *launches[N_FIGURES];
+    for (int f = 0; f < N_FIGURES; f++) launches[f] = calloc(n + 1, sizeof(double));
+    for (size_t i = 0; i < n && launches[MEDIAN] && launches[MEAN] && launches[P95]; i++) {
+        double *steps;
+        size_t n_steps = el_json_numbers(json_object_get(json_array_get(repeats, i), "step_ms"), &steps);
+        launches[MEDIAN][kept] = el_stats_median(steps, n_steps);
+        launches[MEAN][kept] = el_stats_mean(steps, n_steps);
+        launches[P95][kept] = el_stats_quantile(steps, n_steps, 0.95);
+        kept += n_steps > 0;
+        free(steps);
     }
-    double *steps;
-    size_t n = el_json_numbers(all, &steps);
     json_t *step_ms = json_object();
-    json_object_set_new(step_ms, "median", el_json_real(el_stats_median(steps, n)));
-    json_object_set_new(step_ms, "mean", el_json_real(el_stats_mean(steps, n)));
-    json_object_set_new(step_ms, "p95", el_json_real(el_stats_quantile(steps, n, 0.95)));
-    free(steps);
-    json_decref(all);
+    for (int f = 0; f < N_FIGURES; f++) {
+        json_object_set_new(step_ms, names[f], el_json_real(el_stats_geometric_mean(launches[f], kept)));
+        free(launches[f]);
+    }
     return step_ms;
 }

@@ -8,7 +8,8 @@
 #include "bench/record/record.h"
 
 json_t *el_trial_throughput(const json_t *ok, double global_batch);
-json_t *el_trial_step_ms(const json_t *ok);
+/* {"median", "mean", "p95"}: each within a launch, then the geometric mean over those launches that have steps. */
+json_t *el_trial_step_ms(const json_t *repeats);
 /* One repeat's samples a second; NAN where it has no steps. */
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch);
 
@@ -23,7 +24,7 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
 json_t *el_trial_breakdown(const json_t *ok, int slowest);
 /* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
-/* null for one device. */
-json_t *el_trial_imbalance(const json_t *per_device);
+/* Of each launch's members, then medians over launches; null for one device. */
+json_t *el_trial_imbalance(const json_t *ok);
 
 #endif

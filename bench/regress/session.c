@@ -181,10 +181,10 @@ static json_t *timed_figure(const struct timed *row, const json_t *trial)
         json_array_append_new(launches, el_json_real(values[i]));
     }
     const struct el_metric *metric = el_metric_find(row->name);
-    double median = values && n && known == n ? el_stats_median(values, n) : NAN;
+    double value = values && n && known == n ? el_stats_geometric_mean(values, n) : NAN;
     free(values);
     json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", metric->unit, "better", el_better_text(metric->better),
-                               "value", el_json_real(median), "launches", launches);
+                               "value", el_json_real(value), "launches", launches);
     if (json_is_true(json_object_get(trial, "simulated"))) json_object_set_new(figure, "exact", json_true());
     return figure;
 }

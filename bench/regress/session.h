@@ -7,7 +7,7 @@
  *
  * A figure of a device has its position in brackets. Exact figures have no noise: bytes held (peak, and by tag), bytes
  * moved, parameters, FLOPs; of a simulated trial the times too. The others are one figure a launch; `value` is their
- * median. What the record does not know is left out; what is no number or not above 0 where it must be is null.
+ * geometric mean. What the record does not know is left out; what is no number or not above 0 where it must be is null.
  *
  * A workload is the resolved configuration without the build, and without what only says how long and how closely to
  * look (steps, min_time_s, timeout_s, control, control_pairs) or what to disturb (inject).

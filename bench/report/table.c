@@ -69,7 +69,7 @@ static void put_finished(const json_t *trials, const json_t *trial, FILE *out, b
     snprintf(line, sizeof line, "%-9s%-14s%11s%18s%9s%8s%9s%11s  %s", el_json_text(trial, "mode", "?"), batch,
              el_text_figure(samples_per_s, rate), interval,
              el_text_figure(samples_per_s / single_rate(trials, trial), ratio),
-             el_text_figure(el_json_number(trial, "step_ms.median"), step),
+             el_text_figure(el_json_number(trial, "step_ms.mean"), step),
              el_text_figure(el_json_number(trial, "step_ms.p95"), p95),
              el_text_figure(el_json_number(trial, "comm.exposed_ms"), exposed), el_report_verdict(trial));
     el_table_line(out, suspect ? EL_TABLE_YELLOW : EL_TABLE_BOLD, colour, line);

@@ -34,7 +34,8 @@ static inline json_t *card_of(const char *device, const char *tag, int model, in
 /* Steals `cards`. */
 static inline json_t *trial_of(const char *mode, int batch, json_t *cards)
 {
-    json_t *imbalance = el_trial_imbalance(cards);
+    json_t *launches = json_pack("[{s:O}]", "members", cards), *imbalance = el_trial_imbalance(launches);
+    json_decref(launches);
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:[i, i], s:s, s:n, s:s, s:[], s:[], s:b, s:o, s:o}", "mode", mode,
                      "model", "mlp", "dtype", "f32", "optimizer", "adam", "devices", (int)json_array_size(cards),
                      "global_batch", batch, "batch_per_device", batch / 2, batch / 2, "status", "ok", "reason",

@@ -7,12 +7,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "bench/plot/plot.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/regress/session.h"
 #include "bench/report/report.h"
+#include "bench/report/text.h"
 #include "tests/unit/record_checks.h"
 
 static struct el_trial trial_of(const char *mode, int n_devices)
@@ -268,13 +272,117 @@ static void test_system_reason(void **state)
     json_decref(repeats);
 }
 
+/* Busy for 8 and 8, 8 and 4, 2 and 8 ms: imbalances 0, 1/3 and 0.6, whose median is 1/3. Of the medians, 8 and 8 ms, it
+ * would be 0. */
+static void imbalance_is_a_median_over_launches(void **state)
+{
+    (void)state;
+    static const double busy_ms[3][2] = {{8, 8}, {8, 4}, {2, 8}};
+    struct el_trial trial = trial_of("dp", 2);
+    json_t *repeats = repeats_of(3, 2);
+    for (size_t k = 0; k < 3; k++) {
+        json_t *members = json_object_get(json_array_get(repeats, k), "members");
+        for (size_t d = 0; d < 2; d++) {
+            json_t *member = json_array_get(members, d);
+            json_object_set_new(member, "step_ms", json_real(10));
+            json_object_set_new(json_object_get(member, "utilization"), "busy_pct", json_real(10 * busy_ms[k][d]));
+        }
+    }
+    json_t *t = el_record_trial(&trial, "", repeats);
+    near(t, "imbalance.busy.max_over_mean_minus_1", 1.0 / 3);
+    near(t, "imbalance.busy.first_over_rest", 1);
+    json_decref(t);
+    json_decref(repeats);
+}
+
+/* Launches as --min-time makes them: the faster, the more steps. Each step lasts its launch's mean, 1 ms more or less.
+ */
+static json_t *uneven_launches(void)
+{
+    static const int steps[] = {11, 28, 10, 11, 46};
+    static const double mean_ms[] = {60, 26, 65, 61, 15};
+    json_t *repeats = repeats_of(5, 2);
+    for (size_t k = 0; k < 5; k++) {
+        json_t *repeat = json_array_get(repeats, k), *step_ms = json_array();
+        for (int i = 0; i < steps[k]; i++) json_array_append_new(step_ms, json_real(mean_ms[k]));
+        json_object_set_new(repeat, "step_ms", step_ms);
+    }
+    return repeats;
+}
+
+static char *file_of(const char *dir, const char *name)
+{
+    char path[256], *text = calloc(1, 65536);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "r");
+    assert_true(text && file && fread(text, 1, 65535, file) > 0);
+    fclose(file);
+    unlink(path);
+    return text;
+}
+
+/* The end of the highest bar in plots/step.dat: the last column of any row of numbers. */
+static double highest(const char *data)
+{
+    double most = 0, x[5];
+    for (const char *line = data; *line; line += strcspn(line, "\n") + 1)
+        if (sscanf(line, "%lf %lf %lf %lf %lf", &x[0], &x[1], &x[2], &x[3], &x[4]) == 5) most = fmax(most, x[4]);
+    return most;
+}
+
+/* The geometric mean of the launches' mean steps is 39.2 ms; over all 106 steps as one it would be 32.1, their
+ * median 26. */
+static void all_outputs_give_the_same_step(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/el-record-XXXXXX", wanted[64], figure[EL_FIGURE_BYTES], *table = NULL;
+    size_t bytes;
+    const double step = pow(60.0 * 26 * 65 * 61 * 15, 0.2), rate = 64e3 / step;
+    struct el_trial trial = trial_of("ddp", 2);
+    json_t *repeats = uneven_launches(), *t = el_record_trial(&trial, "", repeats);
+    json_t *run = el_record_run(json_object(), json_pack("[O]", t));
+    near(t, "step_ms.mean", step);
+    near(t, "step_ms.median", step);
+    near(t, "step_ms.p95", step);
+    near(t, "throughput.samples_per_s", rate);
+    json_t *session = el_session_of(run, t, "here");
+    near(session, "figures.step_mean_ms.value", step);
+    near(session, "figures.step_median_ms.value", step);
+    near(session, "figures.samples_per_s.value", rate);
+    FILE *out = open_memstream(&table, &bytes);
+    el_report_table(run, out, false);
+    fclose(out);
+    for (int i = 0; i < 2; i++) {
+        snprintf(wanted, sizeof wanted, " %s ", el_text_figure(i ? step : rate, figure)); /* 1,632 samples/s; 39.2 ms */
+        if (!strstr(table, wanted)) fail_msg("no%sin:\n%s", wanted, table);
+    }
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(el_plot_data(run, dir, NULL), EL_OK);
+    char *data = file_of(dir, "step.dat");
+    assert_true(fabs(highest(data) - step) < 1e-4 * step);
+    static const char *const rest[] = {"memory.dat", "throughput.dat", "utilization.dat"};
+    for (size_t i = 0; i < 3; i++) free(file_of(dir, rest[i]));
+    assert_int_equal(rmdir(dir), 0);
+    free(data);
+    free(table);
+    json_decref(session);
+    json_decref(run);
+    json_decref(t);
+    json_decref(repeats);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trial),         cmocka_unit_test(test_breakdown),
-        cmocka_unit_test(test_steps_table),   cmocka_unit_test(test_one_device_few_repeats),
-        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_trial),
+        cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_steps_table),
+        cmocka_unit_test(test_one_device_few_repeats),
+        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_failed),
         cmocka_unit_test(test_system_reason),
+        cmocka_unit_test(imbalance_is_a_median_over_launches),
+        cmocka_unit_test(all_outputs_give_the_same_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
