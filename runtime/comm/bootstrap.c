@@ -75,6 +75,12 @@ void el_bootstrap_address(const struct el_bootstrap *bootstrap, char *text, size
     if (bootstrap->ops->address) bootstrap->ops->address(bootstrap, text, bytes);
 }
 
+void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    if (bytes) text[0] = 0;
+    if (bootstrap->ops->silent) bootstrap->ops->silent(bootstrap, text, bytes);
+}
+
 static void free_texts(char **texts, int size)
 {
     if (!texts) return;

@@ -25,12 +25,16 @@ struct el_rendezvous {
     int n_ports;       /* this one and so many less one behind it are tried, where others may sit; 0: 1 */
     int listener;      /* rank 0: a socket that listens there already, taken over; else -1 */
     const char *token; /* the same in all processes of a job, another one in other jobs; NULL: "" */
+    /* As the token, and known to nobody else: who does not know it is turned away. It crosses the network as a hash,
+     * unencrypted, as all that ranks say to one another: the network has to be trusted. NULL: "" */
+    const char *secret;
     double patience_s; /* how long all ranks may take to come; 0: 60 s */
 };
 
 /* The bootstrap `tcp`. A rank that dies is noticed by all, wherever they are: their next or running call here fails
  * with EL_ERR_PEER, which names it. Blocking. Collective. Errors: EL_ERR_TIMEOUT (who did not come, or what could not
- * be reached), EL_ERR_INVALID (ranks that contradict one another), EL_ERR_IO (port in use), EL_ERR_PEER. */
+ * be reached), EL_ERR_INVALID (no place to meet, or too many ranks for the open files allowed), EL_ERR_IO (port in
+ * use), EL_ERR_PEER (refused by rank 0: another secret, other ranks; or one that left). */
 enum el_status el_bootstrap_open_tcp(const struct el_rendezvous *rendezvous, struct el_bootstrap **bootstrap_p);
 
 /* NULL is legal. Collective. */
@@ -54,7 +58,11 @@ enum el_status el_bootstrap_barrier(struct el_bootstrap *bootstrap);
 /* Ranks agree on an outcome: every rank gives its own status and gets EL_OK only if all gave EL_OK; where its own was
  * EL_OK it gets EL_ERR_PEER with the message of the lowest rank that failed. */
 enum el_status el_bootstrap_agree(struct el_bootstrap *bootstrap, enum el_status mine);
-/* Ends the whole job at once, with the status. Does not return for mpi and tcp. Threads: any. */
+/* Which of the ranks that this one has a connection to (rank 0: all) do not answer, stopped or gone, as "1, 3"; "" if
+ * all do, and where the bootstrap cannot ask (mpi). They answer in whatever call they are. Blocking up to a second.
+ * Local. Threads: any. */
+void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes);
+/* Ends the whole job at once, with the status, which is not 0. Does not return for mpi and tcp. Threads: any. */
 void el_bootstrap_abort(struct el_bootstrap *bootstrap, int exit_status);
 
 #endif

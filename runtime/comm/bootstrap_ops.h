@@ -18,6 +18,8 @@ struct el_bootstrap_ops {
     enum el_status (*barrier)(struct el_bootstrap *bootstrap);
     /* Optional: default is "". */
     void (*address)(const struct el_bootstrap *bootstrap, char *text, size_t bytes);
+    /* Optional: default is "". The ranks that do not answer, "1, 3". Any thread. */
+    void (*silent)(struct el_bootstrap *bootstrap, char *text, size_t bytes);
     /* Optional: default is to do nothing (the process ends by itself). Ends all ranks. */
     void (*abort)(struct el_bootstrap *bootstrap, int exit_status);
     /* Required. Frees the bootstrap too. */

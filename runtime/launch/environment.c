@@ -77,6 +77,7 @@ static enum el_status read_meeting(const char *(*get)(void *, const char *), voi
     EL_TRY(read_number(get, context, EL_LAUNCH_LISTENER, &place->listener));
     place->host = get(context, "MASTER_ADDR");
     place->n_ports = 1;
+    place->secret = text_of(get, context, EL_LAUNCH_SECRET);
     place->token = text_of(get, context, EL_LAUNCH_TOKEN);
     if (place->token[0]) {
         place->launcher = "evenload";
@@ -111,7 +112,8 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
                                     .launcher = "",
                                     .port = -1,
                                     .listener = -1,
-                                    .token = ""};
+                                    .token = "",
+                                    .secret = ""};
     bool torch = has_torchrun(get, context), sure = torch && text_of(get, context, "TORCHELASTIC_RUN_ID")[0];
     for (size_t i = 0; !sure && i < sizeof mpi_launchers / sizeof mpi_launchers[0] && !place.is_rank; i++)
         EL_TRY(read_launcher(get, context, &mpi_launchers[i], &place));

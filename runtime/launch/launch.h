@@ -15,7 +15,7 @@
  * names them.
  *
  * Ranks started by ourselves are told of their places in torchrun's variables; they meet at a port that this process
- * has taken and rank 0 inherits, so that no other program can come between.
+ * has taken and rank 0 inherits, and share a random secret, so that no other program can come between.
  *
  * The job does not inherit that this process may itself be in an MPI or Slurm job; the user's own OMPI_MCA_ settings
  * stay, and win over ours.
@@ -78,10 +78,14 @@ struct el_launch_place {
     const char *launcher;       /* "Open MPI", "PMIx", "PMI", "torchrun", "evenload"; "" if not a rank */
     /* Where rank 0 is to be met, by torchrun's variables; NULL: ranks of an MPI find one another by it. */
     const char *host;
-    int port, n_ports; /* that port, or one of so many from there on */
-    int listener;      /* rank 0 of our own launcher: the socket that listens there; -1 */
-    const char *token; /* of the job */
+    int port, n_ports;  /* that port, or one of so many from there on */
+    int listener;       /* rank 0 of our own launcher: the socket that listens there; -1 */
+    const char *token;  /* of the job */
+    const char *secret; /* that all ranks of the job and nobody else know; "" */
 };
+
+/* The variable of the secret: a user's for ranks that a launcher of his own starts. */
+#define EL_LAUNCH_SECRET "EVENLOAD_SECRET"
 
 /* `get` is getenv or a fake one. Pure otherwise. Errors: EL_ERR_INVALID for values that make no sense, by name. */
 enum el_status el_launch_environment(const char *(*get)(void *context, const char *name), void *context,

@@ -6,9 +6,11 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/launch/launch.h"
 #include "runtime/launch/process_set.h"
 
 enum { BACKLOG = 128 };
@@ -28,12 +30,22 @@ static int listen_at(const struct sockaddr *address, socklen_t length)
     return -1;
 }
 
+static enum el_status make_secret(char secret[EL_OWN_SECRET_BYTES])
+{
+    unsigned char bytes[(EL_OWN_SECRET_BYTES - 1) / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return el_fail_errno("launch: no random numbers for the ranks' secret");
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
+    return EL_OK;
+}
+
 enum el_status el_own_open(struct el_own_meeting *meeting_p)
 {
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     socklen_t length = sizeof six;
     struct el_own_meeting meeting = {.host = "127.0.0.1"};
+    EL_TRY(make_secret(meeting.secret));
     meeting.listener = listen_at((const struct sockaddr *)&four, sizeof four);
     if (meeting.listener < 0) {
         snprintf(meeting.host, sizeof meeting.host, "::1");
@@ -66,6 +78,7 @@ int el_own_variables(const struct el_own_meeting *meeting, int rank, int size,
     snprintf(variables[n++], bytes, "LOCAL_WORLD_SIZE=%d", size);
     snprintf(variables[n++], bytes, "MASTER_ADDR=%s", meeting->host);
     snprintf(variables[n++], bytes, "MASTER_PORT=%d", meeting->port);
+    snprintf(variables[n++], bytes, EL_LAUNCH_SECRET "=%s", meeting->secret);
     if (rank == 0) snprintf(variables[n++], bytes, EL_LAUNCH_LISTENER "=%d", meeting->listener);
     return n;
 }

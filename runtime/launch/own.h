@@ -1,17 +1,18 @@
 /* Our own launcher's part beside starting processes: where the ranks meet, and the variables that tell them, which are
  * torchrun's. The parent takes a free port and keeps it until rank 0 has inherited the socket: no other program can
- * come between. */
+ * come between. Nor can one join: it does not know the job's secret, random numbers that only the ranks are given. */
 #ifndef EL_LAUNCH_OWN_H
 #define EL_LAUNCH_OWN_H
 
 #include "runtime/base/status.h"
 
-enum { EL_OWN_VARIABLES = 7, EL_OWN_VARIABLE_BYTES = 64 };
+enum { EL_OWN_VARIABLES = 8, EL_OWN_VARIABLE_BYTES = 64, EL_OWN_SECRET_BYTES = 33 };
 
 struct el_own_meeting {
     int listener; /* on this host's loopback; closed by el_own_close */
     char host[16];
     int port;
+    char secret[EL_OWN_SECRET_BYTES];
 };
 
 enum el_status el_own_open(struct el_own_meeting *meeting_p);

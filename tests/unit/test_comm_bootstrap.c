@@ -219,26 +219,88 @@ static void test_the_next_port_where_the_first_is_taken(void **state)
     expect_all_well(ranks, 3);
 }
 
-static void test_world_sizes_that_differ(void **state)
+/* Told of another world, or of a place that is taken: they are told so, and those who belong there still meet. */
+static void test_who_contradicts_is_turned_away(void **state)
 {
     (void)state;
-    struct rank ranks[3];
+    struct rank ranks[3], strangers[3];
     prepare(ranks, 3, "127.0.0.1");
-    ranks[2].place.size = 4;
-    ranks[2].delay_ns = 200000000;
-    play(ranks, 3);
-    for (int i = 0; i < 3; i++)
-        expect_failure(&ranks[i], i == 0 ? EL_ERR_INVALID : EL_ERR_PEER, "rank 2 (127.0.0.1) was told of 4 ranks");
+    for (int i = 0; i < 3; i++) strangers[i] = ranks[1];
+    strangers[0].place.size = 4;
+    strangers[1].place.rank = 3;
+    strangers[1].place.size = 4;
+    start(ranks, 2);
+    usleep(200000); /* rank 1 has come */
+    play(strangers, 3);
+    play(ranks + 2, 1);
+    join(ranks, 2);
+    expect_all_well(ranks, 3);
+    expect_failure(&strangers[0], EL_ERR_PEER, "rank 1 (127.0.0.1) was told of 4 ranks, and rank 0 of 3");
+    expect_failure(&strangers[1], EL_ERR_PEER, "rank 3 (127.0.0.1) was told of 4 ranks");
+    expect_failure(&strangers[2], EL_ERR_PEER, "rank 1 came twice");
 }
 
-static void test_a_rank_given_twice(void **state)
+/* Nobody else comes: then what it was told is the likely reason. */
+static void test_a_rank_that_was_told_wrong(void **state)
 {
     (void)state;
-    struct rank ranks[3];
-    prepare(ranks, 3, "127.0.0.1");
-    ranks[2].place.rank = 1;
-    play(ranks, 3);
-    for (int i = 0; i < 3; i++) expect_failure(&ranks[i], i == 0 ? EL_ERR_INVALID : EL_ERR_PEER, "rank 1 came twice");
+    struct rank ranks[2];
+    prepare(ranks, 2, "127.0.0.1");
+    ranks[1].place.size = 4;
+    ranks[0].place.patience_s = 0.7;
+    play(ranks, 2);
+    expect_failure(&ranks[0], EL_ERR_TIMEOUT, "rank 1 of 2; 1 other connection was turned away");
+    expect_failure(&ranks[0], EL_ERR_TIMEOUT, "rank 1 (127.0.0.1) was told of 4 ranks");
+    expect_failure(&ranks[1], EL_ERR_PEER, "was told of 4 ranks");
+}
+
+static void test_who_does_not_know_the_secret_is_turned_away(void **state)
+{
+    (void)state;
+    struct rank ranks[2], strangers[2];
+    prepare(ranks, 2, "127.0.0.1");
+    ranks[0].place.secret = ranks[1].place.secret = "open sesame";
+    strangers[0] = strangers[1] = ranks[1];
+    strangers[0].place.secret = NULL;
+    strangers[1].place.secret = "open barley";
+    start(ranks, 1);
+    play(strangers, 2);
+    play(ranks + 1, 1);
+    join(ranks, 1);
+    expect_all_well(ranks, 2);
+    for (int i = 0; i < 2; i++) expect_failure(&strangers[i], EL_ERR_PEER, "EVENLOAD_SECRET");
+}
+
+enum { CROWD = 300 };
+
+/* They fill every place and the queue at the port; a start beside them took 16 s. */
+static void test_a_silent_crowd_does_not_keep_ranks_out(void **state)
+{
+    (void)state;
+    struct rank ranks[2];
+    char why[EL_TCP_WHY_BYTES];
+    int crowd[CROWD];
+    bool hopeless;
+    prepare(ranks, 2, "127.0.0.1");
+    start(ranks, 1);
+    for (int i = 0; i < CROWD; i++)
+        while (!el_tcp_connect("127.0.0.1", ranks[0].place.port, -1, &crowd[i], why, &hopeless)) usleep(1000);
+    int64_t begin_ns = el_clock_ns();
+    play(ranks + 1, 1);
+    join(ranks, 1);
+    assert_true(el_clock_ns() - begin_ns < INT64_C(4000000000));
+    expect_all_well(ranks, 2);
+    for (int i = 0; i < CROWD; i++) close(crowd[i]);
+}
+
+static void test_more_ranks_than_files(void **state)
+{
+    (void)state;
+    struct rank ranks[1];
+    prepare(ranks, 1, "127.0.0.1");
+    ranks[0].place.size = 100000000;
+    play(ranks, 1);
+    expect_failure(&ranks[0], EL_ERR_INVALID, "100000000 ranks need 200000030 open files on rank 0");
 }
 
 static void *answer_nonsense(void *context)
@@ -309,8 +371,11 @@ int main(void)
         cmocka_unit_test(test_a_place_that_is_none),
         cmocka_unit_test(test_a_port_in_use),
         cmocka_unit_test(test_the_next_port_where_the_first_is_taken),
-        cmocka_unit_test(test_world_sizes_that_differ),
-        cmocka_unit_test(test_a_rank_given_twice),
+        cmocka_unit_test(test_who_contradicts_is_turned_away),
+        cmocka_unit_test(test_a_rank_that_was_told_wrong),
+        cmocka_unit_test(test_who_does_not_know_the_secret_is_turned_away),
+        cmocka_unit_test(test_a_silent_crowd_does_not_keep_ranks_out),
+        cmocka_unit_test(test_more_ranks_than_files),
         cmocka_unit_test(test_what_is_there_is_not_rank_0),
         cmocka_unit_test(test_strays_do_not_disturb),
     };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/tcp/meeting.h"
 #include "tests/unit/tcp_processes.h"
 
 enum { WORK_US = 8000000 };
@@ -128,6 +129,102 @@ static void test_a_farewell_is_no_death(void **state)
     for (int i = 0; i < 3; i++) assert_int_equal(statuses[i], 0);
 }
 
+/* ---- ranks that are there and say nothing ---- */
+
+/* Rank 0 learns the number of the process that stops, and wakes it again. */
+static enum el_status one_stops(struct el_bootstrap *bootstrap)
+{
+    char pid[16], **pids = NULL, silent[32];
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    EL_TRY(el_bootstrap_gather(bootstrap, pid, &pids));
+    if (el_bootstrap_rank(bootstrap) == 2) raise(SIGSTOP);
+    if (el_bootstrap_rank(bootstrap) != 0) return el_bootstrap_barrier(bootstrap);
+    usleep(200000);
+    el_bootstrap_silent(bootstrap, silent, sizeof silent);
+    bool named = strcmp(silent, "2") == 0;
+    kill(atoi(pids[2]), SIGCONT);
+    for (int i = 0; i < el_bootstrap_size(bootstrap); i++) free(pids[i]);
+    free(pids);
+    usleep(200000);
+    el_bootstrap_silent(bootstrap, silent, sizeof silent);
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    return named && !*silent ? EL_OK : el_fail(EL_ERR_INTERNAL, "silent: '%s'", silent);
+}
+
+static void test_a_stopped_rank_does_not_answer(void **state)
+{
+    (void)state;
+    int statuses[TCP_PROCESSES_MAX];
+    tcp_processes(4, play, &(el_scene){one_stops}, statuses);
+    for (int i = 0; i < 4; i++) assert_int_equal(statuses[i], 0);
+}
+
+/* ---- a stranger in a rank's place ---- */
+
+struct stranger {
+    enum el_tcp_channel channel; /* where it speaks */
+    uint64_t words[3];
+    size_t bytes;
+    const char *answer; /* of rank 0: what it fails with; NULL: it does not come so far */
+};
+
+static int enter(const struct el_rendezvous *place, enum el_tcp_channel channel)
+{
+    char why[EL_TCP_WHY_BYTES];
+    struct el_tcp_answer answer;
+    int made;
+    bool hopeless;
+    struct el_tcp_hello hello = {.magic = EL_TCP_HELLO_MAGIC,
+                                 .version = EL_TCP_VERSION,
+                                 .rank = (uint32_t)place->rank,
+                                 .size = (uint32_t)place->size,
+                                 .channel = channel,
+                                 .token = el_tcp_token(place)};
+    if (!el_tcp_connect(place->host, place->port, -1, &made, why, &hopeless)) return -1;
+    el_tcp_write(made, &hello, sizeof hello);
+    return el_tcp_read(made, &answer, sizeof answer, -1) == 0 && answer.verdict == EL_TCP_NOTED ? made : -1;
+}
+
+static int play_stranger(const struct el_rendezvous *place, const void *context)
+{
+    const struct stranger *stranger = context;
+    struct el_bootstrap *bootstrap;
+    char **texts;
+    if (place->rank != 0) {
+        int sockets[] = {enter(place, EL_TCP_DATA), enter(place, EL_TCP_ALARM)};
+        el_tcp_write(sockets[stranger->channel], stranger->words, stranger->bytes);
+        return el_tcp_read(sockets[EL_TCP_DATA], &(char[4096]){0}, 4096, -1) != 0 ? 0 : 9;
+    }
+    if (el_bootstrap_open_tcp(place, &bootstrap) != EL_OK) return 8;
+    bool right = el_bootstrap_gather(bootstrap, "", &texts) == EL_ERR_PEER && stranger->answer &&
+                 strstr(el_error_message(), stranger->answer);
+    return right ? 0 : 7;
+}
+
+static void test_a_peer_that_ends_the_job_with_success(void **state)
+{
+    (void)state;
+    int statuses[TCP_PROCESSES_MAX];
+    for (uint64_t said = 0; said <= 256; said += 256) { /* 256: 0 to a parent */
+        const struct stranger stranger = {
+            .channel = EL_TCP_ALARM, .words = {3 | UINT64_C(1) << 32, said}, .bytes = 16}; /* END_JOB, of rank 1 */
+        tcp_processes(2, play_stranger, &stranger, statuses);
+        assert_true(WIFEXITED(statuses[0]) && WEXITSTATUS(statuses[0]) == 1);
+    }
+}
+
+static void test_a_peer_that_announces_too_much(void **state)
+{
+    (void)state;
+    int statuses[TCP_PROCESSES_MAX];
+    const struct stranger stranger = {.channel = EL_TCP_DATA,
+                                      .words = {1, UINT64_C(1) << 36}, /* a gather's text of 64 GiB */
+                                      .bytes = 16,
+                                      .answer = "rank 1 announces a text of 68719476736 bytes"};
+    tcp_processes(2, play_stranger, &stranger, statuses);
+    assert_int_equal(statuses[0], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +232,9 @@ int main(void)
         cmocka_unit_test(test_a_death_reaches_ranks_that_wait_for_a_busy_one),
         cmocka_unit_test(test_abort_ends_all),
         cmocka_unit_test(test_a_farewell_is_no_death),
+        cmocka_unit_test(test_a_stopped_rank_does_not_answer),
+        cmocka_unit_test(test_a_peer_that_ends_the_job_with_success),
+        cmocka_unit_test(test_a_peer_that_announces_too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

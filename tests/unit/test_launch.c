@@ -301,6 +301,27 @@ static void test_own_ranks_are_told_where_to_meet(void **state)
     assert_string_equal(words, "none");
 }
 
+static void read_secrets(char secrets[2][64])
+{
+    struct el_launch_result result = launch_by(EL_LAUNCH_BY_OWN, "echo $EVENLOAD_SECRET", 2, 30);
+    assert_string_equal(result.reason, "");
+    for (int rank = 0; rank < 2; rank++) el_launch_log_tail(folder, rank, 1, secrets[rank], sizeof secrets[rank]);
+}
+
+static void test_own_ranks_share_a_secret_of_their_own(void **state)
+{
+    (void)state;
+    char first[2][64], second[2][64];
+    setenv("EVENLOAD_SECRET", "a user's", 1);
+    read_secrets(first);
+    read_secrets(second);
+    unsetenv("EVENLOAD_SECRET");
+    assert_int_equal(strspn(first[0], "0123456789abcdef"), 32);
+    assert_string_equal(first[0], first[1]);
+    assert_string_equal(second[0], second[1]);
+    assert_string_not_equal(first[0], second[0]);
+}
+
 static void test_nothing_outlives_mpirun(void **state)
 {
     (void)state;
@@ -328,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_own_ranks),
         cmocka_unit_test(test_own_ranks_may_end_by_themselves),
         cmocka_unit_test(test_own_ranks_are_told_where_to_meet),
+        cmocka_unit_test(test_own_ranks_share_a_secret_of_their_own),
         cmocka_unit_test(test_nothing_outlives_mpirun),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -55,7 +55,7 @@ static void test_torchrun_tells_where_to_meet(void **state)
     struct el_launch_place place;
     const char *plain[] = {TORCHRUN, NULL}, *real[] = {TORCHRUN, "PMI_RANK=0", "TORCHELASTIC_RUN_ID=job", NULL},
                *agent[] = {TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=True", NULL},
-               *own[] = {TORCHRUN, "EL_LAUNCH_TOKEN=4-5.", "EL_LAUNCH_LISTENER=9", NULL};
+               *own[] = {TORCHRUN, "EL_LAUNCH_TOKEN=4-5.", "EL_LAUNCH_LISTENER=9", "EVENLOAD_SECRET=s", NULL};
     expect_place(plain, true, 1, 2, 0, "torchrun");
     expect_place(real, true, 1, 2, 0, "torchrun"); /* although srun started torchrun */
     expect_place((const char *[]){TORCHRUN, "OMPI_COMM_WORLD_RANK=3", NULL}, true, 3, -1, -1, "Open MPI");
@@ -66,12 +66,14 @@ static void test_torchrun_tells_where_to_meet(void **state)
     assert_int_equal(place.n_ports, 1);
     assert_int_equal(place.listener, -1);
     assert_int_equal(place.local_size, 1);
+    assert_string_equal(place.secret, "");
     assert_int_equal(el_launch_environment(fake, agent, &place), EL_OK);
     assert_int_equal(place.port, 29501); /* the agent itself is at MASTER_PORT */
     assert_true(place.n_ports > 1);
     assert_int_equal(el_launch_environment(fake, own, &place), EL_OK);
     assert_int_equal(place.listener, 9);
     assert_string_equal(place.token, "4-5.");
+    assert_string_equal(place.secret, "s");
 }
 
 static void test_environments_that_make_no_sense(void **state)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@
 #include "runtime/comm/tcp/socket.h"
 #include "runtime/comm/tcp/watch.h"
 
-enum { PATIENCE_S = 60 };
+/* TEXT_MAX: no rank's text comes near; a length beyond it is not one of ours. OTHER_FILES: what a process has open
+ * beside its connections. */
+enum { PATIENCE_S = 60, TEXT_MAX = 256 << 20, OTHER_FILES = 32 };
 
 enum message_kind { MESSAGE_GATHER = 1, MESSAGE_BROADCAST };
 
@@ -24,7 +27,8 @@ struct message_head {
 
 struct world {
     struct el_bootstrap base;
-    struct el_tcp_link *links; /* [size] on rank 0, the first one unused; elsewhere [1] */
+    struct el_tcp_link *links; /* [n_links]: all ranks' on rank 0, the first one unused; elsewhere one */
+    int n_links;
     struct el_tcp_watch watch;
 };
 
@@ -32,9 +36,13 @@ struct world {
 
 uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
 {
+    const char *const parts[] = {rendezvous->token, rendezvous->secret};
     uint64_t hash = UINT64_C(14695981039346656037);
-    for (const char *at = rendezvous->token ? rendezvous->token : ""; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    for (int i = 0; i < 2; i++) {
+        for (const char *at = parts[i] ? parts[i] : ""; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+        hash *= UINT64_C(1099511628211); /* where one ends and the other begins */
+    }
     /* torchrun calls jobs "none" that were given no name: two of them side by side have different ports. */
     return (hash ^ (uint64_t)rendezvous->port) * UINT64_C(1099511628211);
 }
@@ -91,7 +99,10 @@ static enum el_status read_text(struct world *world, int link, char **text_p)
 {
     size_t bytes;
     EL_TRY(read_head(world, link, MESSAGE_GATHER, &bytes));
-    char *text = bytes < SIZE_MAX ? malloc(bytes + 1) : NULL;
+    if (bytes > TEXT_MAX)
+        return el_fail(EL_ERR_PEER, "bootstrap tcp: rank %d announces a text of %zu bytes: at most %d", link, bytes,
+                       TEXT_MAX);
+    char *text = malloc(bytes + 1);
     if (!text) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: %zu bytes from rank %d: no memory", bytes, link);
     enum el_status status = read_bytes(world, link, text, bytes);
     if (status != EL_OK) {
@@ -146,13 +157,23 @@ static void end_job(struct el_bootstrap *bootstrap, int exit_status)
     el_tcp_watch_end_job(&world->watch, exit_status);
 }
 
+static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    if (bootstrap->size > 1) el_tcp_watch_silent(&((struct world *)bootstrap)->watch, text, bytes);
+}
+
+static void destroy(struct world *world)
+{
+    for (int i = 0; i < world->n_links; i++) el_tcp_link_close(&world->links[i]);
+    free(world->links);
+    free(world);
+}
+
 static void close_world(struct el_bootstrap *bootstrap)
 {
     struct world *world = (struct world *)bootstrap;
     if (bootstrap->size > 1) el_tcp_watch_stop(&world->watch);
-    for (int i = 0; i < bootstrap->size; i++) el_tcp_link_close(&world->links[i]);
-    free(world->links);
-    free(world);
+    destroy(world);
 }
 
 static const struct el_bootstrap_ops tcp_ops = {
@@ -160,6 +181,7 @@ static const struct el_bootstrap_ops tcp_ops = {
     .gather = gather,
     .broadcast = broadcast,
     .address = address,
+    .silent = silent,
     .abort = end_job,
     .close = close_world,
 };
@@ -169,12 +191,22 @@ static enum el_status meet(const struct el_rendezvous *rendezvous, struct world 
     bool host = rendezvous->rank == 0;
     if (rendezvous->size == 1) return EL_OK;
     EL_TRY(host ? el_tcp_host(rendezvous, world->links) : el_tcp_visit(rendezvous, &world->links[0]));
-    world->watch = (struct el_tcp_watch){.rank = rendezvous->rank,
-                                         .first = host ? 1 : 0,
-                                         .n_links = host ? rendezvous->size : 1,
-                                         .links = world->links,
-                                         .wake = -1};
+    world->watch = (struct el_tcp_watch){
+        .rank = rendezvous->rank, .first = host ? 1 : 0, .n_links = world->n_links, .links = world->links, .wake = -1};
     return el_tcp_watch_start(&world->watch);
+}
+
+/* Rank 0 keeps its connections to all others open. */
+static enum el_status check_files(const struct el_rendezvous *r)
+{
+    struct rlimit limit;
+    if (r->rank != 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return EL_OK;
+    unsigned long long need = EL_TCP_CHANNELS * ((unsigned long long)r->size - 1) + OTHER_FILES;
+    if (r->size == 1 || need <= limit.rlim_cur) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "bootstrap tcp: %d ranks need %llu open files on rank 0, and %llu are allowed: start fewer ranks, "
+                   "or raise the limit (ulimit -n)",
+                   r->size, need, (unsigned long long)limit.rlim_cur);
 }
 
 static enum el_status check(const struct el_rendezvous *r)
@@ -184,29 +216,35 @@ static enum el_status check(const struct el_rendezvous *r)
     if (r->size > 1 && (!r->host || !r->host[0] || r->port < 1 || r->port > 65535))
         return el_fail(EL_ERR_INVALID, "bootstrap tcp: '%s:%d' is no place to meet at: set MASTER_ADDR and MASTER_PORT",
                        r->host ? r->host : "", r->port);
-    return EL_OK;
+    return check_files(r);
+}
+
+static struct world *create(const struct el_rendezvous *rendezvous)
+{
+    int n_links = rendezvous->rank == 0 ? rendezvous->size : 1;
+    struct world *world = calloc(1, sizeof *world);
+    struct el_tcp_link *links = calloc((size_t)n_links, sizeof *links);
+    if (!world || !links) {
+        free(world);
+        free(links);
+        return NULL;
+    }
+    world->base = (struct el_bootstrap){.ops = &tcp_ops, .rank = rendezvous->rank, .size = rendezvous->size};
+    world->links = links;
+    world->n_links = n_links;
+    for (int i = 0; i < n_links; i++) links[i] = (struct el_tcp_link){.sockets = {-1, -1}};
+    return world;
 }
 
 enum el_status el_bootstrap_open_tcp(const struct el_rendezvous *rendezvous, struct el_bootstrap **bootstrap_p)
 {
     EL_TRY(check(rendezvous));
-    struct world *world = calloc(1, sizeof *world);
-    struct el_tcp_link *links = calloc((size_t)rendezvous->size, sizeof *links);
-    if (!world || !links) {
-        free(world);
-        free(links);
-        return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no memory");
-    }
-    world->base = (struct el_bootstrap){.ops = &tcp_ops, .rank = rendezvous->rank, .size = rendezvous->size};
-    world->links = links;
-    for (int i = 0; i < rendezvous->size; i++) links[i] = (struct el_tcp_link){.sockets = {-1, -1}};
+    struct world *world = create(rendezvous);
+    if (!world) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no memory");
     enum el_status status = meet(rendezvous, world);
-    if (status != EL_OK) {
-        for (int i = 0; i < rendezvous->size; i++) el_tcp_link_close(&links[i]);
-        free(links);
-        free(world);
-        return status;
-    }
-    *bootstrap_p = &world->base;
-    return EL_OK;
+    if (status == EL_OK)
+        *bootstrap_p = &world->base;
+    else
+        destroy(world);
+    return status;
 }

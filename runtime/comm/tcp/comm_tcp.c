@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -88,7 +89,8 @@ static enum el_status listen_there(const char *address, int *listener_p, char ro
 /* Everyone's row, and rank 0's key. Collective. */
 static enum el_status share_list(struct el_bootstrap *bootstrap, const char *row, struct list *list)
 {
-    list->key = (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40;
+    if (getrandom(&list->key, sizeof list->key, 0) != (ssize_t)sizeof list->key) /* an old kernel: hard to guess only */
+        list->key = (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40;
     EL_TRY(el_share_texts(bootstrap, row, ROW_BYTES, list->rows[0]));
     return el_bootstrap_broadcast(bootstrap, &list->key, sizeof list->key);
 }

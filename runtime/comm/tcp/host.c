@@ -13,7 +13,8 @@
 #include "runtime/comm/tcp/meeting.h"
 #include "runtime/comm/tcp/socket.h"
 
-/* TICK_NS: how often guests that say nothing are looked at. */
+/* TICK_NS: how often guests that say nothing are looked at. GUESTS_MAX: one more takes the place of the one that has
+ * been silent longest. */
 enum { GUESTS_MAX = 64, SILENCE_S = 5, TICK_NS = 500000000 };
 
 /* Came, and has not yet said who it is. */
@@ -32,6 +33,7 @@ struct meeting {
     struct guest guests[GUESTS_MAX];
     int n_guests, n_strays;
     char stray[EL_TCP_ADDRESS_BYTES]; /* the last one's address */
+    char contradiction[160];          /* what the last rank that contradicts us was told; "": there was none */
     struct pollfd *polls;
 };
 
@@ -67,8 +69,9 @@ static enum el_status fail_late(const struct meeting *m)
     if (m->n_strays)
         snprintf(strays, sizeof strays, "; %d other connection%s turned away, the last from %s", m->n_strays,
                  m->n_strays == 1 ? " was" : "s were", m->stray);
-    return el_fail(EL_ERR_TIMEOUT, "bootstrap tcp: waited %g s at port %d for rank %s of %d%s: was it started?",
-                   el_tcp_patience_s(m->rendezvous), m->rendezvous->port, missing, m->rendezvous->size, strays);
+    return el_fail(EL_ERR_TIMEOUT, "bootstrap tcp: waited %g s at port %d for rank %s of %d%s: %s",
+                   el_tcp_patience_s(m->rendezvous), m->rendezvous->port, missing, m->rendezvous->size, strays,
+                   *m->contradiction ? m->contradiction : "was it started?");
 }
 
 /* ---- guests ---- */
@@ -86,68 +89,87 @@ static void turn_away(struct meeting *m, int i)
     dismiss(m, i);
 }
 
-static void take_connection(struct meeting *m)
+static void turn_oldest_away(struct meeting *m)
 {
-    struct guest *guest = &m->guests[m->n_guests];
-    *guest = (struct guest){.since_ns = el_clock_ns()};
-    if (el_tcp_accept(m->listener, el_clock_ns(), &guest->socket) != 0) return;
-    el_tcp_address(guest->socket, true, guest->from);
-    m->n_guests++;
+    int oldest = 0;
+    for (int i = 1; i < m->n_guests; i++)
+        if (m->guests[i].since_ns < m->guests[oldest].since_ns) oldest = i;
+    turn_away(m, oldest);
 }
 
-/* One of this job whose words do not go with ours: this cannot become a job. */
-static enum el_status check_guest(const struct meeting *m, const struct guest *guest)
+/* Whoever is at the door, however many have come to keep others out: those of this job say at once who they are. One
+ * who comes now is heard before he can be the oldest. */
+static enum el_status take_connections(struct meeting *m)
+{
+    for (int i = 0; i < GUESTS_MAX - 1; i++) {
+        int made, number = el_tcp_accept(m->listener, el_clock_ns(), &made);
+        bool full = number == EMFILE || number == ENFILE;
+        if (full && m->n_guests == 0) {
+            errno = number;
+            return el_fail_errno("bootstrap tcp: rank 0 cannot take a connection: raise 'ulimit -n'");
+        }
+        if (full || (number == 0 && m->n_guests == GUESTS_MAX)) turn_oldest_away(m);
+        if (number == 0) {
+            struct guest *guest = &m->guests[m->n_guests++];
+            *guest = (struct guest){.socket = made, .since_ns = el_clock_ns()};
+            el_tcp_address(made, true, guest->from);
+        } else if (!full) {
+            break;
+        }
+    }
+    return EL_OK;
+}
+
+/* Whether one who knows the job's token says what goes with our own words; else why not. It may be a rank that was told
+ * wrong or a stranger: in either case the ranks that belong here may still come. */
+static bool fits(const struct meeting *m, const struct guest *guest, char *why, size_t bytes)
 {
     const struct el_tcp_hello *hello = &guest->hello;
     uint32_t size = (uint32_t)m->rendezvous->size;
     if (hello->size != size)
-        return el_fail(EL_ERR_INVALID, "bootstrap tcp: rank %u (%s) was told of %u ranks, and rank 0 of %u",
-                       hello->rank, guest->from, hello->size, size);
-    if (hello->rank == 0 || hello->rank >= size || hello->channel >= EL_TCP_CHANNELS)
-        return el_fail(EL_ERR_INVALID, "bootstrap tcp: a process at %s says it is rank %u too, of %u", guest->from,
-                       hello->rank, size);
-    if (m->links[hello->rank].sockets[hello->channel] >= 0)
-        return el_fail(EL_ERR_INVALID, "bootstrap tcp: rank %u came twice, the second time from %s", hello->rank,
-                       guest->from);
-    return EL_OK;
+        snprintf(why, bytes, "rank %u (%s) was told of %u ranks, and rank 0 of %u", hello->rank, guest->from,
+                 hello->size, size);
+    else if (hello->rank == 0 || hello->rank >= size || hello->channel >= EL_TCP_CHANNELS)
+        snprintf(why, bytes, "a process at %s says it is rank %u too, of %u", guest->from, hello->rank, size);
+    else if (m->links[hello->rank].sockets[hello->channel] >= 0)
+        snprintf(why, bytes, "rank %u came twice, the second time from %s", hello->rank, guest->from);
+    else
+        return true;
+    return false;
 }
 
 /* The hello is whole. */
-static enum el_status admit(struct meeting *m, int i)
+static void admit(struct meeting *m, int i)
 {
     struct guest guest = m->guests[i];
     if (guest.hello.version != EL_TCP_VERSION || guest.hello.token != el_tcp_token(m->rendezvous)) {
-        answer(guest.socket, EL_TCP_REFUSED, "it belongs to another job, or to another version of evenload");
+        answer(guest.socket, EL_TCP_REFUSED,
+               "it belongs to another job, has another EVENLOAD_SECRET, or is another version of evenload");
         turn_away(m, i);
-        return EL_OK;
-    }
-    enum el_status status = check_guest(m, &guest);
-    if (status != EL_OK) {
-        answer(guest.socket, EL_TCP_REFUSED, el_error_message());
+    } else if (!fits(m, &guest, m->contradiction, sizeof m->contradiction)) {
+        answer(guest.socket, EL_TCP_REFUSED, m->contradiction);
         turn_away(m, i);
-        return status;
+    } else {
+        m->links[guest.hello.rank].sockets[guest.hello.channel] = guest.socket;
+        m->n_missing--;
+        dismiss(m, i);
+        answer(guest.socket, EL_TCP_NOTED, "");
     }
-    m->links[guest.hello.rank].sockets[guest.hello.channel] = guest.socket;
-    m->n_missing--;
-    dismiss(m, i);
-    answer(guest.socket, EL_TCP_NOTED, "");
-    return EL_OK;
 }
 
 /* Something came from guest `i`, or its end. */
-static enum el_status listen_to(struct meeting *m, int i)
+static void listen_to(struct meeting *m, int i)
 {
     struct guest *guest = &m->guests[i];
     char *place = (char *)&guest->hello + guest->have;
     ssize_t got = recv(guest->socket, place, sizeof guest->hello - guest->have, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return EL_OK;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got > 0) guest->have += (size_t)got;
     size_t known = guest->have < EL_TCP_MAGIC_BYTES ? guest->have : EL_TCP_MAGIC_BYTES;
-    if (got <= 0 || memcmp(guest->hello.magic, EL_TCP_HELLO_MAGIC, known) != 0) {
+    if (got <= 0 || memcmp(guest->hello.magic, EL_TCP_HELLO_MAGIC, known) != 0)
         turn_away(m, i);
-        return EL_OK;
-    }
-    return guest->have == sizeof guest->hello ? admit(m, i) : EL_OK;
+    else if (guest->have == sizeof guest->hello)
+        admit(m, i);
 }
 
 /* ---- the loop ---- */
@@ -156,7 +178,7 @@ static enum el_status listen_to(struct meeting *m, int i)
 static int gather_polls(struct meeting *m)
 {
     int n = 0;
-    m->polls[n++] = (struct pollfd){.fd = m->n_guests < GUESTS_MAX ? m->listener : -1, .events = POLLIN};
+    m->polls[n++] = (struct pollfd){.fd = m->listener, .events = POLLIN};
     for (int i = 0; i < m->n_guests; i++) m->polls[n++] = (struct pollfd){.fd = m->guests[i].socket, .events = POLLIN};
     for (int rank = 1; rank < m->rendezvous->size; rank++)
         m->polls[n++] = (struct pollfd){.fd = m->links[rank].sockets[EL_TCP_DATA], .events = POLLIN};
@@ -173,12 +195,11 @@ static enum el_status hear_all(struct meeting *m)
             return el_fail(EL_ERR_PEER, "bootstrap tcp: rank %d left before all had come", rank);
     for (int i = n_guests - 1; i >= 0; i--) {
         if (m->polls[1 + i].revents)
-            EL_TRY(listen_to(m, i));
+            listen_to(m, i);
         else if (now_ns - m->guests[i].since_ns > (int64_t)SILENCE_S * 1000000000)
             turn_away(m, i);
     }
-    if (comes) take_connection(m);
-    return EL_OK;
+    return comes ? take_connections(m) : EL_OK;
 }
 
 static enum el_status receive_all(struct meeting *m)
@@ -188,7 +209,10 @@ static enum el_status receive_all(struct meeting *m)
     while (m->n_missing > 0) {
         if (el_clock_ns() > deadline_ns) return fail_late(m);
         int n = gather_polls(m);
-        if (ppoll(m->polls, (nfds_t)n, &tick, NULL) >= 0) EL_TRY(hear_all(m));
+        if (ppoll(m->polls, (nfds_t)n, &tick, NULL) >= 0)
+            EL_TRY(hear_all(m));
+        else if (errno != EINTR)
+            return el_fail_errno("bootstrap tcp: rank 0 cannot wait for %d connections", n);
     }
     return EL_OK;
 }
@@ -199,6 +223,7 @@ static enum el_status open_listener(const struct el_rendezvous *r, int *listener
     int n_ports = r->n_ports > 1 ? r->n_ports : 1, number = 0;
     if (r->listener >= 0) {
         fcntl(r->listener, F_SETFD, FD_CLOEXEC);
+        fcntl(r->listener, F_SETFL, fcntl(r->listener, F_GETFL) | O_NONBLOCK);
         *listener_p = r->listener;
         return EL_OK;
     }

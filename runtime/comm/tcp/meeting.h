@@ -7,8 +7,9 @@
  *                               <- noted, or refused with the reason
  *                               <- welcome, when all are there, or refused with the reason why not
  *
- * One that does not speak so is a stray: it is turned away and the meeting goes on. So is a guest of another job. Ranks
- * of this job that contradict one another end the meeting for all of them, with the same words.
+ * One that does not speak so is a stray: it is turned away and the meeting goes on. So is a guest of another job, and
+ * one that contradicts rank 0 or those who are there (another number of ranks, a rank twice): the first to come keeps
+ * its place. What such a one was told is part of rank 0's message if then not all come.
  */
 #ifndef EL_TCP_MEETING_H
 #define EL_TCP_MEETING_H
@@ -26,7 +27,7 @@ struct el_tcp_link {
 
 #define EL_TCP_HELLO_MAGIC  "elguest"
 #define EL_TCP_ANSWER_MAGIC "el-host"
-enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 1, EL_TCP_ANSWER_TEXT_BYTES = 304 };
+enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 2, EL_TCP_ANSWER_TEXT_BYTES = 304 };
 
 struct el_tcp_hello {
     char magic[EL_TCP_MAGIC_BYTES];
@@ -47,7 +48,7 @@ enum el_status el_tcp_host(const struct el_rendezvous *rendezvous, struct el_tcp
 /* Another rank: the link to rank 0. */
 enum el_status el_tcp_visit(const struct el_rendezvous *rendezvous, struct el_tcp_link *link);
 
-/* 64 bits of the job's token. */
+/* 64 bits of the job's token and secret. */
 uint64_t el_tcp_token(const struct el_rendezvous *rendezvous);
 /* When its patience ends, from now on. */
 int64_t el_tcp_deadline_ns(const struct el_rendezvous *rendezvous);

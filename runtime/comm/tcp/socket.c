@@ -60,7 +60,7 @@ static bool is_loopback(const struct sockaddr *address)
 
 static int listen_at(const struct sockaddr *address, socklen_t length, int *listener_p)
 {
-    int listener = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener < 0) return errno;
     set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     if (address->sa_family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
@@ -115,13 +115,16 @@ int el_tcp_port(int socket)
 
 int el_tcp_accept(int listener, int64_t deadline_ns, int *socket_p)
 {
-    int number = wait_for(listener, POLLIN, deadline_ns);
-    if (number != 0) return number;
-    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (accepted < 0) return errno;
-    tune(accepted);
-    *socket_p = accepted;
-    return 0;
+    for (;;) {
+        int number = wait_for(listener, POLLIN, deadline_ns);
+        if (number != 0) return number;
+        int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (accepted < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)) continue; /* gone again */
+        if (accepted < 0) return errno;
+        tune(accepted);
+        *socket_p = accepted;
+        return 0;
+    }
 }
 
 /* ---- connecting ---- */

@@ -14,7 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/tcp/socket.h"
 
-enum alarm_kind { FAREWELL = 1, GONE, END_JOB };
+enum alarm_kind { FAREWELL = 1, GONE, END_JOB, ASK, ANSWER };
 
 struct alarm_message {
     uint32_t kind;
@@ -24,18 +24,23 @@ struct alarm_message {
 };
 
 /* A message is sent whole or not at all, so that half of one means that its sender is gone. */
-enum { HALF_MESSAGE_NS = 1000000000, EXPLAIN_S = 1 };
+enum { HALF_MESSAGE_NS = 1000000000, PATIENCE_NS = 1000000000 };
 
 static int rank_of(const struct el_tcp_watch *watch, int link)
 {
     return watch->rank == 0 ? link : 0;
 }
 
+static void tell(struct el_tcp_watch *watch, const struct alarm_message *message, int link)
+{
+    el_tcp_write(watch->links[link].sockets[EL_TCP_ALARM], message, sizeof *message);
+}
+
 /* Under the mutex: two threads may speak. */
 static void tell_all(struct el_tcp_watch *watch, const struct alarm_message *message, int but)
 {
     for (int i = watch->first; i < watch->n_links; i++)
-        if (i != but && !watch->left[i]) el_tcp_write(watch->links[i].sockets[EL_TCP_ALARM], message, sizeof *message);
+        if (i != but && !watch->left[i]) tell(watch, message, i);
 }
 
 /* Under the mutex. The first failure is the cause of all later ones. */
@@ -47,17 +52,31 @@ static void fail(struct el_tcp_watch *watch, int rank)
     for (int i = watch->first; i < watch->n_links; i++) shutdown(watch->links[i].sockets[EL_TCP_DATA], SHUT_RDWR);
 }
 
+/* A job that was ended has not succeeded, whatever a peer says. */
+static int failing(int exit_status)
+{
+    return exit_status & 0xff ? exit_status : 1;
+}
+
 static void end_here(const struct el_tcp_watch *watch, const struct alarm_message *message)
 {
+    int exit_status = failing(message->exit_status);
     fprintf(stderr, "evenload: rank %d ends: rank %d ended the job with exit status %d\n", watch->rank, message->rank,
-            message->exit_status);
-    _exit(message->exit_status);
+            exit_status);
+    _exit(exit_status);
 }
 
 /* Under the mutex. */
 static void take(struct el_tcp_watch *watch, int link, const struct alarm_message *message)
 {
+    const struct alarm_message answer = {.kind = ANSWER, .rank = watch->rank};
     switch (message->kind) {
+    case ASK:
+        tell(watch, &answer, link);
+        break;
+    case ANSWER:
+        watch->answered[link] = true;
+        break;
     case FAREWELL:
         watch->left[link] = true;
         break;
@@ -115,6 +134,7 @@ static void release(struct el_tcp_watch *watch)
 {
     if (watch->wake >= 0) close(watch->wake);
     free(watch->left);
+    free(watch->answered);
     free(watch->polls);
     pthread_cond_destroy(&watch->news);
     pthread_mutex_destroy(&watch->mutex);
@@ -129,9 +149,11 @@ enum el_status el_tcp_watch_start(struct el_tcp_watch *watch)
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&watch->mutex, NULL);
     watch->left = calloc((size_t)watch->n_links, sizeof *watch->left);
+    watch->answered = calloc((size_t)watch->n_links, sizeof *watch->answered);
     watch->polls = calloc((size_t)watch->n_links + 1, sizeof *watch->polls);
     watch->wake = eventfd(0, EFD_CLOEXEC);
-    if (watch->left && watch->polls && watch->wake >= 0 && pthread_create(&watch->thread, NULL, live, watch) == 0)
+    if (watch->left && watch->answered && watch->polls && watch->wake >= 0 &&
+        pthread_create(&watch->thread, NULL, live, watch) == 0)
         return EL_OK;
     release(watch);
     return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no thread that watches the other ranks");
@@ -146,10 +168,15 @@ void el_tcp_watch_stop(struct el_tcp_watch *watch)
     release(watch);
 }
 
+static struct timespec patience_ends(void)
+{
+    int64_t until_ns = el_clock_ns() + PATIENCE_NS;
+    return (struct timespec){.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+}
+
 enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link)
 {
-    int64_t until_ns = el_clock_ns() + (int64_t)EXPLAIN_S * 1000000000;
-    const struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    const struct timespec until = patience_ends();
     pthread_mutex_lock(&watch->mutex);
     while (!watch->failed && !watch->left[link])
         if (pthread_cond_timedwait(&watch->news, &watch->mutex, &until) != 0) break;
@@ -160,10 +187,33 @@ enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link)
     return status;
 }
 
+/* Under the mutex. */
+static int next_silent(const struct el_tcp_watch *watch, int link)
+{
+    while (link < watch->n_links && watch->answered[link]) link++;
+    return link;
+}
+
+void el_tcp_watch_silent(struct el_tcp_watch *watch, char *text, size_t bytes)
+{
+    const struct alarm_message ask = {.kind = ASK, .rank = watch->rank};
+    const struct timespec until = patience_ends();
+    size_t used = 0;
+    pthread_mutex_lock(&watch->mutex);
+    for (int i = watch->first; i < watch->n_links; i++) watch->answered[i] = false;
+    tell_all(watch, &ask, -1);
+    while (next_silent(watch, watch->first) < watch->n_links)
+        if (pthread_cond_timedwait(&watch->news, &watch->mutex, &until) != 0) break;
+    for (int i = next_silent(watch, watch->first); i < watch->n_links && used + 16 < bytes;
+         i = next_silent(watch, i + 1))
+        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", rank_of(watch, i));
+    pthread_mutex_unlock(&watch->mutex);
+}
+
 void el_tcp_watch_end_job(struct el_tcp_watch *watch, int exit_status)
 {
-    const struct alarm_message message = {.kind = END_JOB, .rank = watch->rank, .exit_status = exit_status};
+    const struct alarm_message message = {.kind = END_JOB, .rank = watch->rank, .exit_status = failing(exit_status)};
     pthread_mutex_lock(&watch->mutex);
     tell_all(watch, &message, -1);
-    _exit(exit_status);
+    _exit(message.exit_status);
 }

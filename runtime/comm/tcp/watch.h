@@ -23,6 +23,7 @@ struct el_tcp_watch {
     pthread_cond_t news;
     struct pollfd *polls; /* [n_links + 1] */
     bool *left;           /* [n_links] said farewell, or is gone */
+    bool *answered;       /* [n_links] what was asked last */
     bool failed;
     char reason[64]; /* of the failure */
 };
@@ -32,6 +33,9 @@ enum el_status el_tcp_watch_start(struct el_tcp_watch *watch);
 void el_tcp_watch_stop(struct el_tcp_watch *watch);
 /* A data connection to `link` failed: EL_ERR_PEER with what the watch knows of it, or will know in a moment. */
 enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link);
+/* Contract: el_bootstrap_silent. The other ranks' threads answer by themselves: one that does not is stopped or gone.
+ */
+void el_tcp_watch_silent(struct el_tcp_watch *watch, char *text, size_t bytes);
 /* Ends all ranks, this one too. Threads: any. */
 void el_tcp_watch_end_job(struct el_tcp_watch *watch, int exit_status) __attribute__((noreturn));
 
