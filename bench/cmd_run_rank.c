@@ -1,16 +1,62 @@
 /* `evenload run` started as a rank by a user's mpirun or torchrun: takes its place among the others; the world's size
- * is the number of devices. Rank 0 keeps the folder and prints. Nobody ends this job at a time-out but its launcher. */
+ * is the number of devices. Rank 0 keeps the folder and prints. No process of ours watches such a job, so each rank
+ * keeps --timeout itself. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
+#include "bench/job/deadline.h"
 #include "bench/job/join.h"
 #include "bench/job/worker.h"
 #include "bench/options/devices.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+
+/* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
+ * knows more and has the first word. */
+enum { MEETING_S = 60, OTHERS_S = 2 };
+
+/* What the deadline's thread may know of the rank at the time. */
+struct watched {
+    const struct el_launch_place *place;
+    double timeout_s;
+    struct el_bootstrap *bootstrap; /* NULL: the ranks have not met yet */
+    struct el_campaign *campaign;   /* while rank 0 measures, else NULL */
+    const struct el_trial *trial;
+    int repeat;
+};
+
+static double limit_of(const struct watched *watched)
+{
+    return watched->timeout_s + (watched->bootstrap && el_bootstrap_rank(watched->bootstrap) == 0 ? 0 : OTHERS_S);
+}
+
+/* The time has passed: a row for the launch, a line with the ranks that do not answer, and the end of all ranks. */
+static void expire(void *context)
+{
+    const struct watched *w = context;
+    char silent[96] = "", reason[256];
+    if (w->bootstrap) el_bootstrap_silent(w->bootstrap, silent, sizeof silent);
+    snprintf(reason, sizeof reason, "%s within %g s (--timeout)%s%s%s",
+             w->bootstrap ? "the job did not end" : "the ranks did not meet", w->timeout_s, *silent ? ": rank " : "",
+             silent, *silent ? " does not answer (stopped?)" : "");
+    fprintf(stderr, "evenload: rank %d: %s\n", w->place->rank, reason);
+    if (w->campaign) {
+        json_t *document = el_record_failed_repeat(w->trial, w->repeat, w->repeat, "timeout", reason);
+        if (el_store_save_repeat(&w->campaign->store, w->trial, w->repeat, document) == EL_OK)
+            el_campaign_take(w->campaign, 0, w->repeat, document);
+    }
+    if (w->bootstrap) el_bootstrap_abort(w->bootstrap, EL_EXIT_TRIAL);
+    _exit(EL_EXIT_TRIAL);
+}
+
+static enum el_status check_size(int size)
+{
+    return size <= EL_MEMBERS_MAX ? EL_OK : el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
+}
 
 /* The user's options, with the world's devices and processes. */
 static enum el_status take_place(const struct el_options *asked, const struct el_launch_place *place, int size,
@@ -26,7 +72,7 @@ static enum el_status take_place(const struct el_options *asked, const struct el
                        "--devices %d, but %s started %d ranks: a rank has one device; leave "
                        "--devices out",
                        asked->n_devices, place->launcher, size);
-    if (size > EL_MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
+    EL_TRY(check_size(size));
     options->n_devices = size;
     options->procs = size > 1 ? size : 0;
     return EL_OK;
@@ -53,8 +99,9 @@ static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *o
     return el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, cache, others));
 }
 
-static int work(const struct el_options *options, struct el_bootstrap *bootstrap)
+static int work(const struct el_options *options, struct watched *joined, struct el_deadline *deadline)
 {
+    struct el_bootstrap *bootstrap = joined->bootstrap;
     struct el_campaign campaign;
     struct el_trial_set others = {0};
     bool first = el_bootstrap_rank(bootstrap) == 0;
@@ -62,11 +109,16 @@ static int work(const struct el_options *options, struct el_bootstrap *bootstrap
     if (status != EL_OK) return first ? el_exit_failed(status) : EL_EXIT_USE;
     struct el_trial_set *set = first ? &campaign.set : &others;
     struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};
+    struct watched measuring = *joined;
+    measuring.campaign = first ? &campaign : NULL;
+    measuring.trial = job.trial;
     int exit_status = 0;
     for (int r = 0; r < options->repeats; r++) {
         json_t *document = NULL;
-        job.repeat = job.order = r;
+        job.repeat = job.order = measuring.repeat = r;
+        el_deadline_set(deadline, limit_of(joined), expire, &measuring);
         status = el_job_measure(&job, &document);
+        el_deadline_set(deadline, limit_of(joined), expire, joined);
         if (status != EL_OK) exit_status = EL_EXIT_TRIAL;
         if (status == EL_ERR_PEER && !first) /* rank 0 may be the one that is gone */
             fprintf(stderr, "evenload: rank %d: %s\n", el_bootstrap_rank(bootstrap), el_error_message());
@@ -85,22 +137,36 @@ static int work(const struct el_options *options, struct el_bootstrap *bootstrap
     return exit_status;
 }
 
-int el_cmd_run_rank(const struct el_options *asked, const struct el_launch_place *place)
+/* All ranks have met. */
+static int take_part(const struct el_options *asked, struct watched *joined, struct el_deadline *deadline)
 {
-    struct el_bootstrap *bootstrap;
+    struct el_bootstrap *bootstrap = joined->bootstrap;
     struct el_options *options = calloc(1, sizeof *options);
     if (!options) return el_exit_failed(el_fail_errno("options"));
-    int exit_status;
-    enum el_status status = el_join(place, &bootstrap);
+    bool first = el_bootstrap_rank(bootstrap) == 0;
+    enum el_status status = take_place(asked, joined->place, el_bootstrap_size(bootstrap), options);
+    if (status == EL_OK && !asked->n_devices) status = el_devices_of_ranks(bootstrap, options->devices);
+    int exit_status = status == EL_OK ? work(options, joined, deadline) : first ? el_exit_failed(status) : EL_EXIT_USE;
+    free(options);
+    return exit_status;
+}
+
+int el_cmd_run_rank(const struct el_options *asked, const struct el_launch_place *place)
+{
+    struct watched meeting = {.place = place, .timeout_s = asked->timeout_s}, joined = meeting;
+    struct el_deadline *deadline = NULL;
+    int exit_status = 0;
+    enum el_status status = check_size(place->size);
+    if (status == EL_OK) status = el_deadline_start(limit_of(&meeting), expire, &meeting, &deadline);
+    if (status == EL_OK)
+        status = el_join(place, asked->timeout_s < MEETING_S ? asked->timeout_s : MEETING_S, &joined.bootstrap);
     if (status == EL_OK) {
-        status = take_place(asked, place, el_bootstrap_size(bootstrap), options);
-        if (status == EL_OK && !asked->n_devices) status = el_devices_of_ranks(bootstrap, options->devices);
-        bool first = el_bootstrap_rank(bootstrap) == 0;
-        exit_status = status == EL_OK ? work(options, bootstrap) : first ? el_exit_failed(status) : EL_EXIT_USE;
-        el_bootstrap_close(bootstrap);
+        el_deadline_set(deadline, limit_of(&joined), expire, &joined);
+        exit_status = take_part(asked, &joined, deadline);
     } else {
         exit_status = el_exit_failed(status);
     }
-    free(options);
+    el_deadline_stop(deadline);
+    el_bootstrap_close(joined.bootstrap);
     return exit_status;
 }

@@ -106,11 +106,29 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); p
 
 @test "ranks that were told of different worlds: one clear line each, no hang" {
     port=$(free_port)
-    env RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
-    refuses "rank 1 (127.0.0.1) was told of 3 ranks, and rank 0 of 2" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
-        timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    export MASTER_ADDR=127.0.0.1 MASTER_PORT="$port"
+    env RANK=1 WORLD_SIZE=3 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
+    run --separate-stderr env RANK=0 WORLD_SIZE=2 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --timeout 1
+    [[ $status -eq 1 && ${#stderr_lines[@]} -eq 1 && $stderr == *"for rank 1 of 2;"*"rank 1 (127.0.0.1) was told of 3 ranks, and rank 0 of 2" ]] || show
     wait
-    grep -q "evenload: .*was told of 3 ranks" other.txt
+    grep -q "evenload: .*refuses rank 1: .*was told of 3 ranks" other.txt
+}
+
+@test "more ranks than there can be: refused before anything is allocated for them" {
+    refuses "100000000 ranks: at most 64" env RANK=0 WORLD_SIZE=100000000 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
+        timeout 10 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+}
+
+@test "EVENLOAD_SECRET: who does not know it is turned away, and those who do go on" {
+    port=$(free_port)
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port"
+    RANK=0 EVENLOAD_SECRET=sesame timeout 60 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r >zero.txt 2>&1 3>&- &
+    local zero=$!
+    run --separate-stderr env RANK=1 EVENLOAD_SECRET=barley timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    [[ $status -eq 1 && $stderr == *"refuses rank 1: "*"has another EVENLOAD_SECRET"* ]] || show
+    RANK=1 EVENLOAD_SECRET=sesame timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    wait "$zero"
+    [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
 
 @test "a port that torchrun's variables give and that is in use" {

@@ -144,6 +144,33 @@ killed_rank() { # killed_rank OPTION...
     grep -q "rank 2 is gone" out err one
 }
 
+# A stopped rank holds its connections and says nothing: only the clock ends the others.
+@test "a rank stopped under torchrun's variables: --timeout ends the others, who say which it was" {
+    local port code=0
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+    local -a options=("${LONG[@]}" --mode ddp --timeout 3)
+    RANK=1 "$EVENLOAD" run "${options[@]}" >one 2>&1 3>&- &
+    local one=$!
+    RANK=2 "$EVENLOAD" run "${options[@]}" >two 2>&1 3>&- &
+    local two=$!
+    RANK=0 "$EVENLOAD" run "${options[@]}" --out r --json >out 2>err 3>&- &
+    local zero=$!
+    wait_for test -d r/repeats
+    sleep 0.5
+    kill -STOP "$two"
+    local began=$SECONDS
+    wait "$zero" || code=$?
+    kill -KILL "$two"
+    [[ $code -eq 1 && $((SECONDS - began)) -le 6 ]]
+    code=0
+    wait "$one" || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le 7 ]]
+    cat out err one
+    [[ $(cat err) == "evenload: rank 0: the job did not end within 3 s (--timeout): rank 2 does not answer (stopped?)" ]]
+    [[ $(wc -l <one) -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]]
+}
+
 @test "a launch killed in a comparison leaves what was measured" {
     "$EVENLOAD" compare "${LONG[@]}" --min-time 1 --procs 1 --modes single,dp --repeats 2 --out c --quiet >out 2>err 3>&- &
     local parent=$! code=0
