@@ -42,7 +42,7 @@ static void print_overview(FILE *file)
         fprintf(file, "  %-9s  %s\n", row->name, row->brief);
     }
     fprintf(file, "\n'evenload COMMAND --help' (or 'evenload help COMMAND') lists its options. Start with 'evenload "
-                  "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is suspect), 2 bad use or "
+                  "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 bad use or "
                   "something missing,\n130 interrupted; regress, baseline and watch have their own.\n");
 }
 

@@ -85,6 +85,7 @@ void el_system_read(const char *root, const int *cpus, int n_cpus, struct el_sys
         read_throttling(root, cpus[i], reading_p);
     }
     read_ticks(root, reading_p);
+    el_system_read_threads(root, reading_p);
     reading_p->own_cpu_s = own_cpu_s();
     reading_p->clock_ns = el_clock_ns();
 }
@@ -111,7 +112,7 @@ static bool compare_cpu(const struct el_system_ticks *begin, const struct el_sys
 void el_system_unknown(const char *reason, struct el_system_figures *figures_p)
 {
     memset(figures_p, 0, sizeof *figures_p);
-    figures_p->window_s = figures_p->own_cpu_s = NAN;
+    figures_p->window_s = figures_p->own_cpu_s = figures_p->waited_pct = NAN;
     figures_p->frequency_begin.min_hz = figures_p->frequency_begin.max_hz = NAN;
     figures_p->frequency_end = figures_p->frequency_begin;
     figures_p->throttled = -1;
@@ -133,11 +134,10 @@ void el_system_compare(const struct el_system_reading *begin, const struct el_sy
     f->frequency_end.max_hz = end->frequency_max_hz;
     if (begin->throttle_count >= 0 && end->throttle_count >= begin->throttle_count)
         f->throttled = end->throttle_count - begin->throttle_count;
-    if (f->window_s < EL_SYSTEM_WINDOW_MIN_S) {
+    f->waited_pct = el_system_waited_pct(begin, end);
+    if (f->window_s < EL_SYSTEM_WINDOW_MIN_S)
         snprintf(f->reason, sizeof f->reason, "window of %.2g s: under %.1f s the system's 10 ms ticks say too little",
                  f->window_s, EL_SYSTEM_WINDOW_MIN_S);
-        return;
-    }
     for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++)
         any |= compare_cpu(&begin->cpus[c], &end->cpus[c], &f->busy_pct[c], &f->steal_pct[c]);
     if (!any) snprintf(f->reason, sizeof f->reason, "/proc/stat does not count the time of CPUs here");
@@ -145,7 +145,7 @@ void el_system_compare(const struct el_system_reading *begin, const struct el_sy
 
 double el_system_busy_pct(const struct el_system_figures *figures, const int *cpus, int n_cpus)
 {
-    double sum = n_cpus > 0 ? 0 : NAN;
+    double sum = n_cpus > 0 && !(figures->window_s < EL_SYSTEM_WINDOW_MIN_S) ? 0 : NAN;
     for (int i = 0; i < n_cpus; i++)
         sum += cpus[i] >= 0 && cpus[i] < EL_SYSTEM_CPUS_MAX ? figures->busy_pct[cpus[i]] : NAN;
     return sum / n_cpus;

@@ -186,7 +186,7 @@ enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int rep
 static int strict_status(const struct el_campaign *campaign, int otherwise)
 {
     char line[512];
-    if (!campaign->options->strict || el_verdict_suspects(campaign->run, line, sizeof line) == 0) return otherwise;
+    if (!campaign->options->strict || el_verdict_doubtful(campaign->run, line, sizeof line) == 0) return otherwise;
     fprintf(stderr, "evenload: --strict: %s\n", line);
     return otherwise ? otherwise : EL_EXIT_TRIAL;
 }

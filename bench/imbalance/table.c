@@ -190,7 +190,7 @@ static void put_trial(const json_t *trial, const struct shape *shape, FILE *out,
 {
     char head[192], batch[64];
     const char *status = el_json_text(trial, "status", "failed"), *verdict = el_report_verdict(trial);
-    bool doubtful = !strcmp(verdict, "suspect");
+    bool doubtful = !strcmp(verdict, "suspect") || !strcmp(verdict, "unchecked");
     el_table_batch(trial, batch, sizeof batch);
     snprintf(head, sizeof head, "%s, batch %s: ", el_json_text(trial, "mode", "?"), batch);
     if (strcmp(status, "ok") != 0) {

@@ -590,7 +590,7 @@ static const struct el_option_row rows[] = {
      .kind = EL_OPTION_FLAG,
      .commands = EL_CMD_BOTH | EL_CMD_SCALE,
      AT(strict),
-     .help = "exit status 1 where a trial is suspect; results are written as always"},
+     .help = "exit status 1 where a trial is suspect or unchecked; results are written as always"},
     {.group = OUTPUT,
      .name = "store",
      .argument = "DIR",

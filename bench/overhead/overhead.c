@@ -127,8 +127,10 @@ static void print_warnings(const json_t *rows, FILE *out)
         for (size_t w = 0; w < json_array_size(warnings); w++) {
             char first[64];
             const char *rule = json_string_value(json_array_get(json_object_get(row, "warning_rules"), w));
-            snprintf(first, sizeof first, "  %s%s: ", el_json_text(row, "mode", "?"),
-                     el_verdict_is_note(rule) ? "" : " is suspect");
+            const char *verdict = el_verdict_of_rule(rule);
+            bool note = !strcmp(verdict, "valid");
+            snprintf(first, sizeof first, "  %s%s%s: ", el_json_text(row, "mode", "?"), note ? "" : " is ",
+                     note ? "" : verdict);
             el_text_wrap(json_string_value(json_array_get(warnings, w)), first, "    ", EL_REPORT_COLUMNS, out);
         }
     }

@@ -149,14 +149,13 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     const json_t *bad = worst(repeats);
     const char *status = el_json_text(bad, "status", "failed");
     json_t *warnings = json_array(), *rules = json_array();
-    bool suspect = el_verdict_judge(repeats, ok, warnings, rules);
-    bool valid = strcmp(status, "ok") == 0 && !suspect;
+    const char *verdict = el_verdict_judge(repeats, ok, warnings, rules);
     json_t *order = json_object_get(json_array_get(repeats, 0), "order");
     json_object_set_new(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
     el_json_put_text(record, "command", command);
     el_json_put_text(record, "status", status);
     el_json_put_text(record, "reason", el_json_text(bad, "reason", NULL));
-    el_json_put_text(record, "verdict", valid ? "valid" : "suspect");
+    el_json_put_text(record, "verdict", strcmp(status, "ok") == 0 ? verdict : "suspect");
     json_object_set_new(record, "warnings", warnings);
     json_object_set_new(record, "warning_rules", rules);
     json_object_set_new(record, "simulated", from_first(ok, "simulated", json_false()));

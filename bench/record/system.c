@@ -33,6 +33,7 @@ json_t *el_record_system(const struct el_system_figures *f, const int *allowed, 
     }
     json_object_set_new(part, "window_s", el_json_real(f->window_s));
     json_object_set_new(part, "own_cpu_s", el_json_real(f->own_cpu_s));
+    json_object_set_new(part, "waited_pct", el_json_real(f->waited_pct));
     json_object_set_new(part, "cpus", cpus);
     json_object_set_new(part, "device_cpus", numbers(devices, n_devices));
     json_object_set_new(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
@@ -151,6 +152,18 @@ static double frequency_change_pct(const json_t *parts)
     return worst;
 }
 
+/* The longest of the processes' figures by that name; NAN where one of them has none. */
+static double longest(const json_t *parts, const char *name)
+{
+    double most = NAN;
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        double value = el_json_number(json_array_get(parts, i), name);
+        if (isnan(value)) return NAN;
+        most = fmax(most, value);
+    }
+    return most;
+}
+
 static json_t *throttled(const json_t *parts)
 {
     json_int_t most = -1;
@@ -183,7 +196,7 @@ static json_t *machine_differences(const json_t *parts)
     return differences;
 }
 
-/* Why there is no share of others: the first process that says so. */
+/* Why shares are null or coarse: the first process that says so. */
 static json_t *reason_of(const json_t *parts)
 {
     for (size_t i = 0; i < json_array_size(parts); i++) {
@@ -197,6 +210,8 @@ json_t *el_record_system_of_job(json_t *parts)
 {
     struct shares shares = worst_shares(parts);
     json_t *system = json_object();
+    json_object_set_new(system, "window_s", el_json_real(longest(parts, "window_s")));
+    json_object_set_new(system, "waited_pct", el_json_real(longest(parts, "waited_pct")));
     json_object_set_new(system, "others_pct", el_json_real(shares.others_pct));
     json_object_set_new(system, "others_on_devices_pct", el_json_real(shares.others_on_devices_pct));
     json_object_set_new(system, "steal_pct", el_json_real(shares.steal_pct));

@@ -13,7 +13,7 @@
 /* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
 
-/* "valid", "suspect", "simulated": what a trial's times are. Valid as long as the trial. */
+/* "valid", "suspect", "unchecked", "simulated": what a trial's times are. Valid as long as the trial. */
 const char *el_report_verdict(const json_t *trial);
 
 /* What makes trials suspect, each warning once, with how many trials carry it. Nothing where there is none. */

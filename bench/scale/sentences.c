@@ -265,10 +265,12 @@ static void say_doubts(const json_t *rows, FILE *out)
             const char *text = json_string_value(json_array_get(warnings, w));
             int count = rule && text && strncmp(rule, "shared_", 7) ? count_doubt(rows, i, rule, text) : 0;
             char first[96], more[32] = "";
+            const char *verdict = el_verdict_of_rule(rule);
             if (count == 0) continue;
             if (count > 1) snprintf(more, sizeof more, " (and %d more)", count - 1);
-            snprintf(first, sizeof first, "! %s on %.0f%s%s: ", el_json_text(row, "mode", "?"),
-                     el_json_number(row, "devices"), more, el_verdict_is_note(rule) ? "" : ", suspect");
+            bool note = !strcmp(verdict, "valid");
+            snprintf(first, sizeof first, "! %s on %.0f%s%s%s: ", el_json_text(row, "mode", "?"),
+                     el_json_number(row, "devices"), more, note ? "" : ", ", note ? "" : verdict);
             el_text_wrap(text, first, "  ", COLUMNS, out);
         }
     }

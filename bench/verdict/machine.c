@@ -5,6 +5,7 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/verdict/verdict.h"
+#include "profiles/system.h"
 
 /* The figure furthest from 0 over the repeats, NAN where no repeat has it. */
 static double worst_at(const struct el_verdict_case *c, const char *path)
@@ -17,25 +18,78 @@ static double worst_at(const struct el_verdict_case *c, const char *path)
     return worst;
 }
 
+/* A share that was counted in ticks: the highest of the repeats, where those whose window is too short for ticks are
+ * taken together, as one. NAN where that is too short too, or a repeat has no figure: then it was not checked. */
+static double ticks_at(const struct el_verdict_case *c, const char *path)
+{
+    double worst = NAN, sum = 0, together_s = 0;
+    for (size_t i = 0; i < json_array_size(c->ok); i++) {
+        const json_t *repeat = json_array_get(c->ok, i);
+        double value = el_json_number(repeat, path), window_s = el_json_number(repeat, "system.window_s");
+        bool is_short = window_s < EL_SYSTEM_WINDOW_MIN_S;
+        if (isnan(value)) return NAN;
+        sum += is_short ? value * window_s : 0;
+        together_s += is_short ? window_s : 0;
+        if (!is_short) worst = fmax(worst, value);
+    }
+    if (together_s == 0) return worst;
+    return together_s < EL_SYSTEM_WINDOW_MIN_S ? NAN : fmax(worst, sum / together_s);
+}
+
+static bool share_a_core(const json_t *a, const json_t *b);
+static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b);
+
+/* The longest that a thread of the job waited for a core that others had. Ranks that share a core wait for each other:
+ * then it is not known. */
+static double waited_pct(const struct el_verdict_case *c)
+{
+    double worst = NAN;
+    size_t a, b;
+    for (size_t i = 0; i < json_array_size(c->ok); i++) {
+        const json_t *repeat = json_array_get(c->ok, i);
+        double value = el_json_number(repeat, "system.waited_pct");
+        if (isnan(value) || any_shared(json_object_get(repeat, "members"), share_a_core, &a, &b)) return NAN;
+        worst = fmax(worst, value);
+    }
+    return worst;
+}
+
 /* What is on few cores of many shows on the devices' cores only. */
 void el_verdict_others(struct el_verdict_case *c)
 {
-    double all = worst_at(c, "system.others_pct"), devices = worst_at(c, "system.others_on_devices_pct");
+    double all = ticks_at(c, "system.others_pct"), devices = ticks_at(c, "system.others_on_devices_pct");
+    double waited = waited_pct(c);
     if (all > c->rule->limit)
         el_verdict_say(c, "other processes took up to %.0f %% of the cores: stop them or measure again", all);
     else if (devices > c->rule->limit)
         el_verdict_say(c, "other processes took up to %.0f %% of the devices' cores: stop them or measure again",
                        devices);
+    else if (waited > c->rule->limit)
+        el_verdict_say(
+            c, "other processes had a device's core for up to %.0f %% of the time: stop them or measure again", waited);
 }
 
 void el_verdict_stolen(struct el_verdict_case *c)
 {
-    double stolen = worst_at(c, "system.steal_pct");
+    double stolen = ticks_at(c, "system.steal_pct");
     if (stolen > c->rule->limit)
         el_verdict_say(c,
                        "the hypervisor gave up to %.0f %% of the cores' time to other machines: measure when they are "
                        "quiet, or on cores of your own",
                        stolen);
+}
+
+/* Looks last, and only where nothing else was found: what made a trial suspect is said already. */
+void el_verdict_unchecked(struct el_verdict_case *c)
+{
+    const char *reason = "the system did not say";
+    for (size_t i = 0; i < json_array_size(c->ok); i++)
+        reason = el_json_text(json_array_get(c->ok, i), "system.reason", reason);
+    if (c->suspect || !json_array_size(c->ok)) return;
+    if (isnan(ticks_at(c, "system.others_pct")) && isnan(waited_pct(c)))
+        el_verdict_say(c, "not checked: whether other processes took the cores (%s)", reason);
+    if (isnan(ticks_at(c, "system.steal_pct")))
+        el_verdict_say(c, "not checked: whether the hypervisor gave the cores' time to other machines (%s)", reason);
 }
 
 void el_verdict_frequency(struct el_verdict_case *c)
@@ -76,19 +130,26 @@ static bool share_a_gpu(const json_t *a, const json_t *b)
     return uuid && !strcmp(uuid, el_json_text(b, "uuid", ""));
 }
 
+/* Whether any two do, and the positions of the first pair. */
+static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b)
+{
+    for (*b = 1; *b < json_array_size(members); ++*b)
+        for (*a = 0; *a < *b; ++*a)
+            if (share(json_array_get(members, *a), json_array_get(members, *b))) return true;
+    return false;
+}
+
 /* Says the first pair of each repeat that shares. */
 static void look_for_shared(struct el_verdict_case *c, bool (*share)(const json_t *, const json_t *), const char *what,
                             const char *remedy)
 {
+    size_t a, b;
     for (size_t r = 0; r < json_array_size(c->ok); r++) {
         const json_t *members = json_object_get(json_array_get(c->ok, r), "members");
-        size_t n = json_array_size(members), found = n * n;
-        for (size_t at = 0; at < n * n && found == n * n; at++)
-            if (at % n < at / n && share(json_array_get(members, at % n), json_array_get(members, at / n))) found = at;
-        if (found == n * n) continue;
-        el_verdict_say(c, "devices share a %s (%s and %s): %s", what,
-                       el_json_text(json_array_get(members, found % n), "device", "?"),
-                       el_json_text(json_array_get(members, found / n), "device", "?"), remedy);
+        if (any_shared(members, share, &a, &b))
+            el_verdict_say(c, "devices share a %s (%s and %s): %s", what,
+                           el_json_text(json_array_get(members, a), "device", "?"),
+                           el_json_text(json_array_get(members, b), "device", "?"), remedy);
     }
 }
 

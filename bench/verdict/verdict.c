@@ -34,7 +34,7 @@ static const struct el_verdict_rule rules[] = {
     ROW("shared_gpu", ANY, "", el_verdict_shared_gpu,
         "two devices are one GPU, by its UUID", .note = false),
     ROW("others", 5, " %", el_verdict_others,
-        "other processes took more of the cores (`others_pct`) or of the devices' cores (`others_on_devices_pct`)", .note = false),
+        "other processes took more of the cores (`others_pct`), of the devices' cores (`others_on_devices_pct`), or of a device's core while it was wanted (`waited_pct`)", .note = false),
     ROW("stolen", 2, " %", el_verdict_stolen,
         "the hypervisor gave more of the cores' time to others (`steal_pct`)", .note = false),
     ROW("frequency", 10, " %", el_verdict_frequency,
@@ -70,9 +70,11 @@ static const struct el_verdict_rule rules[] = {
     ROW("unsettled", ANY, "", el_verdict_unsettled,
         "in most repeats warm-up ended before the steps had settled", .of_clock = true),
     ROW("time_sliced", ANY, "", el_verdict_time_sliced,
-        "communication that is hidden shares a core with compute: this is said, and is no ground for suspicion", .note = true),
+        "communication that is hidden shares a core with compute: informational", .note = true),
     ROW("simulated", ANY, "", el_verdict_simulated,
-        "times are virtual: this is said, and is no ground for suspicion", .note = true),
+        "times are virtual: informational", .note = true),
+    ROW("unchecked", ANY, "", el_verdict_unchecked,
+        "nothing made it suspect, but whether others took the cores or the hypervisor their time could not be checked: verdict `unchecked`", .of_clock = true, .gap = true),
     {.name = NULL},
 };
 /* clang-format on */
@@ -82,11 +84,12 @@ const struct el_verdict_rule *el_verdict_rules(void)
     return rules;
 }
 
-bool el_verdict_is_note(const char *name)
+const char *el_verdict_of_rule(const char *name)
 {
     for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++)
-        if (name != NULL && strcmp(rule->name, name) == 0) return rule->note;
-    return false;
+        if (name != NULL && strcmp(rule->name, name) == 0 && (rule->note || rule->gap))
+            return rule->note ? "valid" : "unchecked";
+    return "suspect";
 }
 
 const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text)
@@ -111,31 +114,32 @@ void el_verdict_say(struct el_verdict_case *c, const char *format, ...)
     json_t *string = json_string(text);
     json_array_append_new(c->warnings, string != NULL ? string : json_string("a warning that is not UTF-8"));
     json_array_append_new(c->rules, json_string(c->rule->name));
-    c->suspect = c->suspect || !c->rule->note;
+    c->unchecked |= c->rule->gap;
+    c->suspect |= !c->rule->note && !c->rule->gap;
 }
 
-bool el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *names)
+const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *names)
 {
     struct el_verdict_case c = {.repeats = repeats, .ok = ok, .warnings = warnings, .rules = names};
     bool simulated = json_is_true(el_json_at(ok, "0.simulated"));
     for (c.rule = rules; c.rule->name != NULL; c.rule++) {
         if (!simulated || !c.rule->of_clock) c.rule->look(&c);
     }
-    return c.suspect;
+    return c.suspect ? "suspect" : c.unchecked ? "unchecked" : "valid";
 }
 
-static bool is_suspect(const json_t *trial)
+static bool is_doubtful(const json_t *trial)
 {
     return strcmp(el_json_text(trial, "verdict", "suspect"), "valid") != 0;
 }
 
-/* The first text of a rule among the suspect trials, and in how many of them it speaks. */
+/* The first text of a rule among the doubtful trials, and in how many of them it speaks. */
 static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rule, const char **text_p)
 {
     size_t count = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *names = json_object_get(trial, "warning_rules");
-        for (size_t k = 0; k < json_array_size(names) && is_suspect(trial); k++) {
+        for (size_t k = 0; k < json_array_size(names) && is_doubtful(trial); k++) {
             if (strcmp(json_string_value(json_array_get(names, k)), rule->name) != 0) continue;
             if (count == 0) *text_p = json_string_value(json_array_get(json_object_get(trial, "warnings"), k));
             count++;
@@ -145,12 +149,16 @@ static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rul
     return count;
 }
 
-size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes)
+size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes)
 {
     const json_t *trials = json_object_get(run, "trials");
-    size_t n = json_array_size(trials), suspects = 0, most = 0;
-    const char *reason = "a trial did not finish";
-    for (size_t i = 0; i < n; i++) suspects += is_suspect(json_array_get(trials, i));
+    size_t n = json_array_size(trials), doubtful = 0, unchecked = 0, most = 0;
+    const char *reason = "a trial did not finish", *word = "suspect";
+    for (size_t i = 0; i < n; i++) {
+        const json_t *trial = json_array_get(trials, i);
+        doubtful += is_doubtful(trial);
+        unchecked += strcmp(el_json_text(trial, "verdict", ""), "unchecked") == 0;
+    }
     for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++) {
         const char *text = NULL;
         size_t count = rule->note ? 0 : count_rule(trials, rule, &text);
@@ -158,9 +166,10 @@ size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes)
         most = count;
         reason = text;
     }
+    if (unchecked > 0) word = unchecked == doubtful ? "unchecked" : "suspect or unchecked";
     if (bytes > 0) *line = '\0';
-    if (suspects > 0)
-        snprintf(line, bytes, "%zu of %zu trials %s suspect; the commonest reason: %s", suspects, n,
-                 suspects == 1 ? "is" : "are", reason);
-    return suspects;
+    if (doubtful > 0)
+        snprintf(line, bytes, "%zu of %zu trials %s %s; the commonest reason: %s", doubtful, n,
+                 doubtful == 1 ? "is" : "are", word, reason);
+    return doubtful;
 }

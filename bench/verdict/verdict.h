@@ -1,11 +1,12 @@
 /* The verdict: is a trial's figure to be believed? Every doubt is a row: name, threshold, words, and a function that
  * looks at the trial's repeats and says what it found, how much, and what to do.
  *
- *     suspect = el_verdict_judge(repeats, ok, warnings, rules);      record.c: every trial is stamped
- *     n = el_verdict_suspects(run, line, sizeof line);               --strict: how many, and the commonest reason
+ *     verdict = el_verdict_judge(repeats, ok, warnings, rules);      record.c: every trial is stamped
+ *     n = el_verdict_doubtful(run, line, sizeof line);               --strict: how many, and the commonest reason
  *
- * The rows are those of the table in docs/metrics.md (a test compares them). Errors: none; what was not measured raises
- * no doubt.
+ * A trial is "suspect" where a rule found something, "unchecked" where none did but one that matters could not look,
+ * else "valid". The rows are those of the table in docs/metrics.md (a test compares them). Errors: none. What a machine
+ * never tells (a frequency, throttling) raises no doubt.
  */
 #ifndef EL_BENCH_VERDICT_H
 #define EL_BENCH_VERDICT_H
@@ -25,29 +26,31 @@ struct el_verdict_case {
     const json_t *repeats; /* all of the trial, documents as in record.h */
     const json_t *ok;      /* those that finished */
     json_t *warnings, *rules;
-    bool suspect;
+    bool suspect, unchecked;
 };
 
 struct el_verdict_rule {
     const char *name;
     double limit;     /* NAN: the thing itself is enough */
     const char *unit; /* of the limit, as it follows the number: " %" */
-    bool note;        /* said, and no ground for suspicion */
+    bool note;        /* informational: no ground for suspicion */
+    bool gap;         /* something could not be checked */
     bool of_clock;    /* not for simulated trials: their time is virtual, and the same in every repeat */
     void (*look)(struct el_verdict_case *c);
     const char *words; /* when it speaks */
 };
 /* Ended by a row whose name is NULL. */
 const struct el_verdict_rule *el_verdict_rules(void);
-/* Whether the rule of that name only says something, and is no ground for suspicion. NULL is legal. */
-bool el_verdict_is_note(const char *name);
+/* What the rule of that name makes of a trial: "valid" (it is informational), "unchecked", "suspect". NULL is legal. */
+const char *el_verdict_of_rule(const char *name);
 /* "5 %", or "-". `text` has at least 32 bytes. */
 const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text);
 
-/* Appends each doubt to `warnings` (a text) and to `rules` (its rule's name). Returns whether any makes it suspect. */
-bool el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *rules);
-/* How many of a run's trials are suspect; in `line` their number and the commonest reason (empty for none). */
-size_t el_verdict_suspects(const json_t *run, char *line, size_t bytes);
+/* Appends each doubt to `warnings` (a text) and to `rules` (its rule's name). Returns "valid", "unchecked" or
+ * "suspect". */
+const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *rules);
+/* How many of a run's trials are not valid; in `line` their number and the commonest reason (empty for none). */
+size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes);
 
 /* For rules: says it, unless the same has been said. */
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -65,6 +68,7 @@ void el_verdict_memory(struct el_verdict_case *c);
 void el_verdict_grown(struct el_verdict_case *c);
 void el_verdict_unattributed(struct el_verdict_case *c);
 void el_verdict_injected(struct el_verdict_case *c);
+void el_verdict_unchecked(struct el_verdict_case *c);
 void el_verdict_unsettled(struct el_verdict_case *c);
 void el_verdict_time_sliced(struct el_verdict_case *c);
 void el_verdict_simulated(struct el_verdict_case *c);

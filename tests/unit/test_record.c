@@ -74,9 +74,10 @@ static json_t *repeat_of(int k, int n_devices, double step_ms, int n_steps)
     for (int i = 0; i < n_steps; i++) json_array_append_new(steps, json_real(step_ms + (i % 2 == 0 ? 0.5 : -0.5)));
     for (int i = 0; i < 3; i++) json_array_append_new(loss, json_real(0.7 - 0.1 * i));
     for (int i = 0; i < n_devices; i++) json_array_append_new(members, member_of(i, 1 + 0.1 * k));
-    return json_pack("{s:i, s:i, s:i, s:s, s:n, s:o, s:o, s:o, s:[i,i], s:[]}", "schema", 1, "repeat", k, "order",
-                     10 + k, "status", "ok", "reason", "step_ms", steps, "members", members, "loss", loss,
-                     "batch_per_device", 32, 32, "warnings");
+    return json_pack("{s:i, s:i, s:i, s:s, s:n, s:o, s:o, s:o, s:[i,i], s:[], s:{s:f, s:f, s:f}}", "schema", 2,
+                     "repeat", k, "order", 10 + k, "status", "ok", "reason", "step_ms", steps, "members", members,
+                     "loss", loss, "batch_per_device", 32, 32, "warnings", "system", "window_s", 1.0, "others_pct", 1.0,
+                     "steal_pct", 0.0);
 }
 
 static json_t *repeats_of(int n, int n_devices)

@@ -63,11 +63,22 @@ static void recorded_readings(void **state)
     free(r);
 }
 
-static void a_short_window_says_nothing(void **state)
+/* Of the CPUs' ticks too little by itself; in nanoseconds, how long threads waited. In 0.3 s on CPU 0 a thread waited
+ * for 0.2 s, of which one of its own process ran 0.05: half the window is others'. On CPU 2 0.06 s, all of it others'.
+ */
+static void a_short_window_says_how_long_threads_waited(void **state)
 {
     (void)state;
     struct readings *r = read_recorded(0.3);
-    assert_true(isnan(r->figures.busy_pct[0]) && isnan(r->figures.steal_pct[2]));
+    assert_true(isnan(el_system_busy_pct(&r->figures, DEVICES, 2)));
+    assert_int_equal(r->begin.n_threads, 3);
+    assert_int_equal(r->end.n_threads, 4);
+    near(r->figures.waited_pct, 50);
+    for (int i = 0; i < 4; i++)
+        if (r->end.threads[i].cpu == 0) r->end.threads[i].waited_ns = 0;
+    near(el_system_waited_pct(&r->begin, &r->end), 20);
+    r->end.n_threads = -1;
+    assert_true(isnan(el_system_waited_pct(&r->begin, &r->end)));
     assert_string_equal(r->figures.reason, "window of 0.3 s: under 0.5 s the system's 10 ms ticks say too little");
     near(r->figures.frequency_end.min_hz, 2.0e9);
     free(r);
@@ -84,6 +95,7 @@ static void what_is_not_there_is_not_known(void **state)
     el_system_compare(&r->begin, &r->end, &r->figures);
     assert_true(isnan(r->figures.busy_pct[0]) && isnan(r->figures.frequency_begin.min_hz));
     assert_int_equal(r->figures.throttled, -1);
+    assert_true(isnan(r->figures.waited_pct));
     assert_true(r->figures.reason[0] != '\0');
     free(r);
 }
@@ -110,6 +122,7 @@ static void this_machine(void **state)
     while (el_clock_ns() < r->begin.clock_ns + 600000000) sink += sqrt(sink + 1);
     el_system_read("", DEVICES, 1, &r->end);
     el_system_compare(&r->begin, &r->end, &r->figures);
+    assert_true(isnan(r->figures.waited_pct) || (r->figures.waited_pct >= 0 && r->figures.waited_pct <= 100));
     assert_true(r->figures.own_cpu_s > 0.01 && r->figures.own_cpu_s <= r->figures.window_s + 0.1);
     double sum = 0;
     for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++) sum += isnan(r->figures.busy_pct[c]) ? 0 : r->figures.busy_pct[c];
@@ -120,12 +133,13 @@ static void this_machine(void **state)
 /* A process that used `own` CPUs of its host, where two CPUs were busy and stolen as given. */
 static json_t *part_of(const char *boot, int device_cpu, double own, double busy0, double busy1, double steal)
 {
-    return json_pack("{s:f, s:f, s:[{s:i, s:f, s:f}, {s:i, s:f, s:f}], s:[i], s:{s:f}, s:{s:f}, s:n, s:n, "
+    return json_pack("{s:f, s:f, s:f, s:[{s:i, s:f, s:f}, {s:i, s:f, s:f}], s:[i], s:{s:f}, s:{s:f}, s:n, s:n, "
                      "s:{s:s, s:s, s:s, s:s, s:i, s:i}}",
-                     "window_s", 2.0, "own_cpu_s", 2 * own, "cpus", "cpu", 0, "busy_pct", busy0, "steal_pct", steal,
-                     "cpu", 1, "busy_pct", busy1, "steal_pct", steal, "device_cpus", device_cpu, "freq_mhz_begin",
-                     "max", 3000.0, "freq_mhz_end", "max", 2400.0, "throttled", "reason", "machine", "boot_id", boot,
-                     "kernel", "k", "machine", "x", "cpu_model", "A", "cores_online", 2, "memory_bytes", 1000);
+                     "window_s", 2.0, "own_cpu_s", 2 * own, "waited_pct", steal, "cpus", "cpu", 0, "busy_pct", busy0,
+                     "steal_pct", steal, "cpu", 1, "busy_pct", busy1, "steal_pct", steal, "device_cpus", device_cpu,
+                     "freq_mhz_begin", "max", 3000.0, "freq_mhz_end", "max", 2400.0, "throttled", "reason", "machine",
+                     "boot_id", boot, "kernel", "k", "machine", "x", "cpu_model", "A", "cores_online", 2,
+                     "memory_bytes", 1000);
 }
 
 static json_t *job_of(json_t *first, json_t *second)
@@ -160,6 +174,8 @@ static void processes_of_two_hosts(void **state)
     near(el_json_number(s, "others_pct"), 25); /* of b: 1.0 - 0.5 of 2 CPUs; of a: 5 */
     near(el_json_number(s, "others_on_devices_pct"), 40);
     near(el_json_number(s, "steal_pct"), 1);
+    near(el_json_number(s, "waited_pct"), 1);
+    near(el_json_number(s, "window_s"), 2);
     assert_string_equal(el_json_text(s, "machine_differences.0", ""), "cpu_model: A and B");
     assert_int_equal(json_array_size(json_object_get(s, "machine_differences")), 1);
     json_decref(s);
@@ -183,7 +199,7 @@ static void unknown_figures_stay_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_readings),      cmocka_unit_test(a_short_window_says_nothing),
+        cmocka_unit_test(recorded_readings),      cmocka_unit_test(a_short_window_says_how_long_threads_waited),
         cmocka_unit_test(cores_have_sizes),       cmocka_unit_test(what_is_not_there_is_not_known),
         cmocka_unit_test(this_machine),           cmocka_unit_test(processes_of_one_host),
         cmocka_unit_test(processes_of_two_hosts), cmocka_unit_test(unknown_figures_stay_null),
