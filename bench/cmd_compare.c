@@ -54,6 +54,23 @@ static enum el_status read_over(int argc, char **argv, const char *dir, struct e
     return status;
 }
 
+/* Of command.json, which a person may have edited: nothing in it is passed over. */
+static enum el_status set_all(const char *dir, json_t *echo, struct el_options *options)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(echo, name, value)
+    {
+        const struct el_option_row *row = el_option_rows();
+        while (row->name && (strcmp(row->name, name) || !(row->commands & EL_CMD_COMPARE))) row++;
+        if (!row->name) return el_fail(EL_ERR_INVALID, "%s/command.json: 'compare' has no option '%.60s'", dir, name);
+        if (!json_is_string(value))
+            return el_fail(EL_ERR_INVALID, "%s/command.json: the value of '%s' is not a text in quotes", dir, name);
+        EL_TRY(el_option_set(row, json_string_value(value), options));
+    }
+    return EL_OK;
+}
+
 /* A resumed run has the options it was begun with; of those given now the ones that change no trial come on top. */
 static enum el_status read_resumed(int argc, char **argv, struct el_options *options)
 {
@@ -66,11 +83,7 @@ static enum el_status read_resumed(int argc, char **argv, struct el_options *opt
     EL_TRY(el_store_open(dir, &store));
     EL_TRY(el_store_load_command(&store, "compare", &echo));
     el_options_defaults(EL_CMD_COMPARE, options);
-    enum el_status status = EL_OK;
-    for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
-        const char *text = json_string_value(json_object_get(echo, row->name));
-        if (text && (row->commands & EL_CMD_COMPARE)) status = el_option_set(row, text, options);
-    }
+    enum el_status status = set_all(dir, echo, options);
     json_decref(echo);
     EL_TRY(status);
     EL_TRY(read_over(argc, argv, dir, options));

@@ -76,7 +76,7 @@ static void print_closed_form(const struct el_train_config *config, size_t param
 int el_cmd_dry_run(const struct el_options *options)
 {
     struct el_trial_set set;
-    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, NULL, &set);
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, &set);
     if (status != EL_OK) return el_exit_failed(status);
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
     status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");

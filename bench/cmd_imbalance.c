@@ -118,7 +118,7 @@ static int predict(const struct el_options *options)
 {
     struct el_trial_set set;
     json_t *run = NULL;
-    enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, NULL, &set);
+    enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, &set);
     if (status != EL_OK) return el_exit_failed(status);
     status = el_imbalance_predict(&set, &run);
     if (status == EL_OK) status = show_predicted(run, options);

@@ -88,15 +88,13 @@ static void print_result(const struct el_campaign *c)
     if (!c->options->json) printf("\n%s/results.json\n", c->store.dir);
 }
 
-/* Rank 0 first: it makes the folder and writes the synthetic set; the others read. */
+/* Rank 0 first: it makes the folder. */
 static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *others, const struct el_options *options,
                             struct el_bootstrap *bootstrap)
 {
-    char cache[EL_PATH_BYTES];
     bool first = el_bootstrap_rank(bootstrap) == 0;
     EL_TRY(el_bootstrap_agree(bootstrap, first ? el_campaign_begin(campaign, EL_CMD_RUN, options) : EL_OK));
-    el_store_cache(options->out, cache, sizeof cache);
-    return el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, cache, others));
+    return el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, others));
 }
 
 static int work(const struct el_options *options, struct watched *joined, struct el_deadline *deadline)

@@ -73,6 +73,7 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     if (!options) return el_exit_failed(el_fail_errno("options"));
     el_options_defaults(command->bit, options);
     enum el_status status = el_options_parse(command->bit, argc, argv, options);
+    if (status == EL_OK) status = el_options_check_together(options);
     int exit_status;
     if (status != EL_OK) {
         exit_status = el_exit_failed(status);

@@ -77,12 +77,20 @@ static enum el_status save_repeats(struct el_campaign *c)
     return status;
 }
 
+/* For whoever wants to see what was trained on, or train something else on it. */
+static enum el_status keep_data(const struct el_campaign *c)
+{
+    char dir[EL_PATH_BYTES], train[2 * EL_PATH_BYTES], test[2 * EL_PATH_BYTES];
+    if (strcmp(c->options->data, "synthetic")) return EL_OK;
+    el_store_data(c->options->out, dir, sizeof dir);
+    return el_synthetic_write(dir, c->options->train.seed, train, test, sizeof train);
+}
+
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
-    char cache[EL_PATH_BYTES];
-    el_store_cache(c->options->out, cache, sizeof cache);
-    EL_TRY(el_trials_resolve(c->command, c->options, cache, &c->set));
+    EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
     if (again) EL_TRY(keep_others(c));
+    EL_TRY(keep_data(c));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
     if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);

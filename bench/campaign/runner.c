@@ -120,7 +120,6 @@ static enum el_status add_all(struct el_arguments *arguments, const struct el_ru
     EL_TRY(el_arguments_add(arguments, "%s", result_path));
     EL_TRY(el_arguments_add(arguments, "%d", repeat == GATE ? 0 : repeat));
     EL_TRY(el_arguments_add(arguments, "%d", order));
-    EL_TRY(el_arguments_add(arguments, "%s", trial->cache));
     EL_TRY(el_arguments_add(arguments, "%s", trial->id));
     return add_options(arguments, trial);
 }

@@ -194,7 +194,7 @@ void el_store_discard(const struct el_store *store)
     }
 }
 
-void el_store_cache(const char *out, char *path, size_t bytes)
+void el_store_data(const char *out, char *path, size_t bytes)
 {
     if (*out)
         snprintf(path, bytes, "%s/data", out);

@@ -9,7 +9,6 @@
 #include "bench/options/devices.h"
 #include "bench/options/inject.h"
 #include "bench/options/options.h"
-#include "runtime/base/scratch.h"
 
 static const double MIB = 1 << 20;
 
@@ -62,7 +61,7 @@ static enum el_status check_classes(const char *source, int64_t given, const str
 }
 
 /* Sizes from the model, the data and the user; opens the data. */
-static enum el_status open_data(const struct el_options *options, const char *cache, struct el_model_config *model_p,
+static enum el_status open_data(const struct el_options *options, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p)
 {
     const struct el_model_config *given = &options->train.model;
@@ -70,24 +69,20 @@ static enum el_status open_data(const struct el_options *options, const char *ca
     int64_t own_classes = 0;
     bool ids = el_model_find(given->name)->input == EL_INPUT_IDS, free_classes = takes_classes(given, &own_classes);
     struct el_dataset *dataset;
-    char scratch[EL_SCRATCH_BYTES] = "";
-    if (!cache) el_scratch_make(scratch);
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
-                                   .cache_dir = cache ? cache : scratch,
                                    .vocab = given->vocab,
                                    .seq = given->seq,
                                    .seq_min = el_model_find(given->name)->seq_min,
                                    .classes = free_classes ? given->classes : own_classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
-    enum el_status status = el_dataset_open(&spec, &dataset);
-    el_scratch_remove(scratch);
-    if (status != EL_OK) return status;
+    EL_TRY(el_dataset_open(&spec, &dataset));
     if (ids) model.seq = el_dataset_seq(dataset);
     /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */
     if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
     if (free_classes) model.classes = el_dataset_classes(dataset);
+    enum el_status status = EL_OK;
     if (free_classes) status = check_classes(options->data, given->classes, dataset);
     if (status == EL_OK) status = el_model_resolve(&model);
     if (status == EL_OK) status = check_kept(given->name, "classes", given->classes, model.classes);
@@ -192,7 +187,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     return EL_OK;
 }
 
-static void common_part(const struct el_options *options, const char *cache, struct el_trial *trial)
+static void common_part(const struct el_options *options, struct el_trial *trial)
 {
     memset(trial, 0, sizeof *trial);
     trial->train = options->train;
@@ -206,7 +201,6 @@ static void common_part(const struct el_options *options, const char *cache, str
     memcpy(trial->test, options->test, sizeof trial->test);
     memcpy(trial->comm, options->comm, sizeof trial->comm);
     memcpy(trial->inject, options->inject, sizeof trial->inject);
-    snprintf(trial->cache, sizeof trial->cache, "%s", cache ? cache : "");
 }
 
 static enum el_status check_training_set(const struct el_trial *trial, const struct el_dataset *dataset)
@@ -250,8 +244,7 @@ static size_t most_trials(const struct el_options *options)
     return (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
 }
 
-enum el_status el_trials_resolve(unsigned command, const struct el_options *options, const char *cache,
-                                 struct el_trial_set *set_p)
+enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p)
 {
     struct el_trial_set set = {0};
     struct el_model_config model;
@@ -259,14 +252,14 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
     EL_TRY(check_sizes(&options->train.model));
-    EL_TRY(open_data(options, cache, &model, &set.dataset));
+    EL_TRY(open_data(options, &model, &set.dataset));
     struct choice *choices = calloc(most_trials(options), sizeof *choices);
     set.trials = calloc(most_trials(options), sizeof *set.trials);
     if (!set.trials || !choices) EL_TRY_GOTO(el_fail_errno("trials"), failed);
     int n = list_choices(options, choices);
     for (int c = 0; c < n; c++) {
         struct el_trial *trial = &set.trials[set.n++];
-        common_part(options, cache, trial);
+        common_part(options, trial);
         trial->train.model = model;
         EL_TRY_GOTO(resolve_one(command, options, &choices[c], trial), failed);
         EL_TRY_GOTO(check_training_set(trial, set.dataset), failed);

@@ -1,6 +1,6 @@
 /* Trials: options resolved into configurations, each with an id, and back into a command line.
  *
- *     el_trials_resolve(EL_CMD_COMPARE, &options, cache, &set);      opens the data once, to know words and classes
+ *     el_trials_resolve(EL_CMD_COMPARE, &options, &set);      opens the data once, to know words and classes
  *     set.trials[0 .. set.n - 1], set.dataset;
  *     el_trial_options(&trial, &options);                            the options of `evenload run` for this one
  *     el_trials_free(&set);
@@ -18,10 +18,8 @@ struct el_trial_set {
     struct el_dataset *dataset;
 };
 
-/* `cache`: where the synthetic set is made and kept; NULL: nowhere, for trials that are not run. Errors: EL_ERR_INVALID
- * or EL_ERR_IO in one line, naming the option to change. */
-enum el_status el_trials_resolve(unsigned command, const struct el_options *options, const char *cache,
-                                 struct el_trial_set *set_p);
+/* Writes nothing. Errors: EL_ERR_INVALID or EL_ERR_IO in one line, naming the option to change. */
+enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p);
 void el_trials_free(struct el_trial_set *set);
 
 /* Memory of each device by the schedule that would run, with the kernels of the trial's backend: no step is run, no

@@ -12,11 +12,11 @@
 #include "bench/record/record.h"
 #include "runtime/launch/launch.h"
 
-enum { FIXED_ARGUMENTS = 7 }; /* "worker" KIND RESULT REPEAT ORDER CACHE ID */
+enum { FIXED_ARGUMENTS = 6 }; /* "worker" KIND RESULT REPEAT ORDER ID */
 
 struct order {
     bool gate;
-    const char *result, *cache, *id;
+    const char *result, *id;
     int repeat, order;
 };
 
@@ -27,8 +27,7 @@ static enum el_status read_order(int argc, char **argv, struct order *order)
                             .result = argv[2],
                             .repeat = atoi(argv[3]),
                             .order = atoi(argv[4]),
-                            .cache = argv[5],
-                            .id = argv[6]};
+                            .id = argv[5]};
     return EL_OK;
 }
 
@@ -37,7 +36,7 @@ static enum el_status work(const struct order *order, const struct el_options *o
 {
     struct el_trial_set set;
     json_t *document = NULL;
-    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, order->cache, &set);
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, &set);
     if (status == EL_OK && strcmp(set.trials->id, order->id)) {
         status = el_fail(EL_ERR_INTERNAL, "worker: trial %s became %s: was evenload built anew meanwhile?", order->id,
                          set.trials->id);

@@ -1,6 +1,6 @@
 /* What a launched process does: its part of one trial, and rank 0 the document that tells of it.
  *
- *     evenload worker measure|gate RESULT REPEAT ORDER CACHE ID --mode ... (options of `run`)
+ *     evenload worker measure|gate RESULT REPEAT ORDER ID --mode ... (options of `run`)
  *
  * `run` started as a rank by a user's mpirun or torchrun goes the same way, without a RESULT.
  * Collective: all ranks of the job.

@@ -1,4 +1,4 @@
-/* Commands that measure, but for a folder, whose records they only show: there no other option has a meaning. */
+/* Options that were given and would change nothing: refused, since whoever gave them meant something. */
 #include <string.h>
 
 #include "bench/options/options.h"
@@ -9,6 +9,17 @@ static bool is_of_showing(const struct el_option_row *row)
     return !strcmp(row->name, "json") || !strcmp(row->name, "quiet");
 }
 
+enum el_status el_options_check_together(const struct el_options *options)
+{
+    static const char *const unused[] = {"steps", "min-time"};
+    for (size_t i = 0; i < sizeof unused / sizeof unused[0] && options->train.epochs; i++)
+        if (el_option_given(options, unused[i]))
+            return el_fail(EL_ERR_INVALID, "--%s: --epochs %lld trains whole epochs: leave one of them out", unused[i],
+                           (long long)options->train.epochs);
+    return EL_OK;
+}
+
+/* Commands that measure, but for a folder, whose records they only show: there no other option has a meaning. */
 enum el_status el_options_check_records_alone(const char *word, const struct el_options *options)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)

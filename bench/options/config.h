@@ -90,7 +90,6 @@ struct el_trial {
     int64_t device_mem_bytes;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
-    char cache[EL_PATH_BYTES]; /* where the synthetic set lies; not part of the id */
     bool record, tf32;
     enum el_launcher launcher;
     char comm[8];

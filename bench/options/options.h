@@ -92,6 +92,9 @@ enum el_status el_options_parse(unsigned command, int argc, char **argv, struct 
 /* Whether it stood on a command line that was read into them, be it with its default. */
 bool el_option_given(const struct el_options *options, const char *name);
 void el_options_help(FILE *file, unsigned command);
+/* Of a user's own command line (a worker is given every option): EL_ERR_INVALID where one of two options that were
+ * given would change nothing. */
+enum el_status el_options_check_together(const struct el_options *options);
 /* Of a command that was given a folder of records, which have been measured (`dir`): EL_ERR_INVALID naming the first
  * option that says how to measure, or where to. `word`: the command. */
 enum el_status el_options_check_records_alone(const char *word, const struct el_options *options);

@@ -35,8 +35,7 @@ struct subject {
     json_t *repeats;
 };
 
-static enum el_status open_subject(const struct run *run, const struct el_selfcheck_row *row, const char *inject,
-                                   struct subject *subject_p)
+static enum el_status open_subject(const struct el_selfcheck_row *row, const char *inject, struct subject *subject_p)
 {
     struct subject subject = {.repeats = NULL};
     char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
@@ -49,7 +48,7 @@ static enum el_status open_subject(const struct run *run, const struct el_selfch
     options->timeout_s = TIMEOUT_S;
     if (el_kernels_cpu_lack()) options->batches[0] /= PLAIN_SHARE;
     snprintf(options->inject, sizeof options->inject, "%s", inject);
-    if (status == EL_OK) status = el_trials_resolve(EL_CMD_RUN, options, run->store.dir, &subject.set);
+    if (status == EL_OK) status = el_trials_resolve(EL_CMD_RUN, options, &subject.set);
     free(options);
     if (status != EL_OK) return status;
     subject.repeats = json_array();
@@ -132,8 +131,8 @@ static enum el_status check_row(struct run *run, const struct el_selfcheck_row *
         snprintf(result->finding.text, sizeof result->finding.text, "%s", row->skipped);
         return EL_OK;
     }
-    enum el_status status = open_subject(run, row, row->inject, &planted);
-    if (status == EL_OK && row->twin) status = open_subject(run, row, "", &clean);
+    enum el_status status = open_subject(row, row->inject, &planted);
+    if (status == EL_OK && row->twin) status = open_subject(row, "", &clean);
     while (status == EL_OK && result->tries < EL_SELFCHECK_TRIES && result->state != EL_SELFCHECK_FOUND &&
            !el_runner_interrupted())
         status = try_once(run, row, &planted, &clean, result);

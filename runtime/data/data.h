@@ -30,7 +30,6 @@ enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES };
 struct el_dataset_spec {
     const char *source;    /* a path, "synthetic" or "dummy" */
     const char *test_path; /* NULL: none; the synthetic set has its own */
-    const char *cache_dir; /* where the synthetic set is written once; created if need be */
     int64_t vocab;         /* 0: the set's own */
     int64_t seq;           /* 0: the set's own; dummy and synthetic: 64 */
     int64_t seq_min;       /* the set's own is at least this: shorter sentences are padded */
@@ -54,7 +53,8 @@ int64_t el_dataset_seq(const struct el_dataset *dataset);     /* ids a sample */
 int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
 /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
 const char *el_dataset_describe(const struct el_dataset *dataset);
-/* Makes (once) the synthetic set's files in `dir`, in the text format; gives their paths. */
+/* Writes the synthetic set's files into `dir`, in the text format, where they are not there yet, for whoever wants to
+ * read them; gives their paths. el_dataset_open needs none of it. */
 enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes);
 
 /* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by

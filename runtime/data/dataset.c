@@ -72,13 +72,10 @@ static int64_t highest_label(const struct el_samples *samples)
     return highest;
 }
 
-static enum el_status read_test(const char *path, struct el_vocabulary *vocabulary, struct el_dataset *set)
+static enum el_status read_test(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary,
+                                struct el_dataset *set)
 {
-    struct el_text text = {0};
-    EL_TRY(el_text_load(path, &text));
-    enum el_status status = el_text_parse(path, &text, vocabulary, false, &set->test);
-    free(text.bytes);
-    EL_TRY(status);
+    EL_TRY(el_text_parse(path, text, vocabulary, false, &set->test));
     if (set->folded) fold_labels(&set->test, set->classes);
     EL_TRY(check_labels(path, &set->test, set->classes, "as in training, or as set by classes"));
     cap_words(&set->test, set->vocab);
@@ -90,42 +87,53 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The vocabulary points into the training text, so that stays until the test file is read. */
-static enum el_status open_files(const struct el_dataset_spec *spec, const char *train_path, const char *test_path,
-                                 struct el_dataset *set)
+/* `test`: without bytes where there is none. The vocabulary points into the training text. */
+static enum el_status read_texts(const struct el_dataset_spec *spec, const struct el_text *train,
+                                 const struct el_text *test, struct el_dataset *set)
 {
-    struct el_text text = {0};
     struct el_vocabulary vocabulary = {0};
-    EL_TRY(el_text_load(train_path, &text));
     enum el_status status;
-    EL_TRY_GOTO(el_text_parse(train_path, &text, &vocabulary, true, &set->train), done);
+    EL_TRY_GOTO(el_text_parse(spec->source, train, &vocabulary, true, &set->train), done);
     set->words = vocabulary.count;
     set->vocab = spec->vocab ? spec->vocab : vocabulary.count + EL_ID_FIRST_WORD;
     set->seq = spec->seq ? spec->seq : larger(set->train.longest, spec->seq_min);
     set->classes = spec->classes ? spec->classes : highest_label(&set->train) + 1;
     if (set->seq > SEQ_MAX) {
         status = el_fail(EL_ERR_INVALID, "%s: a sentence of %lld words; set seq to at most %d",
-                         el_path_tail(train_path), (long long)set->seq, SEQ_MAX);
+                         el_path_tail(spec->source), (long long)set->seq, SEQ_MAX);
         goto done;
     }
     set->folded = is_named(spec, "synthetic");
     if (set->folded) fold_labels(&set->train, set->classes);
-    EL_TRY_GOTO(check_labels(train_path, &set->train, set->classes, "as set by classes"), done);
+    EL_TRY_GOTO(check_labels(spec->source, &set->train, set->classes, "as set by classes"), done);
     cap_words(&set->train, set->vocab);
-    if (test_path) status = read_test(test_path, &vocabulary, set);
+    if (test->bytes) status = read_test(spec->test_path ? spec->test_path : spec->source, test, &vocabulary, set);
 done:
     el_vocabulary_free(&vocabulary);
-    free(text.bytes);
+    return status;
+}
+
+static enum el_status open_files(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    struct el_text train = {0}, test = {0};
+    EL_TRY(el_text_load(spec->source, &train));
+    enum el_status status = spec->test_path ? el_text_load(spec->test_path, &test) : EL_OK;
+    if (status == EL_OK) status = read_texts(spec, &train, &test, set);
+    free(train.bytes);
+    free(test.bytes);
     return status;
 }
 
 static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
     struct el_dataset_spec sized = *spec;
-    char train_path[PATH_MAX], test_path[PATH_MAX];
+    struct el_text train = {0}, test = {0};
     if (!sized.seq) sized.seq = DEFAULT_SEQ;
-    EL_TRY(el_synthetic_write(spec->cache_dir, spec->seed, train_path, test_path, sizeof train_path));
-    return open_files(&sized, train_path, test_path, set);
+    EL_TRY(el_synthetic_make(spec->seed, &train, &test));
+    enum el_status status = read_texts(&sized, &train, &test, set);
+    free(train.bytes);
+    free(test.bytes);
+    return status;
 }
 
 static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_dataset *set)
@@ -159,7 +167,7 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
     enum el_status status = is_named(spec, "dummy")       ? open_dummy(spec, set)
                             : is_named(spec, "synthetic") ? open_synthetic(spec, set)
-                                                          : open_files(spec, spec->source, spec->test_path, set);
+                                                          : open_files(spec, set);
     if (status == EL_OK) status = describe(spec, set);
     if (status == EL_OK)
         *dataset_p = set;

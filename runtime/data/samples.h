@@ -48,6 +48,8 @@ struct el_text {
     size_t length; /* without the blank space at the end */
 };
 enum el_status el_text_load(const char *path, struct el_text *text_p);
+/* The synthetic set's two files, in memory. Ownership: free(bytes). */
+enum el_status el_synthetic_make(uint64_t seed, struct el_text *train_p, struct el_text *test_p);
 /* `grow`: new words get numbers; otherwise they are unknown. `path` is for messages. */
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
                              struct el_samples *samples_p);

@@ -1,5 +1,5 @@
-/* The synthetic set: a made-up language that a convolution over words can learn, written once as two text files in the
- * format a user's file has, and read back by the same path. It stands for no real text and for no published accuracy.
+/* The synthetic set: a made-up language that a convolution over words can learn, as two texts in the format a user's
+ * file has, parsed by the same reader. It stands for no real text and for no published accuracy.
  *
  * A sentence of a class is mostly noise (words of falling frequency); now and then there is a word of its class, a
  * little less often one of another class, and often a phrase: two words that mean one class in this order and another
@@ -99,6 +99,27 @@ static enum el_status compose(uint64_t seed, uint32_t file, int samples, char **
     }
     *bytes_p = bytes;
     return EL_OK;
+}
+
+static enum el_status make_text(uint64_t seed, uint32_t file, int samples, struct el_text *text_p)
+{
+    struct el_text text;
+    EL_TRY(compose(seed, file, samples, &text.bytes, &text.length));
+    text.bytes[--text.length] = 0; /* the line's end */
+    *text_p = text;
+    return EL_OK;
+}
+
+enum el_status el_synthetic_make(uint64_t seed, struct el_text *train_p, struct el_text *test_p)
+{
+    struct el_text train;
+    EL_TRY(make_text(seed, 0, TRAIN_SAMPLES, &train));
+    enum el_status status = make_text(seed, 1, TEST_SAMPLES, test_p);
+    if (status == EL_OK)
+        *train_p = train;
+    else
+        free(train.bytes);
+    return status;
 }
 
 static bool holds(const char *path, const char *bytes, size_t length)

@@ -266,7 +266,34 @@ load common
     refuses "--launch rank is for 'run'" "$EVENLOAD" compare --launch rank
 }
 
+# The synthetic set is written when all has been checked.
 @test "nothing is left behind by a bad use" {
-    run "$EVENLOAD" run --mode ddp --devices 4 --batch 3 --data dummy
-    [[ $status -eq 2 && -z $(ls results 2>/dev/null) ]] || show
+    local line words
+    while read -r line; do
+        read -ra words <<<"$line"
+        run "$EVENLOAD" "${words[@]}"
+        [[ $status -eq 2 && ${#lines[@]} -eq 1 && -z $(ls) ]] || { echo "$line: $(ls)" && show; }
+    done <<'END'
+run --mode ddp --devices 4 --batch 3 --data dummy
+run --mode ddp --batch 1
+run --procs 3
+run --mode ddp --procs 3
+run --mode ddp --inject foo
+run --mode ddp --devices sim:2 --inject wire=3
+run --mode ddp --devices sim:2 --procs 2
+run --tf32 on
+run --batch 100000
+run --mode ddp --comm mpi --launcher own
+run --seq 1
+run --classes 1
+compare --batch 8,100000
+imbalance --inject foo
+scale --tf32 on
+overhead --batch 1
+END
+}
+
+@test "options of which one would change nothing" {
+    refuses "--steps: --epochs 2 trains whole epochs: leave one of them out" "$EVENLOAD" run --epochs 2 --steps 5
+    refuses "--min-time: --epochs 2" "$EVENLOAD" compare --min-time 1 --epochs 2
 }

@@ -258,6 +258,16 @@ END
     refuses "--repeats: c was begun with 2" "$EVENLOAD" compare --resume c --repeats 1
 }
 
+@test "a command.json that was edited is read to the letter, or refused" {
+    "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --control none --out c --quiet >/dev/null
+    sed -i.whole 's/"batch": "8"/"batch": 5/' c/command.json
+    refuses "c/command.json: the value of 'batch' is not a text in quotes" "$EVENLOAD" compare --resume c
+    sed 's/"batch"/"bach"/' c/command.json.whole >c/command.json
+    refuses "c/command.json: 'compare' has no option 'bach'" "$EVENLOAD" compare --resume c
+    sed 's/"batch": "8"/"batch": "none"/' c/command.json.whole >c/command.json
+    refuses "--batch: 'none' is not a whole number" "$EVENLOAD" compare --resume c
+}
+
 @test "a run resumed tries again what failed" {
     "$EVENLOAD" compare "${LONG[@]}" --min-time 3 --modes single --repeats 1 --timeout 1 --out c --quiet >/dev/null || true
     [[ $(json c/results.json 'd["trials"][0]["status"]') == timeout ]]

@@ -25,7 +25,7 @@ static json_t *predicted(const char *preset, const char *more, struct el_options
     int argc = words_of("imbalance", words, argv, sizeof argv / sizeof argv[0]);
     assert_int_equal(el_imbalance_preset(preset, options), EL_OK);
     assert_int_equal(el_options_parse(EL_CMD_IMBALANCE, argc, argv, options), EL_OK);
-    assert_int_equal(el_trials_resolve(EL_CMD_IMBALANCE, options, "/nonexistent", &set), EL_OK);
+    assert_int_equal(el_trials_resolve(EL_CMD_IMBALANCE, options, &set), EL_OK);
     assert_int_equal(el_imbalance_predict(&set, &run), EL_OK);
     el_trials_free(&set);
     return run;
