@@ -53,6 +53,12 @@ enum el_status el_runner_check_mpi(void)
     return el_mpi_module_open(&module);
 }
 
+static enum el_status check_mpirun(const struct el_trial *trial)
+{
+    EL_TRY(el_runner_check_mpi());
+    return el_mpirun_check_files(trial->procs);
+}
+
 /* mpirun where it is there, as its ranks' memory and transports are what users have; on cuda devices our own, since
  * NCCL needs none of it. */
 static enum el_status choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
@@ -60,9 +66,9 @@ static enum el_status choose_launcher(const struct el_trial *trial, enum el_laun
     bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
     bool own = trial->launcher == EL_LAUNCHER_OWN;
     if (trial->launcher == EL_LAUNCHER_AUTO && !mpi_comm)
-        own = strcmp(trial->devices[0].backend, "cuda") == 0 || el_runner_check_mpi() != EL_OK;
+        own = strcmp(trial->devices[0].backend, "cuda") == 0 || check_mpirun(trial) != EL_OK;
     *by_p = own ? EL_LAUNCH_BY_OWN : EL_LAUNCH_BY_MPIRUN;
-    return own ? EL_OK : el_runner_check_mpi();
+    return own ? EL_OK : check_mpirun(trial);
 }
 
 enum el_status el_runner_check_launcher(const struct el_trial *trial)

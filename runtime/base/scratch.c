@@ -2,15 +2,25 @@
 #include "runtime/base/scratch.h"
 
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
-void el_scratch_make(char path[EL_SCRATCH_BYTES])
+static bool has_room(const char *folder, uint64_t bytes)
 {
-    static const char *const places[] = {"/dev/shm/el-XXXXXX", "/tmp/el-XXXXXX"};
+    struct statvfs file_system;
+    if (statvfs(folder, &file_system) != 0) return false;
+    return file_system.f_blocks == 0 || /* no limit */
+           file_system.f_bavail * (uint64_t)file_system.f_frsize >= bytes;
+}
+
+void el_scratch_make(char path[EL_SCRATCH_BYTES], uint64_t free_bytes)
+{
+    static const char *const places[] = {"/dev/shm", "/tmp"};
     for (int i = 0; i < 2; i++) {
-        snprintf(path, EL_SCRATCH_BYTES, "%s", places[i]);
-        if (mkdtemp(path)) return;
+        snprintf(path, EL_SCRATCH_BYTES, "%s/el-XXXXXX", places[i]);
+        if (has_room(places[i], free_bytes) && mkdtemp(path)) return;
     }
     path[0] = 0;
 }

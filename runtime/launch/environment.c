@@ -187,8 +187,9 @@ static bool is_identity(const char *variable)
 }
 
 /* Why each: root in a container; our own waits sleep, and a library that yields inside MPI_Test loses a whole time
- * slice to the compute thread each time (measured: 35 times slower); process_vm_readv is often forbidden; warnings
- * about networks that are not there. Slots and binding are options of mpirun, in mpirun.c. */
+ * slice to the compute thread each time (measured: 35 times slower); process_vm_readv is often forbidden; all ranks are
+ * on this host, so none needs to listen at its networks' addresses; warnings about networks that are not there. Slots
+ * and binding are options of mpirun, in mpirun.c. */
 static const char *const mpi_settings[] = {
     "OMPI_ALLOW_RUN_AS_ROOT=1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
@@ -196,6 +197,7 @@ static const char *const mpi_settings[] = {
     "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     "OMPI_MCA_mpi_yield_when_idle=0",
     "OMPI_MCA_btl_vader_single_copy_mechanism=none",
+    "OMPI_MCA_btl=^tcp,ofi",
     "OMPI_MCA_btl_base_warn_component_unused=0",
     "OMPI_MCA_btl_openib_warn_no_device_params_found=0",
     "OMPI_MCA_orte_base_help_aggregate=0",

@@ -7,6 +7,9 @@
 /* The full path of mpirun, for free(). Errors: EL_ERR_ABSENT naming the package to install. */
 enum el_status el_mpirun_find(char **path_p);
 
+/* EL_ERR_ABSENT where this process may not have as many files open as mpirun needs for so many ranks. */
+enum el_status el_mpirun_check_files(int procs);
+
 /* The command line that starts `procs` ranks of `argv`, each with its log and its pid file in `log_dir`. One block for
  * free(); the strings are the caller's, or constants, except `procs_text`, which is written. */
 char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], const char *log_dir, char *const *argv);

@@ -145,12 +145,67 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); p
     [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["config"]["comm"]') == "('ok', 'tcp')" ]]
 }
 
+# listens_abroad RUN: where ranks of this run listen that is not the loopback, as long as it lasts.
+listens_abroad() {
+    python3 - "$1" <<'END'
+import glob, os, sys, time
+LISTEN, LOOPBACK = "0A", ("0100007F", "0" * 24 + "01000000", "0000000000000000FFFF00000100007F")
+found, seen, ends = set(), set(), time.time() + 60
+def sockets(pid):
+    for fd in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            yield os.readlink(fd)
+        except OSError:
+            pass
+while time.time() < ends and not os.path.exists(f"{sys.argv[1]}/results.json"):
+    rows = [line.split() for f in ("tcp", "tcp6") if os.path.exists(f"/proc/net/{f}") for line in open(f"/proc/net/{f}")][1:]
+    abroad = {f"socket:[{r[9]}]": r[1] for r in rows if r[3] == LISTEN and r[1].split(":")[0] not in LOOPBACK}
+    for name in glob.glob(f"{sys.argv[1]}/logs/*/rank-*.pid"):
+        try:
+            pid = open(name).read().strip()
+        except OSError:
+            continue
+        seen |= {name} if pid else set()
+        found |= {abroad[s] for s in sockets(pid) if s in abroad}
+    time.sleep(0.05)
+print(len(seen), *found)
+END
+}
+
+@test "ranks of one host listen at no address of its networks" {
+    local launcher launchers=("own --comm tcp")
+    ! has_mpirun || launchers+=(mpirun)
+    for launcher in "${launchers[@]}"; do
+        # shellcheck disable=SC2086 # several words
+        "$EVENLOAD" run "${QUICK[@]}" --min-time 0.3 --mode ddp --launcher $launcher --out "r $launcher" --quiet >/dev/null 3>&- &
+        [[ $(listens_abroad "r $launcher") == 2 ]]
+        wait $!
+    done
+}
+
 @test "--comm mpi does not go with our own launcher" {
     refuses "--comm mpi needs mpirun" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher own --comm mpi
 }
 
 @test "--launcher mpirun without mpirun: refused, with what to install" {
     refuses "mpirun: not found on PATH: install openmpi-bin" env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun
+}
+
+# Each of these two left mpirun's ranks waiting for one another.
+@test "mpirun where /dev/shm is small: its shared memory lies in /tmp" {
+    need_mpirun
+    unshare -m true 2>why.txt || skip "no mount namespaces here: $(cat why.txt)"
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare -m bash -c 'mount -t tmpfs -o size=8m none /dev/shm && exec "$@"' bash \
+        "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 15 --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
+}
+
+@test "mpirun with few files: refused, with the limit" {
+    need_mpirun
+    few() { (ulimit -n 30 && "$@"); }
+    refuses "mpirun needs 42 open files for 2 ranks, and 30 are allowed: raise the limit (ulimit -n)" \
+        few "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 15
 }
 
 @test "run without mpirun: processes all the same" {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/scratch.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 
@@ -168,6 +169,18 @@ static void test_no_mpirun(void **state)
     free(path);
     assert_int_equal(status, EL_ERR_ABSENT);
     assert_non_null(strstr(el_error_message(), "openmpi-bin"));
+}
+
+static void test_a_folder_has_the_room_that_is_asked_for(void **state)
+{
+    (void)state;
+    char path[EL_SCRATCH_BYTES];
+    el_scratch_make(path, UINT64_C(1) << 60);
+    assert_string_equal(path, "");
+    el_scratch_make(path, 4096);
+    assert_int_equal(access(path, W_OK), 0);
+    el_scratch_remove(path);
+    assert_int_not_equal(access(path, F_OK), 0);
 }
 
 /* ---- ranks ---- */
@@ -342,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_progress_can_end_the_job),
         cmocka_unit_test(test_what_cannot_start),
         cmocka_unit_test(test_no_mpirun),
+        cmocka_unit_test(test_a_folder_has_the_room_that_is_asked_for),
         cmocka_unit_test(test_mpirun_ranks_write_their_own_logs),
         cmocka_unit_test(test_mpirun_a_killed_rank_is_named),
         cmocka_unit_test(test_mpirun_a_failing_rank_is_named),
