@@ -1,7 +1,8 @@
-# evenload: one Makefile. `make` builds build/evenload and its modules, `make check` the tests' programs; `make help` says the rest.
+# evenload: one Makefile. `make` builds build/evenload and its modules, `make install` installs them, `make check` builds the tests'
+# programs; `make help` says the rest.
 #
 # It probes by compiling (scripts/probes) and prints what it found and what it left out. A library is looked for where pkg-config says,
-# then under PREFIX, then where the compiler looks by itself (an environment module's CPATH and LIBRARY_PATH count).
+# then under LIBS_PREFIX, then where the compiler looks by itself (an environment module's CPATH and LIBRARY_PATH count).
 
 BUILD  ?= build
 MPICC  ?= mpicc
@@ -10,11 +11,22 @@ Q      := $(if $(V),,@)
 SHOW    = $(if $(V),true,echo "  $(1)")
 comma  := ,
 
-ifneq ($(PREFIX),)
-PKG_PATH        := $(PREFIX)/lib/pkgconfig:$(PREFIX)/lib64/pkgconfig:$(PREFIX)/share/pkgconfig:
-PREFIX_CPPFLAGS := -I$(PREFIX)/include
-PREFIX_LDFLAGS  := $(foreach lib,lib lib64,-L$(PREFIX)/$(lib) -Wl$(comma)-rpath$(comma)$(PREFIX)/$(lib))
+# The one place of the version is bench/commands.c.
+VERSION := $(shell sed -n 's/^\#define EL_VERSION "\(.*\)"/\1/p' bench/commands.c)
+
+# Where `make install` puts things; DESTDIR is put before all of it.
+PREFIX  ?= /usr/local
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+
+ifneq ($(filter-out /usr,$(LIBS_PREFIX)),)
+PKG_PATH      := $(LIBS_PREFIX)/lib/pkgconfig:$(LIBS_PREFIX)/lib64/pkgconfig:$(LIBS_PREFIX)/share/pkgconfig:
+LIBS_CPPFLAGS := -isystem $(LIBS_PREFIX)/include
+LIBS_LDFLAGS  := $(foreach lib,lib lib64,-L$(LIBS_PREFIX)/$(lib) -Wl$(comma)-rpath$(comma)$(LIBS_PREFIX)/$(lib))
 endif
+# PREFIX was once the place of the libraries.
+PREFIX_NOTE := $(if $(filter install uninstall,$(MAKECMDGOALS))$(LIBS_PREFIX)$(filter file,$(origin PREFIX)),,$(wildcard $(PREFIX)/include/jansson.h $(PREFIX)/include/dnnl.h $(PREFIX)/include/cmocka.h))
 
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 $(WERROR)
 OPT  := -O2 -g
@@ -29,14 +41,14 @@ endif
 # Probes. Each says a version, or nothing; without sanitizers, whose programs do not start on every kernel.
 pkg   = $(shell PKG_CONFIG_PATH='$(PKG_PATH)'$$PKG_CONFIG_PATH pkg-config $(2) $(1) 2>/dev/null)
 libs  = $(or $(call pkg,$(1),--libs),-l$(1))
-probe = $(shell mkdir -p $(BUILD)/probes; out=$(BUILD)/probes/$(1)-$$$$; $(2) $(CPPFLAGS) $(PREFIX_CPPFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS) \
-           -o $$out scripts/probes/$(1).c $(PREFIX_LDFLAGS) $(LDFLAGS) $(3) 2>/dev/null && $$out 2>/dev/null; rm -f $$out)
-ifneq ($(filter-out clean help format,$(or $(MAKECMDGOALS),all)),)
-JANSSON_CFLAGS := $(call pkg,jansson,--cflags)
+probe = $(shell mkdir -p $(BUILD)/probes; out=$(BUILD)/probes/$(1)-$$$$; $(2) $(CPPFLAGS) $(LIBS_CPPFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS) \
+           -o $$out scripts/probes/$(1).c $(LIBS_LDFLAGS) $(LDFLAGS) $(3) 2>/dev/null && $$out 2>/dev/null; rm -f $$out)
+ifneq ($(filter-out clean help format uninstall dist deb,$(or $(MAKECMDGOALS),all)),)
+JANSSON_CFLAGS := $(patsubst -I%,-isystem%,$(call pkg,jansson,--cflags))
 JANSSON_LIBS   := $(call libs,jansson)
-CMOCKA_CFLAGS  := $(call pkg,cmocka,--cflags)
+CMOCKA_CFLAGS  := $(patsubst -I%,-isystem%,$(call pkg,cmocka,--cflags))
 CMOCKA_LIBS    := $(call libs,cmocka)
-DNNL_CFLAGS    := $(call pkg,dnnl,--cflags)
+DNNL_CFLAGS    := $(patsubst -I%,-isystem%,$(call pkg,dnnl,--cflags))
 DNNL_LIBS      := $(call libs,dnnl)
 HAVE_CC        := $(shell $(CC) --version 2>/dev/null | head -1)
 HAVE_CXX       := $(shell $(CXX) --version 2>/dev/null | head -1)
@@ -49,12 +61,13 @@ CUDA_LACK      := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),lef
 CUDA_FOUND     := $(if $(CUDA_LACK),,$(shell mkdir -p $(BUILD)/probes; bash scripts/probes/cuda.sh '$(CC)' $(BUILD)/probes))
 space          := $(subst x,,x x)
 $(foreach line,$(CUDA_FOUND),$(eval $(subst |,$(space),$(line))))
-COMMIT         := $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+# A tarball of `make dist` brings its commit along.
+COMMIT         := $(shell cat packaging/commit 2>/dev/null || GIT_OPTIONAL_LOCKS=0 git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 endif
 
-override CPPFLAGS := -I. -D_GNU_SOURCE $(PREFIX_CPPFLAGS) $(JANSSON_CFLAGS) $(CPPFLAGS)
+override CPPFLAGS := -I. -D_GNU_SOURCE $(LIBS_CPPFLAGS) $(JANSSON_CFLAGS) $(CPPFLAGS)
 override CFLAGS   := -std=c11 -pthread -fPIC $(OPT) $(CFLAGS)
-override LDFLAGS  := -pthread $(OPT) $(PREFIX_LDFLAGS) $(LDFLAGS)
+override LDFLAGS  := -pthread $(OPT) $(LIBS_LDFLAGS) $(LDFLAGS)
 LIBS := $(JANSSON_LIBS) -ldl -lm
 
 # What there is to build. Some folders become modules, opened at run time; all else is one library under the program and every test.
@@ -84,13 +97,17 @@ EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(filter-out kernels/cuda
 GPU_LIMITS   := $(if $(HAVE_CUDA),$(BUILD)/tests/gpu/limits)
 PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c))
 
-.PHONY: all check planted clean help format report probes programs flags FORCE
+# What is installed beside the program, written by itself from the rows of its commands and options.
+INSTALLED := $(addprefix $(BUILD)/share/,evenload.1 evenload.bash evenload.zsh evenload.fish)
+
+.PHONY: all check planted clean help format report probes programs flags install uninstall dist deb FORCE
 .DELETE_ON_ERROR:
-all: report $(BUILD)/evenload $(MODULES)
+all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(INSTALLED))
 	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
 
 report:
-	@echo "evenload $(COMMIT)$(if $(SAN), with the $(SAN) sanitizer)$(if $(PREFIX), looking in $(PREFIX) too)"
+	@echo "evenload $(COMMIT)$(if $(SAN), with the $(SAN) sanitizer)$(if $(LIBS_PREFIX), looking in $(LIBS_PREFIX) too)"
+	@$(if $(PREFIX_NOTE),echo "  note: PREFIX=$(PREFIX) is where 'make install' installs to; for libraries that lie there say LIBS_PREFIX=$(PREFIX)",true)
 	@echo "  compiler $(or $(HAVE_CC),NO: install gcc; nothing can be built without it)"
 	@echo "  jansson  $(or $(HAVE_JANSSON),NO: install libjansson-dev; nothing can be built without it)"
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
@@ -107,10 +124,12 @@ planted: $(PLANTED)
 
 help:
 	@echo "make            build/evenload and its modules"
+	@echo "make install    the program, its modules, plots, man page and completions, to PREFIX (now $(PREFIX)); make uninstall removes them"
 	@echo "make check      the tests' programs too (scripts/test runs them)"
+	@echo "make dist       $(BUILD)/evenload-$(VERSION).tar.gz, which builds without git; make deb: a Debian package from it"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CC=cc MPICC=mpicc"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
@@ -125,6 +144,55 @@ format:
 
 clean:
 	$(Q)rm -rf $(BUILD)
+
+$(BUILD)/share/evenload.1: FLAG = man
+$(BUILD)/share/evenload.bash: FLAG = bash
+$(BUILD)/share/evenload.zsh: FLAG = zsh
+$(BUILD)/share/evenload.fish: FLAG = fish
+$(INSTALLED): $(BUILD)/evenload
+	@mkdir -p $(@D)
+	$(Q)$(abspath $<) help --$(FLAG) > $@
+
+# Under sudo what its caller built is installed as it is: root's PATH may lack a compiler or toolkit that was there.
+BIN   := $(DESTDIR)$(PREFIX)/bin
+LIB   := $(DESTDIR)$(PREFIX)/lib/evenload
+SHARE := $(DESTDIR)$(PREFIX)/share
+install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
+	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))
+	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload"
+	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/man/man1" "$(SHARE)/doc/evenload/examples" \
+	    "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
+	$(Q)install $(BUILD)/evenload "$(BIN)"
+	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
+	$(Q)install -m 644 plots/*.gnuplot "$(SHARE)/evenload/plots"
+	$(Q)install -m 644 $(BUILD)/share/evenload.1 "$(SHARE)/man/man1"
+	$(Q)install -m 644 $(BUILD)/share/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
+	$(Q)install -m 644 $(BUILD)/share/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
+	$(Q)install -m 644 $(BUILD)/share/evenload.fish "$(DESTDIR)$(FISHDIR)"
+	$(Q)install -m 644 LICENSE docs/*.md "$(SHARE)/doc/evenload"
+	$(Q)install -m 644 scripts/examples/* "$(SHARE)/doc/evenload/examples"
+	@echo "installed: $(BIN)/evenload"
+
+uninstall:
+	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload" "$(SHARE)/doc/evenload"
+	$(Q)rm -f "$(BIN)/evenload" "$(SHARE)/man/man1/evenload.1" "$(DESTDIR)$(BASHDIR)/evenload" "$(DESTDIR)$(ZSHDIR)/_evenload" "$(DESTDIR)$(FISHDIR)/evenload.fish"
+
+# The files of HEAD, and what only git knows: the commit and its date, the latter for Debian's changelog.
+DIST := evenload-$(VERSION)
+dist:
+	@git rev-parse HEAD >/dev/null || { echo "make dist: needs the git repository"; exit 2; }
+	$(Q)mkdir -p $(BUILD)/dist
+	$(Q)git describe --always --abbrev=12 >$(BUILD)/dist/commit
+	$(Q)printf 'evenload (%s) unstable; urgency=medium\n\n  * Commit %s.\n\n -- %s  %s\n' '$(VERSION)' "$$(cat $(BUILD)/dist/commit)" \
+	    "$$(sed -n 's/^Maintainer: //p' packaging/debian/control)" "$$(git log -1 --format=%cD)" >$(BUILD)/dist/changelog
+	$(Q)git archive --prefix=$(DIST)/packaging/ --add-file=$(BUILD)/dist/commit --prefix=$(DIST)/packaging/debian/ \
+	    --add-file=$(BUILD)/dist/changelog --prefix=$(DIST)/ HEAD | gzip -n >$(BUILD)/$(DIST).tar.gz
+	@echo "$(BUILD)/$(DIST).tar.gz"
+
+deb: dist
+	$(Q)rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb && tar -C $(BUILD)/deb -xzf $(BUILD)/$(DIST).tar.gz
+	$(Q)cd $(BUILD)/deb/$(DIST) && cp -r packaging/debian debian && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS dpkg-buildpackage -b -us -uc
+	@ls $(BUILD)/deb/*.deb
 
 # Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
 stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@

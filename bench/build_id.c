@@ -4,9 +4,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/campaign/trial.h"
+#include "runtime/base/module.h"
 
 uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
 {
@@ -35,13 +35,10 @@ uint64_t el_build_hash(void)
     char path[PATH_MAX];
     if (hash) return hash;
     uint64_t found = hash_file(EL_HASH_BEGIN, "/proc/self/exe");
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (length > 0) {
-        path[length] = 0;
-        char *slash = strrchr(path, '/');
-        glob_t modules;
-        if (slash) snprintf(slash, sizeof path - (size_t)(slash - path), "/modules/el_*.so");
-        if (slash && glob(path, 0, NULL, &modules) == 0) {
+    glob_t modules;
+    if (el_module_folder(path, sizeof path - 16)) {
+        strcat(path, "/el_*.so");
+        if (glob(path, 0, NULL, &modules) == 0) {
             for (size_t i = 0; i < modules.gl_pathc; i++) found = hash_file(found, modules.gl_pathv[i]);
             globfree(&modules);
         }

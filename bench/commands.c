@@ -41,7 +41,7 @@ static void print_overview(FILE *file)
         group = row->group;
         fprintf(file, "  %-9s  %s\n", row->name, row->brief);
     }
-    fprintf(file, "\n'evenload COMMAND --help' (or 'evenload help COMMAND') lists its options. Start with 'evenload "
+    fprintf(file, "\n'evenload COMMAND --help' lists its options. Start with 'evenload "
                   "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 bad use or "
                   "something missing,\n130 interrupted; regress, baseline and watch have their own.\n");
 }
@@ -89,12 +89,24 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     return exit_status;
 }
 
+/* `help --man`, `help --bash` ...: what `make install` installs beside the program. */
+static int print_installed(const char *what)
+{
+    enum el_status status = EL_OK;
+    if (!strcmp(what, "man"))
+        el_options_manual(stdout, EL_VERSION);
+    else
+        status = el_options_completion(stdout, what);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+}
+
 static int print_help(int argc, char **argv)
 {
     if (argc < 3) {
         print_overview(stdout);
         return el_exit_flush(0);
     }
+    if (!strncmp(argv[2], "--", 2)) return print_installed(argv[2] + 2);
     const struct el_command_row *command = find_command(argv[2]);
     if (!command) return el_exit_failed(EL_ERR_INVALID);
     el_options_help(stdout, command->bit);

@@ -7,23 +7,31 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEVELS = 3 };
+bool el_module_folder(char *folder, size_t bytes)
+{
+    /* A build's folder; bin/ of an installation; the folders of tests' programs. */
+    static const char *const near[] = {"/modules", "/../lib/evenload/modules", "/../modules", "/../../modules"};
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) return false;
+    program[length] = 0;
+    char *slash = strrchr(program, '/');
+    if (!slash) return false;
+    *slash = 0;
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
+        int written = snprintf(folder, bytes, "%s%s", program, near[i]);
+        if (written > 0 && (size_t)written < bytes && access(folder, X_OK) == 0) return true;
+    }
+    return false;
+}
 
 /* Writes the path of an existing module into `path`; false if none. */
-static int find(const char *name, char *path, size_t bytes)
+static bool find(const char *name, char *path, size_t bytes)
 {
-    char folder[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (length < 0) return 0;
-    folder[length] = 0;
-    for (int level = 0; level < LEVELS; level++) {
-        char *slash = strrchr(folder, '/');
-        if (!slash) return 0;
-        *slash = 0;
-        int written = snprintf(path, bytes, "%s/modules/el_%s.so", folder, name);
-        if (written > 0 && (size_t)written < bytes && access(path, R_OK) == 0) return 1;
-    }
-    return 0;
+    if (!el_module_folder(path, bytes)) return false;
+    size_t used = strlen(path);
+    int written = snprintf(path + used, bytes - used, "/el_%s.so", name);
+    return written > 0 && (size_t)written < bytes - used && access(path, R_OK) == 0;
 }
 
 bool el_module_exists(const char *name)

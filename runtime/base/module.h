@@ -1,17 +1,20 @@
 /* Modules: heavy libraries (oneDNN, MPI, CUDA) live in shared objects of ours, opened at first use, so that the
  * program starts in milliseconds anywhere and an absent library is a reason, not a failure to start.
  *
- * A module is `el_<name>.so` in the folder `modules` beside the program (or beside the program's parent folders up to
- * two levels above, for tests: not three, which is where another build lies), and offers one symbol: its table, or a
- * function that gives it.
+ * A module is `el_<name>.so` in the folder of modules, and offers one symbol: its table, or a function that gives it.
  */
 #ifndef EL_BASE_MODULE_H
 #define EL_BASE_MODULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "runtime/base/status.h"
 
+/* The folder of modules: `modules` beside the program, `../lib/evenload/modules` of an installed one, or up to two
+ * levels above for tests' programs (not three, which is where another build lies). Everything is relative to the
+ * program's own file, so that an installation may be moved. False where there is none. */
+bool el_module_folder(char *folder, size_t bytes);
 /* Whether module `name` was built. Loads nothing. */
 bool el_module_exists(const char *name);
 
