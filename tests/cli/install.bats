@@ -1,0 +1,145 @@
+# An installation: `make install` into a folder, moved, with nothing but PATH set; its man page and completions; and with
+# --long the tarball and the Debian package. README's commands are run from such an installation in readme.bats.
+load common
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+
+# Once for all tests of this file, moved after it was made: no path of the first place may be left in use.
+setup_file() {
+    export INSTALLED BEFORE
+    BEFORE=$(mktemp -d "${TMPDIR:-/tmp}/evenload-XXXXXX") INSTALLED=$BEFORE-moved
+    make -C "$ROOT" -s install DESTDIR="$BEFORE" PREFIX=/opt/even >"$BEFORE.log" 2>&1 || { cat "$BEFORE.log" && return 1; }
+    mv "$BEFORE" "$INSTALLED"
+}
+
+teardown_file() {
+    rm -rf "$INSTALLED" "$BEFORE.log"
+}
+
+there() { # there FILE: the path of an installed file
+    printf '%s/opt/even/%s' "$INSTALLED" "$1"
+}
+
+alone() { # alone COMMAND...: with nothing set but PATH
+    env -i PATH="$(there bin):$PATH" "$@"
+}
+
+@test "a moved installation finds its modules" {
+    local module name
+    run --separate-stderr alone evenload devices
+    [[ $status -eq 0 ]] || show
+    for module in "$EVENLOAD_BUILD"/modules/*.so; do
+        [[ -e $module ]] || continue
+        name=${module##*/}
+        cmp "$module" "$(there "lib/evenload/modules/$name")" || { echo "$name is not installed" && show; }
+    done
+    [[ $output == "$("$EVENLOAD" devices)" ]] || show
+    # What is opened is the installed file.
+    [[ ! -e $(there lib/evenload/modules/el_dnnl.so) ]] || {
+        mv "$(there lib/evenload/modules/el_dnnl.so)" "$INSTALLED/aside"
+        run --separate-stderr alone evenload devices
+        mv "$INSTALLED/aside" "$(there lib/evenload/modules/el_dnnl.so)"
+        [[ $output == *"oneDNN   no "* ]] || show
+    }
+}
+
+@test "it trains, writes under the current folder, and draws with its own scripts" {
+    run --separate-stderr alone evenload run --mode dp --devices null:2 "${QUICK[@]}" --quiet --out mine
+    [[ $status -eq 0 && -s mine/results.json ]] || show
+    run --separate-stderr alone evenload run "${QUICK[@]}" --devices null:1 --quiet
+    [[ $status -eq 0 && $(echo results/*-run) == results/2*-run ]] || show
+    # Without gnuplot the command that draws is printed: it names the folder of the scripts.
+    mkdir -p tools
+    ln -sf "$(command -v cat)" tools/cat
+    run --separate-stderr env -i PATH="$PWD/tools" "$(there bin/evenload)" plot mine
+    [[ $output$stderr == *"$INSTALLED/opt/even/"*"plots"* && $output$stderr != *"$ROOT"* ]] || show
+}
+
+@test "where no folder can be made for the results, a line says so" {
+    cd /proc
+    refuses "--out" alone evenload run "${QUICK[@]}" --devices null:1 --quiet
+}
+
+@test "the man page has every command and option, and no fault of form" {
+    local page help word
+    page=$(there share/man/man1/evenload.1)
+    help=$(for word in compare run plot imbalance scale regress baseline watch devices selfcheck overhead study; do "$EVENLOAD" help "$word"; done)
+    while read -r word; do
+        grep -qF "\\fB${word//-/\\-}\\fR" "$page" || { echo "no $word in the man page" && return 1; }
+    done < <(grep -oE '^  --[a-z0-9-]+' <<<"$help" | sort -u)
+    for word in compare run plot imbalance scale regress baseline watch devices selfcheck overhead study; do
+        grep -q "^.fB$word.fR" "$page" || { echo "no $word in the man page" && return 1; }
+    done
+    command -v groff >/dev/null || skip "groff is not installed"
+    run groff -man -Tascii -ww -z "$page"
+    [[ $status -eq 0 && -z $output ]] || show
+}
+
+@test "bash completes commands, options, values and lists" {
+    cat >ask.bash <<'END'
+source "$1"
+shift
+[[ $(complete -p evenload) == 'complete -F _evenload evenload' ]] || exit 1
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_evenload
+echo "${COMPREPLY[*]}"
+END
+    asks() { # asks REPLY WORD...
+        local reply=$1
+        shift
+        run bash ask.bash "$(there share/bash-completion/completions/evenload)" evenload "$@"
+        [[ $status -eq 0 && $output == "$reply" ]] || show
+    }
+    asks "regress" re
+    asks "--mode --model --momentum" run --mo
+    asks "--modes --model --momentum" compare --mo
+    asks "single dp ddp" run --mode ''
+    asks "dp ddp" run --mode = d
+    asks "dp,single" compare --modes dp,s
+    asks "adam" run --optimizer a
+    asks "" run --batch ''
+    mkdir folder
+    asks "folder" plot f
+    asks "ask.bash" run --test as
+    asks "ask.bash" watch -- ./nothing ask.b
+}
+
+@test "zsh and fish take their completions" {
+    local missing=
+    if command -v zsh >/dev/null; then
+        run zsh -f -c 'fpath=($1 $fpath); autoload -U compinit; compinit -u -D; print $_comps[evenload]; zsh -n $1/_evenload' - \
+            "$(there share/zsh/site-functions)"
+        [[ $status -eq 0 && $output == _evenload ]] || show
+    else
+        missing=zsh
+    fi
+    if command -v fish >/dev/null; then
+        run env HOME="$PWD" fish -c 'source $argv[1]; complete -C "evenload run --mod"; complete -C "evenload run --mode d"' \
+            "$(there share/fish/vendor_completions.d/evenload.fish)"
+        [[ $status -eq 0 && $output == *--mode*--model*ddp*dp* ]] || show
+    else
+        missing=${missing:+$missing and }fish
+    fi
+    [[ -z $missing ]] || skip "$missing: not installed"
+}
+
+@test "help for a shell that is unknown" {
+    refuses "--man, --bash, --zsh and --fish" "$EVENLOAD" help --csh
+}
+
+@test "uninstall leaves no file" {
+    local copy=$PWD/copy
+    cp -r "$INSTALLED" "$copy"
+    make -C "$ROOT" -s uninstall DESTDIR="$copy" PREFIX=/opt/even
+    run find "$copy" ! -type d
+    [[ -z $output ]] || show
+}
+
+@test "PREFIX that held libraries is not taken for their place without a word" {
+    mkdir -p libs/include
+    touch libs/include/jansson.h
+    run make -C "$ROOT" -s --no-print-directory report PREFIX="$PWD/libs"
+    [[ $status -eq 0 && $output == *"LIBS_PREFIX=$PWD/libs"* ]] || show
+    run make -C "$ROOT" -s --no-print-directory report LIBS_PREFIX="$PWD/libs"
+    [[ $output == *"looking in $PWD/libs too"* && $output != *note:* ]] || show
+}
