@@ -104,7 +104,7 @@ static enum el_status show(const struct el_campaign *c, bool colour)
     el_report_processes(c->run, stdout, colour);
     printf("\n");
     el_report_sentences(c->run, stdout);
-    printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);
+    printf("\n%s/results.json\n%s/trials.csv\n", c->store.dir, c->store.dir);
     EL_TRY(el_plot_run(c->store.dir, options->term, stdout));
     printf("\nNext: %s run --mode dp --model %s --devices 8 --batch 512 --dry-run\n"
            "      (the memory of eight devices by tag, without having them)\n",

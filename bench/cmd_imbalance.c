@@ -138,7 +138,7 @@ static bool is_complete(const struct el_campaign *c)
 static enum el_status show_campaign(const struct el_campaign *c)
 {
     EL_TRY(show(c->run, c->options, c->store.dir));
-    if (!c->options->json) printf("\n%s/results.json\n%s/results.csv\n", c->store.dir, c->store.dir);
+    if (!c->options->json) printf("\n%s/results.json\n%s/trials.csv\n", c->store.dir, c->store.dir);
     draw(c->run, c->store.dir, c->options->json);
     say_next(c->options);
     return EL_OK;

@@ -21,7 +21,7 @@ static void print_result(const struct el_campaign *c)
     el_report_table(c->run, stdout, colour);
     el_report_steps(c->run, stdout, colour);
     el_report_processes(c->run, stdout, colour);
-    printf("\n%s/results.json\n%s/results.csv\n%s/logs/\n", c->store.dir, c->store.dir, c->store.dir);
+    printf("\n%s/results.json\n%s/trials.csv\n%s/logs/\n", c->store.dir, c->store.dir, c->store.dir);
 }
 
 static int run_self(const struct el_options *options)

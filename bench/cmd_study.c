@@ -83,7 +83,7 @@ static enum el_status show(const struct el_options *options, const struct el_stu
     }
     el_study_print(study, stdout);
     if (study->measured)
-        printf("\n%s/results.json\n%s/results.csv\n\nNext: %s plot %s --term\n", study->dir, study->dir,
+        printf("\n%s/results.json\n%s/trials.csv\n\nNext: %s plot %s --term\n", study->dir, study->dir,
                program_invocation_name, study->dir);
     else if (el_study_has_cards(study))
         printf("\nNext: %s study two-cards --devices cuda:%d,cuda:%d    (the same, measured on the cards)\n",

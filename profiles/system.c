@@ -116,7 +116,8 @@ void el_system_unknown(const char *reason, struct el_system_figures *figures_p)
     figures_p->frequency_begin.min_hz = figures_p->frequency_begin.max_hz = NAN;
     figures_p->frequency_end = figures_p->frequency_begin;
     figures_p->throttled = -1;
-    for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++) figures_p->busy_pct[c] = figures_p->steal_pct[c] = NAN;
+    for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++)
+        figures_p->busy_pct[c] = figures_p->steal_pct[c] = figures_p->ran_pct[c] = NAN;
     snprintf(figures_p->reason, sizeof figures_p->reason, "%s", reason);
 }
 
@@ -134,7 +135,7 @@ void el_system_compare(const struct el_system_reading *begin, const struct el_sy
     f->frequency_end.max_hz = end->frequency_max_hz;
     if (begin->throttle_count >= 0 && end->throttle_count >= begin->throttle_count)
         f->throttled = end->throttle_count - begin->throttle_count;
-    f->waited_pct = el_system_waited_pct(begin, end);
+    el_system_compare_threads(begin, end, f);
     if (f->window_s < EL_SYSTEM_WINDOW_MIN_S)
         snprintf(f->reason, sizeof f->reason, "window of %.2g s: under %.1f s the system's 10 ms ticks say too little",
                  f->window_s, EL_SYSTEM_WINDOW_MIN_S);
@@ -143,12 +144,21 @@ void el_system_compare(const struct el_system_reading *begin, const struct el_sy
     if (!any) snprintf(f->reason, sizeof f->reason, "/proc/stat does not count the time of CPUs here");
 }
 
+static double mean_of(const double *share_pct, const int *cpus, int n_cpus)
+{
+    double sum = n_cpus > 0 ? 0 : NAN;
+    for (int i = 0; i < n_cpus; i++) sum += cpus[i] >= 0 && cpus[i] < EL_SYSTEM_CPUS_MAX ? share_pct[cpus[i]] : NAN;
+    return sum / n_cpus;
+}
+
 double el_system_busy_pct(const struct el_system_figures *figures, const int *cpus, int n_cpus)
 {
-    double sum = n_cpus > 0 && !(figures->window_s < EL_SYSTEM_WINDOW_MIN_S) ? 0 : NAN;
-    for (int i = 0; i < n_cpus; i++)
-        sum += cpus[i] >= 0 && cpus[i] < EL_SYSTEM_CPUS_MAX ? figures->busy_pct[cpus[i]] : NAN;
-    return sum / n_cpus;
+    return figures->window_s < EL_SYSTEM_WINDOW_MIN_S ? NAN : mean_of(figures->busy_pct, cpus, n_cpus);
+}
+
+double el_system_ran_pct(const struct el_system_figures *figures, const int *cpus, int n_cpus)
+{
+    return mean_of(figures->ran_pct, cpus, n_cpus);
 }
 
 void el_system_core(const char *root, int cpu, struct el_system_core *core_p)

@@ -54,6 +54,8 @@ struct el_system_figures {
      * per cent of the window: what other programs took of it. A lower bound, in windows of any length; NAN: not known.
      */
     double waited_pct;
+    double
+        ran_pct[EL_SYSTEM_CPUS_MAX]; /* CPU time of this process's threads, by the CPU that each ran on last; or NAN */
     struct {
         double min_hz, max_hz;
     } frequency_begin, frequency_end;
@@ -65,14 +67,17 @@ void el_system_compare(const struct el_system_reading *begin, const struct el_sy
 /* No figures at all, for this reason. */
 void el_system_unknown(const char *reason, struct el_system_figures *figures_p);
 
-/* waited_pct of two readings of the same process (profiles/waiting.c). */
-double el_system_waited_pct(const struct el_system_reading *begin, const struct el_system_reading *end);
-/* The threads of this process (of a tree of files: of the process that was recorded), into a reading. */
+/* Of the above what threads say (profiles/waiting.c). A reading's threads are this process's; of a tree of files, those
+ * of the process that was recorded. */
 void el_system_read_threads(const char *root, struct el_system_reading *reading);
+void el_system_compare_threads(const struct el_system_reading *begin, const struct el_system_reading *end,
+                               struct el_system_figures *figures);
 
 /* The mean busy share of some CPUs, in per cent; NAN unless it is known of all, and where the window says too little.
  */
 double el_system_busy_pct(const struct el_system_figures *figures, const int *cpus, int n_cpus);
+/* The same of the time that this process's own threads ran there. */
+double el_system_ran_pct(const struct el_system_figures *figures, const int *cpus, int n_cpus);
 
 /* How much a CPU can do, as the kernel sees it. */
 struct el_system_core {

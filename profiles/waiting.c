@@ -13,6 +13,9 @@
 
 #include "profiles/system.h"
 
+/* A thread that wakes waits some microseconds, on an idle machine too. */
+static const double SHORTEST_NS = 50e6;
+
 enum { PATH_BYTES = 2048, STAT_BYTES = 1024, CPU_FIELD = 36 }; /* fields after the name, which may hold blanks */
 
 /* The CPU that the thread ran on last; -1: not known. */
@@ -75,17 +78,23 @@ static struct el_system_thread since(const struct el_system_reading *begin, stru
     return thread;
 }
 
-double el_system_waited_pct(const struct el_system_reading *begin, const struct el_system_reading *end)
+void el_system_compare_threads(const struct el_system_reading *begin, const struct el_system_reading *end,
+                               struct el_system_figures *figures)
 {
     struct el_system_thread threads[EL_SYSTEM_THREADS_MAX];
     double most_ns = 0, window_ns = (double)(end->clock_ns - begin->clock_ns);
-    if (begin->n_threads < 0 || end->n_threads < 0 || window_ns <= 0) return NAN;
-    for (int i = 0; i < end->n_threads; i++) threads[i] = since(begin, end->threads[i]);
+    if (begin->n_threads < 0 || end->n_threads < 0 || !(window_ns >= SHORTEST_NS)) return;
+    for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++) figures->ran_pct[c] = 0;
+    for (int i = 0; i < end->n_threads; i++) {
+        threads[i] = since(begin, end->threads[i]);
+        if (threads[i].cpu < EL_SYSTEM_CPUS_MAX)
+            figures->ran_pct[threads[i].cpu] += 100 * (double)threads[i].ran_ns / window_ns;
+    }
     for (int i = 0; i < end->n_threads; i++) {
         double waited_ns = (double)threads[i].waited_ns;
         for (int k = 0; k < end->n_threads; k++)
             if (k != i && threads[k].cpu == threads[i].cpu) waited_ns -= (double)threads[k].ran_ns;
         most_ns = fmax(most_ns, waited_ns);
     }
-    return fmin(100, 100 * most_ns / window_ns);
+    figures->waited_pct = fmin(100, 100 * most_ns / window_ns);
 }

@@ -54,7 +54,7 @@ enum el_status el_campaign_measure(struct el_campaign *campaign, bool gate, cons
  * ends.
  */
 void el_campaign_say_interrupted(const struct el_campaign *campaign, const char *how);
-/* Makes the document of all repeats so far and writes results.json and results.csv. */
+/* Makes the document of all repeats so far and writes results.json and the .csv files. */
 enum el_status el_campaign_write(struct el_campaign *campaign);
 /* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial
  * is EL_EXIT_TRIAL too, and a line on standard error says so. */

@@ -7,9 +7,11 @@
 
 #include "bench/record/jvalue.h"
 #include "runtime/base/clock.h"
+#include "runtime/parallel/mode.h"
 
-#define SAY_EVERY_NS  ((int64_t)10 * 1000000000)
-#define DRAW_EVERY_NS ((int64_t)1000000000)
+#define SAY_EVERY_NS       ((int64_t)10 * 1000000000)
+#define DRAW_EVERY_NS      ((int64_t)1000000000)
+#define USUAL_BUCKET_BYTES ((size_t)25 << 20)
 
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet)
 {
@@ -50,8 +52,12 @@ static void estimate(const struct el_progress *progress, char *text, size_t byte
 
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat)
 {
-    snprintf(progress->now, sizeof progress->now, "%s on %d, batch %lld, repeat %d", trial->train.mode,
-             trial->n_devices, (long long)trial->train.global_batch, repeat + 1);
+    char buckets[32] = "";
+    const struct el_mode_info *mode = el_mode_find(trial->train.mode);
+    if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && !(mode && mode->controller))
+        snprintf(buckets, sizeof buckets, ", buckets of %g MiB", (double)trial->train.bucket_cap_bytes / (1 << 20));
+    snprintf(progress->now, sizeof progress->now, "%s on %d, batch %lld%s, repeat %d", trial->train.mode,
+             trial->n_devices, (long long)trial->train.global_batch, buckets, repeat + 1);
     el_progress_tick(progress, 0);
 }
 

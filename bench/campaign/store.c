@@ -280,6 +280,5 @@ enum el_status el_store_save_run(const struct el_store *store, const json_t *run
     char path[EL_PATH_BYTES];
     el_store_path(store, path, "results.json");
     EL_TRY(el_write_json(run, path));
-    el_store_path(store, path, "results.csv");
-    return el_write_csv(run, path);
+    return el_write_csv(run, store->dir);
 }

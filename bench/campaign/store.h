@@ -3,7 +3,7 @@
  *     DIR/command.json              what was asked for
  *     DIR/repeats/<trial>-<k>.json  one launch each, written by its rank 0 or by the parent
  *     DIR/logs/<trial>-<k>/rank-N.log  of each launch; <trial>-gate of the gate's
- *     DIR/results.json, results.csv written anew after every repeat; DIR/plots/
+ *     DIR/results.json and the .csv files written anew after every repeat; DIR/plots/
  *
  * Every file is written to a temporary name and renamed: whatever ends the program, a file is old or new, never half.
  */
@@ -51,7 +51,7 @@ enum el_status el_store_load_command(const struct el_store *store, const char *c
 json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat);
 enum el_status el_store_save_repeat(const struct el_store *store, const struct el_trial *trial, int repeat,
                                     const json_t *document);
-/* results.json and results.csv. */
+/* results.json and the .csv files. */
 enum el_status el_store_save_run(const struct el_store *store, const json_t *run);
 
 #endif

@@ -1,8 +1,9 @@
-/* results.csv: a row a trial and device, a column a metric row; a trial without devices (it failed) has one row.
+/* trials.csv, devices.csv and steps.csv: views of results.json for spreadsheets, each figure once. Nothing is in them
+ * that is not there.
  *
- * For spreadsheets: RFC 4180 quoting, an empty cell for what is not known, numbers as the shortest text that reads back
- * the same, "." as decimal point. A trial's id is written as "t-<id>", for a spreadsheet takes 12e4567890123456 for a
- * number. It is a view of results.json and holds nothing that is not there. */
+ * RFC 4180 quoting, an empty cell for what is not known, numbers as the shortest text that reads back the same, "." as
+ * decimal point. A trial's id is written as "t-<id>", for a spreadsheet takes 12e4567890123456 for a number; it is the
+ * key that the three share. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -10,33 +11,6 @@
 #include "bench/record/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
-
-/* What names a row. */
-struct column {
-    const char *name, *path;
-    bool of_device;
-};
-
-static const struct column columns[] = {
-    {"trial", "id", false},
-    {"mode", "mode", false},
-    {"model", "model", false},
-    {"devices", "devices", false},
-    {"procs", "procs", false},
-    {"dtype", "dtype", false},
-    {"global_batch", "global_batch", false},
-    {"seed", "seed", false},
-    {"optimizer", "optimizer", false},
-    {"status", "status", false},
-    {"reason", "reason", false},
-    {"verdict", "verdict", false},
-    {"simulated", "simulated", false},
-    {"position", NULL, true},
-    {"device", "device", true},
-    {"host", "host", true},
-    {"rank", "rank", true},
-};
-enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
 static void put_text(const char *text, FILE *file)
 {
@@ -58,53 +32,153 @@ static void put_number(double value, FILE *file)
     if (isfinite(value)) fputs(el_json_shortest(value, text), file);
 }
 
-static void put_name(const struct column *column, const json_t *trial, const json_t *device, size_t position,
-                     FILE *file)
+/* Of a list its entries, with a blank between: numbers, rules, devices. */
+static void put_value(const json_t *value, FILE *file)
 {
-    if (column->path == NULL) {
-        if (device != NULL) fprintf(file, "%zu", position);
-        return;
-    }
-    const json_t *value = el_json_at(column->of_device ? device : trial, column->path);
-    if (column == &columns[0]) fputs("t-", file);
     if (json_is_string(value)) put_text(json_string_value(value), file);
     if (json_is_boolean(value)) fputs(json_is_true(value) ? "1" : "0", file);
     if (json_is_integer(value)) fprintf(file, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     if (json_is_real(value)) put_number(json_real_value(value), file);
-}
-
-static void put_header(FILE *file)
-{
-    for (int i = 0; i < N_COLUMNS; i++) fprintf(file, "%s%s", i == 0 ? "" : ",", columns[i].name);
-    for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) fprintf(file, ",%s", m->name);
-    fputc('\n', file);
-}
-
-static void put_row(const json_t *trial, const json_t *device, size_t position, FILE *file)
-{
-    for (int i = 0; i < N_COLUMNS; i++) {
-        if (i > 0) fputc(',', file);
-        put_name(&columns[i], trial, device, position, file);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        if (i > 0) fputc(' ', file);
+        put_value(json_array_get(value, i), file);
     }
+}
+
+/* What names a row, by its path in the record: the column is called by the path. */
+static const char *const of_trial[] = {"mode",      "model",     "devices",      "device_names",     "procs",
+                                       "dtype",     "optimizer", "global_batch", "batch_per_device", "seed",
+                                       "simulated", "status",    "reason",       "verdict",          "warning_rules"};
+static const char *const trial_of_device[] = {"mode", "devices", "global_batch", "verdict"};
+static const char *const of_device[] = {"device", "host", "rank"};
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+static void put_names(const char *const *names, size_t n, FILE *file)
+{
+    for (size_t i = 0; i < n; i++) fprintf(file, ",%s", names[i]);
+}
+
+static void put_fields(const json_t *object, const char *const *names, size_t n, FILE *file)
+{
+    for (size_t i = 0; i < n; i++) {
+        fputc(',', file);
+        put_value(json_object_get(object, names[i]), file);
+    }
+}
+
+static void put_metric_names(enum el_metric_of of, FILE *file)
+{
+    for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++)
+        if (m->of == of) fprintf(file, ",%s", m->name);
+}
+
+static void put_metrics(enum el_metric_of of, const json_t *trial, const json_t *device, FILE *file)
+{
     for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
+        if (m->of != of) continue;
         fputc(',', file);
         put_number(el_metric_value(m, trial, device), file);
     }
-    fputc('\n', file);
 }
 
-enum el_status el_write_csv(const json_t *run, const char *path)
+/* A trial's configuration on one level: the model's sizes beside the rest. New reference. */
+static json_t *configuration(const json_t *trial)
 {
-    char temporary[EL_PATH_BYTES + 64];
-    FILE *file = el_file_begin(path, temporary, sizeof temporary);
-    if (file == NULL) return el_fail_errno("%s could not be written", path);
-    const json_t *trials = json_object_get(run, "trials");
-    put_header(file);
+    json_t *flat = json_object(), *value;
+    const char *key;
+    json_object_foreach(json_object_get(trial, "config"), key, value)
+    {
+        if (json_is_object(value))
+            json_object_update(flat, value);
+        else
+            json_object_set(flat, key, value);
+    }
+    return flat;
+}
+
+/* The columns of the configuration are those that any trial has: a new option is a new column. */
+static void put_trials(const json_t *trials, FILE *file)
+{
+    json_t *columns = json_object();
+    const char *key;
+    json_t *value;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        json_t *config = configuration(json_array_get(trials, i));
+        json_object_update_missing(columns, config);
+        json_decref(config);
+    }
+    fputs("trial", file);
+    put_names(of_trial, COUNT(of_trial), file);
+    json_object_foreach(columns, key, value) fprintf(file, ",%s", key);
+    put_metric_names(EL_METRIC_OF_TRIAL, file);
+    fputc('\n', file);
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        json_t *config = configuration(trial);
+        fprintf(file, "t-%s", el_json_text(trial, "id", ""));
+        put_fields(trial, of_trial, COUNT(of_trial), file);
+        json_object_foreach(columns, key, value) put_fields(config, &key, 1, file);
+        put_metrics(EL_METRIC_OF_TRIAL, trial, NULL, file);
+        fputc('\n', file);
+        json_decref(config);
+    }
+    json_decref(columns);
+}
+
+static void put_devices(const json_t *trials, FILE *file)
+{
+    fputs("trial", file);
+    put_names(trial_of_device, COUNT(trial_of_device), file);
+    fputs(",position", file);
+    put_names(of_device, COUNT(of_device), file);
+    put_metric_names(EL_METRIC_OF_DEVICE, file);
+    fputc('\n', file);
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
-        size_t n = json_array_size(devices);
-        for (size_t k = 0; k < n; k++) put_row(trial, json_array_get(devices, k), k, file);
-        if (n == 0) put_row(trial, NULL, 0, file);
+        for (size_t k = 0; k < json_array_size(devices); k++) {
+            const json_t *device = json_array_get(devices, k);
+            fprintf(file, "t-%s", el_json_text(trial, "id", ""));
+            put_fields(trial, trial_of_device, COUNT(trial_of_device), file);
+            fprintf(file, ",%zu", k);
+            put_fields(device, of_device, COUNT(of_device), file);
+            put_metrics(EL_METRIC_OF_DEVICE, trial, device, file);
+            fputc('\n', file);
+        }
     }
-    return el_file_end(file, temporary, path);
+}
+
+static void put_steps(const json_t *trials, FILE *file)
+{
+    fputs("trial,launch,step,ms\n", file);
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i), *repeats = json_object_get(trial, "repeats");
+        for (size_t r = 0; r < json_array_size(repeats); r++) {
+            const json_t *repeat = json_array_get(repeats, r), *steps = json_object_get(repeat, "step_ms");
+            for (size_t s = 0; s < json_array_size(steps); s++) {
+                fprintf(file, "t-%s,%.0f,%zu,", el_json_text(trial, "id", ""), el_json_number(repeat, "repeat"), s);
+                put_number(json_number_value(json_array_get(steps, s)), file);
+                fputc('\n', file);
+            }
+        }
+    }
+}
+
+enum el_status el_write_csv(const json_t *run, const char *dir)
+{
+    static const struct {
+        const char *name;
+        void (*put)(const json_t *trials, FILE *file);
+    } sheets[] = {{"trials", put_trials}, {"devices", put_devices}, {"steps", put_steps}};
+    const json_t *trials = json_object_get(run, "trials");
+    for (size_t i = 0; i < COUNT(sheets); i++) {
+        char path[EL_PATH_BYTES], temporary[EL_PATH_BYTES + 64];
+        if (sheets[i].put == put_steps && json_object_get(run, "watch")) continue; /* it sees no steps */
+        if ((size_t)snprintf(path, sizeof path, "%s/%s.csv", dir, sheets[i].name) >= sizeof path)
+            return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+        FILE *file = el_file_begin(path, temporary, sizeof temporary);
+        if (file == NULL) return el_fail_errno("%s could not be written", path);
+        sheets[i].put(trials, file);
+        EL_TRY(el_file_end(file, temporary, path));
+    }
+    return EL_OK;
 }

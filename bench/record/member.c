@@ -72,7 +72,9 @@ static json_t *utilization(const struct el_member_account *account)
     if (account->gpu) system = account->gpu->utilization_pct;
     json_t *utilization = json_object();
     double busy = s == NULL || !(s->step_s > 0) ? NAN : 100 * s->busy_s / s->step_s;
+    double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
     json_object_set_new(utilization, "busy_pct", el_json_real(busy));
+    json_object_set_new(utilization, "cpu_pct", el_json_real(ran));
     json_object_set_new(utilization, "system_pct", el_json_real(system));
     json_object_set_new(utilization, "system_reason", el_json_string(isnan(system) ? system_reason(account) : NULL));
     json_object_set_new(utilization, "source", el_json_string(s == NULL ? NULL : "spans of the compute stream"));

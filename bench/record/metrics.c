@@ -108,7 +108,9 @@ static const struct el_metric metrics[] = {
     DEVICE_ROW("device_grown_bytes", "B", "grown", LOWER, "memory.grown_bytes", SYSTEM,
                "driver's bytes at the end of the measured steps minus those at their begin")
     DEVICE_ROW("device_busy_pct", "%", "utilization", HIGHER, "utilization.busy_pct", SPANS,
-               "100 * union of kernels and copies on the compute stream / step")
+               "share of the step in which its compute stream had work, wall time: 100 * union of kernels and copies / step")
+    DEVICE_ROW("device_cpu_pct", "%", "CPU time", HIGHER, "utilization.cpu_pct", "CPU clocks of the threads",
+               "100 * CPU time of the process's threads on the device's cores / window; under busy where others had them")
     DEVICE_ROW("device_system_pct", "%", "utilization by the system", HIGHER, "utilization.system_pct",
                "/proc/stat, or NVML, over the measured steps",
                "100 * busy time of the device's cores, or the GPU's, / window, whoever computed there")

@@ -2,6 +2,7 @@
  * devices.c; here they are put together, and nothing is computed. */
 #include "bench/record/record.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "bench/record/jvalue.h"
@@ -139,7 +140,9 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
     el_json_put_text(record, "dtype", el_dtype_name(train->dtype));
     put_count(record, "global_batch", train->global_batch);
     json_object_set_new(record, "batch_per_device", from_first(ok, "batch_per_device", json_array()));
-    put_count(record, "seed", (int64_t)train->seed);
+    json_object_set_new(record, "seed",
+                        train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
+                                                 : json_sprintf("%" PRIu64, train->seed));
     el_json_put_text(record, "optimizer", optimizer_name(train->optimizer));
     json_object_set_new(record, "config", config(trial));
 }

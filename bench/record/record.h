@@ -16,14 +16,12 @@
  *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
  *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "module_loading"|null,
  *                   "unattributed_bytes"|null, "grown_bytes"|null, "timeline": {..}|null},
- *        "utilization": {"busy_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms}, "idle_ms",
- *        "step_ms", "queue_ms"|null, "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes",
- *        "gpu": {...}|null on cpu,                           (job/gpu.h)
- *        "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms",
- *                 "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
- *        "control": {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null,
- *        "ops": [{"op", "phase", "count", "ms", "median_ms", "implementation"|null}] } ],
- *                                                              (all a step, on average; el_record_member makes one)
+ *        "utilization": {"busy_pct", "cpu_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms},
+ * "idle_ms", "step_ms", "queue_ms"|null, "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes", "gpu":
+ * {...}|null on cpu,                           (job/gpu.h) "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms",
+ * "wait_ms", "wait_exposed_ms", "transfer_ms", "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes", "control":
+ * {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null, "ops": [{"op", "phase",
+ * "count", "ms", "median_ms", "implementation"|null}] } ], (all a step, on average; el_record_member makes one)
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
  *   "settled": bool|null, "injected": text|null,
  *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job/collectives.h)
@@ -108,7 +106,8 @@ void el_record_learn(json_t *environment, const json_t *repeat);
 enum el_status el_write_json(const json_t *document, const char *path);
 /* The same form on an open stream: `run --json`. */
 enum el_status el_print_json(const json_t *document, FILE *out);
-enum el_status el_write_csv(const json_t *run, const char *path);
+/* trials.csv, devices.csv, and of all but a watch's record steps.csv, in that folder. */
+enum el_status el_write_csv(const json_t *run, const char *dir);
 
 /* For other writers of files: opens "<path>.tmp.<pid>" (NULL and errno: could not); ends it with rename, or removes it.
  * A link is followed: what it leads to is replaced. What is there and no regular file (a device, a pipe) is written in

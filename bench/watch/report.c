@@ -153,5 +153,5 @@ void el_watch_print(const json_t *document, const char *dir, FILE *out)
     say_cost(watch, out);
     snprintf(text, sizeof text, "No GPU was looked at: %s.", gpu_reason);
     if (*gpu_reason) say(text, out);
-    fprintf(out, "\n%s/results.json\n%s/results.csv\n", dir, dir);
+    fprintf(out, "\n%s/results.json\n%s/trials.csv\n", dir, dir);
 }

@@ -31,7 +31,7 @@ trim_log() { # reads a log
 copy_record() { # copy_record FROM TO: a run's record and its plots
     local file
     mkdir -p "$2/plots"
-    for file in "$1"/results.json "$1"/results.csv "$1"/plots/*.dat; do
+    for file in "$1"/results.json "$1"/*.csv "$1"/plots/*.dat; do
         [[ ! -f $file ]] || scrub <"$file" >"$2/${file#"$1"/}"
     done
     for file in "$1"/plots/*.svg; do

@@ -5,7 +5,12 @@ load common
     run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --out r
     [[ $status -eq 0 && $output == *single* && $output == *r/results.json* ]] || show
     [[ $(json r/results.json 'd["schema"], d["trials"][0]["status"]') == "(2, 'ok')" ]]
-    [[ -s r/results.csv && -z $(find r -name '*.tmp*') ]]
+    [[ -s r/trials.csv && -s r/steps.csv && -z $(find r -name '*.tmp*') ]]
+}
+
+@test "the progress line names the bucket size, where it is not the usual one" {
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices null:2 --procs 1 --bucket-mb 1 --out b >/dev/null 2>words
+    [[ $(<words) == *"ddp on 2, batch "*", buckets of 1 MiB, repeat 1: ok"* ]] || { cat words && false; }
 }
 
 @test "run --json prints the trial's record and nothing else" {
@@ -86,7 +91,7 @@ WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warm
     # From the first measured step to the last: neither warm-up nor control blocks, which take as long again.
     [[ $(json r/repeats/*-0.json '1 <= d["system"]["processes"][0]["window_s"] / sum(d["step_ms"]) * 1e3 <= 1.6') == True ]] ||
         { json r/repeats/*-0.json 'd["system"]["processes"][0]["window_s"], sum(d["step_ms"])' && show; }
-    [[ $(head -1 r/results.csv) == *device_system_pct* ]]
+    [[ $(head -1 r/devices.csv) == *device_system_pct* ]]
 }
 
 @test "too short a window, and a simulated one, say why they are null" {
@@ -171,7 +176,7 @@ tops() {
     [[ $status -eq 0 && $output == *dp* && $output == *c/results.json* && $output == *Next:* ]] || show
     [[ $(json c/results.json 'len(d["trials"]), {len(t["repeats"]) for t in d["trials"]}') == "(6, {2})" ]]
     [[ $(json c/results.json '[g["agrees"] for g in d["gate"]]') == "[True, True, True]" ]]
-    [[ -s c/results.csv && -d c/plots ]]
+    [[ -s c/trials.csv && -d c/plots ]]
 }
 
 @test "compare takes its trials in turns, in an order of the seed" {

@@ -57,6 +57,9 @@ END
     [[ $status -eq 0 ]] || show
     find r/repeats -name '*.json' -printf '%f %T@\n' | sort | diff before -
     "$EVENLOAD" scale "${SHORT[@]}" --out r --bucket-mb 0.001 --json >more.json # one trial more
+    # Its row of trials.csv says what it is: two trials of one mode, devices and batch differ in a column.
+    [[ $(python3 -c 'import csv; print(sorted(int(t["bucket_cap_bytes"]) for t in csv.DictReader(open("r/trials.csv")) if t["mode"] == "ddp" and t["devices"] == "2"))') \
+        == "[1049, 26214400]" ]] || { cat r/trials.csv && show; }
     [[ $(find r/repeats -name '*.json' | wc -l) -eq 8 ]]
     [[ $(json more.json '[(b["mib"], b["buckets"]) for b in d["buckets"]["rows"]][1] == (25, 1)') == True ]]
     [[ $(json more.json 'd["buckets"]["rows"][0]["buckets"] > 1, d["buckets"]["recommended_mib"]') == "(True, None)" ]]

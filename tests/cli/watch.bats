@@ -76,7 +76,7 @@ refuses_cost() {
     [[ $(json r/results.json "[x['memory']['peak_bytes'] > 4e7 for x in d['trials'][0]['per_device']]") == "[True, True]" ]]
     [[ $(json r/results.json "d['trials'][0]['imbalance']['memory']['first_over_rest'] < 0.7") == True ]]
     [[ $(json r/results.json "d['watch']['unseen_cpu_s'] < 0.5 * d['watch']['cpu_s'] + 0.1") == True ]]
-    [[ $(wc -l <r/results.csv) -eq 3 && $(ls r) == $'results.csv\nresults.json' ]] || { ls r && false; }
+    [[ $(wc -l <r/devices.csv) -eq 3 && $(ls r) == $'devices.csv\nresults.json\ntrials.csv' ]] || { ls r && false; }
     # It may cost a core 1 % and what it takes to begin; each look itself is dearer on a machine under load.
     json r/results.json "d['watch']['sampler']"
     [[ $(json r/results.json "d['watch']['sampler']['cpu_s'] < 0.2 + 0.01 * d['watch']['seconds']") == True ]]
@@ -135,7 +135,7 @@ END
 
 @test "who no longer reads our words does not take the command's status away" {
     run bash -c '"$EVENLOAD" watch --no-plot --out r sh -c "sleep 0.2; exit 3" 2> >(exec true); echo $?'
-    [[ $output == 3 && $(ls r) == $'results.csv\nresults.json' ]] || { ls r && show; }
+    [[ $output == 3 && $(ls r) == $'devices.csv\nresults.json\ntrials.csv' ]] || { ls r && show; }
 }
 
 @test "signals are as usual while the figure is drawn" {

@@ -237,7 +237,7 @@ END
     wait_for test -d c/logs
     kill -INT "$parent"
     wait "$parent" || code=$?
-    [[ $code -eq 130 && ! -e c/results.json && ! -e c/results.csv ]]
+    [[ $code -eq 130 && ! -e c/results.json && ! -e c/trials.csv ]]
     grep -q "interrupted before anything was measured.*--resume --out c$" err
 }
 

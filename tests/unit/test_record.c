@@ -228,6 +228,62 @@ static void test_warnings(void **state)
     json_decref(repeats);
 }
 
+static char *file_of(const char *dir, const char *name)
+{
+    char path[256], *text = calloc(1, 65536);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "r");
+    assert_true(text && file && fread(text, 1, 65535, file) > 0);
+    fclose(file);
+    unlink(path);
+    return text;
+}
+
+/* The cell of that column in the first row. */
+static const char *cell_of(const char *csv, const char *column)
+{
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, ",%s,", column);
+    const char *head = strstr(csv, wanted), *cell = strchr(csv, '\n');
+    assert_non_null(head);
+    for (const char *c = csv; c <= head; c++)
+        if (*c == ',') cell = strchr(cell + 1, ',');
+    return cell + 1;
+}
+
+static void near_text(const char *text, double wanted)
+{
+    double got = strtod(text, NULL);
+    if (!(fabs(got - wanted) < 1e-9 * wanted)) fail_msg("%.40s, not %.12g", text, wanted);
+}
+
+/* The record's integers end at 2^63 - 1: above it a seed is a text, in JSON and CSV the same digits. */
+static void a_seed_is_recorded_as_itself(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/el-record-XXXXXX";
+    struct el_trial trial = trial_of("dp", 2);
+    trial.train.seed = UINT64_MAX;
+    json_t *repeats = repeats_of(1, 2), *t = el_record_trial(&trial, "", repeats),
+           *run = json_pack("{s:[O]}", "trials", t);
+    assert_string_equal(el_json_text(t, "seed", ""), "18446744073709551615");
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(el_write_csv(run, dir), EL_OK);
+    char *csv = file_of(dir, "trials.csv");
+    assert_int_equal(strncmp(cell_of(csv, "seed"), "18446744073709551615,", 21), 0);
+    free(csv);
+    free(file_of(dir, "devices.csv"));
+    free(file_of(dir, "steps.csv"));
+    assert_int_equal(rmdir(dir), 0);
+    json_decref(run);
+    json_decref(t);
+    trial.train.seed = 7;
+    t = el_record_trial(&trial, "", repeats);
+    assert_true(json_integer_value(json_object_get(t, "seed")) == 7);
+    json_decref(t);
+    json_decref(repeats);
+}
+
 static void test_failed(void **state)
 {
     (void)state;
@@ -311,17 +367,6 @@ static json_t *uneven_launches(void)
     return repeats;
 }
 
-static char *file_of(const char *dir, const char *name)
-{
-    char path[256], *text = calloc(1, 65536);
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "r");
-    assert_true(text && file && fread(text, 1, 65535, file) > 0);
-    fclose(file);
-    unlink(path);
-    return text;
-}
-
 /* The end of the highest bar in plots/step.dat: the last column of any row of numbers. */
 static double highest(const char *data)
 {
@@ -358,6 +403,15 @@ static void all_outputs_give_the_same_step(void **state)
         if (!strstr(table, wanted)) fail_msg("no%sin:\n%s", wanted, table);
     }
     assert_non_null(mkdtemp(dir));
+    assert_int_equal(el_write_csv(run, dir), EL_OK);
+    char *csv = file_of(dir, "trials.csv"), *lines = file_of(dir, "steps.csv");
+    near_text(cell_of(csv, "step_mean_ms"), step);
+    near_text(cell_of(csv, "step_median_ms"), step);
+    near_text(cell_of(csv, "samples_per_s"), rate);
+    assert_non_null(strstr(lines, "t-0123456789abcdef,4,45,15\n"));
+    free(file_of(dir, "devices.csv"));
+    free(csv);
+    free(lines);
     assert_int_equal(el_plot_data(run, dir, NULL), EL_OK);
     char *data = file_of(dir, "step.dat");
     assert_true(fabs(highest(data) - step) < 1e-4 * step);
@@ -384,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_system_reason),
         cmocka_unit_test(imbalance_is_a_median_over_launches),
         cmocka_unit_test(all_outputs_give_the_same_step),
+        cmocka_unit_test(a_seed_is_recorded_as_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,50 @@ static char *report_of(const json_t *run)
     return text;
 }
 
+/* The number of rows, all with as many cells as the head has; no cell of these has a comma in it. */
+static int rows_of(const char *csv)
+{
+    int rows = 0, wanted = 0, commas = 0;
+    for (const char *c = csv; *c != '\n'; c++) wanted += *c == ',';
+    for (const char *c = strchr(csv, '\n') + 1; *c; c++) {
+        commas += *c == ',';
+        if (*c != '\n') continue;
+        assert_int_equal(commas, wanted);
+        commas = 0;
+        rows++;
+    }
+    return rows;
+}
+
+/* A row a trial, a row a device, a row a step: no figure stands twice. */
+static void holds_csv(const json_t *run, const char *dir)
+{
+    static const char *const heads[] = {",bucket_cap_bytes,", ",at_peak_replica_bytes,", "trial,launch,step,ms\n"};
+    static const char *const names[] = {"trials", "devices", "steps"}, *const figures[] = {",step_mean_ms,",
+                                                                                           ",device_step_ms,", ""};
+    int wanted[3] = {0};
+    size_t i, r;
+    json_t *trial, *repeat;
+    json_array_foreach(json_object_get(run, "trials"), i, trial)
+    {
+        wanted[0]++;
+        wanted[1] += (int)json_array_size(json_object_get(trial, "per_device"));
+        json_array_foreach(json_object_get(trial, "repeats"), r, repeat) wanted[2] +=
+            (int)json_array_size(json_object_get(repeat, "step_ms"));
+    }
+    assert_int_equal(el_write_csv(run, dir), EL_OK);
+    for (int f = 0; f < 3; f++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s.csv", dir, names[f]);
+        char *csv = slurp(path);
+        assert_true(strstr(csv, heads[f]) && strstr(csv, figures[f]));
+        if (f == 1) assert_null(strstr(csv, "samples_per_s"));
+        assert_int_equal(rows_of(csv), wanted[f]);
+        free(csv);
+        unlink(path);
+    }
+}
+
 static void test_v1_readers(void **state)
 {
     (void)state;
@@ -200,16 +244,7 @@ static void test_v1_readers(void **state)
     assert_non_null(strstr(report, "23.8 MiB of parameters and 23.8 of gradients"));
     assert_non_null(strstr(report, "oom: cpu:0 refused"));
     free(report);
-    snprintf(path, sizeof path, "%s/results.csv", dir);
-    assert_int_equal(el_write_csv(run, path), EL_OK);
-    char *csv = slurp(path);
-    assert_non_null(strstr(csv, "at_peak_replica_bytes"));
-    size_t commas = 0, wanted = 0;
-    for (const char *c = csv; *c != '\n'; c++) wanted += *c == ',';
-    for (const char *c = strchr(csv, '\n') + 1; *c != '\n'; c++) commas += *c == ',';
-    assert_int_equal(commas, wanted);
-    free(csv);
-    unlink(path);
+    holds_csv(run, dir);
     assert_int_equal(el_plot_data(run, dir, &n_files), EL_OK);
     assert_int_equal(n_files, 4);
     static const char *const files[] = {"memory", "throughput", "step", "utilization"};

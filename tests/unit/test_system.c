@@ -74,11 +74,14 @@ static void a_short_window_says_how_long_threads_waited(void **state)
     assert_int_equal(r->begin.n_threads, 3);
     assert_int_equal(r->end.n_threads, 4);
     near(r->figures.waited_pct, 50);
+    near(el_system_ran_pct(&r->figures, DEVICES, 2), 100 * (0.15 + 0.2) / 2 / 0.3); /* CPU 0 and 2 */
     for (int i = 0; i < 4; i++)
         if (r->end.threads[i].cpu == 0) r->end.threads[i].waited_ns = 0;
-    near(el_system_waited_pct(&r->begin, &r->end), 20);
+    el_system_compare(&r->begin, &r->end, &r->figures);
+    near(r->figures.waited_pct, 20);
     r->end.n_threads = -1;
-    assert_true(isnan(el_system_waited_pct(&r->begin, &r->end)));
+    el_system_compare(&r->begin, &r->end, &r->figures);
+    assert_true(isnan(r->figures.waited_pct) && isnan(el_system_ran_pct(&r->figures, DEVICES, 2)));
     assert_string_equal(r->figures.reason, "window of 0.3 s: under 0.5 s the system's 10 ms ticks say too little");
     near(r->figures.frequency_end.min_hz, 2.0e9);
     free(r);
