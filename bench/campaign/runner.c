@@ -204,10 +204,15 @@ static void show_tail(const struct el_runner *runner, const struct el_trial *tri
                       const struct el_launch_result *result)
 {
     char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES];
+    char name[32] = "launcher";
     int rank = result->failed_rank < 0 ? 0 : result->failed_rank;
     log_folder(runner, trial, repeat, log_dir);
     el_launch_log_tail(log_dir, rank, TAIL_LINES, tail, sizeof tail);
-    if (*tail) fprintf(stderr, "  last lines of %s/rank-%d.log:\n", log_dir, rank);
+    if (*tail)
+        snprintf(name, sizeof name, "rank-%d", rank);
+    else /* what could not begin has said nothing */
+        el_launch_log_tail(log_dir, -1, TAIL_LINES, tail, sizeof tail);
+    if (*tail) fprintf(stderr, "  last lines of %s/%s.log:\n", log_dir, name);
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
 }
 

@@ -290,8 +290,8 @@ static void reap_ranks(const struct launch *launch)
     }
 }
 
-/* Which rank, and how: from the process itself, or from what mpirun printed. */
-static void find_cause(const struct launch *launch, struct el_launch_result *result)
+/* Which rank, and how: from the process itself, or from what mpirun printed; where no rank is to blame its words. */
+static void find_cause(const struct launch *launch, struct el_launch_result *result, char *words, size_t bytes)
 {
     if (launch->spec.procs == 1) result->failed_rank = 0;
     if (launch->spec.procs > 1 && !by_mpirun(launch)) result->failed_rank = launch->failed;
@@ -300,17 +300,18 @@ static void find_cause(const struct launch *launch, struct el_launch_result *res
     if (!text) return;
     el_launch_log_tail(launch->log_dir, -1, INT_MAX, text, TEXT_BYTES);
     el_mpirun_explain(text, result);
+    if (result->failed_rank < 0) el_mpirun_said(text, words, bytes);
     free(text);
 }
 
 static void explain(const struct launch *launch, int wait_status, struct el_launch_result *result)
 {
-    char who[32] = "mpirun";
+    char who[32] = "mpirun", words[400] = "";
     result->exit_status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
     result->signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     result->ok = result->exit_status == 0 && !result->timed_out && !result->cancelled;
     if (result->ok) return;
-    find_cause(launch, result);
+    find_cause(launch, result, words, sizeof words);
     if (result->failed_rank >= 0) snprintf(who, sizeof who, "rank %d", result->failed_rank);
     if (result->timed_out)
         snprintf(result->reason, sizeof result->reason, "timed out after %g s", launch->spec.timeout_s);
@@ -320,7 +321,8 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
         snprintf(result->reason, sizeof result->reason, "%s was killed by signal %d (%s)", who, result->signal,
                  strsignal(result->signal));
     else
-        snprintf(result->reason, sizeof result->reason, "%s ended with exit status %d", who, result->exit_status);
+        snprintf(result->reason, sizeof result->reason, "%s ended with exit status %d%s%s", who, result->exit_status,
+                 *words ? ": " : "", words);
 }
 
 /* To its end, and the end of all that it started. */

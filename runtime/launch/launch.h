@@ -54,7 +54,8 @@ struct el_launch_result {
     bool timed_out;
     bool cancelled; /* by `progress` */
     double wall_s;
-    char reason[256]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)" */
+    char reason[512]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)"; mpirun's own words where it is to
+                         blame */
 };
 
 /* Blocking until the job has ended, by itself or at its time-out. A job that failed is EL_OK with the reason in the

@@ -1,6 +1,7 @@
 /* Calls mpirun so that it works where users are, and reads its messages. It starts nothing itself. */
 #include "runtime/launch/mpirun.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,4 +95,36 @@ static bool explain_exit(const char *text, struct el_launch_result *result)
 void el_mpirun_explain(const char *text, struct el_launch_result *result)
 {
     if (!explain_abort(text, result) && !explain_signal(text, result)) explain_exit(text, result);
+}
+
+/* text[0..length) behind what `words` holds, runs of blanks and line ends as one blank. */
+static void add_words(const char *text, size_t length, char *words, size_t bytes)
+{
+    size_t used = strlen(words);
+    for (size_t i = 0; i < length && used + 2 < bytes; i++) {
+        if (!isspace((unsigned char)text[i]))
+            words[used++] = text[i];
+        else if (used > 0 && words[used - 1] != ' ')
+            words[used++] = ' ';
+    }
+    words[used] = 0;
+}
+
+void el_mpirun_said(const char *text, char *words, size_t bytes)
+{
+    static const char dashes[] = "----------------------------------------";
+    words[0] = 0;
+    const char *begin = strstr(text, dashes);
+    begin = begin ? begin + strcspn(begin, "\n") : NULL;
+    const char *end = begin ? strstr(begin, dashes) : NULL, *sentence = begin, *last = begin;
+    if (!end) return;
+    while (sentence < end && !(sentence[0] == '.' && isspace((unsigned char)sentence[1]))) sentence++;
+    for (const char *at = begin; (at = strstr(at, "\n\n")) && at + 2 < end; at++)
+        if (at[2 + strspn(at + 2, " \n")] != '-') last = at;
+    if (last <= sentence) last = sentence < end ? sentence + 1 : end; /* one paragraph: all of it */
+    add_words(begin, (size_t)(sentence - begin) + (sentence < end), words, bytes);
+    add_words(" ", 1, words, bytes);
+    add_words(last, (size_t)(end - last), words, bytes);
+    size_t used = strlen(words);
+    while (used > 0 && words[used - 1] == ' ') words[--used] = 0;
 }

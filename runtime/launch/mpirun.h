@@ -17,4 +17,8 @@ char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], con
 /* Reads what mpirun printed and sets failed_rank, exit_status and signal of `result` where it tells them. */
 void el_mpirun_explain(const char *text, struct el_launch_result *result);
 
+/* Its own words of why, in a line: of the first block that it printed between dashes the first sentence and the last
+ * paragraph, where it names the component, the file or the call. "" where there is none. */
+void el_mpirun_said(const char *text, char *words, size_t bytes);
+
 #endif

@@ -191,6 +191,13 @@ END
     refuses "mpirun: not found on PATH: install openmpi-bin" env PATH="$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun
 }
 
+@test "mpirun that fails: the row has mpirun's own words" {
+    need_mpirun
+    run --separate-stderr env OMPI_MCA_pml=nonsense "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --out r
+    [[ $status -eq 1 && $stderr == *"last lines of r/logs/"*"launcher.log"* ]] || show
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == "mpirun ended with exit status 1: A requested component was not found"*"Component: nonsense" ]] || show
+}
+
 # Each of these two left mpirun's ranks waiting for one another.
 @test "mpirun where /dev/shm is small: its shared memory lies in /tmp" {
     need_mpirun

@@ -241,18 +241,25 @@ static void a_collective_that_never_ends(void **state)
     check_aborted(&bench);
 }
 
+/* Each step is as if waited for during two thirds of the patience: three would exceed it if they were added up. No real
+ * time passes, so that no load makes one late. */
 static void steps_that_do_end_are_not_late(void **state)
 {
     (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
-    last_group->patience_ns = 20000000;
+    const int64_t most_ns = last_group->patience_ns / 3 * 2;
     for (uint64_t step = 0; step < 6; step++) {
         assert_int_equal(el_program_run(bench.program, step, NULL), EL_OK);
-        for (int m = 0; m < MEMBERS; m++) assert_int_equal(el_nccl_ops.poll(&last_group->members[m]), EL_OK);
-        usleep(10000);
+        for (int m = 0; m < MEMBERS; m++) {
+            assert_int_equal(el_nccl_ops.poll(&last_group->members[m]), EL_OK);
+            last_group->members[m].waiting_since_ns -= most_ns;
+            assert_int_equal(el_nccl_ops.poll(&last_group->members[m]), EL_OK);
+        }
     }
+    last_group->members[1].waiting_since_ns -= most_ns; /* a second time, and no step between */
+    assert_int_equal(el_nccl_ops.poll(&last_group->members[1]), EL_ERR_PEER);
     close_bench(&bench);
 }
 

@@ -133,7 +133,8 @@ static void test_a_job_does_not_inherit_a_job(void **state)
     free(made);
     made = el_launch_make_environment(from, extra, true);
     assert_string_equal(fake(made, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
-    assert_string_equal(fake(made, "OMPI_MCA_mpi_yield_when_idle"), "1"); /* the user's setting wins */
+    assert_string_equal(fake(made, "OMPI_MCA_mpi_yield_when_idle"), "1"); /* the user's settings win */
+    assert_string_equal(fake(made, "OMPI_MCA_btl"), "self,tcp");
     assert_null(fake(made, "OMPI_COMM_WORLD_RANK"));
     free(made);
 }
@@ -155,12 +156,38 @@ static void test_messages_of_mpirun(void **state)
     assert_int_equal(result.exit_status, 9);
 }
 
+#define DASHES "--------------------------------------------------------------------------\n"
+
+static void test_what_mpirun_said(void **state)
+{
+    (void)state;
+    char words[256];
+    el_mpirun_said("[n:1] ORTE_ERROR_LOG: Out of resource\n" DASHES
+                   "A requested component was not found, or was\nunable to be opened.  This\nmeans more.\n\n"
+                   "Host:      n\nFramework: pml\n" DASHES DASHES "Another.\n\nblock\n" DASHES,
+                   words, sizeof words);
+    assert_string_equal(words,
+                        "A requested component was not found, or was unable to be opened. Host: n Framework: pml");
+    el_mpirun_said(DASHES "All nodes are filled.\n" DASHES, words, sizeof words);
+    assert_string_equal(words, "All nodes are filled.");
+    el_mpirun_said(DASHES "no sentence\n\n" DASHES, words, sizeof words);
+    assert_string_equal(words, "no sentence");
+    el_mpirun_said(DASHES "cut off", words, sizeof words);
+    assert_string_equal(words, "");
+    el_mpirun_said(DASHES "A long one. And more.\n" DASHES, words, 8);
+    assert_string_equal(words, "A long");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_environments_tell_the_place),     cmocka_unit_test(test_torchrun_tells_where_to_meet),
-        cmocka_unit_test(test_environments_that_make_no_sense), cmocka_unit_test(test_ports_that_make_no_sense),
-        cmocka_unit_test(test_a_job_does_not_inherit_a_job),    cmocka_unit_test(test_messages_of_mpirun),
+        cmocka_unit_test(test_environments_tell_the_place),
+        cmocka_unit_test(test_torchrun_tells_where_to_meet),
+        cmocka_unit_test(test_environments_that_make_no_sense),
+        cmocka_unit_test(test_ports_that_make_no_sense),
+        cmocka_unit_test(test_a_job_does_not_inherit_a_job),
+        cmocka_unit_test(test_messages_of_mpirun),
+        cmocka_unit_test(test_what_mpirun_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
