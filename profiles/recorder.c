@@ -52,14 +52,17 @@ void el_recorder_destroy(struct el_recorder *recorder)
     free(recorder);
 }
 
-/* Makes room for `wanted` elements, at least doubling. */
-static bool reserve(void **array_p, size_t *capacity_p, size_t wanted, size_t element_bytes)
+/* Makes room for `wanted` elements, at least doubling. `array_p`: to a pointer of any type, which is not a void *:
+ * hence the copies. */
+static bool reserve(void *array_p, size_t *capacity_p, size_t wanted, size_t element_bytes)
 {
+    void *array;
     if (wanted <= *capacity_p) return true;
     size_t capacity = *capacity_p * 2 > wanted ? *capacity_p * 2 : wanted + 64;
-    void *array = realloc(*array_p, capacity * element_bytes);
+    memcpy(&array, array_p, sizeof array);
+    array = realloc(array, capacity * element_bytes);
     if (array == NULL) return false;
-    *array_p = array;
+    memcpy(array_p, &array, sizeof array);
     *capacity_p = capacity;
     return true;
 }
@@ -121,7 +124,7 @@ static int find_list(struct el_recorder *recorder, const struct el_step_event *e
     size_t capacity = (size_t)recorder->lists_capacity;
     struct op_list list = {.segment = recorder->segment};
     if (!copy_list(event, &list) ||
-        !reserve((void **)&recorder->lists, &capacity, (size_t)recorder->n_lists + 1, sizeof recorder->lists[0])) {
+        !reserve(&recorder->lists, &capacity, (size_t)recorder->n_lists + 1, sizeof recorder->lists[0])) {
         free_list(&list);
         return -1;
     }
@@ -142,8 +145,8 @@ static void record_step(void *context, const struct el_step_event *event)
     }
     int list = find_list(recorder, event);
     if (list < 0 ||
-        !reserve((void **)&recorder->spans, &recorder->spans_capacity, recorder->n_spans + n, sizeof(struct el_span)) ||
-        !reserve((void **)&recorder->steps, &recorder->steps_capacity, recorder->n_steps + 1, sizeof(struct step))) {
+        !reserve(&recorder->spans, &recorder->spans_capacity, recorder->n_spans + n, sizeof(struct el_span)) ||
+        !reserve(&recorder->steps, &recorder->steps_capacity, recorder->n_steps + 1, sizeof(struct step))) {
         recorder->failed = true;
         return;
     }

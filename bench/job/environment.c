@@ -13,6 +13,7 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "runtime/launch/launch.h"
 
 #ifndef EL_BUILD_COMMIT
 #define EL_BUILD_COMMIT "unknown"
@@ -129,15 +130,11 @@ static json_t *utc_now(void)
 /* Where a program lies in PATH; null if it does not. */
 static json_t *program_path(const char *name)
 {
-    const char *path = getenv("PATH");
-    char file[EL_PATH_BYTES];
-    for (const char *at = path == NULL ? "" : path; *at != '\0';) {
-        size_t n = strcspn(at, ":");
-        snprintf(file, sizeof file, "%.*s/%s", (int)n, at, name);
-        if (access(file, X_OK) == 0) return el_json_string(file);
-        at += at[n] == ':' ? n + 1 : n;
-    }
-    return json_null();
+    char *path;
+    if (el_launch_find_program(name, &path) != EL_OK) return json_null();
+    json_t *value = el_json_string(path);
+    free(path);
+    return value;
 }
 
 json_t *el_machine(void)

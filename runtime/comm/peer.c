@@ -101,12 +101,17 @@ static enum el_status broadcast(const struct el_comm_part *parts, int n, const s
 static enum el_status enqueue(const struct el_comm_part *parts, int n)
 {
     const struct peer_group *group = ((struct peer_member *)parts->state)->group;
-    struct el_comm_task task = parts[parts->task.root].task;
     if (n != group->n)
         return el_fail(EL_ERR_INTERNAL, "peer communicator: one thread has to issue for all %d members", group->n);
-    for (int i = 0; i < n; i++)
+    struct el_comm_task task = parts[parts->task.root].task;
+    for (int i = 0; i < n; i++) {
+        int rank = ((const struct peer_member *)parts[i].state)->rank;
+        if (rank != i) /* parts[root] would not be the root's */
+            return el_fail(EL_ERR_INTERNAL, "peer communicator: member %d was issued as number %d: issue by rank", rank,
+                           i);
         if (parts[i].task.verb != task.verb || parts[i].task.count != task.count || parts[i].task.root != task.root)
             return el_fail(EL_ERR_INTERNAL, "peer communicator: members issued different operations");
+    }
     if (task.verb == EL_COMM_ALL_REDUCE) task.result = task.data;
     if (task.verb != EL_COMM_BROADCAST) EL_TRY(reduce(parts, n, &task));
     return task.verb == EL_COMM_REDUCE ? EL_OK : broadcast(parts, n, &task);

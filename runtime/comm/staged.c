@@ -91,15 +91,18 @@ enum el_status el_staged_wrap(struct el_device *device, const struct el_comm_bac
 /* Members of one process, each with a thread: `local` behind the devices' memories. */
 static enum el_status open_members(struct el_device *const *devices, int n, void **states)
 {
-    EL_TRY(el_comm_local_backend.open_members(devices, n, states));
+    const struct el_comm_backend *inner = &el_comm_local_backend;
+    EL_TRY(inner->open_members(devices, n, states));
     enum el_status status = EL_OK;
-    for (int i = 0; i < n; i++) {
-        const struct el_comm_backend *backend = &el_comm_local_backend;
-        if (status == EL_OK)
-            status = el_staged_wrap(devices[i], &backend, &states[i]);
-        else
-            backend->ops->close(states[i]);
+    int n_wrapped = 0;
+    while (status == EL_OK && n_wrapped < n) {
+        const struct el_comm_backend *backend = inner;
+        status = el_staged_wrap(devices[n_wrapped], &backend, &states[n_wrapped]); /* which closes it if it fails */
+        n_wrapped++;
     }
+    if (status == EL_OK) return EL_OK;
+    for (int i = 0; i < n_wrapped - 1; i++) close_staged(states[i]);
+    for (int i = n_wrapped; i < n; i++) inner->ops->close(states[i]);
     return status;
 }
 

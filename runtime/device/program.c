@@ -15,15 +15,17 @@ static enum el_status keep(struct el_program *program, enum el_status status)
     return status;
 }
 
-/* Grows an array of `size`-byte elements so that one more fits. */
+/* Grows an array of `size`-byte elements so that one more fits. `array_p`: to a pointer of any type, which is not a
+ * void *: hence the copies. */
 static enum el_status grow(void *array_p, int n, int *capacity, size_t size)
 {
-    void **array = array_p;
+    void *array;
     if (n < *capacity) return EL_OK;
     int wanted = *capacity ? 2 * *capacity : 64;
-    void *larger = realloc(*array, (size_t)wanted * size);
+    memcpy(&array, array_p, sizeof array);
+    void *larger = realloc(array, (size_t)wanted * size);
     if (!larger) return el_fail_errno("a program of %d ops", wanted);
-    *array = larger;
+    memcpy(array_p, &larger, sizeof larger);
     *capacity = wanted;
     return EL_OK;
 }
@@ -195,8 +197,6 @@ static enum el_status append(struct el_program *program, struct el_device *devic
     EL_TRY(grow(&program->infos, id, &capacity, sizeof(struct el_op_info)));
     EL_TRY(grow(&program->labels, id, &program->task_capacity, sizeof(char *)));
     EL_TRY(grow(&queue->tasks, queue->n_tasks, &queue->capacity, sizeof(int)));
-    program->labels[id] = strdup(head->label ? head->label : fallback);
-    if (!program->labels[id]) return el_fail_errno("an op's name");
     struct el_task *task = &program->tasks[id];
     *task = (struct el_task){.queue = queue->index, .first_wait = program->n_waits};
     for (int i = 0; i < queue->n_pending; i++) {
@@ -206,6 +206,9 @@ static enum el_status append(struct el_program *program, struct el_device *devic
     }
     task->n_waits = queue->n_pending;
     queue->n_pending = 0;
+    program->labels[id] =
+        strdup(head->label ? head->label : fallback); /* last: freed only for tasks that are counted */
+    if (!program->labels[id]) return el_fail_errno("an op's name");
     program->infos[id] = (struct el_op_info){.label = program->labels[id],
                                              .phase = head->phase,
                                              .device = device->spec.position,

@@ -235,3 +235,9 @@ END
     [[ $status -eq 2 && $stderr == *"mpirun: not found on PATH"* ]] || show
     [[ $(json c/results.json '[t["status"] for t in d["trials"]]') == "['ok', 'ok', 'absent']" ]]
 }
+
+@test "a folder that is called mpirun or gnuplot is no program" {
+    mkdir -p folders/mpirun folders/gnuplot
+    env PATH="$PWD/folders:$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --out r --quiet
+    [[ $(json r/results.json 'd["environment"]["mpirun"], d["environment"]["gnuplot"]') == "(None, None)" ]]
+}

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "runtime/comm/comm_ops.h"
 #include "tests/conformance/comm_checks.h"
@@ -156,6 +157,20 @@ static void peer_wants_all_members_in_one_program(void **state)
     close_group(&group);
 }
 
+static void peer_wants_members_in_the_order_of_their_ranks(void **state)
+{
+    (void)state;
+    struct group group;
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
+    for (int m = MEMBERS - 1; m >= 0; m--)
+        el_comm_all_reduce(group.comms[m], group.program, &head, el_view_of(group.data[m], 0), 16, EL_F32, NULL);
+    assert_int_equal(el_program_end(group.program), EL_OK);
+    assert_int_equal(el_program_run(group.program, 0, NULL), EL_ERR_INTERNAL);
+    assert_non_null(strstr(el_error_message(), "member 2 was issued as number 0"));
+    close_group(&group);
+}
+
 /* ---- staged ---- */
 
 /* An inner communicator that never may see the device's addresses. */
@@ -254,6 +269,7 @@ int main(void)
         cmocka_unit_test(peer_sums_and_sends),
         cmocka_unit_test(peer_books_what_it_moves),
         cmocka_unit_test(peer_wants_all_members_in_one_program),
+        cmocka_unit_test(peer_wants_members_in_the_order_of_their_ranks),
         cmocka_unit_test(staged_keeps_off_device_memory),
         cmocka_unit_test(ranks_stage_through_shm),
     };
