@@ -75,6 +75,9 @@ struct el_node_type {
     unsigned (*keeps)(const struct el_node *node);
     /* Optional: default 0. int32 values a sample that forward leaves for backward (argmax). */
     int64_t (*kept_indices)(const struct el_graph *graph, const struct el_node *node);
+    /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,
+     * then the weight's, which goes through a transposition first; Conv1d: the weight's, then the bias's. */
+    bool last_param_first;
 };
 
 struct el_node {

@@ -60,5 +60,9 @@ static unsigned keeps(const struct el_node *node)
     return node->attributes.relu ? EL_KEEPS_INPUT | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT;
 }
 
-const struct el_node_type el_node_linear = {
-    .name = "linear", .shape = shape, .forward = forward, .backward = backward, .keeps = keeps};
+const struct el_node_type el_node_linear = {.name = "linear",
+                                            .shape = shape,
+                                            .forward = forward,
+                                            .backward = backward,
+                                            .keeps = keeps,
+                                            .last_param_first = true};

@@ -14,10 +14,10 @@ struct el_pass {
     struct el_view grads[EL_GRAPH_TENSORS_MAX];  /* of tensors */
     bool grad_owned[EL_GRAPH_TENSORS_MAX];       /* false: the caller's doutput */
     struct el_buffer *indices[EL_GRAPH_NODES_MAX];
-    int last_forward[EL_GRAPH_TENSORS_MAX];  /* last node that reads it, -1: none */
-    int last_backward[EL_GRAPH_TENSORS_MAX]; /* lowest node whose backward reads it, -1: none */
-    int param_uses[EL_GRAPH_PARAMS_MAX];     /* backward contributions to come */
-    bool param_written[EL_GRAPH_PARAMS_MAX];
+    int last_forward[EL_GRAPH_TENSORS_MAX];    /* last node that reads it, -1: none */
+    int last_backward[EL_GRAPH_TENSORS_MAX];   /* lowest node whose backward reads it, -1: none */
+    int param_uses[EL_GRAPH_PARAMS_MAX];       /* backward contributions to come */
+    struct el_view fresh[EL_GRAPH_PARAMS_MAX]; /* new gradients that are to be added to kept ones */
 };
 
 static unsigned keeps(const struct el_node *node)
@@ -127,6 +127,18 @@ struct el_view el_pass_forward(struct el_pass *pass, struct el_view input)
     return pass->values[graph->output];
 }
 
+/* All contributions are there: the new gradient is added to the kept one, and freed. */
+static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
+{
+    struct el_view fresh = pass->fresh[p];
+    if (!fresh.buffer) return;
+    struct el_kernel_op op = {
+        .op = EL_OP_ADD, .views = {fresh, pass->spec.grads[p]}, .args.d = {el_param_count(pass->spec.graph, p)}};
+    el_pass_emit(pass, node, &op);
+    el_program_free(pass->program, fresh.buffer);
+    pass->fresh[p] = (struct el_view){0};
+}
+
 static void backward_node(struct el_pass *pass, const struct el_node *node)
 {
     node->type->backward(pass, node);
@@ -140,8 +152,10 @@ static void backward_node(struct el_pass *pass, const struct el_node *node)
         drop_value(pass, node->output);
     }
     for (int i = 0; i < node->n_params; i++) {
-        int p = node->params[i];
-        if (--pass->param_uses[p] == 0 && pass->spec.grad_ready) pass->spec.grad_ready(pass->spec.context, p);
+        int p = node->params[node->type->last_param_first ? node->n_params - 1 - i : i];
+        if (--pass->param_uses[p] > 0) continue;
+        add_to_kept(pass, node, p);
+        if (pass->spec.grad_ready) pass->spec.grad_ready(pass->spec.context, p);
     }
 }
 
@@ -234,15 +248,12 @@ void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, i
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
 {
     int p = node->params[i];
-    struct el_view *grad = &pass->spec.grads[p];
+    struct el_view *grad = pass->spec.grads[p].buffer ? &pass->fresh[p] : &pass->spec.grads[p];
+    *acc_p = grad->buffer ? 1 : 0;
     if (!grad->buffer) {
         size_t bytes = (size_t)el_param_count(pass->spec.graph, p) * el_dtype_bytes(pass->spec.dtype);
         *grad = bear(pass, EL_TAG_GRAD, bytes, pass->spec.graph->params[p].name);
-        *acc_p = 0;
-    } else {
-        *acc_p = pass->spec.accumulate || pass->param_written[p] ? 1 : 0;
     }
-    pass->param_written[p] = true;
     return *grad;
 }
 

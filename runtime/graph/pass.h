@@ -26,10 +26,10 @@ struct el_pass_spec {
     uint64_t seed;
     bool training;                /* dropout on, activations kept */
     const struct el_view *params; /* [n_params] */
-    /* [n_params], training only: where buffer is NULL one is born (tag grad) at the first contribution and put here:
-     * the caller frees it. `accumulate`: the given ones are added to, not overwritten. */
+    /* [n_params], training only. Where buffer is NULL the gradient is allocated (tag grad) at the first contribution
+     * and put here: the caller frees it. Else the new gradient is allocated beside the given one, added to it when
+     * complete, and freed, as PyTorch's AccumulateGrad does. */
     struct el_view *grads;
-    bool accumulate;
     void (*grad_ready)(void *context, int param); /* optional: all contributions are issued */
     void *context;
 };

@@ -166,7 +166,6 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_member *member = &worker->members[0];
     struct el_share_pass pass = {.share = member,
                                  .grads = state->grads,
-                                 .accumulate = worker->config->keep_grads,
                                  .scale = 1,
                                  .loss = member->loss,
                                  .grad_ready = grad_ready,

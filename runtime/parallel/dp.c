@@ -107,8 +107,7 @@ static enum el_status forward(struct el_dp *dp)
                                     .seed = config->seed,
                                     .training = true,
                                     .params = dp->params[m],
-                                    .grads = dp->grads[m],
-                                    .accumulate = dp->n == 1 && config->keep_grads};
+                                    .grads = dp->grads[m]};
         struct el_call_op thread = {
             .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
         if (dp->n > 1) el_program_call(dp->program, device_of(dp, m), EL_STREAM_COMPUTE, &thread, NULL);

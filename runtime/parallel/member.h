@@ -62,9 +62,8 @@ void el_member_issue_loss(struct el_member *member, struct el_program *program, 
 struct el_share_pass {
     struct el_member *share; /* whose samples; the member itself, or one opened by el_member_open_share */
     struct el_view *grads;   /* as in el_pass_spec */
-    bool accumulate;
-    double scale;           /* of the loss's gradient; 1: as it is */
-    struct el_buffer *loss; /* gets the share's mean loss */
+    double scale;            /* of the loss's gradient; 1: as it is */
+    struct el_buffer *loss;  /* gets the share's mean loss */
     void (*grad_ready)(void *context, int param);
     void *context;
     struct el_buffer *inputs, *labels; /* made here */

@@ -31,7 +31,6 @@ static enum el_status issue_share(struct el_worker *worker, struct el_program *p
     struct el_member *member = &worker->members[0];
     struct el_share_pass pass = {.share = &state->shares[r],
                                  .grads = member->grads,
-                                 .accumulate = true,
                                  .scale = 1.0 / worker->config->n_devices,
                                  .loss = state->losses[r]};
     EL_TRY(el_member_issue_gradients(member, program, &pass));

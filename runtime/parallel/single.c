@@ -7,8 +7,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_member *member = &worker->members[0];
     struct el_view grads[EL_GRAPH_PARAMS_MAX];
     for (int p = 0; p < worker->graph->n_params; p++) grads[p] = member->grads[p];
-    struct el_share_pass pass = {
-        .share = member, .grads = grads, .accumulate = worker->config->keep_grads, .scale = 1, .loss = member->loss};
+    struct el_share_pass pass = {.share = member, .grads = grads, .scale = 1, .loss = member->loss};
     el_member_issue_zero_grad(member, program);
     EL_TRY(el_member_issue_gradients(member, program, &pass));
     el_member_issue_optimizer(member, program, grads);
