@@ -55,22 +55,53 @@ static void print_table(const struct el_trial *trial, const struct el_memory_for
     }
 }
 
-/* What is left when activations, inputs, outputs and scratch are left out. */
-static void print_closed_form(const struct el_train_config *config, size_t params_bytes)
+/* Adam's temporaries and new gradients beside kept ones, in copies of the parameters (docs/semantics.md). */
+static enum el_status count_temporaries(const struct el_train_config *config, double *temporaries_p, double *fresh_p)
+{
+    struct el_graph *graph;
+    int64_t largest = 0, layer = 0;
+    EL_TRY(el_model_build(&config->model, &graph));
+    double all = (double)el_graph_param_count(graph);
+    for (int n = 0; n < graph->n_nodes; n++) {
+        int64_t own = 0;
+        for (int i = 0; i < graph->nodes[n].n_params; i++) {
+            int64_t count = el_param_count(graph, graph->nodes[n].params[i]);
+            own += count;
+            if (count > largest) largest = count;
+        }
+        if (own > layer) layer = own;
+    }
+    el_graph_destroy(graph);
+    double adam = config->foreach == EL_FOREACH_ON ? 1 : 2 * (double)largest / all;
+    *temporaries_p = config->optimizer == EL_OPT_ADAM ? adam : 0;
+    *fresh_p = config->keep_grads ? (double)layer / all : 0;
+    return EL_OK;
+}
+
+/* What is left when activations, inputs, outputs and the kernels' workspace are left out. */
+static enum el_status print_closed_form(const struct el_train_config *config, size_t params_bytes)
 {
     const double p = (double)params_bytes / (1 << 20);
+    double t, n;
     int slots = config->optimizer == EL_OPT_ADAM ? 2 : config->optimizer == EL_OPT_MOMENTUM ? 1 : 0;
-    int kept = config->keep_grads;
-    printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer: ", p, slots);
-    if (!strcmp(config->mode, "dp") && config->n_devices > 1)
-        printf("end of backward on the master (%d + S) P = %.2f, on each other 2 P = %.2f\n", 3 + kept,
-               (3 + kept + slots) * p, 2 * p);
-    else if (!strcmp(config->mode, "ddp"))
-        printf("parameters, gradients, optimizer and buckets (3 + S) P = %.2f on each\n", (3 + slots) * p);
+    int copies = strcmp(config->mode, "ddp") ? 2 : 3;
+    bool dp = !strcmp(config->mode, "dp") && config->n_devices > 1;
+    EL_TRY(count_temporaries(config, &t, &n));
+    printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer, T = %.2f of its temporaries", p, slots,
+           t);
+    if (config->keep_grads && !dp) printf(", N = %.2f of new gradients beside kept ones", n);
+    if (dp)
+        printf(
+            ":\nend of backward on the master (%d + S) P = %.2f, optimizer (2 + S + T) P = %.2f; on each other 2 P = "
+            "%.2f\n",
+            3 + config->keep_grads, (3 + config->keep_grads + slots) * p, (2 + slots + t) * p, 2 * p);
     else
-        printf("parameters, gradients and optimizer (2 + S) P = %.2f\n", (2 + slots) * p);
-    printf("(the table adds inputs, outputs, activations and scratch, and takes the moment at which the sum is "
+        printf(":\nend of backward (%d + S%s) P = %.2f, optimizer (%d + S + T) P = %.2f%s\n", copies,
+               config->keep_grads ? " + N" : "", (copies + slots + n) * p, copies, (copies + slots + t) * p,
+               copies == 3 ? " on each" : "");
+    printf("(the table adds inputs, outputs, activations and workspace, and takes the moment at which the sum is "
            "highest)\n");
+    return EL_OK;
 }
 
 int el_cmd_dry_run(const struct el_options *options)
@@ -83,7 +114,7 @@ int el_cmd_dry_run(const struct el_options *options)
     if (status == EL_OK && options->json) print_json(set.trials, forecasts);
     if (status == EL_OK && !options->json) {
         print_table(set.trials, forecasts);
-        print_closed_form(&set.trials->train, forecasts[0].ledger.at_peak_by_tag[EL_TAG_PARAM]);
+        status = print_closed_form(&set.trials->train, forecasts[0].ledger.at_peak_by_tag[EL_TAG_PARAM]);
     }
     free(forecasts);
     el_trials_free(&set);

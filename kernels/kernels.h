@@ -83,6 +83,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* g[n] -> w[n], m[n], v[n]                             d: n   s: lr beta1 beta2 eps   (torch.optim.Adam)       */ \
     /* m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g*g; t = step + 1;                                                    */ \
     /* w -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps)                                                          */ \
+    /* -> denominator[n], root[n], optional: sqrt(v)/sqrt(1-b2^t) + eps and sqrt(v), which PyTorch keeps as tensors */ \
     X(EL_OP_ADAM, "adam")                                                                                              \
     /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
     X(EL_OP_MAX_NORM, "max_norm")

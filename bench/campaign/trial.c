@@ -149,8 +149,8 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
 struct choice {
     const char *mode;
     int64_t batch;
-    int count; /* of devices; 0: those that were named */
-    double bucket_mib;
+    int count;         /* of devices; 0: those that were named */
+    double bucket_mib; /* 0: the usual sizes */
 };
 
 /* Fills in the devices that there are for the trial; returns how many. */
@@ -166,6 +166,12 @@ static int choose_devices(const struct el_options *options, int count, struct el
     return options->n_devices;
 }
 
+/* torch.optim's: on where all parameters are on GPUs. */
+static enum el_foreach usual_foreach(const struct el_trial *trial)
+{
+    return strcmp(trial->devices[0].backend, "cuda") == 0 ? EL_FOREACH_ON : EL_FOREACH_OFF;
+}
+
 static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
                                   struct el_trial *trial)
 {
@@ -173,6 +179,8 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     int n = choose_devices(options, choice->count, trial->devices);
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
+    if (options->first_bucket_mib > 0)
+        trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
     trial->n_devices = trial->train.n_devices = mode->one_device ? 1 : n;
     memset(&trial->devices[trial->n_devices], 0,
            sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
@@ -181,6 +189,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
                        trial->devices[0].backend);
     EL_TRY(resolve_procs(command, options, mode, trial));
     EL_TRY(resolve_batch(options, choice->batch, trial));
+    if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(check_inject(command, trial));
     el_trial_identify(trial);
@@ -211,13 +220,15 @@ static enum el_status check_training_set(const struct el_trial *trial, const str
                    trial->train.global_batch, samples, trial->data);
 }
 
-/* Of one mode and batch: each count with the first bucket, then the highest count with the others. */
+/* Of one mode and batch: each count with the usual buckets, then the highest count with the others. */
 static int list_counts(const struct el_options *options, struct choice choice, struct choice *choices)
 {
     const struct el_mode_info *mode = el_mode_find(choice.mode);
     int n = 0, n_counts = mode->one_device && options->n_counts > 0 ? 1 : options->n_counts;
-    choice.bucket_mib = options->bucket_mib[0];
-    if (n_counts == 0) choices[n++] = choice;
+    if (n_counts == 0) {
+        choice.bucket_mib = options->bucket_mib[0];
+        choices[n++] = choice;
+    }
     for (int c = 0; c < n_counts; c++) {
         choice.count = options->counts[c];
         choices[n++] = choice;
@@ -288,6 +299,18 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
     return el_train_forecast(&trial->train, kernels, forecasts_p);
 }
 
+/* What is the same without being given is left out, so that commands stay short. */
+static void set_as_given(const struct el_trial *trial, struct el_options *o)
+{
+    const struct el_train_config *train = &trial->train;
+    size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
+    bool cap_given = cap != EL_BUCKET_CAP_BYTES || first == cap;
+    if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
+    if (first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
+    if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
+    if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
+}
+
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)
 {
     struct el_options *o = options_p;
@@ -299,7 +322,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;
-    o->bucket_mib[0] = (double)trial->train.bucket_cap_bytes / MIB;
+    set_as_given(trial, o);
     o->train.model = trial->given;
     o->device_mem_bytes = trial->device_mem_bytes;
     o->timeout_s = trial->timeout_s;

@@ -20,13 +20,14 @@ static const struct el_imbalance_preset presets[] = {
      .words = "--model mlp --features 64 --hidden 64 --classes 10000 --optimizer sgd --batch 256,1024,4096 "
               "--data dummy"},
     {.name = "momentum",
-     .summary = "many parameters, SGD with momentum: one copy more on the first card",
+     .summary = "many parameters, SGD with momentum: the first card holds two copies more",
      .reported = "facebookresearch/mmf#190",
      .words = "--model mlp --features 2048 --hidden 2048,2048 --optimizer momentum --batch 64,256 --data dummy"},
     {.name = "adam",
-     .summary = "the same parameters with Adam: two copies more on the first card",
+     .summary = "the same parameters with Adam: the first card holds three copies more",
      .reported = "codertimo/BERT-pytorch#10",
-     .words = "--model mlp --features 2048 --hidden 2048,2048 --optimizer adam --batch 64,256 --data dummy"},
+     .words =
+         "--model mlp --features 2048 --hidden 2048,2048 --optimizer adam --foreach on --batch 64,256 --data dummy"},
     {.name = NULL},
 };
 

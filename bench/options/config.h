@@ -52,9 +52,10 @@ struct el_options {
     int n_batches;
     bool batch_is_per_device;
     double bucket_mib[EL_LIST_MAX]; /* ddp's; the first is everyone's, the others are for the highest count */
-    int n_buckets;
-    struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
-    int64_t device_mem_bytes;     /* 0: no limit */
+    int n_buckets;                  /* 0: not given */
+    double first_bucket_mib;        /* negative: not given */
+    struct el_train_config train;   /* everything that is the same for all trials; sizes of 0 are not yet resolved */
+    int64_t device_mem_bytes;       /* 0: no limit */
     int repeats;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];

@@ -97,6 +97,7 @@ static json_t *config(const struct el_trial *trial)
     json_object_set_new(config, "lr", el_json_real(train->lr));
     json_object_set_new(config, "momentum", el_json_real(train->momentum));
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
+    el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
     el_json_put_text(config, "overlap", train->overlap ? "on" : "off");
     el_json_put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
     put_count(config, "warmup", train->warmup);

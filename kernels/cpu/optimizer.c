@@ -30,16 +30,21 @@ EL_VECTOR enum el_status el_cpu_momentum(const struct el_kernel_args *args)
 /* One division an element: by sqrt(v)/root + eps, as the definition has it; its reciprocal estimate would be faster and
  * wrong in the eleventh bit. */
 EL_VECTOR static void adam(int64_t n, const float *restrict g, float *restrict w, float *restrict m, float *restrict v,
-                           const float scalars[7])
+                           float *restrict root, float *restrict denominator, const float scalars[7])
 {
     float beta1 = scalars[0], rest1 = scalars[1], beta2 = scalars[2], rest2 = scalars[3];
     float rate = scalars[4], per_root = scalars[5], eps = scalars[6];
     for (int64_t i = 0; i < n; i++) {
         m[i] = beta1 * m[i] + rest1 * g[i];
         v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
-        w[i] -= rate * m[i] / (sqrtf(v[i]) * per_root + eps);
+        root[i] = sqrtf(v[i]);
+        denominator[i] = root[i] * per_root + eps;
+        w[i] -= rate * m[i] / denominator[i];
     }
 }
+
+/* What nobody wants to see stays in the cache. */
+enum { ADAM_BLOCK = 1024 };
 
 enum el_status el_cpu_adam(const struct el_kernel_args *args)
 {
@@ -52,7 +57,13 @@ enum el_status el_cpu_adam(const struct el_kernel_args *args)
                               (float)(lr / (1 - pow(beta1, t))),
                               (float)(1 / sqrt(1 - pow(beta2, t))),
                               (float)eps};
-    adam(args->d[0], args->p[0], args->p[1], args->p[2], args->p[3], scalars);
+    const float *g = args->p[0];                             /* [n] */
+    float *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
+    float *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
+    float own_denominator[ADAM_BLOCK], own_root[ADAM_BLOCK];
+    for (int64_t at = 0, n = args->d[0]; at < n; at += ADAM_BLOCK)
+        adam(n - at < ADAM_BLOCK ? n - at : ADAM_BLOCK, g + at, w + at, m + at, v + at, root ? root + at : own_root,
+             denominator ? denominator + at : own_denominator, scalars);
     return EL_OK;
 }
 

@@ -39,7 +39,8 @@ template <typename REAL> struct adam_scalars {
 
 template <typename REAL>
 __global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_scalars<REAL> s, REAL *__restrict__ w,
-                            REAL *__restrict__ m, REAL *__restrict__ v)
+                            REAL *__restrict__ m, REAL *__restrict__ v, REAL *__restrict__ denominator,
+                            REAL *__restrict__ root)
 {
     EL_CUDA_EACH(i, n)
     {
@@ -48,7 +49,10 @@ __global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_s
         REAL second = s.beta2 * v[i] + s.rest2 * gradient * gradient;
         m[i] = first;
         v[i] = second;
-        w[i] -= s.rate * first / (sqrt(second) / s.root + s.eps);
+        REAL below = sqrt(second) / s.root + s.eps;
+        w[i] -= s.rate * first / below;
+        if (denominator) denominator[i] = below;
+        if (root) root[i] = sqrt(second);
     }
 }
 
@@ -65,7 +69,8 @@ template <typename REAL> static enum el_status adam(const struct el_kernel_args 
     s.root = static_cast<REAL>(sqrt(1 - pow(beta2, t)));
     s.eps = static_cast<REAL>(args->s[3]);
     return launch(args, "adam", args->d[0], adam_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0], s,
-                  static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]));
+                  static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]),
+                  static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]));
 }
 
 /* A block a row. */

@@ -36,14 +36,18 @@ enum el_status NAME(adam)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0];                             /* [n] */
     REAL *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
+    REAL *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
     double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
     double t = (double)args->step + 1;
-    double rate = lr / (1 - pow(beta1, t)), root = sqrt(1 - pow(beta2, t));
+    double rate = lr / (1 - pow(beta1, t)), correction = sqrt(1 - pow(beta2, t));
     for (int64_t i = 0; i < args->d[0]; i++) {
         double gradient = (double)g[i];
         m[i] = (REAL)(beta1 * (double)m[i] + (1 - beta1) * gradient);
         v[i] = (REAL)(beta2 * (double)v[i] + (1 - beta2) * gradient * gradient);
-        w[i] = (REAL)((double)w[i] - rate * (double)m[i] / (sqrt((double)v[i]) / root + eps));
+        double below = sqrt((double)v[i]) / correction + eps;
+        w[i] = (REAL)((double)w[i] - rate * (double)m[i] / below);
+        if (denominator) denominator[i] = (REAL)below;
+        if (root) root[i] = (REAL)sqrt((double)v[i]);
     }
     return EL_OK;
 }

@@ -4,6 +4,20 @@
 
 #include "runtime/parallel/dp.h"
 
+double el_train_default_lr(enum el_optimizer_kind optimizer)
+{
+    return optimizer == EL_OPT_ADAM ? 0.001 : 0.01;
+}
+
+static void fill_in(struct el_train_config *config)
+{
+    if (config->lr < 0) config->lr = el_train_default_lr(config->optimizer);
+    if (config->foreach == EL_FOREACH_AUTO) config->foreach = EL_FOREACH_OFF;
+    if (!config->bucket_first_bytes)
+        config->bucket_first_bytes = config->bucket_cap_bytes ? config->bucket_cap_bytes : EL_BUCKET_FIRST_BYTES;
+    if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
+}
+
 static enum el_status check_numbers(const struct el_train_config *config)
 {
     if (!(config->lr >= 0) || isinf(config->lr))
@@ -36,9 +50,7 @@ enum el_status el_train_check(struct el_train_config *config)
         return el_fail(EL_ERR_INVALID, "--batch %lld: smaller than the number of devices (%d); each needs a sample",
                        (long long)config->global_batch, config->n_devices);
     }
-    if (!config->bucket_first_bytes) config->bucket_first_bytes = 1 << 20;
-    if (!config->bucket_cap_bytes) config->bucket_cap_bytes = 25 << 20;
-    if (config->bucket_first_bytes > config->bucket_cap_bytes) config->bucket_first_bytes = config->bucket_cap_bytes;
+    fill_in(config);
     return check_numbers(config);
 }
 

@@ -83,7 +83,6 @@ enum el_status el_member_issue_gradients(struct el_member *member, struct el_pro
                                 .training = true,
                                 .params = member->params,
                                 .grads = pass->grads,
-                                .accumulate = pass->accumulate,
                                 .grad_ready = pass->grad_ready,
                                 .context = pass->context};
     EL_TRY(el_pass_open(program, &spec, &pass->pass));
@@ -136,11 +135,44 @@ static struct el_kernel_op update_of(const struct el_member *member, const struc
     return op;
 }
 
+/* What PyTorch's Adam computes into tensors of its own, and our kernel into these: the denominator; with the loop over
+ * parameters the square root too, which it is divided from. */
+enum { TEMPORARIES = 2, FIRST_TEMPORARY = 4 };
+
+static bool has_temporary(const struct el_train_config *config, int t)
+{
+    return config->optimizer == EL_OPT_ADAM && (t == 0 || config->foreach != EL_FOREACH_ON);
+}
+
+static void alloc_temporaries(struct el_member *member, struct el_program *program, int p,
+                              struct el_buffer *buffers[TEMPORARIES])
+{
+    static const char *const names[TEMPORARIES] = {"adam's denominator", "adam's square root"};
+    for (int t = 0; t < TEMPORARIES; t++) {
+        buffers[t] = NULL;
+        if (!has_temporary(member->config, t)) continue;
+        el_program_alloc(program, member->device, EL_TAG_WORKSPACE, el_member_param_bytes(member, p), names[t],
+                         &buffers[t]);
+    }
+}
+
+static void free_temporaries(struct el_program *program, struct el_buffer *buffers[TEMPORARIES])
+{
+    for (int t = 0; t < TEMPORARIES; t++) el_program_free(program, buffers[t]);
+}
+
 void el_member_issue_optimizer(struct el_member *member, struct el_program *program, const struct el_view *grads)
 {
-    for (int p = 0; p < member->graph->n_params; p++) {
+    struct el_buffer *temporaries[EL_GRAPH_PARAMS_MAX][TEMPORARIES];
+    bool together = member->config->foreach == EL_FOREACH_ON;
+    int n = member->graph->n_params;
+    for (int p = 0; p < n && together; p++) alloc_temporaries(member, program, p, temporaries[p]);
+    for (int p = 0; p < n; p++) {
         struct el_kernel_op op = update_of(member, grads, p);
+        if (!together) alloc_temporaries(member, program, p, temporaries[p]);
+        for (int t = 0; t < TEMPORARIES; t++) op.views[FIRST_TEMPORARY + t] = el_view_of(temporaries[p][t], 0);
         el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &op, NULL);
+        if (!together) free_temporaries(program, temporaries[p]);
         const struct el_param *param = &member->graph->params[p];
         if (param->max_norm <= 0) continue;
         struct el_kernel_op limit = {
@@ -152,6 +184,7 @@ void el_member_issue_optimizer(struct el_member *member, struct el_program *prog
                      .s = {param->max_norm}}};
         el_program_kernel(program, member->device, EL_STREAM_COMPUTE, &limit, NULL);
     }
+    for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);
 }
 
 void el_member_free_grads(struct el_member *member, struct el_program *program, const struct el_view *grads)

@@ -15,8 +15,14 @@
 #include "runtime/models/models.h"
 
 enum { EL_MEMBERS_MAX = 64 };
+/* PyTorch's, where nothing is given. */
+enum { EL_BUCKET_FIRST_BYTES = 1 << 20, EL_BUCKET_CAP_BYTES = 25 << 20 };
 
 enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
+
+/* Adam's temporaries, as in PyTorch. Off: one parameter after another, two temporaries of its size each time. On: all
+ * parameters in one call, one temporary of each at the same time. */
+enum el_foreach { EL_FOREACH_AUTO, EL_FOREACH_OFF, EL_FOREACH_ON };
 
 struct el_mode_info {
     const char *name;
@@ -51,10 +57,12 @@ struct el_train_config {
     struct el_model_config model; /* resolved */
     enum el_dtype dtype;
     enum el_optimizer_kind optimizer;
-    double lr, momentum; /* `momentum` is EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
-    bool keep_grads;     /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
-    bool overlap;        /* ddp: all-reduce while backward goes on */
-    bool capture;        /* run the captured step (default); false: issue every step anew (tests) */
+    double lr;               /* negative: el_train_default_lr */
+    double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
+    enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
+    bool keep_grads; /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
+    bool overlap;    /* ddp: all-reduce while backward goes on */
+    bool capture;    /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     int64_t global_batch;
     int n_devices; /* members of the job */
@@ -63,7 +71,8 @@ struct el_train_config {
     enum el_control control;
     int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
-    size_t bucket_first_bytes, bucket_cap_bytes; /* 1 MiB, 25 MiB */
+    /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
+    size_t bucket_first_bytes, bucket_cap_bytes;
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */
@@ -111,7 +120,10 @@ struct el_train_result {
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
 };
 
-/* Fills in what is 0 (buckets) and checks. Errors: EL_ERR_INVALID naming the option to change. */
+/* PyTorch's for Adam, 0.001; 0.01 for SGD with and without momentum. */
+double el_train_default_lr(enum el_optimizer_kind optimizer);
+/* Fills in what was not given (learning rate, buckets, foreach) and checks. Errors: EL_ERR_INVALID naming the option to
+ * change. */
 enum el_status el_train_check(struct el_train_config *config);
 enum el_status el_train(const struct el_train_config *config, const struct el_train_place *place,
                         const struct el_train_hooks *hooks, struct el_train_result *result_p);

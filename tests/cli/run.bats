@@ -33,6 +33,26 @@ load common
     [[ $(json a/results.json 'd["trials"][0]["loss"]') == "$(json b/results.json 'd["trials"][0]["loss"]')" ]]
 }
 
+# The known answers are PyTorch 2.15's (tests/cli/torch.bats asks PyTorch itself): a given cap is the first bucket's limit too, and a Linear
+# layer's bias is ready before its weight.
+@test "ddp's buckets are PyTorch's" {
+    local cap wanted
+    while read -r wanted cap; do
+        # shellcheck disable=SC2086 # no option, or an option and its value
+        "$EVENLOAD" run --mode ddp --devices null:2 --procs 1 --model mlp --hidden 1024,1024,1024,1024 --classes 10 --data dummy --batch 4 \
+            --warmup 2 --steps 2 --min-time 0 --control none --json --quiet --out r $cap >out.json
+        echo "$cap: $(json out.json '[int(c["bytes"]) for c in d["collectives"]]')"
+        [[ $(json out.json '",".join("%d" % c["bytes"] for c in d["collectives"])') == "$wanted" ]]
+        rm -r r
+    done <<'.'
+4239400,12595200
+4239400,4198400,4198400,4198400 --bucket-mb 1
+8437800,8396800 --bucket-mb 5
+16834600 --bucket-mb 25
+4239400,8396800,4198400 --bucket-mb 5 --first-bucket-mb 1
+.
+}
+
 @test "ddp as threads of one process" {
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 3 --procs 1 --out r --quiet
     [[ $(json r/results.json '[len(d["trials"][0][k]) for k in ("per_device", "processes", "batch_per_device")]') == "[3, 1, 3]" ]]

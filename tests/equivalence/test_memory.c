@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "profiles/memory_timeline.h"
 #include "tests/equivalence/cases.h"
 
@@ -159,12 +161,56 @@ static void ddp_is_balanced_and_holds_buckets(void **state)
     struct el_ledger ledgers[DEVICES];
     configure(&config, "ddp", "mlp", EL_OPT_ADAM, true, DEVICES, 12);
     measure(&config, "null", ledgers);
-    size_t params = chunk_sums(&config).params;
+    size_t params = chunk_sums(&config).params, layer = (1024 * 1024 + 1024) * 4; /* hidden: its new gradients */
     for (int d = 0; d < DEVICES; d++) {
         assert_int_equal(ledgers[d].peak_bytes, ledgers[0].peak_bytes);
         assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_BUCKET], params);
-        assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_GRAD], params);
+        assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_GRAD], params + layer);
         assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_OPTIMIZER], 2 * params);
+    }
+}
+
+/* Where parameters weigh more than all else, and nearly all of them are in one tensor, the peak is that of PyTorch in
+ * whole copies of P: measured with it by tests/cli/torch.bats. */
+static void peaks_are_pytorchs_in_copies_of_p(void **state)
+{
+    (void)state;
+    static const struct {
+        enum el_optimizer_kind optimizer;
+        bool keep;
+        enum el_foreach foreach;
+        int single;
+    } cases[] = {{EL_OPT_SGD, false, EL_FOREACH_OFF, 2},     {EL_OPT_SGD, true, EL_FOREACH_ON, 3},
+                 {EL_OPT_MOMENTUM, false, EL_FOREACH_ON, 3}, {EL_OPT_MOMENTUM, true, EL_FOREACH_OFF, 4},
+                 {EL_OPT_ADAM, false, EL_FOREACH_ON, 5},     {EL_OPT_ADAM, true, EL_FOREACH_ON, 5},
+                 {EL_OPT_ADAM, false, EL_FOREACH_OFF, 6},    {EL_OPT_ADAM, true, EL_FOREACH_OFF, 6}};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        bool ddp = i & 1;
+        struct el_train_config config;
+        struct el_ledger ledgers[DEVICES];
+        configure(&config, ddp ? "ddp" : "single", "textcnn", cases[i / 2].optimizer, cases[i / 2].keep, ddp ? 2 : 1,
+                  8);
+        config.foreach = cases[i / 2].foreach;
+        config.model.vocab = 40000;
+        measure(&config, "null", ledgers);
+        double copies = (double)ledgers[0].peak_bytes / (double)chunk_sums(&config).params;
+        if (!(fabs(copies / (cases[i / 2].single + ddp) - 1) < 0.02))
+            fail_msg("%s, case %zu: %.3f copies of P", config.mode, i / 2, copies);
+    }
+}
+
+/* By tag, exactly: one temporary of each parameter at once, or two of the largest. */
+static void adams_temporaries_are_workspace(void **state)
+{
+    (void)state;
+    for (int on = 0; on < 2; on++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[DEVICES];
+        configure(&config, "single", "mlp", EL_OPT_ADAM, false, 1, 12);
+        config.foreach = on ? EL_FOREACH_ON : EL_FOREACH_OFF;
+        measure(&config, "null", ledgers);
+        size_t wanted = on ? chunk_sums(&config).params : 2 * 1024 * 1024 * 4;
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_WORKSPACE], wanted);
     }
 }
 
@@ -319,7 +365,8 @@ int main(void)
         cmocka_unit_test(dp_has_the_closed_forms_peak),       cmocka_unit_test(large_outputs_pile_up_on_the_master),
         cmocka_unit_test(ddp_is_balanced_and_holds_buckets),  cmocka_unit_test(forecast_equals_the_ledger),
         cmocka_unit_test(an_evaluation_does_not_count),       cmocka_unit_test(too_small_a_device_names_the_tag),
-        cmocka_unit_test(an_observer_finds_the_ledgers_peak),
+        cmocka_unit_test(an_observer_finds_the_ledgers_peak), cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p),
+        cmocka_unit_test(adams_temporaries_are_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

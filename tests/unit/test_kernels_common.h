@@ -144,7 +144,7 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_MOMENTUM:
         OPERANDS({IN, n}, {INOUT, n}, {INOUT, n});
     case EL_OP_ADAM:
-        OPERANDS({IN, n}, {INOUT, n}, {INOUT, n}, {INOUT_POSITIVE, n});
+        OPERANDS({IN, n}, {INOUT, n}, {INOUT, n}, {INOUT_POSITIVE, n}, {OUT, n}, {OUT, n});
     case EL_OP_MAX_NORM:
         OPERANDS({INOUT, rn});
     default:

@@ -122,17 +122,21 @@ static void test_mse_and_count(void **state)
 static void test_adam(void **state)
 {
     (void)state;
-    double g[] = {0.5, -2}, w[] = {1, 1}, m[2] = {0}, v[2] = {0};
+    double g[] = {0.5, -2}, w[] = {1, 1}, m[2] = {0}, v[2] = {0}, denominator[2], root[2];
     struct el_kernel_args args = {.p = {g, w, m, v}, .d = {2}, .s = {0.1, 0.9, 0.999, 1e-8}, .step = 0};
     run_f64(EL_OP_ADAM, &args);
     assert_all_near(w, (double[]){1 - 0.1 * 0.5 / (0.5 + 1e-8), 1 + 0.1 * 2 / (2 + 1e-8)}, 2);
     assert_all_near(m, (double[]){0.05, -0.2}, 2);
     assert_all_near(v, (double[]){0.00025, 0.004}, 2);
     args.step = 1;
+    args.p[4] = denominator;
+    args.p[5] = root;
     run_f64(EL_OP_ADAM, &args);
     double m2 = 0.9 * 0.05 + 0.1 * 0.5, v2 = 0.999 * 0.00025 + 0.001 * 0.25;
-    double want = 1 - 0.1 * 0.5 / (0.5 + 1e-8) - 0.1 / (1 - 0.81) * m2 / (sqrt(v2) / sqrt(1 - 0.998001) + 1e-8);
-    assert_near(w[0], want);
+    double below = sqrt(v2) / sqrt(1 - 0.998001) + 1e-8;
+    assert_near(w[0], 1 - 0.1 * 0.5 / (0.5 + 1e-8) - 0.1 / (1 - 0.81) * m2 / below);
+    assert_near(denominator[0], below);
+    assert_near(root[0], sqrt(v2));
 }
 
 static void test_sgd_momentum_max_norm(void **state)

@@ -268,7 +268,10 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --devices cpu:1,cpu:0 --batch-per-device 9 --lr 0.1234567890123 --timeout 7",
         "--data dummy --mode dp --devices null:4 --model mlp --hidden none --features 33 --classes 3 --zero-grad keep",
         "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --max-norm 3 "
-        "--no-record"};
+        "--no-record",
+        "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
+        "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
+        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
         struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);
@@ -281,15 +284,63 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
     }
 }
 
+/* torch.optim's learning rate for Adam; torch's buckets, whose given cap is the first one's limit too. */
+static void what_is_not_given_is_as_in_pytorch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        double lr, first_mib, cap_mib;
+    } cases[] = {{"--optimizer sgd", 0.01, 1, 25},      {"--optimizer momentum", 0.01, 1, 25},
+                 {"--optimizer adam", 0.001, 1, 25},    {"--optimizer adam --lr 0.01", 0.01, 1, 25},
+                 {"--lr 0 --bucket-mb 5", 0, 5, 5},     {"--bucket-mb 0.5", 0.01, 0.5, 0.5},
+                 {"--bucket-mb 25", 0.01, 25, 25},      {"--bucket-mb 5 --first-bucket-mb 1", 0.01, 1, 5},
+                 {"--first-bucket-mb 30", 0.01, 30, 25}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        struct el_trial_set set = resolve(EL_CMD_RUN, words);
+        const struct el_train_config *train = &set.trials->train;
+        assert_true(train->lr == cases[i].lr);
+        assert_true((double)train->bucket_first_bytes == cases[i].first_mib * (1 << 20));
+        assert_true((double)train->bucket_cap_bytes == cases[i].cap_mib * (1 << 20));
+        el_trials_free(&set);
+    }
+}
+
+/* torch.optim's default is on for parameters on GPUs, off for those on the CPU. */
+static void foreach_follows_the_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        enum el_foreach foreach;
+    } cases[] = {{"--devices cpu:0,", EL_FOREACH_OFF},
+                 {"--devices cuda:0,", EL_FOREACH_ON},
+                 {"--devices cpu:0, --foreach on", EL_FOREACH_ON},
+                 {"--devices cuda:0, --foreach off", EL_FOREACH_OFF}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        struct el_trial_set set = resolve(EL_CMD_RUN, words);
+        assert_int_equal(set.trials->train.foreach, cases[i].foreach);
+        el_trials_free(&set);
+    }
+}
+
 static void the_id_is_of_what_is_measured(void **state)
 {
     (void)state;
     static const struct {
         const char *words;
         bool same;
-    } cases[] = {{"--timeout 5", true},  {"--quiet", true},     {"--repeats 3", true},
-                 {"--seed 2", false},    {"--lr 0.02", false},  {"--steps 11", false},
-                 {"--dtype f64", false}, {"--vocab 99", false}, {"--no-record", false}};
+    } cases[] = {{"--timeout 5", true},     {"--quiet", true},
+                 {"--repeats 3", true},     {"--seed 2", false},
+                 {"--lr 0.02", false},      {"--steps 11", false},
+                 {"--dtype f64", false},    {"--vocab 99", false},
+                 {"--no-record", false},    {"--lr 0.01", true},
+                 {"--foreach off", true},   {"--foreach on", false},
+                 {"--bucket-mb 25", false}, {"--first-bucket-mb 1", true}};
     struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[128];
@@ -317,6 +368,8 @@ int main(void)
         cmocka_unit_test(trials_are_modes_times_batches),
         cmocka_unit_test(processes_follow_the_mode),
         cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
+        cmocka_unit_test(what_is_not_given_is_as_in_pytorch),
+        cmocka_unit_test(foreach_follows_the_device),
         cmocka_unit_test(the_id_is_of_what_is_measured),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -337,12 +337,17 @@ static void test_our_records(void **state)
         json_object_set_new(trial, "mode", json_string("ddp"));
         json_object_set_new(trial, "config", json_pack("{s:i}", "bucket_cap_bytes", t ? 3 << 19 : 25 << 20));
     }
+    json_t *whole = json_deep_copy(json_array_get(trials, 1)); /* its first bucket is not the usual one */
+    json_object_set_new(whole, "config",
+                        json_pack("{s:i, s:i}", "bucket_cap_bytes", 25 << 20, "bucket_first_bytes", 2 << 20));
+    json_array_append_new(trials, whole);
     json_object_set_new(other, "step_ms", json_pack("{s:f}", "median", 7.0));
     json_t *sweep = json_pack("{s:i, s:o}", "schema", 1, "trials", trials);
     char *text = json_dumps(sweep, 0);
-    read_text(text, 17); /* two sizes of buckets are no two figures of one trial */
+    read_text(text, 26); /* sizes of buckets are no several figures of one trial */
     is("step_median_ms ddp 2 mlp batch 64", 7, "ms", EL_BETTER_LOWER, false);
     is("step_median_ms ddp 2 mlp batch 64 buckets of 1.5 MiB", 5.5, "ms", EL_BETTER_LOWER, false);
+    is("step_median_ms ddp 2 mlp batch 64 buckets of 25 MiB, the first 2", 5.5, "ms", EL_BETTER_LOWER, false);
     free(text);
     json_decref(sweep);
     json_decref(other);

@@ -91,6 +91,8 @@ static void trials_are_counts_times_modes(void **state)
         const struct el_trial *trial = &set.trials[i];
         assert_string_equal(trial->train.mode, wanted[i].mode);
         assert_int_equal(trial->n_devices, wanted[i].devices);
+        size_t first_mib = wanted[i].bucket_mib == 25 ? 1 : (size_t)wanted[i].bucket_mib;
+        assert_int_equal(trial->train.bucket_first_bytes, first_mib << 20);
         assert_int_equal(trial->train.bucket_cap_bytes, (size_t)wanted[i].bucket_mib << 20);
         assert_int_equal(trial->train.global_batch, 64 * wanted[i].devices);
         for (int j = 0; j < i; j++) assert_string_not_equal(trial->id, set.trials[j].id);
