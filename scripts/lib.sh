@@ -47,6 +47,25 @@ step() {
     return "$status"
 }
 
+# torch_python [PYTHON]: prints a Python that has PyTorch: the one given, else that of a virtual environment under build/, which is
+# made at the first use by pip (some GiB, some minutes).
+torch_python() {
+    local python=${1:-$PWD/build/torch/bin/python}
+    if [[ -z ${1-} ]] && ! "$python" -c 'import torch' 2>/dev/null; then
+        have python3 || fail "python3 is not installed: it makes the environment for PyTorch"
+        step "installing PyTorch into build/torch" build/logs/torch.log make_torch >&2 || {
+            tail_of build/logs/torch.log 5 >&2
+            fail "PyTorch could not be installed (build/logs/torch.log): name a Python that has it"
+        }
+    fi
+    "$python" -c 'import torch' 2>/dev/null || fail "$python has no PyTorch: 'import torch' fails"
+    say "$python"
+}
+
+make_torch() {
+    python3 -m venv build/torch && build/torch/bin/pip install torch numpy
+}
+
 # The last lines of a log, indented, for a failure.
 tail_of() { # tail_of LOG LINES
     tail -n "$2" "$1" | sed 's/^/    /'

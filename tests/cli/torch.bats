@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# PyTorch itself is asked (tests/torch/measure.py): the ledger's peaks are its peaks, and ddp's buckets its buckets. It is large, and so only
+# here with `scripts/test --with-torch`, which sets EVENLOAD_TORCH to a Python that has it.
+load common
+
+need_torch() {
+    [[ -n ${EVENLOAD_TORCH-} ]] || skip "no PyTorch was asked for: scripts/test --with-torch"
+    MEASURE=${BATS_TEST_DIRNAME:-tests/cli}/../torch/measure.py
+}
+
+# An embedding that outweighs all else; foreach given both ways on both sides, since the default follows the device.
+@test "peaks are within 2 % of PyTorch's: single and ddp, each optimizer, gradients freed and kept, foreach off and on" {
+    need_torch
+    local mode optimizer zero foreach n=0 model=(--model textcnn --vocab 20000 --embed 64 --seq 12 --filters 8 --classes 2 --dropout 0)
+    "$EVENLOAD_TORCH" "$MEASURE" peaks >torch.json 2>torch.err || { tail torch.err && false; }
+    for mode in single ddp; do for optimizer in sgd momentum adam; do for zero in free keep; do for foreach in off on; do
+        "$EVENLOAD" run --mode "$mode" --devices 2 --optimizer "$optimizer" --zero-grad "$zero" --foreach "$foreach" "${model[@]}" \
+            --data dummy --batch 8 --dry-run --json >ours.json
+        python3 - "$mode $optimizer $zero $foreach" <<'.'
+import json, sys
+theirs, device = json.load(open("torch.json"))[sys.argv[1]], json.load(open("ours.json"))["devices"][0]
+ours = device["peak_bytes"] / device["at_peak_by_tag"]["param"]
+print(f"{sys.argv[1]}: {ours:.4f} copies of P, PyTorch {theirs:.4f}")
+sys.exit(not abs(ours / theirs - 1) < 0.02)
+.
+        n=$((n + 1))
+    done; done; done; done
+    [[ $n == 24 ]]
+}
+
+@test "buckets have PyTorch's sizes for caps default, 1, 5 and 25" {
+    need_torch
+    local cap
+    "$EVENLOAD_TORCH" "$MEASURE" buckets >torch.json 2>torch.err || { tail torch.err && false; }
+    for cap in default 1 5 25; do
+        local given=()
+        [[ $cap == default ]] || given=(--bucket-mb "$cap")
+        "$EVENLOAD" run --mode ddp --devices null:2 --procs 1 --model mlp --hidden 1024,1024,1024,1024 --classes 10 --data dummy --batch 4 \
+            --warmup 2 --steps 2 --min-time 0 --control none --json --quiet --out "$cap" "${given[@]}" >ours.json
+        echo "$cap: $(json ours.json '[int(c["bytes"]) for c in d["collectives"]]'), PyTorch $(json torch.json "d['$cap']")"
+        [[ $(json ours.json '[int(c["bytes"]) for c in d["collectives"]]') == "$(json torch.json "d['$cap']")" ]]
+    done
+}
