@@ -93,7 +93,7 @@ static void every_preset_is_named_in_the_help(void **state)
     while (strcmp(row->name, "preset") != 0) row++;
     while (strcmp(command->name, "imbalance") != 0) command++;
     for (const struct el_imbalance_preset *preset = el_imbalance_presets(); preset->name; preset++) {
-        assert_non_null(strstr(row->help, preset->name));
+        assert_non_null(strstr(row->choices, preset->name));
         assert_non_null(strstr(command->examples, preset->name));
         assert_true(preset->summary[0] && preset->reported[0]);
     }
