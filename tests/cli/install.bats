@@ -143,3 +143,28 @@ END
     run make -C "$ROOT" -s --no-print-directory report LIBS_PREFIX="$PWD/libs"
     [[ $output == *"looking in $PWD/libs too"* && $output != *note:* ]] || show
 }
+
+# The tarball of the last commit, unpacked where there is no git, builds a package; a bare Debian takes it, and the program runs there
+# without what the package only recommends, and says so.
+@test "a Debian package from the tarball runs in a bare root" {
+    local tool codename root=$PWD/root
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the Debian package in a bare root, about three minutes" >&3 && skip "only with --long"; }
+    for tool in git dpkg-buildpackage dh debootstrap; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
+    [[ $(id -u) -eq 0 ]] || skip "debootstrap needs root"
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+    git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1 || skip "no git repository here"
+    run make -C "$ROOT" -s deb BUILD="$PWD/build"
+    [[ $status -eq 0 ]] || show
+    [[ $(tar -xzOf build/evenload-*.tar.gz --wildcards '*/packaging/commit') == "$(git -C "$ROOT" describe --always --abbrev=12)" ]] || show
+    run debootstrap --variant=minbase "$codename" "$root"
+    [[ $status -eq 0 ]] || skip "debootstrap could not make a root: ${lines[-1]}"
+    mount -t proc proc "$root/proc" || skip "no /proc may be mounted here"
+    cp build/deb/evenload_*.deb "$root/tmp"
+    cp /etc/resolv.conf "$root/etc"
+    run chroot "$root" sh -c 'apt-get install -y -qq --no-install-recommends /tmp/evenload_*.deb && cd /root && evenload devices &&
+        evenload run --mode ddp --devices 2 --quiet --model mlp --data dummy --steps 2 --min-time 0 --out first && evenload plot first;
+        test -s first/results.json && test -s /usr/share/man/man1/evenload.1.gz && evenload --version'
+    umount "$root/proc"
+    [[ $status -eq 0 && $output == *"oneDNN   no "*libdnnl* && $output == *"MPI      no "* && $output == *"gnuplot  no "* ]] || show
+    [[ ${lines[-1]} == "evenload "*"($(git -C "$ROOT" describe --always --abbrev=12))" ]] || show
+}

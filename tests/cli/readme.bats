@@ -1,0 +1,63 @@
+# README's commands, each as it stands there, from a fresh installation with nothing but PATH (and HOME) set, in an empty folder.
+# What takes long is run with small settings; --long runs everything as it is written.
+load common
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+TINY='--model mlp --features 16 --hidden 8 --data dummy --warmup 1 --steps 2 --min-time 0 --control none'
+
+# commands FILE: the indented lines that are commands, without their remarks.
+commands() {
+    sed -nE 's/^    ((evenload|make|export|scripts\/[a-z]+) ?.*)/\1/p' "$1" | sed -E 's/ +# .*//'
+}
+
+# Installs as README says, then opens the same shell again for each command.
+setup_file() {
+    export FRESH LINES
+    FRESH=$(mktemp -d "${TMPDIR:-/tmp}/evenload-XXXXXX")
+    (cd "$ROOT" && HOME=$FRESH bash -ec "$(commands README.md | grep '^make ')") >"$FRESH/log" 2>&1 || { cat "$FRESH/log" && return 1; }
+}
+
+teardown_file() {
+    rm -rf "$FRESH"
+}
+
+# In the short run: the same command on a small model, with few steps. Refused where it would not be the same command.
+quickened() {
+    [[ ${EVENLOAD_LONG:-} != 1 ]] || { echo "$1" && return; }
+    case $1 in
+    *--dry-run* | *' plot '* | *' imbalance results/'* | *' devices' | *' watch '*) echo "$1" ;;
+    *' selfcheck') ;;
+    *' regress '*) echo "${1//--json --quiet/--json --quiet $TINY --batch 8} --blocks 1" ;;
+    *--epochs*) echo "${1/--epochs [0-9]/--epochs 1} --vocab 300 --embed 8 --filters 4 --control none" ;;
+    *' run '*) echo "$1 $TINY --batch 8" ;;
+    *) echo "$1 $TINY --batch-per-device 8 --repeats 1" ;;
+    esac
+}
+
+@test "README's commands run as they stand, from a fresh installation" {
+    local line command path n=0
+    path=$(commands "$ROOT/README.md" | grep '^export PATH=')
+    [[ -n $path ]] || { echo "README sets no PATH" && return 1; }
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || echo "# long: README's commands as they are written, about ten minutes" >&3
+    while read -r line; do
+        command=$(quickened " $line")
+        [[ -n $command ]] || continue
+        run --separate-stderr env -i PATH="$PATH" HOME="$FRESH" bash -c "$path; $command" </dev/null
+        # A gate on so few blocks may say anything but that it could not judge.
+        [[ $status -eq 0 || ($command == *' regress '* && $status =~ ^[13]$) ]] || { echo "README: $line" "as: $command" && show; }
+        [[ $output != *"$ROOT"* ]] || { echo "README: $line" "names the source tree" && show; }
+        n=$((n + 1))
+    done < <(commands "$ROOT/README.md" | grep '^evenload ')
+    [[ $n -ge 10 ]] || { echo "only $n commands were found in README" && return 1; }
+}
+
+@test "README has at most 150 lines, and its links lead somewhere" {
+    local target
+    [[ $(wc -l <"$ROOT/README.md") -lt 150 ]] || { echo "README has $(wc -l <"$ROOT/README.md") lines" && return 1; }
+    while read -r target; do
+        [[ -e $ROOT/$target ]] || { echo "README links to $target, which is not there" && return 1; }
+    done < <(grep -oE '\]\([^)#]+' "$ROOT/README.md" | sed 's/^](//' | grep -v '^http')
+    while read -r target; do
+        grep -q "docs/${target##*/}" "$ROOT/README.md" || { echo "README does not name docs/${target##*/}" && return 1; }
+    done < <(find "$ROOT/docs" -maxdepth 1 -name '*.md')
+}
