@@ -25,15 +25,17 @@ struct el_device_name {
     int index;
 };
 
-/* What `regress` alone takes. */
+/* What only `regress` takes, and `baseline add` where it launches a program. */
 struct el_regress_options {
     char ab[EL_PATH_BYTES]; /* the base's command; the head's is `dir` */
     char baseline[EL_PATH_BYTES], current[EL_PATH_BYTES];
+    char from[EL_PATH_BYTES], name[EL_PATH_BYTES], prepare[EL_PATH_BYTES]; /* with baseline add too */
     char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES];
-    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], bencher[EL_PATH_BYTES];
+    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], bencher[EL_PATH_BYTES], csv[EL_PATH_BYTES];
     double budget_s; /* negative: none */
     double min_effect_pct, session_pct;
-    int blocks, max_samples;
+    int blocks, max_samples, launches;
+    bool add; /* to the store */
     enum { EL_INCONCLUSIVE_TELL, EL_INCONCLUSIVE_PASS, EL_INCONCLUSIVE_FAIL } inconclusive;
     bool github;
 };

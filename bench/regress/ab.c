@@ -15,10 +15,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/rng.h"
 
-static const int LOOKS[] = {14, 24, 40};
-enum { N_LOOKS = sizeof LOOKS / sizeof LOOKS[0], BASE = 0, HEAD = 1, CELLS_MAX = 1000 };
-
-static const char *const sides[] = {"base", "head"};
+static const int ANALYSES[] = {14, 24, 40};
+enum { N_ANALYSES = sizeof ANALYSES / sizeof ANALYSES[0], BASE = 0, HEAD = 1, CELLS_MAX = 1000 };
 
 /* Whether the unit says that a cell has no noise: kept beside the set, by the cell's place. */
 enum hint { NOISY, BY_UNIT, BY_NAME };
@@ -31,6 +29,17 @@ struct session {
     double longest_s; /* block */
     bool cancelled;
 };
+
+/* How a side and a block are called in messages: where only one program is launched, "program" and "launch". */
+static const char *side_text(const struct session *s, int side)
+{
+    return !s->ask->base ? "program" : side == BASE ? "base" : "head";
+}
+
+static const char *block_text(const struct session *s)
+{
+    return s->ask->base ? "block" : "launch";
+}
 
 /* "a" and "a cpu:0" are in "a,b". */
 static bool listed(const char *list, const char *name)
@@ -73,7 +82,7 @@ static enum el_status add_cell(struct session *s, const struct el_reading *readi
     cell->kind = EL_CELL_PAIRED;
     cell->better = listed(s->ask->higher, reading->name) ? EL_BETTER_HIGHER : reading->better;
     snprintf(cell->unit, sizeof cell->unit, "%s", reading->unit);
-    if (block > 1) fault(cell, "was printed for the first time in block %d", block);
+    if (block > 1) fault(cell, "was printed for the first time in %s %d", block_text(s), block);
     *cell_p = cell;
     return EL_OK;
 }
@@ -84,20 +93,35 @@ static enum el_status take_reading(struct session *s, const struct el_reading *r
     struct el_regress_cell *cell = find(s->set, reading->name);
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
-        fault(cell, "its unit is '%s', but '%s' in the %s of block %d", cell->unit, reading->unit, sides[side], block);
+        fault(cell, "its unit is '%s', but '%s' in the %s of %s %d", cell->unit, reading->unit, side_text(s, side),
+              block_text(s), block);
     if (strcmp(reading->unit, reading->other_unit) != 0)
-        fault(cell, "the %s prints it in '%s' and in '%s' in one launch, of block %d", sides[side], reading->unit,
-              reading->other_unit, block);
+        fault(cell, "the %s prints it in '%s' and in '%s' in one launch, of %s %d", side_text(s, side), reading->unit,
+              reading->other_unit, block_text(s), block);
     if (side == BASE) return el_regress_cell_append(&cell->base, &cell->n_base, reading->value);
     return el_regress_cell_append(&cell->head, &cell->n_head, reading->value);
 }
 
 /* Names the side and the block in front of what is wrong. */
-static enum el_status blame(enum el_status status, int side, int block)
+static enum el_status blame(const struct session *s, enum el_status status, const char *option, int side, int block)
 {
     char text[EL_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", el_error_message());
-    return el_fail(status, "%s, block %d: %s", sides[side], block, text);
+    return el_fail(status, "%s%s, %s %d: %s", option, side_text(s, side), block_text(s), block, text);
+}
+
+/* Before a launch, and in no figure of it. */
+static enum el_status prepare(struct session *s, int side, int block)
+{
+    const struct el_shell_spec spec = {
+        .command = s->ask->prepare, .timeout_s = s->ask->timeout_s, .go_on = s->ask->go_on};
+    struct el_shell_output output;
+    if (!spec.command || !*spec.command) return EL_OK;
+    enum el_status status = el_shell_run(&spec, &output);
+    if (status != EL_OK) return blame(s, status, "--prepare for the ", side, block);
+    s->cancelled = output.cancelled;
+    free(output.text);
+    return EL_OK;
 }
 
 static enum el_status launch(struct session *s, int side, int block, struct el_readings *readings)
@@ -105,12 +129,14 @@ static enum el_status launch(struct session *s, int side, int block, struct el_r
     const struct el_shell_spec spec = {
         .command = side == BASE ? s->ask->base : s->ask->head, .timeout_s = s->ask->timeout_s, .go_on = s->ask->go_on};
     struct el_shell_output output;
+    EL_TRY(prepare(s, side, block));
+    if (s->cancelled) return EL_OK;
     enum el_status status = el_shell_run(&spec, &output);
-    if (status != EL_OK) return blame(status, side, block);
+    if (status != EL_OK) return blame(s, status, "", side, block);
     s->cancelled = output.cancelled;
     if (!s->cancelled) status = el_readings_parse(output.text, readings);
     free(output.text);
-    return status == EL_OK ? EL_OK : blame(status, side, block);
+    return status == EL_OK ? EL_OK : blame(s, status, "", side, block);
 }
 
 /* What a block lacks; and what was asked for by name, and nobody prints. */
@@ -118,8 +144,9 @@ static void find_missing(struct session *s, int block)
 {
     for (size_t i = 0; i < s->set->n; i++) {
         struct el_regress_cell *cell = &s->set->cells[i];
-        if (cell->n_base < (size_t)block) fault(cell, "the base did not print it in block %d", block);
-        if (cell->n_head < (size_t)block) fault(cell, "the head did not print it in block %d", block);
+        for (int side = s->ask->base ? BASE : HEAD; side <= HEAD; side++)
+            if ((side == BASE ? cell->n_base : cell->n_head) < (size_t)block)
+                fault(cell, "the %s did not print it in %s %d", side_text(s, side), block_text(s), block);
     }
 }
 
@@ -131,7 +158,8 @@ static enum el_status find_unprinted(const struct session *s, const char *option
         bool found = false;
         for (size_t i = 0; i < s->set->n; i++) found = found || listed(name, s->set->cells[i].name);
         if (!found)
-            return el_fail(EL_ERR_INVALID, "--%s: neither program prints '%s'%s", option, name,
+            return el_fail(EL_ERR_INVALID, "--%s: %s prints '%s'%s", option,
+                           s->ask->base ? "neither program" : "no launch", name,
                            names != s->ask->metrics && *s->ask->metrics ? ", or --metric leaves it out" : "");
     }
     return EL_OK;
@@ -144,14 +172,19 @@ static enum el_status find_all_unprinted(const struct session *s)
     return find_unprinted(s, "higher", s->ask->higher);
 }
 
+int el_regress_first_side(uint64_t seed, int block)
+{
+    const struct el_rng_key key = {.seed = seed, .use = EL_RNG_ORDER, .id = 0xAB};
+    return (int)(el_rng_u64(&key, (uint64_t)block, 0) >> 63);
+}
+
 static enum el_status run_block(struct session *s, int block)
 {
-    const struct el_rng_key key = {.seed = s->ask->seed, .use = EL_RNG_ORDER, .id = 0xAB};
     struct el_readings readings[2] = {{0}, {0}};
-    int first = (int)(el_rng_u64(&key, (uint64_t)block, 0) >> 63);
+    int first = s->ask->base ? el_regress_first_side(s->ask->seed, block) : HEAD;
     int64_t begin_ns = el_clock_ns();
     enum el_status status = launch(s, first, block, &readings[first]);
-    if (status == EL_OK && !s->cancelled) status = launch(s, 1 - first, block, &readings[1 - first]);
+    if (status == EL_OK && !s->cancelled && s->ask->base) status = launch(s, 1 - first, block, &readings[1 - first]);
     for (int side = BASE; side <= HEAD && !s->cancelled; side++)
         for (size_t i = 0; i < readings[side].n && status == EL_OK; i++)
             status = take_reading(s, &readings[side].rows[i], side, block);
@@ -164,7 +197,7 @@ static enum el_status run_block(struct session *s, int block)
 }
 
 /* What a unit says to be without noise is compared exactly only while it has shown none. */
-static void judge(struct session *s, bool last)
+static void find_kinds(struct session *s)
 {
     for (size_t i = 0; i < s->set->n && s->hints != NULL; i++) { /* there is one a cell */
         struct el_regress_cell *cell = &s->set->cells[i];
@@ -172,6 +205,11 @@ static void judge(struct session *s, bool last)
         bool exact = s->hints[i] == BY_NAME || (s->hints[i] == BY_UNIT && still);
         cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
     }
+}
+
+static void judge(struct session *s, bool last)
+{
+    find_kinds(s);
     s->set->last_analysis = last;
     el_regress_judge(s->set);
 }
@@ -183,13 +221,13 @@ static bool stands(const struct el_regress_set *set)
     return outcome != EL_REGRESS_INCONCLUSIVE;
 }
 
-/* The block after which the stage's look comes, and whether it is the last one. */
-static int look_at(const struct el_regress_ask *ask, int stage, bool *last_p)
+/* The block after which the stage's analysis comes, and whether it is the last one. */
+static int analysis_at(const struct el_regress_ask *ask, int stage, bool *last_p)
 {
-    int most = ask->max_blocks > 0 ? ask->max_blocks : LOOKS[N_LOOKS - 1];
+    int most = ask->max_blocks > 0 ? ask->max_blocks : ANALYSES[N_ANALYSES - 1];
     if (ask->blocks > 0) most = ask->blocks;
-    int at = stage < N_LOOKS && ask->blocks == 0 ? LOOKS[stage] : most;
-    *last_p = at >= most || stage >= N_LOOKS - 1;
+    int at = stage < N_ANALYSES && ask->blocks == 0 ? ANALYSES[stage] : most;
+    *last_p = at >= most || stage >= N_ANALYSES - 1;
     return *last_p ? most : at;
 }
 
@@ -203,19 +241,19 @@ static bool time_is_up(const struct session *s)
     return s->ask->budget_s >= 0 && s->set->blocks > 0 && elapsed_s(s) + s->longest_s > s->ask->budget_s;
 }
 
-static enum el_status sit(struct session *s)
+static enum el_status measure(struct session *s)
 {
     struct el_regress_set *set = s->set;
     for (bool last = false; !last && !s->cancelled;) {
-        int look = look_at(s->ask, set->stage, &last);
-        while (set->blocks < look && !s->cancelled) {
+        int next = analysis_at(s->ask, set->stage, &last);
+        while (set->blocks < next && !s->cancelled) {
             if (time_is_up(s)) {
                 last = true;
                 break;
             }
             EL_TRY(run_block(s, set->blocks + 1));
-            if (s->ask->tick) s->ask->tick(s->ask->context, set, look, elapsed_s(s));
-            judge(s, false); /* what cannot be read is seen at once; all else waits for the look */
+            if (s->ask->tick) s->ask->tick(s->ask->context, set, next, elapsed_s(s));
+            judge(s, false); /* what cannot be read is seen at once; all else waits for the analysis */
             if (el_regress_outcome(set) == EL_REGRESS_USE) return EL_OK;
         }
         judge(s, last || s->cancelled);
@@ -225,14 +263,40 @@ static enum el_status sit(struct session *s)
     return EL_OK;
 }
 
-enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress_set *set)
+/* What makes a figure of a pair unreadable is an error here: nothing is judged that could say so. */
+static enum el_status launch_all(struct session *s)
+{
+    struct el_regress_set *set = s->set;
+    while (set->blocks < s->ask->blocks && !s->cancelled) {
+        EL_TRY(run_block(s, set->blocks + 1));
+        if (s->ask->tick) s->ask->tick(s->ask->context, set, s->ask->blocks, elapsed_s(s));
+        for (size_t i = 0; i < set->n; i++)
+            if (set->cells[i].fault != EL_CELL_FAULTLESS)
+                return el_fail(EL_ERR_INVALID, "%s: %s", set->cells[i].name, set->cells[i].reason);
+    }
+    find_kinds(s);
+    return EL_OK;
+}
+
+static enum el_status begin(const struct el_regress_ask *ask, struct el_regress_set *set,
+                            enum el_status (*run)(struct session *))
 {
     struct session session = {.ask = ask, .set = set, .begin_ns = el_clock_ns()};
-    snprintf(set->base_name, sizeof set->base_name, "%s", ask->base);
+    snprintf(set->base_name, sizeof set->base_name, "%s", ask->base ? ask->base : "");
     snprintf(set->head_name, sizeof set->head_name, "%s", ask->head);
     el_utf8_mend(set->base_name);
     el_utf8_mend(set->head_name);
-    enum el_status status = sit(&session);
+    enum el_status status = run(&session);
     free(session.hints);
     return status;
+}
+
+enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress_set *set)
+{
+    return begin(ask, set, measure);
+}
+
+enum el_status el_regress_launches(const struct el_regress_ask *ask, struct el_regress_set *set)
+{
+    return begin(ask, set, launch_all);
 }

@@ -21,6 +21,12 @@ struct comparison {
     struct el_regress_set *set;
 };
 
+/* For who says how far the store is from a verdict. */
+static void need(struct el_regress_set *set, size_t sessions)
+{
+    if (sessions > set->sessions_needed) set->sessions_needed = sessions;
+}
+
 /* The machine of the store that differs in the fewest fields, in words. Returns how many there are. */
 static int nearest(const struct comparison *c, char *text, size_t bytes)
 {
@@ -42,16 +48,17 @@ static int nearest(const struct comparison *c, char *text, size_t bytes)
     return machines;
 }
 
-static enum el_status check_folder(const struct comparison *c)
+/* Where the store does not know this machine, all cells have no baseline. */
+static void note_machine(const struct comparison *c)
 {
     char words[320] = "it holds none at all";
-    if (access(c->folder, F_OK) == 0) return EL_OK;
+    if (!c->notes || access(c->folder, F_OK) == 0) return;
     if (access(c->store, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
     nearest(c, words, sizeof words);
-    return el_fail(
-        EL_ERR_ABSENT,
-        "no baseline that fits: %.60s has no sessions of this machine (%s); %s: add some by 'evenload baseline "
-        "add', or measure both sides by 'evenload regress --ab BASE HEAD'",
+    fprintf(
+        c->notes,
+        "note: no baseline that fits: %.200s has no sessions of this machine (%s); %s: --add fills it from this run "
+        "on, and 'evenload regress --ab BASE HEAD' needs none\n",
         c->store, c->print.key, words);
 }
 
@@ -67,8 +74,9 @@ static enum el_status add_cell(const struct comparison *c, const char *name, enu
 }
 
 /* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
-static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
+static void say_needs(const struct comparison *c, const struct el_level *level, struct el_regress_cell *cell)
 {
+    need(c->set, level->needs);
     cell->fault = EL_CELL_FAULT_NO_BASELINE;
     if (level->n_eras > 1)
         snprintf(cell->reason, sizeof cell->reason,
@@ -81,8 +89,8 @@ static void say_needs(const struct el_level *level, struct el_regress_cell *cell
                  level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
 }
 
-static enum el_status fill_history(const json_t *sessions, const json_t *head, const char *name,
-                                   struct el_regress_cell *cell)
+static enum el_status fill_history(const struct comparison *c, const json_t *sessions, const json_t *head,
+                                   const char *name, struct el_regress_cell *cell)
 {
     struct el_level level;
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
@@ -92,21 +100,21 @@ static enum el_status fill_history(const json_t *sessions, const json_t *head, c
     for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_cell_append(&cell->base, &cell->n_base, level.values[i]));
     EL_TRY(el_figure_value(now, &cell->head, &cell->n_head));
     cell->base_df = level.df;
-    if (level.needs) say_needs(&level, cell);
+    if (level.needs) say_needs(c, &level, cell);
     return EL_OK;
 }
 
-static enum el_status add_figure(const struct comparison *c, const char *workload, const char *name,
-                                 const json_t *sessions, const json_t *last, const json_t *head)
+static enum el_status add_figure(const struct comparison *c, const char *name, const json_t *sessions,
+                                 const json_t *last, const json_t *head)
 {
     const json_t *before = json_object_get(json_object_get(last, "figures"), name);
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
-    if (!el_figure_selected(name, before, c->metrics) || el_figure_nothing(before, now)) return EL_OK;
-    struct el_regress_cell *cell = el_figure_cell(workload, name, before, EL_CELL_HISTORY, c->set);
+    if (!el_figure_selected(last, name, c->metrics) || el_figure_nothing(before, now)) return EL_OK;
+    struct el_regress_cell *cell = el_figure_cell(last, head, name, EL_CELL_HISTORY, c->set);
     if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     el_cell_doubt(NULL, head, cell);
     if (!el_figure_comparable(before, now, cell)) return EL_OK;
-    if (cell->kind == EL_CELL_HISTORY) return fill_history(sessions, head, name, cell);
+    if (cell->kind == EL_CELL_HISTORY) return fill_history(c, sessions, head, name, cell);
     EL_TRY(el_figure_value(before, &cell->base, &cell->n_base));
     return el_figure_value(now, &cell->head, &cell->n_head);
 }
@@ -137,10 +145,11 @@ static enum el_status add_figures(const struct comparison *c, const char *name, 
 {
     const json_t *last = last_of(c, name, sessions, el_json_text(head, "run", ""));
     json_t *figures = json_object_get(last, "figures");
+    if (!last) need(c->set, EL_LEVEL_SESSIONS_MIN);
     if (!last)
         return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no other session of this trial: 'evenload baseline add'");
     for (void *at = json_object_iter(figures); at; at = json_object_iter_next(figures, at))
-        EL_TRY(add_figure(c, name, json_object_iter_key(at), sessions, last, head));
+        EL_TRY(add_figure(c, json_object_iter_key(at), sessions, last, head));
     return EL_OK;
 }
 
@@ -167,6 +176,7 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
     json_decref(workload);
     EL_TRY(status);
     if (!exists) count_trial(NULL, "", c->set);
+    if (!exists) need(c->set, EL_LEVEL_SESSIONS_MIN);
     if (!exists)
         return add_cell(c, name, EL_CELL_FAULT_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'");
     EL_TRY(el_sessions_read(path, c->notes, NULL, &sessions, NULL));
@@ -181,7 +191,8 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 static enum el_status add_all(const struct comparison *c, const char *dir)
 {
     const json_t *trials = json_object_get(c->run, "trials");
-    EL_TRY(check_folder(c));
+    note_machine(c);
+    EL_TRY(el_figure_check(c->run, c->metrics));
     el_fingerprint_soft(NULL, c->run, c->notes);
     for (size_t i = 0; i < json_array_size(trials); i++) EL_TRY(add_trial(c, json_array_get(trials, i)));
     if (c->set->n) return EL_OK;
@@ -192,12 +203,11 @@ enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, 
                                    struct el_regress_set *set)
 {
     struct comparison c = {.store = store_dir, .metrics = metrics, .notes = notes, .set = set};
-    enum el_status status = el_figure_check(metrics);
     snprintf(set->base_name, sizeof set->base_name, "%s", store_dir);
     snprintf(set->head_name, sizeof set->head_name, "%s", head_dir);
     el_utf8_mend(set->base_name);
     el_utf8_mend(set->head_name);
-    if (status == EL_OK) status = el_run_load(head_dir, &c.run);
+    enum el_status status = el_run_load(head_dir, &c.run);
     if (status == EL_OK) status = el_fingerprint_of(c.run, &c.print);
     if (status == EL_OK &&
         (size_t)snprintf(c.folder, sizeof c.folder, "%s/%s", store_dir, c.print.key) >= sizeof c.folder - 128)

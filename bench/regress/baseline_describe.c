@@ -8,7 +8,9 @@
 #include "bench/options/config.h"
 #include "bench/record/jvalue.h"
 #include "bench/regress/baseline.h"
+#include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
+#include "bench/regress/program.h"
 #include "bench/regress/runs.h"
 #include "bench/regress/session.h"
 
@@ -60,10 +62,10 @@ static enum el_status describe_figure(const char *name, const json_t *last, cons
     EL_TRY(el_sessions_level(sessions, name, unit, NULL, &level));
     json_t *of_level =
         json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:I}", "level", el_json_real(level.centre), "counted",
-                  (json_int_t)level.n, "of_level", (json_int_t)level.n_era, "far", (json_int_t)level.n_far, "last_far",
-                  (int)level.last_far, "sd_pct", el_json_real(100 * level.sd_ratio), "finds_pct",
-                  el_json_real(finds_pct(&level, el_json_text(last, "better", "lower"), cells)), "needs",
-                  (json_int_t)level.needs);
+                  (json_int_t)level.n, "of_level", (json_int_t)level.n_era, "outliers", (json_int_t)level.n_far,
+                  "last_is_outlier", (int)level.last_far, "sd_pct", el_json_real(100 * level.sd_ratio),
+                  "detectable_pct", el_json_real(finds_pct(&level, el_json_text(last, "better", "lower"), cells)),
+                  "sessions_needed", (json_int_t)level.needs);
     json_object_update(figure, of_level);
     json_decref(of_level);
     return EL_OK;
@@ -119,6 +121,7 @@ static enum el_status describe_file(const struct workload_file *file, size_t cel
         json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "name", el_json_text(last, "name", "?"), "file",
                   el_json_string(file->path), "sessions", (json_int_t)n, "skipped", (json_int_t)file->skipped, "first",
                   event_of(json_array_get(sessions, 0)), "last", event_of(last), "figures", figures);
+    if (el_program_is(last)) json_object_set(workload, "program", json_object_get(last, "program"));
     describe_accepted(sessions, workload);
     json_array_append_new(workloads, workload);
     return status;
@@ -167,14 +170,16 @@ static enum el_status read_file(const struct description *d, const char *folder,
     return status;
 }
 
-/* How many timed figures a gate of all these trials has: one each, but for those in virtual time. */
+/* How many timed figures a gate of all these trials has: one each, but for those in virtual time; a program's all. */
 static size_t count_timed(const struct workload_file *files, int n)
 {
     size_t cells = 0;
     for (int i = 0; i < n; i++) {
         const json_t *last = json_array_get(files[i].sessions, json_array_size(files[i].sessions) - 1);
-        const json_t *figure = json_object_get(json_object_get(last, "figures"), el_session_timed()[0]);
-        cells += figure && !json_is_true(json_object_get(figure, "exact"));
+        json_t *figures = json_object_get(last, "figures");
+        for (void *at = json_object_iter(figures); at; at = json_object_iter_next(figures, at))
+            cells += el_figure_leads(last, json_object_iter_key(at)) &&
+                     !json_is_true(json_object_get(json_object_iter_value(at), "exact"));
     }
     return cells ? cells : 1;
 }

@@ -9,6 +9,7 @@
 
 #include "bench/options/options.h"
 #include "bench/record/jvalue.h"
+#include "bench/regress/program.h"
 #include "bench/regress/session.h"
 
 enum { METRIC_BYTES = 96, NAMES_MAX = 64 };
@@ -40,8 +41,37 @@ static enum el_status fail_name(const char *name, size_t length)
     return el_fail_unknown("metric", word, names);
 }
 
-enum el_status el_figure_check(const char *metrics)
+/* "step_ms" and "peak[1]" are in "step_ms,peak". */
+static bool listed(const char *name, const char *metrics)
 {
+    size_t length = strcspn(name, "["), whole = strlen(name);
+    for (const char *at = metrics; *at;) {
+        size_t n = strcspn(at, ",");
+        if ((n == length || n == whole) && !strncmp(at, name, n)) return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+static enum el_status check_of_program(const json_t *figures, const char *metrics)
+{
+    for (const char *at = metrics; *at;) {
+        char word[METRIC_BYTES];
+        bool found = false;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        json_t *all = (json_t *)(uintptr_t)figures;
+        for (void *i = json_object_iter(all); i && !found; i = json_object_iter_next(all, i))
+            found = listed(json_object_iter_key(i), word);
+        if (!found) return el_fail(EL_ERR_INVALID, "--metric: the current run has no figure '%s'", word);
+        at += strcspn(at, ","), at += *at == ',';
+    }
+    return EL_OK;
+}
+
+enum el_status el_figure_check(const json_t *run, const char *metrics)
+{
+    const json_t *trial = json_array_get(json_object_get(run, "trials"), 0);
+    if (el_program_is(trial)) return check_of_program(json_object_get(trial, "figures"), metrics ? metrics : "");
     for (const char *at = metrics ? metrics : ""; *at;) {
         size_t length = strcspn(at, ",");
         if (!is_figure(at, length)) return fail_name(at, length);
@@ -50,19 +80,18 @@ enum el_status el_figure_check(const char *metrics)
     return EL_OK;
 }
 
-bool el_figure_selected(const char *name, const json_t *figure, const char *metrics)
+bool el_figure_selected(const json_t *session, const char *name, const char *metrics)
 {
-    size_t length = strcspn(name, "[");
-    if (!metrics || !*metrics)
-        return json_is_true(json_object_get(figure, "exact"))
-                   ? !is_timed(name, length) || !strcmp(name, el_session_timed()[0])
-                   : !strcmp(name, el_session_timed()[0]);
-    for (const char *at = metrics; *at;) {
-        size_t n = strcspn(at, ",");
-        if (n == length && !strncmp(at, name, n)) return true;
-        at += n + (at[n] == ',');
-    }
-    return false;
+    const json_t *figure = json_object_get(json_object_get(session, "figures"), name);
+    if (metrics && *metrics) return listed(name, metrics);
+    if (el_program_is(session)) return true;
+    bool exact = json_is_true(json_object_get(figure, "exact")), first = !strcmp(name, el_session_timed()[0]);
+    return first || (exact && !is_timed(name, strcspn(name, "[")));
+}
+
+bool el_figure_leads(const json_t *session, const char *name)
+{
+    return el_program_is(session) || !strcmp(name, el_session_timed()[0]);
 }
 
 bool el_figure_nothing(const json_t *base, const json_t *head)
@@ -78,17 +107,24 @@ static enum el_better better_of(const json_t *figure)
     return strcmp(text, el_better_text(EL_BETTER_LOWER)) ? EL_BETTER_NEITHER : EL_BETTER_LOWER;
 }
 
-struct el_regress_cell *el_figure_cell(const char *workload, const char *name, const json_t *base,
+static bool is_exact(const json_t *figure)
+{
+    return json_is_true(json_object_get(figure, "exact"));
+}
+
+struct el_regress_cell *el_figure_cell(const json_t *base, const json_t *head, const char *name,
                                        enum el_cell_kind otherwise, struct el_regress_set *set)
 {
     char full[EL_CELL_NAME_BYTES];
-    int used = snprintf(full, sizeof full, "%s", workload);
-    if (used > 0 && (size_t)used < sizeof full) snprintf(full + used, sizeof full - (size_t)used, " %s", name);
+    const json_t *figure = json_object_get(json_object_get(base, "figures"), name);
+    const json_t *now = json_object_get(json_object_get(head, "figures"), name);
+    bool program = el_program_is(base);
+    snprintf(full, sizeof full, "%s%s%s", program ? "" : el_json_text(base, "name", "?"), program ? "" : " ", name);
     struct el_regress_cell *cell = el_regress_add(set, full);
     if (!cell) return NULL;
-    snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(base, "unit", ""));
-    cell->better = better_of(base);
-    cell->kind = json_is_true(json_object_get(base, "exact")) ? EL_CELL_EXACT : otherwise;
+    snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(figure, "unit", ""));
+    cell->better = better_of(figure);
+    cell->kind = is_exact(figure) && (!now || is_exact(now)) ? EL_CELL_EXACT : otherwise;
     return cell;
 }
 

@@ -104,16 +104,18 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The models of the trials' cards, each once, in alphabetical order. */
+/* The models of the trials' cards, and of a program of one's own the machine's, each once, in alphabetical order. */
 static void put_gpus(const json_t *run, char *text, size_t bytes)
 {
     const char *names[64];
     size_t n = 0, most = sizeof names / sizeof names[0];
     const json_t *trials = json_object_get(run, "trials");
     for (size_t t = 0; t < json_array_size(trials); t++) {
-        const json_t *devices = json_object_get(json_array_get(trials, t), "per_device");
+        const json_t *trial = json_array_get(trials, t), *gpus = json_object_get(trial, "gpus");
+        const json_t *devices = gpus ? gpus : json_object_get(trial, "per_device");
         for (size_t d = 0; d < json_array_size(devices); d++) {
-            const char *name = el_json_text(json_array_get(devices, d), "model", NULL);
+            const json_t *device = json_array_get(devices, d);
+            const char *name = gpus ? json_string_value(device) : el_json_text(device, "model", NULL);
             for (size_t i = 0; name && i < n; i++)
                 if (!strcmp(names[i], name)) name = NULL;
             if (name && n < most) names[n++] = name;
@@ -182,10 +184,15 @@ int el_fingerprint_differences(const json_t *base, const json_t *head, char *tex
 
 void el_fingerprint_words(const json_t *all, char *text, size_t bytes)
 {
-    const char *gpus = el_json_text(all, "gpus", "none");
-    snprintf(text, bytes, "%s, %s cores%s%s, %s, %s", el_json_text(all, "cpu_model", "unknown"),
-             el_json_text(all, "cores_online", "?"), strcmp(gpus, "none") ? ", " : "", strcmp(gpus, "none") ? gpus : "",
-             el_json_text(all, "kernel", "unknown"), el_json_text(all, "compiler", "unknown"));
+    static const char *const optional[] = {"gpus", "kernel", "compiler"};
+    snprintf(text, bytes, "%s, %s cores", el_json_text(all, "cpu_model", "unknown"),
+             el_json_text(all, "cores_online", "?"));
+    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
+        const char *value = el_json_text(all, optional[i], "none");
+        if (!strcmp(value, "none")) continue;
+        append(text, bytes, ", ");
+        append(text, bytes, value);
+    }
 }
 
 void el_fingerprint_soft(const json_t *base, const json_t *head, FILE *notes)

@@ -7,6 +7,7 @@
 
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/stats/stats.h"
 
 static const char *const kinds[] = {[EL_CELL_EXACT] = "exact",
                                     [EL_CELL_PAIRED] = "paired",
@@ -53,9 +54,9 @@ json_t *el_regress_json(const struct el_regress_set *set)
     return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
                      "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", el_json_string(sentence),
                      "base", el_json_string(set->base_name), "head", el_json_string(set->head_name), "blocks",
-                     set->blocks, "looks", set->blocks > 0 ? set->stage + 1 : 0, "last_analysis",
+                     set->blocks, "analyses", set->blocks > 0 ? set->stage + 1 : 0, "last_analysis",
                      (int)set->last_analysis, "level", el_json_real(el_regress_level(set->stage, set->last_analysis)),
-                     "noisy", el_json_string(set->environment), "machine", el_machine(), "cells", cells);
+                     "environment", el_json_string(set->environment), "machine", el_machine(), "cells", cells);
 }
 
 /* Two cells of one name would be one entry: from the second on they are numbered, "cell #2". */
@@ -76,12 +77,12 @@ enum el_status el_regress_write_bencher(const struct el_regress_set *set, const 
     json_t *document = json_object();
     for (size_t i = 0; i < set->n; i++) {
         const struct el_regress_cell *cell = &set->cells[i];
-        double value = el_regress_figure(cell->head, cell->n_head);
+        double value = el_stats_median(cell->head, cell->n_head);
         char name[EL_CELL_NAME_BYTES + 24];
         if (!isfinite(value)) continue;
         json_t *figure = json_pack("{s:f}", "value", value);
         bool higher = cell->better == EL_BETTER_HIGHER;
-        double base = el_regress_figure(cell->base, cell->n_base);
+        double base = el_stats_median(cell->base, cell->n_base);
         if (!isnan(cell->low) && isfinite(base)) {
             json_object_set_new(figure, "lower_value",
                                 json_real(fmin(value, higher ? base / cell->high : base * cell->low)));

@@ -1,4 +1,4 @@
-/* The gate's answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations. */
+/* The gate's answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations; and launches as CSV. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "bench/options/config.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/regress/ab.h"
 #include "bench/regress/formats.h"
 #include "bench/report/text.h"
 
@@ -57,6 +58,7 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
                                            [EL_CELL_UNREADABLE] = "error",
                                            [EL_CELL_NO_BASELINE] = "error"};
     char t[2][EL_FIGURE_BYTES];
+    double base, head;
     const char *element =
         cell->verdict == EL_CELL_SAME || cell->verdict == EL_CELL_IMPROVEMENT ? NULL : elements[cell->verdict];
     fputs("  <testcase classname=\"evenload.regress\" name=\"", out);
@@ -68,13 +70,12 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
         fputs(cell->verdict == EL_CELL_REGRESSION ? "\" type=\"perf-regression\"/>\n" : "\"/>\n", out);
     }
     fputs("    <system-out>", out);
-    fprintf(out, "base %s, head %s ", el_json_shortest(el_regress_figure(cell->base, cell->n_base), t[0]),
-            el_json_shortest(el_regress_figure(cell->head, cell->n_head), t[1]));
+    el_regress_figures(cell, &base, &head);
+    fprintf(out, "base %s, head %s ", el_json_shortest(base, t[0]), el_json_shortest(head, t[1]));
     put_xml(cell->unit, out);
-    if (isfinite(cell->effect)) fprintf(out, ", worse by %+.2f %%", 100 * (cell->effect - 1));
+    if (isfinite(cell->effect)) fprintf(out, ", slowdown %+.2f %%", 100 * (cell->effect - 1));
     if (isfinite(cell->low)) fprintf(out, " (95 %%: %+.2f to %+.2f)", 100 * (cell->low - 1), 100 * (cell->high - 1));
-    if (isfinite(cell->detectable))
-        fprintf(out, ", an effect of %.2f %% would have been found", 100 * (cell->detectable - 1));
+    if (isfinite(cell->detectable)) fprintf(out, ", minimal detectable %.2f %%", 100 * (cell->detectable - 1));
     fputs("</system-out>\n  </testcase>\n", out);
 }
 
@@ -103,10 +104,11 @@ enum el_status el_regress_write_junit(const struct el_regress_set *set, const ch
 static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
 {
     char t[2][EL_FIGURE_BYTES];
+    double base, head;
+    el_regress_figures(cell, &base, &head);
     fputs("| ", out);
     put_markdown(cell->name, out);
-    fprintf(out, " | %s | %s ", el_text_figure(el_regress_figure(cell->base, cell->n_base), t[0]),
-            el_text_figure(el_regress_figure(cell->head, cell->n_head), t[1]));
+    fprintf(out, " | %s | %s ", el_text_figure(base, t[0]), el_text_figure(head, t[1]));
     put_markdown(cell->unit, out);
     if (isfinite(cell->effect))
         fprintf(out, " | %+.1f %%", 100 * (cell->effect - 1));
@@ -116,7 +118,7 @@ static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
         fprintf(out, " | %+.1f .. %+.1f", 100 * (cell->low - 1), 100 * (cell->high - 1));
     else
         fputs(" | -", out);
-    bool loud = cell->verdict == EL_CELL_REGRESSION || cell->verdict == EL_CELL_UNREADABLE;
+    bool loud = cell->verdict != EL_CELL_SAME && cell->verdict != EL_CELL_IMPROVEMENT;
     fprintf(out, " | %s%s%s", loud ? "**" : "", el_regress_verdict_text(cell->verdict), loud ? "**" : "");
     fputs(*cell->reason ? ": " : "", out);
     put_markdown(cell->reason, out);
@@ -128,8 +130,11 @@ static void put_summary(const struct el_regress_set *set, FILE *out)
     char sentence[512];
     el_regress_sentence(set, sentence, sizeof sentence);
     fputs("### Did it get slower?\n\n", out);
+    bool loud = el_regress_outcome(set) != EL_REGRESS_NONE;
+    fputs(loud ? "**" : "", out);
     put_markdown(sentence, out);
-    fputs("\n\n| cell | base | head | worse by | 95 % | verdict |\n| --- | ---: | ---: | ---: | --- | --- |\n", out);
+    fputs(loud ? "**" : "", out);
+    fputs("\n\n| cell | base | head | slowdown | 95 % | verdict |\n| --- | ---: | ---: | ---: | --- | --- |\n", out);
     for (size_t i = 0; i < set->n; i++) put_markdown_row(&set->cells[i], out);
     fputs("\nBase: ", out);
     put_markdown(set->base_name, out);
@@ -166,4 +171,40 @@ void el_regress_print_github(const struct el_regress_set *set, FILE *out)
         put_annotation(cell->reason, false, out);
         fputc('\n', out);
     }
+}
+
+/* RFC 4180: always in quotes, a quote doubled. */
+static void put_csv(const char *text, FILE *out)
+{
+    static const char *const words[] = {"\"\""};
+    fputc('"', out);
+    put_escaped(text, "\"", words, out);
+    fputc('"', out);
+}
+
+static void put_launch(const struct el_regress_cell *cell, size_t block, bool head, int order, FILE *out)
+{
+    char number[32];
+    fprintf(out, "%zu,%d,%s,", block + 1, order, head ? "head" : "base");
+    put_csv(cell->name, out);
+    fprintf(out, ",%s,", el_json_shortest((head ? cell->head : cell->base)[block], number));
+    put_csv(cell->unit, out);
+    fputc('\n', out);
+}
+
+enum el_status el_regress_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path)
+{
+    char temporary[EL_PATH_BYTES + 64];
+    FILE *out = el_file_begin(path, temporary, sizeof temporary);
+    if (out == NULL) return el_fail_errno("%s could not be written", path);
+    fputs("block,order,side,metric,value,unit\n", out);
+    for (size_t i = 0; i < set->n; i++) {
+        const struct el_regress_cell *cell = &set->cells[i];
+        for (size_t b = 0; b < cell->n_base || b < cell->n_head; b++) {
+            int head_first = cell->n_base == 0 || el_regress_first_side(seed, (int)b + 1);
+            if (b < cell->n_base) put_launch(cell, b, false, 1 + head_first, out);
+            if (b < cell->n_head) put_launch(cell, b, true, 2 - head_first, out);
+        }
+    }
+    return el_file_end(out, temporary, path);
 }

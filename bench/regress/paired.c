@@ -1,8 +1,8 @@
 /* Cells of pairs: base and head ran next to each other, in random order.
  *
- * Three things make a regression: signed ranks tell it from chance, it is at least as large as the floor, and its
- * interval lies above 1. The floor is what keeps a tiny difference that many blocks can tell from failing a gate, and
- * it rises with the machine's unrest: launches of one program in neighbouring blocks differ by that unrest alone. */
+ * Three things make a regression: it is significant by signed ranks, it is at least as large as the floor, and its
+ * interval lies above 1. The floor keeps a tiny difference that many blocks make significant from failing a gate, and
+ * it rises with the machine's noise: launches of one program in neighbouring blocks differ by that noise alone. */
 #include <math.h>
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ static double half_width(const double *differences, size_t n)
     return i.valid ? (i.high - i.low) / 2 : NAN;
 }
 
-/* What a run like this finds in 90 of 100: beyond the floor, and beyond what the test tells from chance, by so much of
+/* What a run like this finds in 90 of 100: beyond the floor, and beyond what is significant, by so much of
  * the effect's own scatter that nine of ten lie above. */
 static double detectable(double own_half, double half, size_t n, const struct el_regress_context *context)
 {
@@ -77,16 +77,30 @@ void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
     cell->detectable = detectable(own_half, (i.high - i.low) / 2, n, context);
 }
 
-/* How many blocks would tell, if all went on as it was: an effect below the least that counts is told when the interval
- * has shrunk below that, a larger one when it is so many times its own scatter. */
-static int more_blocks(const struct el_regress_cell *cell, const struct el_regress_context *context)
+/* Blocks until something that is `half` wide now, at 95 %, has shrunk below `room`, in four of five runs: `times` its
+ * standard error is what has to fit. */
+static double blocks_for(double n, double half, double room, double times)
+{
+    static const double EIGHTY = 0.8416;
+    double t95 = el_stats_t_quantile(0.975, n - 1);
+    return room > 0 ? n * pow(half / t95 * (times + EIGHTY) / room, 2) : INFINITY;
+}
+
+/* How many more blocks would decide, if all went on as it was: half-widths shrink with the root of the blocks. Only the
+ * side of the interval that has to move counts, since intervals are lopsided: the lower one for an effect that matters,
+ * and the upper one for one that does not. 0: more than are allowed. */
+static int more_blocks(const struct el_regress_cell *cell, double own_half, const struct el_regress_context *context)
 {
     double n = (double)cell->n_base, effect = log(cell->effect), least = log(context->least_effect);
-    double half = (log(cell->high) - log(cell->low)) / 2;
+    double share = context->level / (double)context->cells;
     int needed = el_regress_blocks_needed(context->cells, context->level);
-    if (isnan(half)) return needed - (int)cell->n_base;
-    double room = effect < least ? least - effect : effect / 2;
-    double blocks = fmax(ceil(n * pow(half / room, 2)), needed);
+    if (isnan(cell->high) || isnan(own_half)) return needed > (int)n ? needed - (int)n : 2;
+    double t95 = el_stats_t_quantile(0.975, n - 1), worse = fmax(effect, least);
+    double as_worse = blocks_for(n, effect - log(cell->low), worse, el_stats_t_quantile(1 - share, n - 1));
+    double as_same = blocks_for(n, log(cell->high) - effect, least - effect, t95);
+    as_worse = fmax(as_worse, n * pow(own_half / worse, 2));
+    as_same = fmax(as_same, n * pow(own_half / log(fmax(EL_REGRESS_NOISY, context->least_effect)), 2));
+    double blocks = fmax(ceil(fmin(as_worse, as_same)), needed);
     if (blocks <= n) blocks = n + 2;
     return blocks <= EL_SIGNED_RANK_MAX ? (int)(blocks - n) : 0;
 }
@@ -94,23 +108,24 @@ static int more_blocks(const struct el_regress_cell *cell, const struct el_regre
 static void say_inconclusive(struct el_regress_cell *cell, const struct el_regress_context *context)
 {
     int needed = el_regress_blocks_needed(context->cells, context->level);
-    cell->more = more_blocks(cell, context);
+    double own[EL_SIGNED_RANK_MAX], own_half = half_width(own, own_differences(cell, own));
+    char advice[80] = "";
+    cell->more = more_blocks(cell, own_half, context);
+    if (cell->more > 0)
+        snprintf(advice, sizeof advice, "about %d more block%s would decide", cell->more, cell->more == 1 ? "" : "s");
+    else
+        snprintf(advice, sizeof advice, "%d blocks would not decide", EL_SIGNED_RANK_MAX);
     if ((int)cell->n_base < needed)
         snprintf(cell->reason, sizeof cell->reason,
-                 "no effect, however large, can be told from chance by so few blocks: %d are needed, %zu were run",
-                 needed, cell->n_base);
+                 "significance cannot be reached with so few blocks: %d are needed, %zu were run", needed,
+                 cell->n_base);
     else if (cell->floor > fmax(EL_REGRESS_NOISY, context->least_effect))
         snprintf(cell->reason, sizeof cell->reason,
-                 "the same program differs from itself by %.1f %%: this machine is "
-                 "too noisy",
-                 el_regress_pct(cell->floor));
-    else if (cell->more > 0)
-        snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: about %d more blocks would tell",
-                 el_regress_pct(cell->low), el_regress_pct(cell->high), cell->more);
+                 "this machine is too noisy: the same program differs from itself by %.1f %%; %s",
+                 el_regress_pct(cell->floor), advice);
     else
-        snprintf(cell->reason, sizeof cell->reason,
-                 "between %+.1f and %+.1f %%: more blocks than %d would be needed to tell", el_regress_pct(cell->low),
-                 el_regress_pct(cell->high), EL_SIGNED_RANK_MAX);
+        snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: %s", el_regress_pct(cell->low),
+                 el_regress_pct(cell->high), advice);
 }
 
 void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)

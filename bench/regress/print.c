@@ -19,15 +19,35 @@ const char *el_regress_verdict_text(enum el_cell_verdict verdict)
     static const char *const words[] = {[EL_CELL_SAME] = "same",
                                         [EL_CELL_REGRESSION] = "REGRESSION",
                                         [EL_CELL_IMPROVEMENT] = "better",
-                                        [EL_CELL_INCONCLUSIVE] = "not told",
+                                        [EL_CELL_INCONCLUSIVE] = "inconclusive",
                                         [EL_CELL_UNREADABLE] = "UNREADABLE",
                                         [EL_CELL_NO_BASELINE] = "no baseline"};
     return words[verdict];
 }
 
-double el_regress_figure(const double *x, size_t n)
+static double median(const double *x, size_t n)
 {
     return n == 0 ? NAN : el_stats_median(x, n);
+}
+
+void el_regress_figures(const struct el_regress_cell *cell, double *base_p, double *head_p)
+{
+    double ratio = cell->better == EL_BETTER_HIGHER ? 1 / cell->effect : cell->effect;
+    *base_p = median(cell->base, cell->n_base);
+    *head_p = median(cell->head, cell->n_head);
+    if (cell->kind == EL_CELL_EXACT || isnan(ratio)) return;
+    if (cell->kind == EL_CELL_HISTORY)
+        *base_p = *head_p / ratio;
+    else
+        *head_p = *base_p * ratio;
+}
+
+bool el_regress_medians_disagree(const struct el_regress_cell *cell, double *base_p, double *head_p)
+{
+    *base_p = median(cell->base, cell->n_base);
+    *head_p = median(cell->head, cell->n_head);
+    double worse = cell->better == EL_BETTER_HIGHER ? *base_p - *head_p : *head_p - *base_p;
+    return cell->kind == EL_CELL_PAIRED && worse * (cell->effect - 1) < 0; /* false of NAN */
 }
 
 /* "+9.8" of 1.098, "+130" of 2.3, "29 times" of 29: as many digits as mean something. Returns whether it is in
@@ -92,8 +112,10 @@ static void put_row(const struct el_regress_cell *cell, FILE *out)
     char name[EL_CELL_NAME_BYTES + EL_CELL_UNIT_BYTES + 24], t[6][EL_FIGURE_BYTES], wide[INTERVAL_BYTES];
     snprintf(name, sizeof name, "%s%s%s%s", cell->name, *cell->unit ? ", " : "", cell->unit,
              cell->better == EL_BETTER_HIGHER ? " (more is better)" : "");
-    const char *const texts[CELLS] = {figure(cell, el_regress_figure(cell->base, cell->n_base), t[0]),
-                                      figure(cell, el_regress_figure(cell->head, cell->n_head), t[1]),
+    double base, head;
+    el_regress_figures(cell, &base, &head);
+    const char *const texts[CELLS] = {figure(cell, base, t[0]),
+                                      figure(cell, head, t[1]),
                                       pct(cell->effect, true, t[2]),
                                       interval(cell, wide),
                                       probability(cell->p_adjusted, t[3]),
@@ -111,8 +133,8 @@ static size_t count(const struct el_regress_set *set, enum el_cell_verdict verdi
     return n;
 }
 
-/* The largest of the effects that would have been found; NAN where there is one of which no effect would. */
-static double sees(const struct el_regress_set *set)
+/* The largest of the cells' minimal detectable effects; NAN where one of them detects none. */
+static double detects(const struct el_regress_set *set)
 {
     double most = 1;
     for (size_t i = 0; i < set->n; i++) {
@@ -132,22 +154,21 @@ static void say_after(const struct el_regress_set *set, char *text, size_t bytes
 void el_regress_sentence(const struct el_regress_set *set, char *text, size_t bytes)
 {
     char after[64], seen[128] = "";
-    size_t regressions = count(set, EL_CELL_REGRESSION), untold = count(set, EL_CELL_INCONCLUSIVE);
-    double most = sees(set);
+    size_t regressions = count(set, EL_CELL_REGRESSION), open = count(set, EL_CELL_INCONCLUSIVE);
+    double most = detects(set);
     say_after(set, after, sizeof after);
     if (most > 1)
-        snprintf(seen, sizeof seen, " An effect of %.1f %% would have been found in 9 of 10 such runs.",
-                 100 * (most - 1));
+        snprintf(seen, sizeof seen, " This run could reliably detect slowdowns of %.1f %% or more.", 100 * (most - 1));
     switch (el_regress_outcome(set)) {
     case EL_REGRESS_NONE:
         snprintf(text, bytes, "No regression in %zu cell%s%s.%s", set->n, set->n == 1 ? "" : "s", after, seen);
         return;
     case EL_REGRESS_FOUND:
         snprintf(text, bytes, "Regression in %zu of %zu cells%s.%s", regressions, set->n, after,
-                 untold && !set->last_analysis ? " The others were not waited for." : "");
+                 open && !set->last_analysis ? " The others were not waited for." : "");
         return;
     case EL_REGRESS_INCONCLUSIVE:
-        snprintf(text, bytes, "Inconclusive: %zu of %zu cells cannot be told%s.%s%s%s", untold, set->n, after,
+        snprintf(text, bytes, "Inconclusive: %zu of %zu cell%s%s.%s%s%s", open, set->n, set->n == 1 ? "" : "s", after,
                  *set->environment ? " " : "", set->environment, seen);
         return;
     case EL_REGRESS_NO_BASELINE:
@@ -169,10 +190,23 @@ static bool folded(const struct el_regress_set *set, const struct el_regress_cel
     return n > EXACT_ROWS_MAX && cell->kind == EL_CELL_EXACT && cell->verdict == EL_CELL_SAME;
 }
 
+/* Of pairs the effect is what neighbours differ by, and two medians may differ the other way. */
+static void put_medians(const struct el_regress_cell *cell, FILE *out)
+{
+    char text[TEXT_BYTES], t[2][EL_FIGURE_BYTES];
+    double base, head;
+    if (!el_regress_medians_disagree(cell, &base, &head)) return;
+    snprintf(text, sizeof text,
+             "%s: the slowdown is that within blocks, and head is base times it; the medians of each side, %s and %s, "
+             "differ the other way",
+             cell->name, figure(cell, base, t[0]), figure(cell, head, t[1]));
+    el_text_wrap(text, "", "  ", COLUMNS, out);
+}
+
 void el_regress_print(const struct el_regress_set *set, FILE *out)
 {
     char text[TEXT_BYTES];
-    static const char *const heads[CELLS] = {"base", "head", "worse by", "95 %", "p", "floor", "sees"};
+    static const char *const heads[CELLS] = {"base", "head", "slowdown", "95 %", "p", "floor", "detects"};
     put_cells("cell", heads, "verdict", out);
     size_t n_folded = 0;
     for (size_t i = 0; i < set->n; i++) {
@@ -189,6 +223,7 @@ void el_regress_print(const struct el_regress_set *set, FILE *out)
         snprintf(text, sizeof text, "%s: %s", cell->name, cell->reason);
         el_text_wrap(text, "", "  ", COLUMNS, out);
     }
+    for (size_t i = 0; i < set->n; i++) put_medians(&set->cells[i], out);
     el_regress_sentence(set, text, sizeof text);
     el_text_wrap(text, "", "", COLUMNS, out);
 }

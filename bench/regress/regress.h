@@ -84,10 +84,11 @@ struct el_regress_set {
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
     double session_effect;           /* the same of sessions, which differ by more than launches; 0: 1.12 */
     size_t new_trials, other_trials; /* against a store: trials of the head that it lacks; that are not its level */
+    size_t sessions_needed;          /* by the store until all can be judged, before this run is added; 0: none */
     char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too noisy, or "" */
 };
 
-/* Exit statuses of the command; where several apply: USE, NO_BASELINE, REGRESSION, INCONCLUSIVE, in that order. */
+/* Exit statuses of the command; where several apply: USE, FOUND, NO_BASELINE, INCONCLUSIVE, in that order. */
 enum el_regress_exit {
     EL_REGRESS_NONE = 0,
     EL_REGRESS_FOUND = 1,

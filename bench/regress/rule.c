@@ -150,8 +150,8 @@ enum el_regress_exit el_regress_outcome(const struct el_regress_set *set)
     size_t count[EL_CELL_NO_BASELINE + 1] = {0};
     for (size_t i = 0; i < set->n; i++) count[set->cells[i].verdict]++;
     if (set->n == 0 || count[EL_CELL_UNREADABLE] > 0) return EL_REGRESS_USE;
-    if (count[EL_CELL_NO_BASELINE] > 0) return EL_REGRESS_NO_BASELINE;
     if (count[EL_CELL_REGRESSION] > 0) return EL_REGRESS_FOUND;
+    if (count[EL_CELL_NO_BASELINE] > 0) return EL_REGRESS_NO_BASELINE;
     return count[EL_CELL_INCONCLUSIVE] > 0 ? EL_REGRESS_INCONCLUSIVE : EL_REGRESS_NONE;
 }
 

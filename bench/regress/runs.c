@@ -11,6 +11,7 @@
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
+#include "bench/regress/program.h"
 #include "bench/regress/session.h"
 
 /* A side: its document and what it was measured on. */
@@ -27,24 +28,41 @@ struct pairing {
     struct el_regress_set *set;
 };
 
+/* The path of the run's record. */
+static bool find_record(const char *dir, char path[EL_PATH_BYTES])
+{
+    static const char *const names[] = {"results.json", EL_PROGRAM_FILE};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((size_t)snprintf(path, EL_PATH_BYTES, "%s/%s", dir, names[i]) < EL_PATH_BYTES && access(path, F_OK) == 0)
+            return true;
+    return false;
+}
+
 enum el_status el_run_load(const char *dir, json_t **run_p)
 {
     char path[EL_PATH_BYTES];
-    if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path)
-        return el_fail(EL_ERR_INVALID, "the folder's name is too long: %.60s...", dir);
-    if (access(path, F_OK) != 0)
-        return el_fail(EL_ERR_IO, "%s: there is no run in it (no results.json): give the folder of a run", dir);
+    if (!find_record(dir, path))
+        return el_fail(EL_ERR_IO,
+                       "%.200s: there is no run in it (no results.json, no " EL_PROGRAM_FILE "): give the folder of a "
+                       "run",
+                       dir);
     json_t *run = NULL;
     EL_TRY(el_record_read(path, &run));
     if (json_object_get(run, "watch")) {
+        json_t *program = el_program_of_watch(run);
         json_decref(run);
-        return el_fail(EL_ERR_INVALID,
-                       "%s was watched from outside, which gives samples and no launches of one program: 'evenload "
-                       "regress --ab' compares two commands",
-                       dir);
+        if (!program) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was watched");
+        run = program;
     }
     *run_p = run;
     return EL_OK;
+}
+
+/* Of a program of one's own there is one trial a run, and two versions of it may have two command lines. */
+static const json_t *program_of(const json_t *run)
+{
+    const json_t *trial = json_array_get(json_object_get(run, "trials"), 0);
+    return el_program_is(trial) ? trial : NULL;
 }
 
 bool el_trial_finished(const json_t *trial)
@@ -56,6 +74,7 @@ const json_t *el_run_find(const json_t *run, const json_t *trial, char *differs,
 {
     const json_t *trials = json_object_get(run, "trials"), *found = NULL;
     char wanted[EL_CELL_NAME_BYTES], name[EL_CELL_NAME_BYTES];
+    if (el_program_is(trial)) return program_of(run);
     json_t *workload = el_workload_of(trial);
     el_workload_name(trial, wanted, sizeof wanted);
     for (size_t i = 0; i < json_array_size(trials) && !found; i++) {
@@ -104,13 +123,12 @@ static enum el_status add_unreadable(const struct pairing *p, const char *name, 
     return EL_OK;
 }
 
-static enum el_status add_figure(const struct pairing *p, const char *workload, const char *name, const json_t *base,
-                                 const json_t *head)
+static enum el_status add_figure(const struct pairing *p, const char *name, const json_t *base, const json_t *head)
 {
     const json_t *before = json_object_get(json_object_get(base, "figures"), name);
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
-    if (!el_figure_selected(name, before, p->metrics) || el_figure_nothing(before, now)) return EL_OK;
-    struct el_regress_cell *cell = el_figure_cell(workload, name, before, EL_CELL_SESSION, p->set);
+    if (!el_figure_selected(base, name, p->metrics) || el_figure_nothing(before, now)) return EL_OK;
+    struct el_regress_cell *cell = el_figure_cell(base, head, name, EL_CELL_SESSION, p->set);
     if (!cell) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     el_cell_doubt(base, head, cell);
     bool exact = cell->kind == EL_CELL_EXACT, good = el_figure_comparable(before, now, cell);
@@ -119,15 +137,14 @@ static enum el_status add_figure(const struct pairing *p, const char *workload, 
     return (exact ? el_figure_value : el_figure_launches)(now, &cell->head, &cell->n_head);
 }
 
-static enum el_status add_pair(const struct pairing *p, const char *name, const json_t *base_trial,
-                               const json_t *head_trial)
+static enum el_status add_pair(const struct pairing *p, const json_t *base_trial, const json_t *head_trial)
 {
     json_t *base = el_session_of(p->base.run, base_trial, p->base.dir);
     json_t *head = el_session_of(p->head.run, head_trial, p->head.dir);
     json_t *figures = json_object_get(base, "figures");
     enum el_status status = EL_OK;
     for (void *at = json_object_iter(figures); at && status == EL_OK; at = json_object_iter_next(figures, at))
-        status = add_figure(p, name, json_object_iter_key(at), base, head);
+        status = add_figure(p, json_object_iter_key(at), base, head);
     json_decref(base);
     json_decref(head);
     return status;
@@ -147,7 +164,7 @@ static enum el_status add_trial(const struct pairing *p, const json_t *base)
                  *differs ? "; it has one with another " : "", differs);
         return add_unreadable(p, name, reason);
     }
-    if (el_trial_finished(head)) return add_pair(p, name, base, head);
+    if (el_trial_finished(head)) return add_pair(p, base, head);
     snprintf(reason, sizeof reason, "%s in the current run: %.120s", el_json_text(head, "status", "failed"),
              el_json_text(head, "reason", "no reason is in its record"));
     return add_unreadable(p, name, reason);
@@ -169,6 +186,7 @@ static enum el_status pair_all(const struct pairing *p)
 {
     const json_t *trials = json_object_get(p->base.run, "trials");
     EL_TRY(check_machines(p));
+    EL_TRY(el_figure_check(p->head.run, p->metrics));
     el_fingerprint_soft(p->base.run, p->head.run, p->notes);
     for (size_t i = 0; i < json_array_size(trials); i++) EL_TRY(add_trial(p, json_array_get(trials, i)));
     note_new(p);
@@ -180,8 +198,7 @@ enum el_status el_regress_runs(const char *base_dir, const char *head_dir, const
                                struct el_regress_set *set)
 {
     struct pairing p = {.metrics = metrics, .notes = notes, .set = set};
-    enum el_status status = el_figure_check(metrics);
-    if (status == EL_OK) status = load_side(base_dir, &p.base);
+    enum el_status status = load_side(base_dir, &p.base);
     if (status == EL_OK) status = load_side(head_dir, &p.head);
     if (status == EL_OK) status = pair_all(&p);
     snprintf(set->base_name, sizeof set->base_name, "%s", base_dir);
@@ -196,7 +213,7 @@ enum el_status el_regress_runs(const char *base_dir, const char *head_dir, const
 bool el_regress_is_run(const char *dir)
 {
     char path[EL_PATH_BYTES];
-    return (size_t)snprintf(path, sizeof path, "%s/results.json", dir) < sizeof path && access(path, F_OK) == 0;
+    return find_record(dir, path);
 }
 
 enum el_status el_regress_dirs(const char *base_dir, const char *head_dir, const char *metrics, FILE *notes,

@@ -8,6 +8,8 @@
 
 #include "bench/campaign/trial.h"
 #include "bench/record/jvalue.h"
+#include "bench/record/utf8.h"
+#include "bench/regress/program.h"
 #include "bench/stats/stats.h"
 #include "runtime/parallel/train.h"
 
@@ -22,6 +24,7 @@ static const char *const skipped[] = {"steps", "min_time_s", "timeout_s", "contr
 
 json_t *el_workload_of(const json_t *trial)
 {
+    if (el_program_is(trial)) return json_pack("{s:O}", "program", json_object_get(trial, "program"));
     json_t *workload = json_object(), *config = json_deep_copy(json_object_get(trial, "config"));
     for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++) {
         json_t *value = json_object_get(trial, identity[i]);
@@ -50,6 +53,11 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
     const char *dtype = el_json_text(trial, "dtype", "f32");
     char buckets[EL_WORKLOAD_BUCKETS_BYTES];
     double n = el_json_number(trial, "devices");
+    if (el_program_is(trial)) {
+        snprintf(text, bytes, "%s", el_json_text(trial, "program", "?"));
+        el_utf8_mend(text);
+        return;
+    }
     el_workload_buckets(trial, buckets, sizeof buckets);
     snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f%s", el_json_text(trial, "mode", "?"), n,
              n == 1 ? "" : "s", el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "",
@@ -81,6 +89,7 @@ static bool same_fields(const json_t *base, const json_t *head, char *differs, s
 
 bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes)
 {
+    if (el_program_is(base) != el_program_is(head)) return false;
     return same_fields(base, head, differs, bytes) &&
            same_fields(json_object_get(base, "config"), json_object_get(head, "config"), differs, bytes);
 }
@@ -210,7 +219,8 @@ static void put_run(const json_t *run, const json_t *trial, json_t *session)
         const char *value = el_json_text(run, keys[i], "");
         hash = el_hash(hash, value, strlen(value) + 1);
     }
-    char *steps = json_dumps(el_json_at(trial, "repeats.0.step_ms"), JSON_COMPACT);
+    const char *measured = el_program_is(trial) ? "figures" : "repeats.0.step_ms";
+    char *steps = json_dumps(el_json_at(trial, measured), JSON_COMPACT);
     if (steps) hash = el_hash(hash, steps, strlen(steps));
     free(steps);
     snprintf(text, sizeof text, "%016" PRIx64, hash);
@@ -231,6 +241,12 @@ json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
     put_run(run, trial, session);
     json_object_set_new(session, "name", el_json_string(name));
     json_object_set_new(session, "suspect", suspicions(trial));
+    if (el_program_is(trial)) {
+        json_object_set(session, "program", json_object_get(trial, "program"));
+        json_object_set(session, "figures", json_object_get(trial, "figures"));
+        json_decref(figures);
+        return session;
+    }
     for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i].name, timed_figure(&timed[i], trial));
     put_exact(trial, figures);
     json_object_set_new(session, "figures", figures);

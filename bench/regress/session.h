@@ -1,4 +1,5 @@
-/* A session: what one run measured of one workload, as JSON, in the form in which it is stored.
+/* A session: what one run measured of one workload, as JSON, in the form in which it is stored. That of a program of
+ * one's own (program.h) has "program" and the program's own figures, and its workload is {"program": name}.
  *
  *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits that tell this run from others
  *      "name": "ddp 2 devices textcnn batch 128", "suspect": [rules...],

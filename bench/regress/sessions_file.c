@@ -10,6 +10,7 @@
 #include "bench/campaign/trial.h"
 #include "bench/record/jvalue.h"
 #include "bench/regress/baseline.h"
+#include "bench/regress/program.h"
 #include "bench/regress/session.h"
 
 /* More than can count for a level, with room for what is far or of another unit. */
@@ -18,9 +19,12 @@ enum { SLUG_BYTES = 96, PARSED_MAX = 4 * EL_LEVEL_SESSIONS_MAX };
 /* "ddp-2-textcnn-b128": for people who list the folder. */
 static void slug_of(const json_t *workload, char slug[SLUG_BYTES])
 {
-    snprintf(slug, SLUG_BYTES, "%.24s-%zu-%.24s-b%.0f", el_json_text(workload, "mode", "mode"),
-             json_array_size(json_object_get(workload, "device_names")), el_json_text(workload, "model", "model"),
-             el_json_number(workload, "global_batch"));
+    if (el_program_is(workload))
+        snprintf(slug, SLUG_BYTES, "program-%.40s", el_json_text(workload, "program", "?"));
+    else
+        snprintf(slug, SLUG_BYTES, "%.24s-%zu-%.24s-b%.0f", el_json_text(workload, "mode", "mode"),
+                 json_array_size(json_object_get(workload, "device_names")), el_json_text(workload, "model", "model"),
+                 el_json_number(workload, "global_batch"));
     for (char *at = slug; *at; at++)
         if (!isalnum((unsigned char)*at) && *at != '-') *at = '_';
 }

@@ -53,7 +53,7 @@ void el_regress_tell_exact(struct el_regress_cell *cell)
     char t[2][32];
     if (!base_constant || !el_regress_constant(cell->head, cell->n_head)) {
         cell->verdict = EL_CELL_UNREADABLE;
-        snprintf(cell->reason, sizeof cell->reason, "is taken for exact, but differs among launches of the %s",
+        snprintf(cell->reason, sizeof cell->reason, "declared deterministic, but varies among launches of the %s",
                  base_constant ? "head" : "base");
         return;
     }
@@ -168,8 +168,8 @@ void el_regress_tell_history(struct el_regress_cell *cell, double p_better, cons
     } else {
         cell->verdict = EL_CELL_INCONCLUSIVE;
         snprintf(cell->reason, sizeof cell->reason,
-                 "sessions differ so much that only %.0f %% could be found: compare "
-                 "with --ab instead",
+                 "sessions differ so much that only slowdowns of %.0f %% are detected: "
+                 "compare with --ab instead",
                  el_regress_pct(cell->detectable));
     }
 }

@@ -1,0 +1,106 @@
+/* Which advice helps is found by judging again: a larger --min-effect passes only what is already known to be small,
+ * and more blocks only shrink what chance does. */
+#include "bench/regress/advice.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/regress/baseline.h"
+#include "bench/regress/runs.h"
+
+enum { BLOCKS_MAX = 200 };
+/* Nobody who asks for a gate lets more than this through. */
+static const int MIN_EFFECT_MAX_PCT = 10;
+
+/* Of a stored baseline the run that was judged becomes a session, or the level; where it is that already, only another
+ * run tells more. */
+static bool print_next_of_store(const struct el_options *options, const struct el_regress_set *set, const char *run,
+                                bool added, FILE *out)
+{
+    enum el_regress_exit outcome = el_regress_outcome(set);
+    const char *store = options->regress.baseline;
+    if (!*store || el_regress_is_run(store) || outcome == EL_REGRESS_USE) return false;
+    bool found = outcome == EL_REGRESS_FOUND, elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
+    if (outcome == EL_REGRESS_INCONCLUSIVE && !added) return false;
+    if (added || (found ? set->other_trials : set->new_trials) == 0) {
+        fprintf(out, "Next: measure again for another session: this run is %s\n",
+                found && !added ? "the accepted level already" : "a session of the store");
+        return true;
+    }
+    fprintf(out, "Next: %s baseline %s %s%s%s%s\n", program_invocation_name, found ? "accept" : "add", run,
+            elsewhere ? " --store " : "", elsewhere ? store : "", found ? "    (if the new level is right)" : "");
+    return true;
+}
+
+/* Whether nothing would be left open, were only effects above so many per cent to count. */
+static bool decides(const struct el_regress_set *set, int pct)
+{
+    struct el_regress_set other = *set;
+    other.least_effect = 1 + pct / 100.0;
+    other.cells = malloc(set->n * sizeof *other.cells);
+    if (!other.cells) return false;
+    memcpy(other.cells, set->cells, set->n * sizeof *other.cells); /* samples are only read */
+    el_regress_judge(&other);
+    bool decided = el_regress_outcome(&other) == EL_REGRESS_NONE;
+    free(other.cells);
+    return decided;
+}
+
+/* In per cent; 0: none does. */
+static int deciding_effect(const struct el_regress_set *set)
+{
+    int pct = (int)floor(100 * (fmax(set->least_effect, 1.02) - 1)) + 1;
+    while (pct <= MIN_EFFECT_MAX_PCT && !decides(set, pct)) pct++;
+    return pct <= MIN_EFFECT_MAX_PCT ? pct : 0;
+}
+
+/* Blocks that would decide all that is open; 0: no number up to 200 would. */
+static int deciding_blocks(const struct el_regress_set *set)
+{
+    int more = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->cells[i].verdict != EL_CELL_INCONCLUSIVE) continue;
+        if (set->cells[i].more == 0) return 0;
+        if (set->cells[i].more > more) more = set->cells[i].more;
+    }
+    return set->blocks + more <= BLOCKS_MAX ? set->blocks + more : 0;
+}
+
+static void print_next_of_ab(const struct el_options *options, const struct el_regress_set *set, FILE *out)
+{
+    const char *name = program_invocation_name;
+    int blocks = deciding_blocks(set), pct = deciding_effect(set);
+    if (blocks > 0)
+        fprintf(out, "Next: %s regress ... --%s %d\n", name, options->regress.blocks ? "blocks" : "max-samples",
+                blocks);
+    else if (pct > 0)
+        fprintf(out, "Next: %s regress ... --min-effect %d    (if slowdowns below %d %% do not matter)\n", name, pct,
+                pct);
+    else
+        fprintf(out, "Next: %s regress ... with longer launches, fewer metrics (--metric) or a quieter machine\n",
+                name);
+}
+
+void el_regress_print_next(const struct el_options *options, const struct el_regress_set *set, const char *run,
+                           bool added, FILE *out)
+{
+    enum el_regress_exit outcome = el_regress_outcome(set);
+    const char *name = program_invocation_name;
+    bool ab = options->regress.ab[0];
+    if (print_next_of_store(options, set, run, added, out)) return;
+    if (outcome == EL_REGRESS_INCONCLUSIVE && ab)
+        print_next_of_ab(options, set, out);
+    else if (outcome == EL_REGRESS_INCONCLUSIVE)
+        fprintf(out, "Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (detects more than two sessions do)\n",
+                name);
+    else if (outcome == EL_REGRESS_NO_BASELINE)
+        fprintf(out, "Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (needs no baseline)\n", name);
+    else if (outcome == EL_REGRESS_FOUND && ab && options->regress.blocks == 0)
+        fprintf(out, "Next: %s regress ... --blocks 40 --seed 2    (again, in another order, to the end)\n", name);
+    else if (outcome == EL_REGRESS_NONE && !ab)
+        fprintf(out, "Next: %s baseline add %s    (after eight such sessions their spread is known)\n", name, run);
+    else
+        fprintf(out, "Next: %s help regress\n", name);
+}

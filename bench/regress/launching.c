@@ -1,0 +1,133 @@
+/* From the command line to an ask, and what is said meanwhile. */
+#include "bench/regress/launching.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "bench/campaign/runner.h"
+#include "bench/regress/formats.h"
+#include "bench/regress/program.h"
+#include "bench/regress/rule.h"
+#include "runtime/base/clock.h"
+
+static const int64_t MINUTE_NS = 60000000000;
+
+static struct el_regress_progress *waiting; /* a go_on has no context; NULL: quiet */
+
+static bool go_on(void)
+{
+    if (waiting) el_regress_progress_wait(waiting);
+    return !el_runner_interrupted();
+}
+
+void el_launching_begin(const struct el_options *options, struct el_regress_launching *launching)
+{
+    const struct el_regress_options *r = &options->regress;
+    *launching = (struct el_regress_launching){
+        .ask = {.base = r->ab[0] ? r->ab : NULL,
+                .head = r->ab[0] ? options->dir : r->from,
+                .prepare = r->prepare,
+                .timeout_s = options->timeout_s,
+                .budget_s = r->budget_s,
+                .blocks = r->ab[0] ? r->blocks : r->launches,
+                .max_blocks = r->max_samples,
+                .seed = options->train.seed,
+                .metrics = r->metrics,
+                .exact = r->exact,
+                .higher = r->higher,
+                .go_on = go_on},
+        .progress = {.out = stderr, .terminal = isatty(STDERR_FILENO), .period_ns = MINUTE_NS}};
+    launching->progress.ask = &launching->ask;
+    launching->progress.begin_ns = launching->progress.line_ns = el_clock_ns();
+    waiting = options->quiet ? NULL : &launching->progress;
+    if (!options->quiet) launching->ask.tick = el_regress_progress_block;
+    launching->ask.context = &launching->progress;
+    el_runner_catch_signals();
+}
+
+const char *el_launching_name(const struct el_options *options)
+{
+    const struct el_regress_options *r = &options->regress;
+    return r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
+}
+
+enum el_status el_launching_program(struct el_regress_launching *launching, const struct el_options *options,
+                                    const char *dir, struct el_regress_set *set)
+{
+    const struct el_regress_options *r = &options->regress;
+    EL_TRY(el_regress_launches(&launching->ask, set));
+    if (el_runner_interrupted()) return EL_OK;
+    EL_TRY(el_program_save(set, el_launching_name(options), dir));
+    return r->csv[0] ? el_regress_write_csv(set, 0, r->csv) : EL_OK;
+}
+
+/* ---- progress ---- */
+
+static size_t count_timed(const struct el_regress_set *set)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < set->n; i++) n += set->cells[i].kind != EL_CELL_EXACT;
+    return n;
+}
+
+/* A budget that is known to end before the first analysis, as soon as it is known. */
+static void say_budget(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)
+{
+    int needed = el_regress_blocks_needed(count_timed(set), el_regress_level(0, true));
+    double fit = p->ask->budget_s < 0 ? INFINITY : fmax(1, floor(p->ask->budget_s / block_s));
+    if (fit >= next) return;
+    fprintf(p->out,
+            "note: --budget of %.0f s ends after about %.0f block%s, before the first analysis: ", p->ask->budget_s,
+            fit, fit == 1 ? "" : "s");
+    if (fit < needed)
+        fprintf(p->out, "this run will be inconclusive: %d blocks, about %.0f s, are the least\n", needed,
+                ceil(needed * block_s));
+    else
+        fprintf(p->out, "those are analysed once, at its end; %d blocks take about %.0f s\n", next,
+                ceil(next * block_s));
+}
+
+static void say_begin(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)
+{
+    size_t timed = count_timed(set);
+    int needed = el_regress_blocks_needed(timed, el_regress_level(0, p->ask->blocks > 0));
+    const char *ending = set->n == 1 ? "" : "s";
+    if (!p->ask->base) {
+        fprintf(p->out, "%zu figure%s; a launch takes %.1f s, all %d about %.0f s\n", set->n, ending, block_s, next,
+                block_s * next);
+        return;
+    }
+    fprintf(p->out, "%zu cell%s; a block takes %.1f s, the first analysis is after %d (about %.0f s)\n", set->n, ending,
+            block_s, next, block_s * next);
+    say_budget(p, set, next, block_s);
+    if (needed > next)
+        fprintf(p->out, "note: with %zu timed cells significance needs %d blocks: choose fewer with --metric\n", timed,
+                needed);
+}
+
+static void say_line(struct el_regress_progress *p)
+{
+    double elapsed_s = (double)(el_clock_ns() - p->begin_ns) / 1e9;
+    const char *what = p->ask->base ? "block" : "launch";
+    fprintf(p->out, "%s%s %d of %d, %.0f s%s", p->terminal ? "\r" : "", what, p->blocks, p->next, elapsed_s,
+            p->terminal ? " " : "\n");
+    fflush(p->out);
+    p->line_ns = el_clock_ns();
+}
+
+void el_regress_progress_wait(struct el_regress_progress *p)
+{
+    if (!p->terminal && p->blocks > 0 && el_clock_ns() - p->line_ns >= p->period_ns) say_line(p);
+}
+
+void el_regress_progress_block(void *progress, const struct el_regress_set *set, int next, double elapsed_s)
+{
+    struct el_regress_progress *p = progress;
+    p->blocks = set->blocks;
+    p->next = next;
+    if (set->blocks == 1) say_begin(p, set, next, elapsed_s);
+    if (p->terminal) say_line(p);
+    el_regress_progress_wait(p);
+    if (set->blocks == next && p->ask->base)
+        fprintf(p->out, "%sanalysis after block %d, %.0f s\n", p->terminal ? "\n" : "", set->blocks, elapsed_s);
+}
