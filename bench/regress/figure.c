@@ -119,7 +119,7 @@ struct el_regress_cell *el_figure_cell(const json_t *base, const json_t *head, c
     const json_t *figure = json_object_get(json_object_get(base, "figures"), name);
     const json_t *now = json_object_get(json_object_get(head, "figures"), name);
     bool program = el_program_is(base);
-    snprintf(full, sizeof full, "%s%s%s", program ? "" : el_json_text(base, "name", "?"), program ? "" : " ", name);
+    snprintf(full, sizeof full, "%s%s%s", program ? "" : el_json_text(head, "name", "?"), program ? "" : " ", name);
     struct el_regress_cell *cell = el_regress_add(set, full);
     if (!cell) return NULL;
     snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(figure, "unit", ""));

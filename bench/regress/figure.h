@@ -18,9 +18,9 @@ bool el_figure_leads(const json_t *session, const char *name);
 /* Exact, and 0 on both sides: there is nothing to compare. */
 bool el_figure_nothing(const json_t *base, const json_t *head);
 
-/* A new cell "<workload> <name>", of a program of one's own "<name>", with unit and direction as the figure of the
- * session `base` has them, without samples. EXACT where the figure is exact in both sessions, else `otherwise`. NULL:
- * no memory. */
+/* A new cell "<workload> <name>", of a program of one's own "<name>", as the session `head` is called, with
+ * unit and direction of the session `base`, without samples. EXACT where the figure is exact in both sessions, else
+ * `otherwise`. NULL: no memory. */
 struct el_regress_cell *el_figure_cell(const json_t *base, const json_t *head, const char *name,
                                        enum el_cell_kind otherwise, struct el_regress_set *set);
 /* Sees that the head's figure can be put beside the base's: else the cell is unreadable, with the reason. */

@@ -86,21 +86,35 @@ static double blocks_for(double n, double half, double room, double times)
     return room > 0 ? n * pow(half / t95 * (times + EIGHTY) / room, 2) : INFINITY;
 }
 
-/* How many more blocks would decide, if all went on as it was: half-widths shrink with the root of the blocks. Only the
- * side of the interval that has to move counts, since intervals are lopsided: the lower one for an effect that matters,
- * and the upper one for one that does not. 0: more than are allowed. */
+static double middle_of(double a, double b, double c)
+{
+    return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+/* For an effect (a logarithm) to become significant, or if it is small for its interval to fall below what counts. */
+static double blocks_to_decide(double n, double half, double own_half, double effect,
+                               const struct el_regress_context *context)
+{
+    double least = log(context->least_effect), quiet = log(fmax(EL_REGRESS_NOISY, context->least_effect));
+    double share = context->level / (double)context->cells;
+    double as_worse = blocks_for(n, half, fmax(effect, least), el_stats_t_quantile(1 - share, n - 1));
+    double as_same = blocks_for(n, half, least - effect, el_stats_t_quantile(0.975, n - 1));
+    return ceil(fmin(as_worse, fmax(as_same, n * pow(own_half / quiet, 2))));
+}
+
+/* How many more blocks would decide, if all went on as it was: half-widths shrink with the root of the blocks.
+ * Intervals of few blocks are lopsided, since an outlier or two move one end: both sides and what the program differs
+ * from itself are estimates of one scatter, and the middle one is taken. Where an effect that looks small would need
+ * too many, it may as well be larger by its own standard error. 0: more than are allowed. */
 static int more_blocks(const struct el_regress_cell *cell, double own_half, const struct el_regress_context *context)
 {
-    double n = (double)cell->n_base, effect = log(cell->effect), least = log(context->least_effect);
-    double share = context->level / (double)context->cells;
+    double n = (double)cell->n_base, effect = log(cell->effect);
     int needed = el_regress_blocks_needed(context->cells, context->level);
     if (isnan(cell->high) || isnan(own_half)) return needed > (int)n ? needed - (int)n : 2;
-    double t95 = el_stats_t_quantile(0.975, n - 1), worse = fmax(effect, least);
-    double as_worse = blocks_for(n, effect - log(cell->low), worse, el_stats_t_quantile(1 - share, n - 1));
-    double as_same = blocks_for(n, log(cell->high) - effect, least - effect, t95);
-    as_worse = fmax(as_worse, n * pow(own_half / worse, 2));
-    as_same = fmax(as_same, n * pow(own_half / log(fmax(EL_REGRESS_NOISY, context->least_effect)), 2));
-    double blocks = fmax(ceil(fmin(as_worse, as_same)), needed);
+    double half = middle_of(effect - log(cell->low), log(cell->high) - effect, own_half);
+    double blocks = blocks_to_decide(n, half, own_half, effect, context);
+    if (blocks > EL_SIGNED_RANK_MAX) blocks = blocks_to_decide(n, half, own_half, effect + half / 2, context);
+    blocks = fmax(blocks, needed);
     if (blocks <= n) blocks = n + 2;
     return blocks <= EL_SIGNED_RANK_MAX ? (int)(blocks - n) : 0;
 }
@@ -114,7 +128,7 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
     if (cell->more > 0)
         snprintf(advice, sizeof advice, "about %d more block%s would decide", cell->more, cell->more == 1 ? "" : "s");
     else
-        snprintf(advice, sizeof advice, "%d blocks would not decide", EL_SIGNED_RANK_MAX);
+        snprintf(advice, sizeof advice, "even %d blocks may not decide", EL_SIGNED_RANK_MAX);
     if ((int)cell->n_base < needed)
         snprintf(cell->reason, sizeof cell->reason,
                  "significance cannot be reached with so few blocks: %d are needed, %zu were run", needed,

@@ -153,12 +153,13 @@ static void say_after(const struct el_regress_set *set, char *text, size_t bytes
 
 void el_regress_sentence(const struct el_regress_set *set, char *text, size_t bytes)
 {
-    char after[64], seen[128] = "";
+    char after[64], seen[128] = "", least[EL_FIGURE_BYTES];
     size_t regressions = count(set, EL_CELL_REGRESSION), open = count(set, EL_CELL_INCONCLUSIVE);
     double most = detects(set);
     say_after(set, after, sizeof after);
     if (most > 1)
-        snprintf(seen, sizeof seen, " This run could reliably detect slowdowns of %.1f %% or more.", 100 * (most - 1));
+        snprintf(seen, sizeof seen, " This run could reliably detect slowdowns of %s or more.",
+                 pct(most, false, least));
     switch (el_regress_outcome(set)) {
     case EL_REGRESS_NONE:
         snprintf(text, bytes, "No regression in %zu cell%s%s.%s", set->n, set->n == 1 ? "" : "s", after, seen);

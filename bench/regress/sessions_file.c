@@ -173,7 +173,7 @@ static size_t read_sessions(const struct lines *lines, const char *path, FILE *n
             continue;
         }
         skipped++;
-        if (notes) fprintf(notes, "note: %s, line %zu is no session (cut off?): passed over\n", path, i + 1);
+        if (notes) fprintf(notes, "note: %s, line %zu: invalid entry (truncated?), skipped\n", path, i + 1);
     }
     return skipped;
 }

@@ -89,18 +89,18 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     once run measured r
     copy r day1 1
     run --separate-stderr "$EVENLOAD" baseline add day1
-    [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8 "*" 1 "*" 7  2026-01-01 12:00"* ]] || show
-    [[ ${lines[0]} =~ ^"machine "[0-9a-f]{16}": ".*" cores, Linux " && ${lines[-1]} == "Next: "*"7 more before it can tell)" ]] || show
+    [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8, ms "*" 1 "*" 7  2026-01-01 12:00"* ]] || show
+    [[ ${lines[0]} =~ ^"machine "[0-9a-f]{16}": ".*" cores, Linux " && ${lines[-1]} == "Next: "*"7 more sessions before it can judge)" ]] || show
     narrow
     rm -r results
     keep_nine
     run --separate-stderr "$EVENLOAD" baseline
-    [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8 "*" 9 "*" 0.4 "*" 0  2026-01-09 12:00"* ]] || show
+    [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8, ms "*" 9 "*" 0.4 "*" 0  2026-01-09 12:00"* ]] || show
     [[ ${lines[-1]} == "Next: "*"regress --baseline results/baseline --current DIR" ]] || show
     narrow
     "$EVENLOAD" baseline show day1 --json >b.json
     [[ $(json b.json '[(w["sessions"], w["accepted"], w["skipped"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None, 0)]" ]]
-    [[ $(json b.json '(lambda f: (f["counted"], f["needs"], f["far"], 2 <= f["finds_pct"] < 5, f["sd_pct"] < 1))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
+    [[ $(json b.json '(lambda f: (f["counted"], f["sessions_needed"], f["outliers"], 2 <= f["detectable_pct"] < 5, f["sd_pct"] < 1))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(9, 0, 0, True, True)" ]]
     # The folder is the machine's, the file the workload's: a header and a line a session.
     [[ $(wc -l <"$(echo results/baseline/*/single-1-mlp-b8-*.jsonl)") == 10 ]]
@@ -111,17 +111,17 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     keep_nine
     copy r slow 10 1.3
     run --separate-stderr "$EVENLOAD" baseline add slow
-    [[ $status -eq 0 && $output == *"1 far from the level, kept and not counted; the last is one of them (+"[23]?.?" %)"* ]] || show
+    [[ $status -eq 0 && $output == *"1 outlier, kept and not counted; the last session is one (+"[23]?.?" %)"* ]] || show
     [[ ${lines[-1]} == "Next: "*"baseline accept slow    (if the new level is right)" ]] || show
     run --separate-stderr "$EVENLOAD" baseline accept slow
     [[ $status -eq 0 && $output == *"accepted as the level: the run of 2026-01-10 12:00; 1 since, with it"* ]] || show
     narrow
     refuses "slow is the accepted level in results/baseline already" "$EVENLOAD" baseline accept slow
     judge 0 "single 1 device mlp batch 8: this run is the accepted level, and the only session of it so far" slow
-    [[ ${lines[-1]} == "Next: "*" compare    (another session: this run is one already)" ]] || show
+    [[ ${lines[-1]} == "Next: "*"measure again for another session: this run is a session of the store" ]] || show
     "$EVENLOAD" baseline show --json >b.json
     [[ $(json b.json '[w["since_accepted"] for m in d["machines"] for w in m["workloads"]]') == "[1]" ]]
-    [[ $(json b.json '(lambda f: (f["of_level"], f["far"], f["needs"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
+    [[ $(json b.json '(lambda f: (f["of_level"], f["outliers"], f["sessions_needed"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(1, 0, 0, True)" ]]
 }
 
@@ -143,7 +143,7 @@ END
     copy r day1 1 1 new 28 1.2
     "$EVENLOAD" baseline add day1 >out.txt
     sessions_after 9 's["figures"]["step_median_ms"]["value"] *= 1 + 0.3 * (i % 3)'
-    judge 3 "sessions differ so much that only" new
+    judge 3 "sessions differ so much that only slowdowns of" new
     "$EVENLOAD" baseline accept new >out.txt
     judge 0 "this run is the accepted level, and the only session of it so far" new
 }
@@ -156,7 +156,7 @@ END
     judge 4 "10 levels, each of so few sessions that they do not tell how far" now
     [[ $output == *"they scatter: 7 more by 'evenload baseline add'"* ]] || show
     run --separate-stderr "$EVENLOAD" baseline show
-    [[ $status -eq 0 && $output == *" batch 8 "*" 10 "*" 1 "*" - "*" - "*" 7  2026-01-01 12:00"* ]] || show
+    [[ $status -eq 0 && $output == *" batch 8, ms "*" 10 "*" 1 "*" - "*" - "*" 7  2026-01-01 12:00"* ]] || show
 }
 
 @test "of many sessions of an accepted level the last thirty count, and all are said" {
@@ -165,10 +165,10 @@ END
     "$EVENLOAD" baseline accept first >out.txt
     sessions_after 45 'del s["accepted"]; s["figures"]["step_median_ms"]["value"] *= 0.5'
     run --separate-stderr "$EVENLOAD" baseline show
-    [[ $status -eq 0 && $output == *" batch 8 "*" 46 "*" 30 "*"the run of 2026-01-01 12:00; 46 since, with it; the last 30 count"* ]] || show
+    [[ $status -eq 0 && $output == *" batch 8, ms "*" 46 "*" 30 "*"the run of 2026-01-01 12:00; 46 since, with it; the last 30 count"* ]] || show
     narrow
     judge 1 "worse by 100" first
-    [[ ${lines[-1]} == "Next: "*" compare    (another session: this run is the accepted level already)" ]] || show
+    [[ ${lines[-1]} == "Next: "*"measure again for another session: this run is the accepted level already" ]] || show
 }
 
 @test "what a baseline does not take" {
@@ -199,8 +199,8 @@ END
     file=$(echo results/baseline/*/*.jsonl)
     truncate -s -30 "$file"
     run --separate-stderr "$EVENLOAD" baseline add three
-    [[ $status -eq 0 && $stderr == "note: $file, line 3 is no session (cut off?): passed over" ]] || show
-    [[ $output == *"1 line cut off in writing, passed over"* && $output == *"batch 8 "*" 2 "* ]] || show
+    [[ $status -eq 0 && $stderr == "note: $file, line 3: invalid entry (truncated?), skipped" ]] || show
+    [[ $output == *"1 invalid line (truncated?), skipped"* && $output == *"batch 8, ms "*" 2 "* ]] || show
     echo 'no sessions' >"$file"
     refuses "line 1: not the header of a file of sessions" "$EVENLOAD" baseline show
 }
@@ -209,7 +209,7 @@ END
     refuses "unknown action 'ad': did you mean 'add'?" "$EVENLOAD" baseline ad r
     refuses "baseline accept: which run?" "$EVENLOAD" baseline accept
     refuses "unexpected argument 'b'" "$EVENLOAD" baseline add a b
-    refuses "nix: there is no run in it (no results.json)" "$EVENLOAD" baseline add nix
+    refuses "nix: there is no run in it (no results.json, no program.json)" "$EVENLOAD" baseline add nix
     mkdir bad && echo '{' >bad/results.json
     refuses "bad/results.json is no JSON: line" "$EVENLOAD" baseline add bad
     once run measured r
@@ -226,6 +226,7 @@ END
     copy r now 28
     judge 4 "there is no such folder yet" now
     copy r day1 1 && "$EVENLOAD" baseline add day1 >out.txt
+    rm -r gate-now-4
     judge 4 "1 session, and 8 are needed" now
     rm -r results
     keep_nine
@@ -263,6 +264,63 @@ END
     refuses "nix: there is no run in it" "$EVENLOAD" regress --baseline base --current nix
 }
 
+own_program() { # a program of one's own, whose launch n takes (100000 + 7919 n mod 601) us times $SCALE / 100
+    cat >train.sh <<'END'
+n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n
+echo "step_us $(((100000 + n * 7919 % 601) * ${SCALE:-100} / 100)) us"; echo "peak: ${PEAK:-4096} B"; echo "rate $((500 + n % 3)) img/s"
+END
+}
+
+recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its own folder
+    rm -rf gate
+    run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --from 'sh train.sh' --launches 3 --add --quiet --out gate "${@:3}"
+    [[ $status -eq $1 && $output$stderr == *"$2"* ]] || { echo "expected $1 and '$2'" && show; }
+}
+
+@test "a program of one's own: one command from an empty store to a verdict" {
+    own_program
+    recipe 0 "Added to results/baseline. NOT JUDGED: 7 more sessions are needed first."
+    [[ $stderr == *"note: no baseline that fits"*"there is no such folder yet"* && $output == *"no session of this trial yet"* ]] || show
+    PEAK=8192 recipe 1 "peak: was 4096 B, is 8192" # what has no noise is judged from the second run on
+    [[ $output != *Added* ]] || show
+    for _ in 2 3 4 5 6 7; do recipe 0 "NOT JUDGED"; done
+    recipe 0 "NOT JUDGED: the next run is the first that can be."
+    recipe 0 "No regression in 3 cells. This run could reliably detect slowdowns of "
+    [[ $output == *"Added to results/baseline."* && $(json gate/regress.json 'd["outcome"]') == none ]] || show
+    SCALE=110 recipe 1 "step_us: worse by 10."
+    [[ $output == *"Regression in 1 of 3 cells."* && $output != *Added* && ${lines[-1]} == "Next: "*"baseline accept gate    (if"* ]] || show
+    [[ $(wc -l <"$(echo results/baseline/*/program-sh_train_sh-*.jsonl)") == 10 ]] || ls -R results
+    # Another name is another program; without --add a store that is too small is exit status 4.
+    run "$EVENLOAD" regress --baseline results/baseline --from 'sh train.sh' --launches 2 --name other --quiet
+    [[ $status -eq 4 && $output == *"no session of this trial yet"* ]] || show
+    recipe 2 "program, launch 1: ended with exit status 3" --prepare ': >ran' --from 'exit 3'
+    [[ -e ran ]]
+}
+
+@test "a program of one's own: what can be added, and two results by one command" {
+    own_program
+    run --separate-stderr "$EVENLOAD" baseline add --from 'sh train.sh' --launches 5 --name train --out monday --export-csv l.csv --quiet
+    [[ $status -eq 0 && -z $stderr && $output == *"train: step_us, us "*" 1 "*" 7  "* ]] || show
+    [[ $(head -2 l.csv) == $'block,order,side,metric,value,unit\n1,1,head,"step_us",100000,"us"' && $(wc -l <l.csv) == 16 ]]
+    SCALE=130 run "$EVENLOAD" baseline add --from 'sh train.sh' --launches 5 --name train --out tuesday --quiet
+    [[ $status -eq 0 && $output == *"train: step_us, us "*" 2 "*" 6  "* ]] || show
+    run "$EVENLOAD" regress --baseline monday --current tuesday --out two
+    [[ $status -eq 1 && $output == *"step_us: worse by "[23]?"."* && $output == *"Regression in 1 of 3 cells."* ]] || show
+    run "$EVENLOAD" regress --baseline monday --current tuesday --metric peak,rate --out two-of-them
+    [[ $status -eq 0 && $output == *"No regression in 2 cells."* ]] || show
+    refuses "the current run has no figure 'pace'" "$EVENLOAD" regress --baseline monday --current tuesday --metric pace
+    # The head's launches of two programs side by side, and a watched command.
+    "$EVENLOAD" regress --ab 'sh train.sh' 'sh train.sh ' --blocks 9 --quiet --out ab --name train >out.txt
+    run "$EVENLOAD" baseline add ab
+    [[ $status -eq 0 && $output == *"train: step_us, us "*" 3 "*" 5  "* ]] || show
+    "$EVENLOAD" watch --quiet --no-plot --out seen -- sh -c 'sleep 0.1' >out.txt
+    run "$EVENLOAD" baseline add seen
+    [[ $status -eq 0 && $output == *"sleep 0.1"*": seconds, s"*"resident_peak_bytes, B"* ]] || show
+    refuses "--launches is for --from" "$EVENLOAD" baseline add seen --launches 3
+    refuses "'baseline add' without a run's folder" "$EVENLOAD" baseline add seen --from 'sh train.sh'
+    refuses "there is no run in it" "$EVENLOAD" baseline add two
+}
+
 @test "the manual's examples" {
     "$EVENLOAD" compare --modes single,dp --devices 2 "${QUICK_MODEL[@]}" --batch 64 --repeats 2 --control none --quiet --out r >/dev/null
     local days=() day
@@ -280,7 +338,7 @@ END
     as_in_the_manual 1 < <(example evenload baseline add results/run-13)
     altered results/run-14 results/run-14 'd["environment"]["affinity"] = [0]; [t.update(warning_rules=[]) for t in d["trials"]]'
     run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-14
-    [[ $status -eq 4 && $stderr == *"; the nearest, "*", differs in affinity "*", then 0: add some by 'evenload baseline add', or measure both sides by 'evenload regress --ab BASE HEAD'" ]] || show
+    [[ $status -eq 4 && $stderr == *"; the nearest, "*", differs in affinity "*", then 0: --add fills it from this run on, and 'evenload regress --ab BASE HEAD' needs none"* ]] || show
     run --separate-stderr "$EVENLOAD" baseline accept results/run-12
     as_in_the_manual 7 < <(example evenload baseline accept results/run-12)
 }

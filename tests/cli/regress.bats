@@ -18,11 +18,11 @@ narrow() {
 
 @test "regress: no regression is exit status 0" {
     run --separate-stderr "$EVENLOAD" regress --ab "$(program a 100)" "$(program b 100)" --out r
-    [[ $status -eq 0 && $output == *"No regression in 2 cells, after 14 blocks. An effect of "* ]] || show
+    [[ $status -eq 0 && $output == *"No regression in 2 cells, after 14 blocks. This run could reliably detect slowdowns of "* ]] || show
     [[ $output == *"r/regress.json"* && ${lines[-1]} == "Next: "* && $stderr == *"2 cells; a block takes"* ]] || show
     narrow
     [[ $(json r/regress.json 'd["outcome"], d["exit_status"], d["blocks"], len(d["cells"][0]["base"])') == "('none', 0, 14, 14)" ]]
-    [[ $(ls r) == regress.json ]]
+    [[ $(ls r) == $'program.json\nregress.json' ]]
 }
 
 @test "regress: a regression is exit status 1, in every form" {
@@ -85,6 +85,38 @@ END
     [[ $(json r.json '1 <= d["blocks"] <= 5 and d["last_analysis"] and len(d["cells"][0]["base"]) == d["blocks"]') == True ]] || show
 }
 
+@test "regress: a budget that ends before the first analysis is said after the first block" {
+    run --separate-stderr "$EVENLOAD" regress --ab 'sleep 0.2; echo t 5 ms' 'echo t 5 ms' --budget 1s
+    [[ $stderr == *"note: --budget of 1 s ends after about "?" blocks, before the first analysis: this run will be inconclusive: 8 blocks, about "* ]] || show
+    [[ $status -eq 3 ]] || show
+}
+
+@test "regress: advice can help, and an inconclusive run that passes says so" {
+    # Both differ from themselves by a quarter: no --min-effect that anybody would take decides that, nor 200 blocks.
+    local noisy='n=$(cat N 2>/dev/null || echo 7); n=$((n * 7919 % 104729)); echo $n >N; echo t $((100 + n % 180)) ms'
+    run --separate-stderr "$EVENLOAD" regress --ab "${noisy//N/a}" "${noisy//N/b}" --quiet --blocks 14 --inconclusive pass --markdown m.md
+    [[ $status -eq 0 && $output == *"too noisy"* && $output == *"INCONCLUSIVE, and exit status 0 only because of --inconclusive pass."* ]] || show
+    [[ ${lines[-1]} == "Next: "*"regress ... "@(--blocks*|with longer launches*) && ${lines[-1]} != *--min-effect* ]] || show
+    grep -q '^\*\*Inconclusive: 1 of 1 cell' m.md
+}
+
+@test "regress: --prepare runs before each launch, and every launch can be exported" {
+    run --separate-stderr "$EVENLOAD" regress --ab 'echo t 5 ms' 'echo t 5 ms' --blocks 3 --quiet --prepare 'echo x >>prepared; echo t 99 ms' --export-csv l.csv
+    [[ $status -eq 3 && $(wc -l <prepared) == 6 && $output == *" 5.00        5.00 "* ]] || show
+    python3 - <<'END'
+import csv
+rows = list(csv.DictReader(open("l.csv")))
+assert list(rows[0]) == ["block", "order", "side", "metric", "value", "unit"], rows[0]
+assert [(r["block"], r["side"]) for r in rows] == [(b, s) for b in "123" for s in ("base", "head")], rows
+assert all({r["order"] for r in rows if r["block"] == b} == {"1", "2"} for b in "123"), rows
+END
+    refuses ", block 1: ended with exit status 4; its last lines: no room" \
+        "$EVENLOAD" regress --ab 'echo t 5 ms' 'echo t 5 ms' --quiet --prepare 'echo no room >&2; exit 4'
+    [[ $stderr == "evenload: --prepare for the "* ]] || show
+    refuses "--prepare is for programs that are launched" "$EVENLOAD" regress --baseline a --current b --prepare true
+    refuses "--add needs a store" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --add
+}
+
 # unreadable WORDS HEAD OPTION...: exit status 2, and a line that says what and where.
 unreadable() {
     local words=$1 head=$2
@@ -105,7 +137,7 @@ unreadable() {
     unreadable "head, block 1: did not end within 0.2 s" 'sleep 30' --timeout 0.2
     unreadable "neither program prints 'setp'" 'echo step 5 ms; echo peak 64 B' --metric setp
     unreadable "--exact: neither program prints 'q'" 'echo step 5 ms; echo peak 64 B' --exact q
-    unreadable "is taken for exact, but differs" 'echo step $$ ms; echo peak 64 B' --exact step
+    unreadable "declared deterministic, but varies" 'echo step $$ ms; echo peak 64 B' --exact step
 }
 
 @test "regress: bad use" {
@@ -122,12 +154,12 @@ unreadable() {
     local same=(--ab 'echo t 1' 'echo t 1')
     mkdir old && : >old/regress.json
     refuses "old holds a run already: give another --out" "$EVENLOAD" regress "${same[@]}" --out old
-    refuses "--blocks 3 is the only look" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 40 # its default too
+    refuses "--blocks 3 means one analysis" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 40 # its default too
     refuses "--session is for two runs" "$EVENLOAD" regress "${same[@]}" --session 12
     refuses "--session is for two runs: a is no run" "$EVENLOAD" regress --baseline a --current b --session 12
-    refuses "--seed is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --seed 1
-    refuses "--exact is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --exact t
-    refuses "--budget is for programs launched in turns" "$EVENLOAD" regress --baseline a --current b --budget 9
+    refuses "--seed is for two programs launched interleaved" "$EVENLOAD" regress --baseline a --current b --seed 1
+    refuses "--exact is for programs that are launched" "$EVENLOAD" regress --baseline a --current b --exact t
+    refuses "--budget is for two programs launched interleaved" "$EVENLOAD" regress --baseline a --current b --budget 9
     refuses "names no metric" "$EVENLOAD" regress "${same[@]}" --metric ,
     mkdir folder
     refuses "--junit: folder is a folder" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit folder
@@ -192,7 +224,7 @@ END
 @test "regress: the manual's example of two programs" {
     example '--inject compute=1.10'
     [[ $status -eq 1 || $status -eq 3 ]] || show # 3: a machine that is held up
-    [[ $stderr == *"2 cells; a block takes "*"looked after block 14"* && $output == *"step_p10_ms, ms "* ]] || show
+    [[ $stderr == *"2 cells; a block takes "*"analysis after block 14"* && $output == *"step_p10_ms, ms "* ]] || show
     [[ $output == *"device_peak_bytes cpu:0, B"*"+0.0 %              -       -  exact      -  same"* ]] || show
     [[ $output == *results/ab/regress.json*"Next: "* ]] || show
     grep -qF "$(head -1 <<<"$output")" printed.txt

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "bench/regress/ab.h"
+#include "bench/regress/launching.h"
 #include "bench/regress/shell.h"
 #include "runtime/base/clock.h"
 
@@ -148,7 +149,7 @@ static void test_session(void **state)
         asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B"));
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
-    assert_int_equal(set.blocks, 14); /* at the first look: it stands */
+    assert_int_equal(set.blocks, 14); /* at the first analysis: it stands */
     assert_int_equal(set.n, 2);
     assert_int_equal(set.cells[0].n_base, 14);
     assert_int_equal(set.cells[0].n_head, 14);
@@ -178,6 +179,38 @@ static void test_bytes_with_noise(void **state)
         assert_true((el_regress_outcome(&set) == EL_REGRESS_USE) == (side == 2));
         el_regress_free(&set);
     }
+}
+
+/* Off a terminal a line a minute, also within a launch; and the budget that ends too early, at once. */
+static void test_progress(void **state)
+{
+    (void)state;
+    static const int64_t MINUTE_NS = 60000000000;
+    char *text = NULL;
+    size_t bytes = 0;
+    struct el_regress_set set = {0};
+    struct el_regress_ask ask = asking("echo t 5", "echo t 5");
+    struct el_regress_progress progress = {.out = open_memstream(&text, &bytes), .period_ns = MINUTE_NS, .ask = &ask};
+    progress.begin_ns = progress.line_ns = el_clock_ns() - 2 * MINUTE_NS;
+    ask.tick = el_regress_progress_block;
+    ask.context = &progress;
+    ask.blocks = 10;
+    ask.budget_s = 0;
+    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_int_equal(set.blocks, 1);
+    el_regress_progress_wait(&progress); /* the minute has not passed again */
+    progress.line_ns -= MINUTE_NS;
+    el_regress_progress_wait(&progress);
+    fclose(progress.out);
+    assert_non_null(strstr(text, "1 cell; a block takes "));
+    assert_non_null(strstr(text, "note: --budget of 0 s ends after about 1 block, before the first analysis: this run "
+                                 "will be inconclusive: 8 blocks, "));
+    const char *line = strstr(text, "\nblock 1 of 10, 120 s\n");
+    assert_non_null(line);
+    assert_non_null(strstr(line + 1, "\nblock 1 of 10, 120 s\n"));
+    assert_null(strstr(strstr(line + 1, "\nblock ") + 1, "\nblock "));
+    free(text);
+    el_regress_free(&set);
 }
 
 /* The order is drawn: over 40 blocks either goes first sometimes, and another seed is another order. */
@@ -333,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_shell_adopts),
         cmocka_unit_test(test_session),
         cmocka_unit_test(test_bytes_with_noise),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_bad_programs),
