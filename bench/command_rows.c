@@ -72,21 +72,23 @@ static const struct el_command_row commands[] = {
      .group = JOBS,
      .brief = "did training get slower? exit status for CI, with a known rate of false alarms",
      .bit = EL_CMD_REGRESS,
-     .usage = "--ab 'BASE COMMAND' 'HEAD COMMAND' [options]",
+     .usage = "--ab 'BASE COMMAND' 'HEAD COMMAND' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
      .summary = "Did training get slower? Compares two programs, interleaved, or two runs. Exit status: 0 no, 1 yes, 2 "
                 "bad use "
                 "or unreadable input, 3 inconclusive, 4 no baseline that fits.",
      .examples = "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
                  "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
-                 "  evenload regress --baseline results/before --current results/after\n",
+                 "  evenload regress --baseline results/before --current results/after\n"
+                 "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
      .run = el_cmd_regress},
     {.name = "baseline",
      .group = JOBS,
      .brief = "keep runs of this machine, for regress to compare with",
      .bit = EL_CMD_BASELINE,
-     .usage = "[add DIR|show [DIR]|accept DIR] [--store DIR] [--json]",
+     .usage = "[add DIR|add --from 'COMMAND'|show [DIR]|accept DIR] [--store DIR] [--json] [options]",
      .summary = "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
      .examples = "  evenload baseline add results/mlp       one more session; eight are needed\n"
+                 "  evenload baseline add --from 'python train.py' --launches 7\n"
                  "  evenload baseline show                  how many, their scatter, the detectable effect\n"
                  "  evenload baseline accept results/mlp    accept a new level: compare with it from now on\n",
      .run = el_cmd_baseline},
