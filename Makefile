@@ -34,8 +34,10 @@ ifeq ($(SAN),address)
 OPT  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else ifeq ($(SAN),thread)
 OPT  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+else ifeq ($(SAN),fuzz)
+OPT  := -O2 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else ifneq ($(SAN),)
-$(error SAN must be address or thread, not '$(SAN)')
+$(error SAN must be address, thread or fuzz, not '$(SAN)')
 endif
 
 # Probes. Each says a version, or nothing; without sanitizers, whose programs do not start on every kernel.
@@ -43,7 +45,7 @@ pkg   = $(shell PKG_CONFIG_PATH='$(PKG_PATH)'$$PKG_CONFIG_PATH pkg-config $(2) $
 libs  = $(or $(call pkg,$(1),--libs),-l$(1))
 probe = $(shell mkdir -p $(BUILD)/probes; out=$(BUILD)/probes/$(1)-$$$$; $(2) $(CPPFLAGS) $(LIBS_CPPFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS) \
            -o $$out scripts/probes/$(1).c $(LIBS_LDFLAGS) $(LDFLAGS) $(3) 2>/dev/null && $$out 2>/dev/null; rm -f $$out)
-ifneq ($(filter-out clean help format uninstall dist deb,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help format fuzz uninstall dist deb,$(or $(MAKECMDGOALS),all)),)
 JANSSON_CFLAGS := $(patsubst -I%,-isystem%,$(call pkg,jansson,--cflags))
 JANSSON_LIBS   := $(call libs,jansson)
 CMOCKA_CFLAGS  := $(patsubst -I%,-isystem%,$(call pkg,cmocka,--cflags))
@@ -95,12 +97,15 @@ TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST)
 EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(filter-out kernels/cuda/native.c,$(wildcard kernels/cuda/*.cu kernels/cuda/*.c)) \
                       $(wildcard tests/gpu/emulator/*.c*))
 GPU_LIMITS   := $(if $(HAVE_CUDA),$(BUILD)/tests/gpu/limits)
-PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c))
+PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c)) $(BUILD)/tests/fuzz/injected
+# The parsers' targets: with a driver of our own, or (SAN=fuzz, by `make fuzz`) with libFuzzer.
+FUZZ         := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filter fuzz,$(SAN)),,driver))
 
 # What is installed beside the program, written by itself from the rows of its commands and options.
 INSTALLED := $(addprefix $(BUILD)/share/,evenload.1 evenload.bash evenload.zsh evenload.fish)
 
-.PHONY: all check planted clean help format report probes programs flags install uninstall dist deb FORCE
+.PHONY: all check planted fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb FORCE
 .DELETE_ON_ERROR:
 all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(INSTALLED))
 	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
@@ -119,14 +124,24 @@ report:
 cudnn_words = $(if $(HAVE_CUDNN),cuDNN $(HAVE_CUDNN),no cuDNN (convolutions by cuBLAS))
 nccl_words  = $(if $(HAVE_NCCL),NCCL $(HAVE_NCCL),no NCCL (other communicators serve))
 
-check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(GPU_LIMITS)
+check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(FUZZ) $(GPU_LIMITS)
 planted: $(PLANTED)
+
+# libFuzzer is clang's: a build of its own, beside the other.
+CLANG ?= $(firstword $(shell command -v clang clang-19 clang-16 clang-14 2>/dev/null))
+fuzz:
+	@[ -n "$(CLANG)" ] || { echo "make fuzz: no clang: apt install clang libclang-rt-14-dev (Debian 12), or CLANG=program"; exit 2; }
+	@echo 'int LLVMFuzzerTestOneInput(void){return 0;}' | $(CLANG) -fsanitize=fuzzer,address,undefined -x c -o /dev/null - 2>/dev/null || \
+	 { echo "make fuzz: $(CLANG) has no libFuzzer: apt install libclang-rt-14-dev (Debian 12), or another CLANG=program"; exit 2; }
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(CLANG) SAN=fuzz DNNL=0 MPI=0 CUDA=0 WERROR= fuzz-targets
+fuzz-targets: $(FUZZ) $(BUILD)/tests/fuzz/injected
 
 help:
 	@echo "make            build/evenload and its modules"
 	@echo "make install    the program, its modules, plots, man page and completions, to PREFIX (now $(PREFIX)); make uninstall removes them"
 	@echo "make check      the tests' programs too (scripts/test runs them)"
 	@echo "make dist       $(BUILD)/evenload-$(VERSION).tar.gz, which builds without git; make deb: a Debian package from it"
+	@echo "make fuzz       the parsers' targets with libFuzzer in build/fuzz (needs clang; scripts/attack runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
 	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
@@ -135,7 +150,7 @@ help:
 probes:
 	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "cuda=$(HAVE_CUDA)" "cudnn=$(HAVE_CUDNN)" "nccl=$(HAVE_NCCL)" "cmocka=$(HAVE_CMOCKA)"
 programs:
-	@printf '%s\n' $(TESTS)
+	@printf '%s\n' $(TESTS) $(FUZZ)
 flags:
 	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(CUDA_CFLAGS) $(CUDNN_CFLAGS) $(NCCL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
 
@@ -289,8 +304,13 @@ $(GPU_LIMITS): $(BUILD)/tests/gpu/limits.o $(BUILD)/kernels/cuda/check.o $(LIBRA
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(WHOLE) $(CUDA_LIBS) $(if $(HAVE_CUDNN),$(CUDNN_LIBS)) $(LIBS)
 
-$(PLANTED): $(BUILD)/%: $(BUILD)/%.o
+FUZZ_LINK := $(CC) $(LDFLAGS) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer)
+$(FUZZ) $(BUILD)/tests/fuzz/injected: $(BUILD)/%: $(BUILD)/%.o $(FUZZ_OBJECTS) $(LIBRARY)
+	@$(call SHOW,link   $@)
+	$(Q)$(FUZZ_LINK) -rdynamic -o $@ $< $(FUZZ_OBJECTS) $(WHOLE) $(LIBS)
+
+$(filter-out %/fuzz/injected,$(PLANTED)): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(GPU_LIMITS:=.o) $(PLANTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(PLANTED:=.o))

@@ -124,7 +124,7 @@ void el_cores_find(const char *root, struct el_cores *cores_p)
     CPU_FREE(mask);
     if (cores.n == 0) cores.n = cores.n_allowed = 1;
     cores.quota = find_quota(root);
-    int granted = cores.quota > 0 ? (int)(cores.quota + 0.001) : cores.n;
+    int granted = cores.quota > 0 && cores.quota < cores.n ? (int)(cores.quota + 0.001) : cores.n;
     if (granted < 1) granted = 1;
     if (granted < cores.n) cores.n = granted;
     *cores_p = cores;

@@ -140,7 +140,8 @@ static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rul
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *names = json_object_get(trial, "warning_rules");
         for (size_t k = 0; k < json_array_size(names) && is_doubtful(trial); k++) {
-            if (strcmp(json_string_value(json_array_get(names, k)), rule->name) != 0) continue;
+            const char *name = json_string_value(json_array_get(names, k));
+            if (name == NULL || strcmp(name, rule->name) != 0) continue;
             if (count == 0) *text_p = json_string_value(json_array_get(json_object_get(trial, "warnings"), k));
             count++;
             break;

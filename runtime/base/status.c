@@ -8,12 +8,20 @@
 
 static _Thread_local char message[EL_ERROR_TEXT_BYTES];
 
+/* A message is a line, and may have a file's, a program's or a stranger's words in it. */
+static void mend(void)
+{
+    for (char *at = message; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
+}
+
 enum el_status el_fail(enum el_status status, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
+    mend();
     return status;
 }
 
@@ -26,6 +34,7 @@ enum el_status el_fail_errno(const char *format, ...)
     va_end(list);
     size_t used = strlen(message);
     snprintf(message + used, sizeof message - used, ": %s", strerror(number));
+    mend();
     return number == ENOMEM ? EL_ERR_HOST_MEMORY : EL_ERR_IO;
 }
 

@@ -35,7 +35,8 @@ struct el_error {
     char text[EL_ERROR_TEXT_BYTES];
 };
 
-/* Keeps the message for this thread and returns `status`, so that `return el_fail(...)` reads as one act. */
+/* Keeps the message for this thread and returns `status`, so that `return el_fail(...)` reads as one act. A message is
+ * one line: control characters of what it names become '?'. */
 enum el_status el_fail(enum el_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* As el_fail with EL_ERR_IO (or EL_ERR_HOST_MEMORY for ENOMEM); appends ": " and the text of errno. */

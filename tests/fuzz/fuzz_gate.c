@@ -1,0 +1,56 @@
+/* Two runs' documents into the gate: cells, verdicts, every form of its answer; and the same run into a store of
+ * sessions. The base is the input, and the head is it too: what is read of one side is read of the other. */
+#include "bench/record/record.h"
+#include "bench/regress/fingerprint.h"
+#include "bench/regress/formats.h"
+#include "bench/regress/runs.h"
+#include "bench/regress/session.h"
+#include "tests/fuzz/fuzz.h"
+
+static void answer(const struct el_regress_set *set)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/out", fuzz_folder());
+    FILE *out = fuzz_print_begin();
+    el_regress_print(set, out);
+    el_regress_print_github(set, out);
+    fuzz_print_end(out);
+    json_decref(el_regress_json(set));
+    fuzz_status(el_regress_write_junit(set, path));
+    fuzz_status(el_regress_write_markdown(set, path));
+    fuzz_status(el_regress_write_bencher(set, path));
+}
+
+static void remember(const json_t *run)
+{
+    struct el_fingerprint print;
+    const json_t *trials = json_object_get(run, "trials");
+    for (size_t t = 0; t < json_array_size(trials); t++) {
+        json_decref(el_session_of(run, json_array_get(trials, t), "dir"));
+        json_decref(el_workload_of(json_array_get(trials, t)));
+    }
+    if (!fuzz_status(el_fingerprint_of(run, &print))) return;
+    char words[256];
+    el_fingerprint_words(print.fields, words, sizeof words);
+    el_fingerprint_free(&print);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct el_regress_set set = {.last_analysis = true};
+    json_t *run;
+    fuzz_file("results.json", data, size);
+    FILE *notes = fuzz_print_begin();
+    if (fuzz_status(el_run_load(fuzz_folder(), &run))) {
+        remember(run);
+        json_decref(run);
+    }
+    bool read = fuzz_status(el_regress_runs(fuzz_folder(), fuzz_folder(), "", notes, &set));
+    fuzz_print_end(notes);
+    if (read) {
+        el_regress_judge(&set);
+        answer(&set);
+    }
+    el_regress_free(&set);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* A command line, a word a line, the first a subcommand (a worker's is that of `run`): parsed, echoed, written as a
+ * line for a shell, and resolved into trials. What is written of options reads as the same options. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/campaign/trial.h"
+#include "bench/options/options.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { WORDS_MAX = 64, LINE_BYTES = 8192 };
+
+static void resolve(unsigned command, struct el_options *options)
+{
+    struct el_trial_set set;
+    const unsigned trials = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_OVERHEAD | EL_CMD_IMBALANCE;
+    if (!(command & trials) || options->help) return;
+    strcpy(options->data, "dummy"); /* no file that the input names is opened */
+    options->test[0] = 0;
+    if (fuzz_status(el_trials_resolve(command, options, &set))) el_trials_free(&set);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *words[WORDS_MAX + 1] = {NULL}, *rest = text, line[LINE_BYTES];
+    struct el_options *options = calloc(1, sizeof *options);
+    int n = 0;
+    for (char *word; n < WORDS_MAX && (word = strsep(&rest, "\n"));) words[n++] = word;
+    const struct el_command_row *row = el_command_rows();
+    while (row->name && n && strcmp(row->name, words[0]) != 0) row++;
+    if (!options) abort();
+    if (row->name && row->bit) {
+        el_options_defaults(row->bit, options);
+        if (fuzz_status(el_options_parse(row->bit, n, words, options))) {
+            json_decref(el_options_echo(row->bit, options));
+            fuzz_status(el_options_command_line(row->bit, options, line, sizeof line));
+            resolve(row->bit, options);
+        }
+    }
+    free(options);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* A run's document, as a stranger may send it: results.json into the tables, the CSV and the plots' data. */
+#include <string.h>
+
+#include "bench/plot/plot.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
+#include "bench/verdict/verdict.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char csv[512], plots[512], line[512];
+    json_t *run;
+    snprintf(csv, sizeof csv, "%s/results.csv", fuzz_folder());
+    snprintf(plots, sizeof plots, "%s/plots", fuzz_folder());
+    if (!fuzz_status(el_record_read(fuzz_file("results.json", data, size), &run))) return 0;
+    FILE *out = fuzz_print_begin();
+    el_report_table(run, out, false);
+    el_report_steps(run, out, false);
+    el_report_processes(run, out, false);
+    el_report_sentences(run, out);
+    el_verdict_doubtful(run, line, sizeof line);
+    fprintf(out, "%s\n", line);
+    fuzz_print_end(out);
+    fuzz_status(el_write_csv(run, csv));
+    fuzz_status(el_plot_data(run, plots, NULL));
+    json_decref(run);
+    return 0;
+}
