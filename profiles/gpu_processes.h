@@ -31,7 +31,7 @@ struct el_gpu_state {
 struct el_gpu_use {
     int gpu;
     int pid;
-    int64_t used_bytes; /* -1: not told */
+    int64_t used_bytes; /* -1: unknown */
     double busy_pct;    /* of this process: mean of the driver's samples since the last look; NAN: none */
 };
 

@@ -37,7 +37,7 @@ struct el_nvml_figures {
     double power_w;                                   /* mean; NAN under a second */
     double energy_j;                                  /* of the whole window */
     int64_t used_bytes, total_bytes;                  /* of the device, by whomever: the highest */
-    int64_t process_bytes;                            /* of this process: the highest; -1: not told */
+    int64_t process_bytes;                            /* of this process: the highest; -1: unknown */
     int n_processes;                                  /* that compute on the device: the most */
     double throttled_pct[EL_NVML_THROTTLE_COUNT];     /* share of looks, in the order of the list */
 };

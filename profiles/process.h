@@ -37,8 +37,8 @@ struct el_process_look {
     int n_threads;
     char name[EL_PROCESS_NAME_BYTES]; /* the kernel's, 15 characters */
     int64_t cpu_ns;                   /* user and system, of all its threads, ended ones too */
-    int64_t resident_bytes;           /* shared pages too; -1: not told (it has ended, or is about to) */
-    int64_t own_bytes;                /* of that what no file holds: what the process made itself; -1: not told */
+    int64_t resident_bytes;           /* shared pages too; -1: unknown (it has ended, or is about to) */
+    int64_t own_bytes;                /* of that what no file holds: what the process made itself; -1: unknown */
     int64_t peak_bytes;               /* the highest since it became this program, as the kernel keeps it; -1 */
     uint64_t program;                 /* another number: it has become another program by exec; 0: not known */
 };
@@ -48,7 +48,7 @@ struct el_process_identity {
     char command[EL_PROCESS_COMMAND_BYTES]; /* its arguments, by blanks; cut */
     char executable[EL_PROCESS_NAME_BYTES]; /* the last part of the program's path, cut */
     char cpus[EL_PROCESS_CPUS_BYTES];       /* that it may use: "0-3,8"; cut with "..." */
-    int n_cpus;                             /* how many those are, of the whole list; 0: not told */
+    int n_cpus;                             /* how many those are, of the whole list; 0: unknown */
     int rank;                               /* as a launcher told it in its environment; -1: none */
     char launcher[EL_PROCESS_NAME_BYTES];   /* "torchrun", "Open MPI", ... */
 };

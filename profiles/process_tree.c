@@ -30,7 +30,7 @@ struct el_process_tree {
     int shared;          /* place in `list` of whose turn it is */
 };
 
-/* "0.12 0.20 0.30 2/345 6789": the last is the number that was given out last. 0: not told. */
+/* "0.12 0.20 0.30 2/345 6789": the last is the number that was given out last. 0: unknown. */
 static pid_t last_number(const struct el_process_tree *tree)
 {
     char text[128];

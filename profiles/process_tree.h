@@ -34,8 +34,8 @@ struct el_tree_process {
     int64_t begin_ns, end_ns; /* first and last look */
     int64_t again_ns;         /* while it is young: when it is looked at again */
     /* Memory is that of the program it was last: another one began anew. */
-    int64_t peak_bytes; /* the highest resident memory, by the kernel's own mark at the last look too; -1: not told */
-    int64_t own_peak_bytes; /* the highest seen of its own memory; -1: not told */
+    int64_t peak_bytes; /* the highest resident memory, by the kernel's own mark at the last look too; -1: unknown */
+    int64_t own_peak_bytes; /* the highest seen of its own memory; -1: unknown */
     double resident_byte_s; /* for the mean over its life: resident bytes times seconds ... */
     double looked_s;        /* ... over so many */
     int64_t pss_bytes;      /* the highest seen; -1: never looked */

@@ -11,7 +11,7 @@
  * spans are off are not kept. A simulated step's times are virtual and are treated alike.
  *
  * A collective's span includes waiting for its peers. When all members' arrivals are known (el_recorder_set_arrivals),
- * the wait for the last one and the transfer after it are told apart. Threads: the probe is called by the thread that
+ * the wait for the last one and the transfer after it are separate. Threads: the probe is called by the thread that
  * runs the program; summarize after it has ended.
  */
 #ifndef EL_RECORDER_H

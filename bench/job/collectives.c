@@ -7,7 +7,7 @@
 #include "bench/job/gather.h"
 #include "bench/record/jvalue.h"
 
-enum { TIMES_MAX = 1 << 17 }; /* of one member: beyond, waits are not told apart */
+enum { TIMES_MAX = 1 << 17 }; /* of one member: beyond, waits are not separated */
 
 /* What rank 0 tells all: n_steps * n times follow. */
 struct header {

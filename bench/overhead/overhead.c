@@ -12,7 +12,7 @@
 #include "bench/verdict/verdict.h"
 
 static const char *const names[] = {
-    [EL_OVERHEAD_UNDER] = "under", [EL_OVERHEAD_OVER] = "over", [EL_OVERHEAD_NOT_TOLD] = "not told"};
+    [EL_OVERHEAD_UNDER] = "under", [EL_OVERHEAD_OVER] = "over", [EL_OVERHEAD_INCONCLUSIVE] = "inconclusive"};
 
 enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p)
 {
@@ -20,16 +20,16 @@ enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p)
     *why_p = "";
     if (!json_is_object(recorder)) {
         *why_p = "nothing was recorded";
-        return EL_OVERHEAD_NOT_TOLD;
+        return EL_OVERHEAD_INCONCLUSIVE;
     }
     if (isnan(low) || isnan(high)) {
         *why_p = el_json_text(recorder, "ci_reason", "no interval");
-        return EL_OVERHEAD_NOT_TOLD;
+        return EL_OVERHEAD_INCONCLUSIVE;
     }
     if (high < EL_OVERHEAD_LIMIT_PCT) return EL_OVERHEAD_UNDER;
     if (low > EL_OVERHEAD_LIMIT_PCT) return EL_OVERHEAD_OVER;
     *why_p = "the interval reaches above 1 %, more repeats are needed";
-    return EL_OVERHEAD_NOT_TOLD;
+    return EL_OVERHEAD_INCONCLUSIVE;
 }
 
 /* Their steps are empty: any share of one is large, and no share of one that computes. */
@@ -46,7 +46,7 @@ static json_t *row_of(const json_t *trial, enum el_overhead *verdict_p)
     json_t *row = json_object();
     *verdict_p = el_overhead_judge(json_object_get(trial, "recorder"), &why);
     if (!computes(trial)) {
-        *verdict_p = EL_OVERHEAD_NOT_TOLD;
+        *verdict_p = EL_OVERHEAD_INCONCLUSIVE;
         why = "null devices compute nothing: hold toggled us against a step that does";
     }
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
@@ -66,7 +66,7 @@ json_t *el_overhead_document(const json_t *run, const char *dir)
         enum el_overhead verdict;
         json_array_append_new(rows, row_of(json_array_get(trials, t), &verdict));
         over = over || verdict == EL_OVERHEAD_OVER;
-        told = told && verdict != EL_OVERHEAD_NOT_TOLD;
+        told = told && verdict != EL_OVERHEAD_INCONCLUSIVE;
     }
     json_t *holds = over ? json_false() : told && json_array_size(rows) > 0 ? json_true() : json_null();
     return json_pack("{s:f, s:o, s:s, s:o}", "limit_pct", EL_OVERHEAD_LIMIT_PCT, "holds", holds, "dir", dir, "trials",
@@ -116,7 +116,7 @@ static void print_row(const json_t *row, FILE *out)
             el_text_figure(el_json_number(recorder, "toggled_us"), toggled), interval_us, interval_pct, verdict,
             *why ? "" : " 1 %");
     if (json_is_object(recorder)) print_events(recorder, out);
-    if (*why) el_text_wrap(why, "  not told: ", "    ", EL_REPORT_COLUMNS, out);
+    if (*why) el_text_wrap(why, "  inconclusive: ", "    ", EL_REPORT_COLUMNS, out);
 }
 
 /* What disturbed a trial disturbs the toggled cost; few steps and few repeats have been told. */
@@ -155,7 +155,7 @@ static bool has_interval(const json_t *row)
 }
 
 /* What there is to say where no interval decides: counted shares are sharp, so they come before toggled ones. */
-static void say_not_told(const json_t *rows, FILE *out)
+static void say_inconclusive(const json_t *rows, FILE *out)
 {
     const json_t *counted = above_limit(rows, "counted_pct"), *toggled = above_limit(rows, "toggled_pct");
     const json_t *row = counted ? counted : toggled;
@@ -165,7 +165,7 @@ static void say_not_told(const json_t *rows, FILE *out)
         return;
     }
     el_text_figure(el_json_number(json_object_get(row, "recorder"), counted ? "counted_pct" : "toggled_pct"), share);
-    fprintf(out, "Not told: %s %s at %s %% of a step, and %s.",
+    fprintf(out, "Inconclusive: %s %s at %s %% of a step, and %s.",
             counted ? "counting alone puts" : "the toggled cost puts", el_json_text(row, "mode", "?"), share,
             has_interval(row) ? "the interval does not decide" : "there is no interval");
 }
@@ -179,7 +179,7 @@ static void say(const json_t *rows, const json_t *holds, FILE *out)
     else if (json_is_false(holds))
         fputs("Recording costs over 1 % of a step: an interval lies above it.", out);
     else
-        say_not_told(rows, out);
+        say_inconclusive(rows, out);
 }
 
 void el_overhead_print(const json_t *document, FILE *out)

@@ -12,18 +12,18 @@
 #define EL_OVERHEAD_LIMIT_PCT 1.0
 
 enum el_overhead {
-    EL_OVERHEAD_UNDER,    /* the interval lies below the limit */
-    EL_OVERHEAD_OVER,     /* ... above it */
-    EL_OVERHEAD_NOT_TOLD, /* ... on both sides, or there is none */
+    EL_OVERHEAD_UNDER,        /* the interval lies below the limit */
+    EL_OVERHEAD_OVER,         /* ... above it */
+    EL_OVERHEAD_INCONCLUSIVE, /* ... on both sides, or there is none */
 };
 
-/* `recorder` is a trial's. `*why_p`: static text, for NOT_TOLD; else "". */
+/* `recorder` is a trial's. `*why_p`: static text, for INCONCLUSIVE; else "". */
 enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p);
 
 /* {"limit_pct", "holds", "dir", "trials": [{"mode", "global_batch", "device_names", "status", "reason", "step_ms",
- * "recorder", "verdict", "why", "warnings"}]}; verdict is "under", "over" or "not told", and that on null devices;
+ * "recorder", "verdict", "why", "warnings"}]}; verdict is "under", "over" or "inconclusive", and that on null devices;
  * `holds` is false where one is over, null where none is, but
- * one is not told. New reference. */
+ * one is inconclusive. New reference. */
 json_t *el_overhead_document(const json_t *run, const char *dir);
 /* That document, as a table, and what it comes to in a sentence. */
 void el_overhead_print(const json_t *document, FILE *out);

@@ -96,7 +96,7 @@ static json_t *whole_bytes(const struct el_device_summary *s, double bytes)
     return s == NULL ? json_null() : json_integer((json_int_t)llround(bytes));
 }
 
-/* Seconds to milliseconds, null where waits and transfers could not be told apart. */
+/* Seconds to milliseconds, null where waits and transfers could not be separated. */
 static json_t *split(const struct el_device_summary *s, double seconds)
 {
     return el_json_real(s != NULL && s->arrivals_known ? seconds * 1e3 : NAN);

@@ -79,7 +79,7 @@ struct el_regress_set {
     struct el_regress_cell *cells; /* owned */
     size_t n;
     int stage, blocks;  /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
-    bool last_analysis; /* no more samples will come: what is not told stays inconclusive */
+    bool last_analysis; /* no more samples will come: what is undecided stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
     double session_effect;           /* the same of sessions, which differ by more than launches; 0: 1.12 */

@@ -185,7 +185,7 @@ static enum el_status judge_end(const struct running *running)
     int status = running->wait_status;
     last_lines(running, lines, sizeof lines);
     const char *words = *lines ? "; its last lines: " : "";
-    if (running->lost) return el_fail(EL_ERR_INVALID, "ended, but how was not told: has another thread waited for it?");
+    if (running->lost) return el_fail(EL_ERR_INVALID, "exit status lost: has another thread waited for it?");
     if (WIFSIGNALED(status))
         return el_fail(EL_ERR_INVALID, "was ended by signal %d (%s)%s%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
                        words, lines);

@@ -62,7 +62,7 @@ struct el_study_account {
 
 /* What the driver says of a card when a run of the study has ended. */
 struct el_study_held {
-    double driver_bytes;  /* of this process, on the card; NAN: not told */
+    double driver_bytes;  /* of this process, on the card; NAN: unknown */
     double outside_bytes; /* of it context and libraries, which are no tensors; NAN: the device is no GPU */
 };
 

@@ -74,8 +74,8 @@ void el_launch_rank_init(void);
 /* What the environment says of this process. */
 struct el_launch_place {
     bool is_rank;
-    int rank, size, local_rank; /* -1: not told */
-    int local_size;             /* ranks on this host; -1: not told */
+    int rank, size, local_rank; /* -1: unknown */
+    int local_size;             /* ranks on this host; -1: unknown */
     const char *launcher;       /* "Open MPI", "PMIx", "PMI", "torchrun", "evenload"; "" if not a rank */
     /* Where rank 0 is to be met, by torchrun's variables; NULL: ranks of an MPI find one another by it. */
     const char *host;

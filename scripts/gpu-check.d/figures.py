@@ -142,7 +142,7 @@ def study(path, measured=None):
     leaves = f"the published table leaves {', '.join(map(str, wanted))} MiB for it, by candidate"
     if d.get("held"):
         last = d["held"][-1]
-        cards = " and ".join("not told" if c["outside_bytes"] is None else f"{c['outside_bytes'] / MIB:.0f}" for c in last)
+        cards = " and ".join("unknown" if c["outside_bytes"] is None else f"{c['outside_bytes'] / MIB:.0f}" for c in last)
         holds = sum(d["reserved"]["difference_holds"])
         print(f"measured on {' and '.join(d['devices'])}: outside tensors {cards} MiB; {leaves}; main minus second holds at {holds} of {len(d['held'])} batches")
         return

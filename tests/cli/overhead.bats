@@ -27,7 +27,7 @@ for t in d["trials"]:
     r = t["recorder"]
     low, high = r["toggled_pct_ci95"]
     assert low <= r["toggled_pct"] <= high and r["counted_pct"] > 0, r
-    assert t["verdict"] == "not told" and "null devices" in t["why"], t
+    assert t["verdict"] == "inconclusive" and "null devices" in t["why"], t
 by_mode = {t["mode"]: t["recorder"]["events"]["clock_reads"] for t in d["trials"]}
 assert by_mode["single"] < by_mode["ddp"] < by_mode["dp"], by_mode
 assert d["holds"] is None and d["limit_pct"] == 1, d
@@ -37,7 +37,7 @@ END
 @test "overhead prints a row a mode, a judgement and what to do next" {
     run --separate-stderr "$EVENLOAD" overhead "${SHORT[@]}" --modes single,dp --repeats 2 --out o
     [[ $status -eq 0 && $stderr == *"[4/4]"* ]] || show
-    for words in "counted us" "clock readings at" "not told: null devices" "Null devices compute nothing" "o/results.json" "Next: "; do
+    for words in "counted us" "clock readings at" "inconclusive: null devices" "Null devices compute nothing" "o/results.json" "Next: "; do
         [[ $output == *"$words"* ]] || { echo "no '$words'" && show; }
     done
     for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done

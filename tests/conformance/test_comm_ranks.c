@@ -30,7 +30,7 @@ static enum el_status check_clocks(struct el_bootstrap *bootstrap)
     EL_TRY(el_clock_relate(bootstrap, &shared));
     EL_TRY(el_clock_exchange(bootstrap, &found));
     if (!shared.shared || shared.offset_ns != 0 || shared.error_ns < 1 || shared.error_ns > 1000000)
-        return el_fail(EL_ERR_INTERNAL, "clocks: one host is not told to have one clock");
+        return el_fail(EL_ERR_INTERNAL, "clocks: one host must be known to have one clock");
     bool first = el_bootstrap_rank(bootstrap) == 0, alone = el_bootstrap_size(bootstrap) == 1;
     if (found.worst_ns < found.error_ns || (first && !alone && found.worst_ns == 0) || shared.worst_ns < 1)
         return el_fail(EL_ERR_INTERNAL, "clocks: the largest error of all ranks is not known");

@@ -1,5 +1,5 @@
 /* The host's side of the backend `cuda`, over a run time that is a fake: what is missing is said, copies read host
- * memory before they return, cards are made to reach each other once, libraries' memory is told apart, nothing is left
+ * memory before they return, cards are made to reach each other once, libraries' memory is separate, nothing is left
  * open. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -300,7 +300,7 @@ static void a_mig_instance(void **state)
 }
 
 /* In a container the driver tells process numbers of the host: ours is not among them. */
-static void processes_that_are_not_told(void **state)
+static void processes_without_a_figure(void **state)
 {
     (void)state;
     reset();
@@ -333,7 +333,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_not_found),
         cmocka_unit_test(calls_that_fail),
         cmocka_unit_test(a_mig_instance),
-        cmocka_unit_test(processes_that_are_not_told),
+        cmocka_unit_test(processes_without_a_figure),
         cmocka_unit_test(the_library_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,7 +287,7 @@ static enum el_overhead judge(double low, double high)
     const char *why;
     json_t *recorder = json_pack("{s:[f, f]}", "toggled_pct_ci95", low, high);
     enum el_overhead verdict = el_overhead_judge(recorder, &why);
-    assert_int_equal(verdict == EL_OVERHEAD_NOT_TOLD, *why != 0);
+    assert_int_equal(verdict == EL_OVERHEAD_INCONCLUSIVE, *why != 0);
     json_decref(recorder);
     return verdict;
 }
@@ -309,7 +309,7 @@ static void null_devices_are_not_judged(void **state)
     json_object_set_new(json_array_get(json_object_get(run, "trials"), 0), "device_names", json_pack("[s]", "null:0"));
     json_object_set_new(json_array_get(json_object_get(run, "trials"), 1), "device_names", json_pack("[s]", "cpu:0"));
     json_t *document = el_overhead_document(run, "d");
-    assert_string_equal(el_json_text(document, "trials.0.verdict", ""), "not told");
+    assert_string_equal(el_json_text(document, "trials.0.verdict", ""), "inconclusive");
     assert_string_equal(el_json_text(document, "trials.1.verdict", ""), "over");
     json_decref(document);
     json_decref(run);
@@ -329,14 +329,14 @@ static void judgement(void **state)
 {
     (void)state;
     assert_int_equal(judge(-0.4, 0.6), EL_OVERHEAD_UNDER);
-    assert_int_equal(judge(-0.4, 1.1), EL_OVERHEAD_NOT_TOLD);
+    assert_int_equal(judge(-0.4, 1.1), EL_OVERHEAD_INCONCLUSIVE);
     assert_int_equal(judge(1.1, 2.0), EL_OVERHEAD_OVER);
     assert_int_equal(holds_of(0.5, 0.9), 't');
     assert_int_equal(holds_of(0.5, 1.2), 'n');
     assert_int_equal(holds_of(1.2, 1.6), 'f');
     const char *why;
     json_t *nothing = json_null();
-    assert_int_equal(el_overhead_judge(nothing, &why), EL_OVERHEAD_NOT_TOLD);
+    assert_int_equal(el_overhead_judge(nothing, &why), EL_OVERHEAD_INCONCLUSIVE);
     assert_true(*why != 0);
 }
 
@@ -359,10 +359,10 @@ static void says(double counted_pct, double toggled_pct, const char *wanted, con
 static void a_share_above_the_limit_is_said(void **state)
 {
     (void)state;
-    says(0.2, 0.9, "Nothing speaks against under 1 %", "Not told:");
-    says(5.16, 0.9, "Not told: counting alone puts ddp at 5.16 % of a step, and the interval does not decide.\n",
+    says(0.2, 0.9, "Nothing speaks against under 1 %", "Inconclusive:");
+    says(5.16, 0.9, "Inconclusive: counting alone puts ddp at 5.16 % of a step, and the interval does not decide.\n",
          "Nothing speaks");
-    says(0.2, 1.1, "Not told: the toggled cost puts ddp at 1.10 % of a step, and the interval does not decide.\n",
+    says(0.2, 1.1, "Inconclusive: the toggled cost puts ddp at 1.10 % of a step, and the interval does not decide.\n",
          "Nothing speaks");
 }
 

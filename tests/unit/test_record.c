@@ -62,7 +62,7 @@ static json_t *member_of(int position, double stretch)
                                                         .ledger = &ledger,
                                                         .driver_bytes = known ? 340 : -1,
                                                         .grown_bytes = 8,
-                                                        .driver_reason = "not told",
+                                                        .driver_reason = "not reported",
                                                         .control_on = known ? &on : NULL,
                                                         .control_off = known ? &off : NULL,
                                                         .summary = &s});
@@ -127,7 +127,7 @@ static void test_trial(void **state)
     near(t, "per_device.0.memory.unattributed_bytes", 40);
     near(t, "per_device.0.memory.grown_bytes", 8);
     assert_true(is_null(t, "per_device.1.memory.driver_bytes") && is_null(t, "per_device.1.memory.unattributed_bytes"));
-    assert_string_equal(el_json_text(t, "per_device.1.memory.driver_reason", ""), "not told");
+    assert_string_equal(el_json_text(t, "per_device.1.memory.driver_reason", ""), "not reported");
     assert_true(is_null(t, "per_device.0.uuid"));
     near(t, "imbalance.memory.first_over_rest", 3);
     near(t, "imbalance.memory.max_over_mean_minus_1", 0.5);

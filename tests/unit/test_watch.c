@@ -25,7 +25,7 @@ static json_t *document_of(struct el_process_tree *tree, int64_t begin_ns, int64
     return document;
 }
 
-/* What was looked at after the command's end does not lengthen its life; shares that mean nothing are not told. */
+/* What was looked at after the command's end does not lengthen its life; shares that mean nothing are left out. */
 static void a_short_life(void **state)
 {
     (void)state;

@@ -204,7 +204,7 @@ static void idle_time_counts(void **state)
     assert_true(fabs(el_watch_use_busy_pct(&watch->uses[0]) - 70) < 1);
     look_after(watch, 2000000000);
     assert_true(fabs(el_watch_use_busy_pct(&watch->uses[0]) - 70 * 1.5 / 3.5) < 1);
-    fake.samples_result = EL_NVML_NOT_SUPPORTED; /* what is not told is no idleness */
+    fake.samples_result = EL_NVML_NOT_SUPPORTED; /* a missing sample is no idleness */
     look_after(watch, 9000000000);
     assert_true(fabs(el_watch_use_busy_pct(&watch->uses[0]) - 70 * 1.5 / 3.5) < 1);
     el_watch_end(watch);

@@ -122,7 +122,7 @@ static void text_make(const struct el_dnnl_recipe *recipe, char *text, size_t by
         const char *name = NULL;
         dnnl_status_t status =
             dnnl_primitive_desc_query(recipe->stages[i].pd, dnnl_query_impl_info_str, 0, (void *)&name);
-        if (status != dnnl_success || !name) name = "not told";
+        if (status != dnnl_success || !name) name = "unknown";
         n += (size_t)snprintf(text + n, bytes - n, "%s %s", i ? "," : ":", name);
     }
 }
