@@ -1,4 +1,5 @@
-/* A shell in a process group of its own; its standard output whole, of its standard error the end. */
+/* A shell in a process group of its own, and a guard that ends it and its children should this process be killed; its
+ * standard output whole, of its standard error the end. */
 #include "bench/regress/shell.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/launch/guard.h"
 
 enum { TEXT_MAX = 16 << 20, TAIL_BYTES = 1024, TAIL_LINES = 3, TICK_MS = 100, GRACE_MS = 2000 };
 
@@ -26,12 +28,13 @@ struct stream {
 
 struct running {
     pid_t pid;
+    struct el_guard guard;
     struct stream out, err;
     bool ended, lost; /* lost: ended, and nobody can say how */
     int wait_status;
 };
 
-static void become_shell(const char *command, pid_t parent, int out, int err)
+static void become_shell(const char *command, const char *token, pid_t parent, int out, int err)
 {
     sigset_t none;
     setpgid(0, 0);
@@ -45,28 +48,27 @@ static void become_shell(const char *command, pid_t parent, int out, int err)
     signal(SIGTERM, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    putenv((char *)token);
     execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     _exit(127);
 }
 
-static enum el_status start(const char *command, struct running *running)
+static enum el_status fork_shell(const char *command, const char *token, struct running *running)
 {
     int out[2], err[2];
     pid_t parent = getpid();
-    /* Ignored, the kernel would throw away what an ended child was; and whoever loses its parent shall come to us. */
-    signal(SIGCHLD, SIG_DFL);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        return el_fail_errno("'%.60s': its processes cannot be adopted", command);
     if (pipe2(out, O_CLOEXEC) != 0) return el_fail_errno("a pipe for '%.60s'", command);
     if (pipe2(err, O_CLOEXEC) != 0) {
         close(out[0]), close(out[1]);
         return el_fail_errno("a pipe for '%.60s'", command);
     }
     pid_t pid = fork();
-    if (pid == 0) become_shell(command, parent, out[1], err[1]);
+    if (pid == 0) become_shell(command, token, parent, out[1], err[1]);
     int number = errno;
     close(out[1]), close(err[1]);
-    *running = (struct running){.pid = pid, .out = {.file = out[0]}, .err = {.file = err[0], .tail = true}};
+    running->pid = pid;
+    running->out = (struct stream){.file = out[0]};
+    running->err = (struct stream){.file = err[0], .tail = true};
     if (pid > 0) {
         setpgid(pid, pid); /* the child does so too: whoever comes first */
         return EL_OK;
@@ -74,6 +76,21 @@ static enum el_status start(const char *command, struct running *running)
     close(out[0]), close(err[0]);
     errno = number;
     return el_fail_errno("'%.60s' cannot be started", command);
+}
+
+static enum el_status start(const char *command, struct running *running)
+{
+    char token[80];
+    *running = (struct running){.pid = -1};
+    snprintf(token, sizeof token, "EL_SHELL_TOKEN=%d-%lld.", (int)getpid(), (long long)el_clock_ns());
+    /* Ignored, the kernel would throw away what an ended child was; and whoever loses its parent shall come to us. */
+    signal(SIGCHLD, SIG_DFL);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return el_fail_errno("'%.60s': its processes cannot be adopted", command);
+    EL_TRY(el_guard_start(token, &running->guard));
+    enum el_status status = fork_shell(command, token, running);
+    if (status != EL_OK) el_guard_stop(&running->guard);
+    return status;
 }
 
 /* Room for one more read. */
@@ -158,6 +175,7 @@ static void end_group(struct running *running)
     }
     kill(-running->pid, SIGKILL);
     while (!running->ended && waitpid(running->pid, &running->wait_status, 0) < 0 && errno == EINTR) continue;
+    el_guard_stop(&running->guard);
     el_shell_end_adopted();
 }
 

@@ -4,8 +4,8 @@
  *     el_shell_run(&spec, &output);         output.text is what it printed; free(output.text)
  *
  * When the command has ended, or has to end, its whole group is ended, and what has left the group too: this process
- * becomes the parent of all that lose theirs (a subreaper), and has no other children meanwhile. SIGCHLD is set to its
- * default. Standard input is empty.
+ * becomes the parent of all that lose theirs (a subreaper), and has no other children meanwhile. Should this process
+ * be killed, all of them end too. SIGCHLD is set to its default. Standard input is empty.
  */
 #ifndef EL_BENCH_REGRESS_SHELL_H
 #define EL_BENCH_REGRESS_SHELL_H

@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -106,6 +108,42 @@ static void test_shell_adopts(void **state)
     signal(SIGCHLD, SIG_IGN);
     assert_int_equal(run("exit 3", 10, &output), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "exit status 3"));
+}
+
+/* Numbers of two processes, when they are all there. */
+static bool read_pids(const char *path, long pids[2])
+{
+    FILE *file = fopen(path, "r");
+    bool both = file && fscanf(file, "%ld %ld", &pids[0], &pids[1]) == 2; /* NOLINT(cert-err34-c): a test's own */
+    if (file) fclose(file);
+    return both;
+}
+
+/* The one who launches is killed, and can end nothing itself: a child of the shell, and one that has left its group. */
+static void test_nothing_outlives_a_killed_launcher(void **state)
+{
+    (void)state;
+    char command[512], path[64];
+    long pids[2];
+    struct el_shell_output output;
+    snprintf(path, sizeof path, "%s/two", folder);
+    snprintf(command, sizeof command,
+             "sleep 60 & echo $! >%s/one; setsid sh -c 'echo $$ >>%s/one; exec sleep 60' & "
+             "while [ $(wc -l <%s/one) -lt 2 ]; do :; done; mv %s/one %s; wait",
+             folder, folder, folder, folder, path);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t launcher = fork();
+    if (launcher == 0) _exit(run(command, 30, &output) == EL_OK ? 0 : 1);
+    for (int i = 0; i < 1000 && !read_pids(path, pids); i++) usleep(10000);
+    assert_true(read_pids(path, pids));
+    kill(launcher, SIGKILL);
+    bool gone = false;
+    for (int i = 0; i < 1000 && !gone; i++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+        gone = kill((pid_t)pids[0], 0) != 0 && kill((pid_t)pids[1], 0) != 0;
+        usleep(10000);
+    }
+    assert_true(gone);
 }
 
 /* Launch n prints 100 + (7 n mod 11) / 10, times `scale`; and what else is given. */
@@ -364,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_shell_failures),
         cmocka_unit_test(test_shell_leaves_nothing),
         cmocka_unit_test(test_shell_adopts),
+        cmocka_unit_test(test_nothing_outlives_a_killed_launcher),
         cmocka_unit_test(test_session),
         cmocka_unit_test(test_bytes_with_noise),
         cmocka_unit_test(test_progress),
