@@ -31,7 +31,7 @@ PREFIX_NOTE := $(if $(filter install uninstall,$(MAKECMDGOALS))$(LIBS_PREFIX)$(f
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 $(WERROR)
 OPT  := -O2 -g
 ifeq ($(SAN),address)
-OPT  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT  := -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
 else ifeq ($(SAN),thread)
 OPT  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 else ifeq ($(SAN),fuzz)

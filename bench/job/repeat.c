@@ -30,8 +30,8 @@ static json_t *control_of(const struct el_job_measurement *m)
 {
     static const char *const kinds[] = {[EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
     const struct el_train_result *result = &m->result;
-    json_t *on = json_array(), *off = json_array();
     if (result->n_control_pairs == 0) return json_null();
+    json_t *on = json_array(), *off = json_array();
     for (int p = 0; p < result->n_control_pairs; p++) {
         json_array_append_new(on, json_real(result->control_on_ns[p] / 1e6));
         json_array_append_new(off, json_real(result->control_off_ns[p] / 1e6));

@@ -78,7 +78,7 @@ static void choose_lines(struct picture *picture)
 
 static double second_of(const struct picture *picture, const json_t *thing, size_t i)
 {
-    size_t frame = (size_t)el_json_number(thing, "series.from") + i;
+    size_t frame = (size_t)el_json_whole(thing, "series.from") + i;
     return json_number_value(json_array_get(json_object_get(picture->watch, "frames_s"), frame));
 }
 
@@ -133,7 +133,7 @@ static bool has_gpu(const struct picture *picture, size_t gpu)
     for (size_t u = 0; u < json_array_size(uses); u++) {
         const json_t *use = json_array_get(uses, u);
         if (el_json_number(use, "gpu") == (double)gpu && points_of(use) > 0 &&
-            line_of(picture, (size_t)el_json_number(use, "process")) >= 0)
+            line_of(picture, (size_t)el_json_whole(use, "process")) >= 0)
             return true;
     }
     return false;
@@ -144,7 +144,7 @@ static void write_gpu(struct picture *picture, size_t gpu, int panel)
     const json_t *uses = json_object_get(picture->watch, "gpu_processes");
     for (size_t u = 0; u < json_array_size(uses); u++) {
         const json_t *use = json_array_get(uses, u);
-        int line = line_of(picture, (size_t)el_json_number(use, "process"));
+        int line = line_of(picture, (size_t)el_json_whole(use, "process"));
         if (el_json_number(use, "gpu") != (double)gpu || line < 0 || points_of(use) == 0) continue;
         begin_line(picture, panel, line, "s, MiB");
         write_bytes(picture, use);
@@ -165,7 +165,7 @@ static void lines_of_gpu(const struct picture *picture, size_t gpu, char *text, 
     text[0] = '\0';
     for (size_t u = 0; u < json_array_size(uses) && used + 8 < bytes; u++) {
         const json_t *use = json_array_get(uses, u);
-        int line = line_of(picture, (size_t)el_json_number(use, "process"));
+        int line = line_of(picture, (size_t)el_json_whole(use, "process"));
         if (el_json_number(use, "gpu") == (double)gpu && line >= 0 && points_of(use) > 0)
             used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? " " : "", line);
     }

@@ -28,6 +28,12 @@ double el_json_number(const json_t *object, const char *path)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+int64_t el_json_whole(const json_t *object, const char *path)
+{
+    double number = el_json_number(object, path);
+    return number >= 0 && number < 9e15 ? (int64_t)number : -1; /* a NaN is neither */
+}
+
 const char *el_json_text(const json_t *object, const char *path, const char *otherwise)
 {
     const char *text = json_string_value(el_json_at(object, path));

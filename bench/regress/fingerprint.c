@@ -53,14 +53,17 @@ static void put_list(const json_t *list, char *text, size_t bytes)
     size_t n = json_array_size(list);
     text[0] = 0;
     for (size_t i = 0, end; i < n; i = end) {
-        json_int_t first = json_integer_value(json_array_get(list, i));
+        json_int_t first = json_integer_value(json_array_get(list, i)), last = first;
         char part[64];
-        for (end = i + 1; end < n; end++)
-            if (json_integer_value(json_array_get(list, end)) != first + (json_int_t)(end - i)) break;
+        for (end = i + 1; end < n; end++) {
+            json_int_t next = json_integer_value(json_array_get(list, end));
+            if (next <= last || next - 1 != last) break;
+            last = next;
+        }
         snprintf(part, sizeof part, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", first);
         append(text, bytes, part);
         if (end - i == 1) continue;
-        snprintf(part, sizeof part, "-%" JSON_INTEGER_FORMAT, first + (json_int_t)(end - i - 1));
+        snprintf(part, sizeof part, "-%" JSON_INTEGER_FORMAT, last);
         append(text, bytes, part);
     }
 }

@@ -62,8 +62,8 @@ static json_t *row_of(const json_t *trial, const json_t *base, int looks)
     el_json_put_text(row, "status", el_json_text(trial, "status", "failed"));
     el_json_put_text(row, "failure", el_json_text(trial, "reason", NULL));
     json_object_set_new(row, "buckets", n ? json_integer((json_int_t)n) : json_null());
-    json_object_set_new(row, "first_bytes", el_json_count(n ? (int64_t)bucket_bytes(trial, 0) : -1));
-    json_object_set_new(row, "largest_bytes", el_json_count(n ? (int64_t)largest : -1));
+    json_object_set_new(row, "first_bytes", el_json_count(el_json_whole(trial, "collectives.0.bytes")));
+    json_object_set_new(row, "largest_bytes", el_json_count(largest >= 0 && largest < 9e15 ? (int64_t)largest : -1));
     json_object_set_new(row, "same", json_boolean(trial != base && same_buckets(trial, base)));
     el_json_put_real(row, "step_ms",
                      el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3);
@@ -125,7 +125,7 @@ json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes)
     }
     const char *shared = el_scale_shared(base);
     return json_pack("{s:s, s:o, s:o, s:o, s:i, s:o, s:o}", "mode", el_json_text(base, "mode", "?"), "devices",
-                     el_json_count((int64_t)el_json_number(base, "devices")), "base_mib",
+                     el_json_count(el_json_whole(base, "devices")), "base_mib",
                      el_json_real(base_cap_bytes / MIB), "shared", el_json_string(shared), "comparisons", looks,
                      "recommended_mib", el_json_real(shared ? NAN : recommend(rows)), "rows", rows);
 }

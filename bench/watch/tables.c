@@ -148,7 +148,7 @@ static void put_uses(const json_t *watch, FILE *out)
     for (size_t k = 0; k < json_array_size(uses); k++) {
         const json_t *use = json_array_get(uses, k);
         const json_t *process =
-            json_array_get(json_object_get(watch, "processes"), (size_t)el_json_number(use, "process"));
+            json_array_get(json_object_get(watch, "processes"), (size_t)el_json_whole(use, "process"));
         char name[NAME_BYTES], gpu[EL_FIGURE_BYTES], rank[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
         char mean[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES];
         name_text(process, name);

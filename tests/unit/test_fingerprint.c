@@ -92,6 +92,11 @@ static void cards_and_cores_in_short(void **state)
     assert_string_equal(el_json_text(print.fields, "affinity", ""), "0-2,5,7");
     assert_string_equal(el_json_text(print.fields, "gpus", ""), "NVIDIA A100, NVIDIA H200");
     assert_string_equal(el_json_text(print.fields, "nccl", ""), "2.28.3");
+    el_fingerprint_free(&print);
+    /* No machine has such cores; a file may. */
+    set(run, "environment.affinity", json_pack("[I, I]", (json_int_t)INT64_MAX, (json_int_t)INT64_MIN));
+    assert_int_equal(el_fingerprint_of(run, &print), EL_OK);
+    assert_string_equal(el_json_text(print.fields, "affinity", ""), "9223372036854775807,-9223372036854775808");
     /* A record from before there was such a field, and a machine that has none. */
     assert_string_equal(el_json_text(print.fields, "cpu_microcode", ""), "unknown");
     assert_string_equal(el_json_text(print.fields, "governor", ""), "none");

@@ -388,6 +388,46 @@ static void test_what_a_writer_replaces(void **state)
     assert_int_equal(remove(path[2]) | rmdir(folder), 0); /* and nothing else was left */
 }
 
+/* Whoever may write into the folder could lay links where a temporary file will be, if its name could be known. */
+static void test_links_at_temporary_names(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/test_record_files.XXXXXX", path[64], link[96], victim[64];
+    struct stat info;
+    int failed;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file", folder);
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    snprintf(link, sizeof link, "%s.tmp.%ld", path, (long)getpid());
+    assert_int_equal(symlink("victim", link), 0);
+    write_words(path, &failed);
+    assert_int_equal(failed, 0);
+    holds(path, "new");
+    assert_true(lstat(victim, &info) != 0);
+    mode_t mask = umask(022);
+    umask(mask);
+    assert_true(lstat(path, &info) == 0 && (info.st_mode & 0777) == (0666 & ~mask));
+    assert_int_equal(remove(link) | remove(path) | rmdir(folder), 0); /* and nothing else was left */
+}
+
+static int refuse_to_close(void *cookie)
+{
+    (void)cookie;
+    errno = EDQUOT;
+    return -1;
+}
+
+static void test_the_reason_is_that_of_the_call_that_failed(void **state)
+{
+    (void)state;
+    FILE *file = fopencookie(NULL, "w", (cookie_io_functions_t){.close = refuse_to_close});
+    assert_non_null(file);
+    errno = ENOENT; /* of some earlier call */
+    assert_int_equal(el_file_end(file, "", "figures"), EL_ERR_IO);
+    assert_non_null(strstr(el_error_message(), "figures could not be written"));
+    assert_non_null(strstr(el_error_message(), strerror(EDQUOT)));
+}
+
 /* In place: runs of blanks and ends of lines become one blank. */
 static void unwrap(char *text)
 {
@@ -434,6 +474,8 @@ int main(void)
         cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_what_a_writer_replaces),
+        cmocka_unit_test(test_links_at_temporary_names),
+        cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed),
         cmocka_unit_test(test_activations_a_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,22 @@ static void without_the_usual_size_none_is_recommended(void **state)
     json_decref(document);
 }
 
+/* What a foreign record lacks, or has beyond measure, is null. */
+static void buckets_without_figures(void **state)
+{
+    (void)state;
+    json_t *trials = make_sweep(0.5, NULL);
+    json_object_set_new(json_array_get(trials, 1), "collectives", json_pack("[{s:n}, {}]", "bytes"));
+    json_object_set_new(json_array_get(trials, 2), "collectives", json_pack("[{s:f}]", "bytes", 1e300));
+    json_t *document = document_of(trials);
+    for (int i = 0; i < 2; i++) {
+        const json_t *row = el_json_at(document, i ? "buckets.rows.1" : "buckets.rows.0");
+        assert_true(json_is_null(json_object_get(row, "first_bytes")));
+        assert_true(json_is_null(json_object_get(row, "largest_bytes")));
+    }
+    json_decref(document);
+}
+
 /* With more looks the same scatter is told less. */
 static void looking_at_more_sizes_asks_for_more(void **state)
 {
@@ -105,6 +121,7 @@ int main(void)
         cmocka_unit_test(a_size_is_recommended_only_beyond_chance),
         cmocka_unit_test(shared_devices_get_no_recommendation),
         cmocka_unit_test(without_the_usual_size_none_is_recommended),
+        cmocka_unit_test(buckets_without_figures),
         cmocka_unit_test(looking_at_more_sizes_asks_for_more),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
