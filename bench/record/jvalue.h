@@ -11,7 +11,8 @@
 json_t *el_json_at(const json_t *object, const char *path);
 /* A number there, or NAN (missing, null, text). */
 double el_json_number(const json_t *object, const char *path);
-/* A number there as a count or a place, without its fraction; -1 where there is none, or it is negative or too large. */
+/* A number there as a count or a place, without its fraction; -1 where there is none, or it is negative or too large.
+ */
 int64_t el_json_whole(const json_t *object, const char *path);
 /* A text there, or `otherwise`. Borrowed. */
 const char *el_json_text(const json_t *object, const char *path, const char *otherwise);

@@ -125,7 +125,7 @@ json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes)
     }
     const char *shared = el_scale_shared(base);
     return json_pack("{s:s, s:o, s:o, s:o, s:i, s:o, s:o}", "mode", el_json_text(base, "mode", "?"), "devices",
-                     el_json_count(el_json_whole(base, "devices")), "base_mib",
-                     el_json_real(base_cap_bytes / MIB), "shared", el_json_string(shared), "comparisons", looks,
-                     "recommended_mib", el_json_real(shared ? NAN : recommend(rows)), "rows", rows);
+                     el_json_count(el_json_whole(base, "devices")), "base_mib", el_json_real(base_cap_bytes / MIB),
+                     "shared", el_json_string(shared), "comparisons", looks, "recommended_mib",
+                     el_json_real(shared ? NAN : recommend(rows)), "rows", rows);
 }

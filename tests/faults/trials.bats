@@ -198,7 +198,7 @@ END
 @test "a gate that dies is run again; one that dies twice refuses its mode, and --resume asks it again" {
     need_mpirun
     deadly_mpirun
-    local each=("${QUICK[@]}" --modes single,ddp --repeats 1 --control none --quiet)
+    local each=("${QUICK[@]}" --modes "single,ddp" --repeats 1 --control none --quiet)
     printf x >kills
     PATH=$PWD/bin:$PATH "$EVENLOAD" compare "${each[@]}" --out a >out 2>err
     [[ ! -s kills && $(json a/results.json '[g["agrees"] for g in d["gate"]], [t["status"] for t in d["trials"]]') == "([True, True], ['ok', 'ok'])" ]]
