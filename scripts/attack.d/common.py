@@ -72,6 +72,10 @@ class Command:
         with open(f'{self.folder}/stderr', errors='replace') as file:
             return file.read()
 
+    def said(self):
+        with open(f'{self.folder}/stdout', errors='replace') as file:
+            return file.read() + self.stderr()
+
 
 def torn(folder):
     """Files that are half written, and how many were looked at."""

@@ -7,7 +7,7 @@ from common import Command, QUICK, TIMEOUT_S, clean, find, several, torn
 LIMITS = {f'{n} open files': (f'ulimit -n {n}', '') for n in (4, 6, 8, 10, 12, 16, 20, 24, 32, 64)}
 LIMITS |= {f'files of at most {n} KiB': (f'ulimit -f {n}', '') for n in (0, 1, 4, 16, 64)}
 LIMITS |= {f'{n} MiB of address space': (f'ulimit -v {n * 1024}', '') for n in (10, 50, 100, 200, 400, 1000)}
-LIMITS |= {f'{n} KiB of stack': (f'ulimit -s {n}', '') for n in (64, 256, 1024)}
+LIMITS |= {f'{n} KiB of stack': (f'ulimit -s {n}', '') for n in (256, 1024)}
 LIMITS |= {'standard input closed': (':', '<&-'), 'standard output closed': (':', '>&-'), 'standard error closed': (':', '2>&-'),
            'all three closed': (':', '<&- >&- 2>&-'), 'standard output full': (':', '>/dev/full'), 'both full': (':', '>/dev/full 2>/dev/full'),
            'no PATH': ('export PATH=/nowhere', ''), 'no HOME, no environment': ('unset HOME PATH LANG', '')}
@@ -35,7 +35,7 @@ def judge(command, status, streams, hidden):
         bad.append('it hung')
     elif status < 0 or status > 128 + 64 or 128 < status <= 192 and status != 130:
         bad.append(f'exit status {status}')
-    elif status not in (0, 126, 127) and '2>' not in streams and not command.stderr().strip():
+    elif status not in (0, 126, 127) and not streams and not command.said().strip():
         bad.append(f'exit status {status}, and not a word why')
     if status == 0 and ('>/dev/full' in streams) and command.words[-1] == 'devices':
         bad.append('exit status 0, and its output is lost')

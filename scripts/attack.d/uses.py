@@ -5,16 +5,16 @@ import itertools, json, os, re
 from common import Command, QUICK, clean, find, several, torn
 
 BAD = """
-|nosuch|run --mode nosuch|run --nosuch 1|run --mode|run extra|compare --modes|compare --modes single,,dp|compare --modes dp,dp,nosuch
+nosuch|run --mode nosuch|run --nosuch 1|run --mode|run extra|compare --modes|compare --modes single,,dp|compare --modes dp,dp,nosuch
 run --batch 0|run --batch -1|run --batch x|run --batch 99999999999999999999|run --steps 0|run --steps 1e3|run --warmup -1|run --repeats 0
 run --devices 0|run --devices nosuch:2|run --devices cpu:9999999|run --devices cuda:77|run --procs 3|run --mode ddp --batch 1 --devices 2
 run --mode dp --procs 2 --devices 2|run --timeout -1|run --timeout x|run --lr x|run --lr nan|run --momentum 2|run --dropout 1.5|run --seed -1
 run --data nosuch.txt|run --data /dev/zero|run --data .|run --test nosuch.txt|run --vocab 0|run --epochs 0|run --inject foo|run --inject wire=
-run --inject delay=9:1|run --inject straggler=0:-1|run --device-mem 1|run --device-mem 5XB|run --device-mem -1|run --comm nosuch
+run --inject delay=9:1|run --inject straggler=0:-1|run --device-mem 5XB|run --device-mem -1|run --comm nosuch
 run --launcher nosuch|run --optimizer nosuch|run --dtype f16|run --zero-grad maybe|run --model nosuch|run --hidden x|run --hidden 1,2,3,
 run --epochs 2 --steps 5|run --batch 8 --batch-per-device 8|run --out /proc/x|run --out /dev/null|run --out /dev/null/x|compare --resume
 compare --resume --out nosuch|compare --resume nosuch|plot|plot nosuch|plot /dev/null|plot --term nosuch|scale nosuch|scale --strong --weak
-scale --devices 0|scale --bucket-mb 0|scale --bucket-mb x|imbalance nosuch|imbalance --preset nosuch|study|study nosuch
+scale --devices 0|scale --bucket-mb 0|scale --bucket-mb x|imbalance nosuch|imbalance --preset nosuch|study nosuch
 regress|regress --ab true|regress --ab true true --blocks 1|regress --ab true true --blocks x|regress --baseline nosuch|regress --current nosuch
 regress --ab true true --budget x|regress --ab true true --min-effect -1|baseline nosuch|baseline add|baseline add nosuch|watch|watch --
 watch --interval 0 -- true|watch --interval x -- true|worker|worker measure|worker gate a b c d e|worker measure /x 0 0 /x id --mode nosuch
@@ -36,15 +36,14 @@ def look(command, status, wanted):
         bad.append(f'exit status {status}')
     if status == 2 and not 1 <= words.count('\n') <= 2:
         bad.append(f'{words.count(chr(10))} lines on standard error')
-    with open(f'{command.folder}/stdout', errors='replace') as file:
-        if (raw := CONTROL.search(words + file.read())):
-            bad.append(f'control character {raw[0]!r} printed')
+    if (raw := CONTROL.search(command.said())):
+        bad.append(f'control character {raw[0]!r} printed')
     return bad
 
 
 def refused(evenload, words, folder):
     command = Command([evenload, *words], folder)
-    bad = look(command, command.end(60), [2] if not words or words[0] != 'worker' else [1, 2])
+    bad = look(command, command.end(60), [1, 2] if words[0] == 'worker' else [2])
     left = sorted(set(os.listdir(folder)) - {'stdout', 'stderr'})
     return bad + ([f'left behind: {left}'] if left else [])
 

@@ -295,6 +295,15 @@ END
     [[ $(cat count.txt) -ge 1 ]]
 }
 
+@test "a limit of the size of files is a failure with words, and the program's own affair under watch" {
+    # shellcheck disable=SC2016 # for the inner shell
+    run --separate-stderr bash -c 'ulimit -f 2; "$@"' - "$EVENLOAD" run "${QUICK[@]}" --control none --out r --quiet
+    [[ $status -eq 2 && $stderr == *"r/"*"could not be written: File too large"* ]] || show
+    # shellcheck disable=SC2016
+    run --separate-stderr bash -c 'ulimit -f 1; "$@"' - "$EVENLOAD" watch --quiet --out w -- dd if=/dev/zero of=big bs=4096 count=1
+    [[ $status -eq 153 ]] || show # 128 and SIGXFSZ
+}
+
 @test "what cannot be written is reported in the system's words, not as a full disk" {
     "$EVENLOAD" run "${LONG[@]}" --mode single --timeout 30 --repeats 1 --min-time 0.8 --control none --out r --quiet >out 2>err &
     local first=$! code=0
