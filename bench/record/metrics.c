@@ -1,4 +1,4 @@
-/* The rows. Names stay for good: they are columns in people's spreadsheets. */
+/* The rows. Names stay: they are columns in people's spreadsheets. */
 #include "bench/record/metrics.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 #define LEDGER   "ledger of allocations"
 #define CLOCK    "host clock round each step"
 #define ARRIVALS "spans of all members on one clock"
-#define CONTROL  "control blocks, on and off in turns"
+#define CONTROL  "A/B control blocks, on and off"
 #define SYSTEM   "the system, at the end of the measured steps"
 #define NVML     "NVML, over the measured steps"
 #define BYTES    "bytes counted at each copy and collective"
@@ -37,7 +37,7 @@
                "highest bytes of tag " text " at any moment")
 #define THROTTLED(bit, text, name)                                                                                     \
     DEVICE_ROW("device_gpu_throttled_" name "_pct", "%", "throttled: " text, LOWER, "gpu.throttled_pct." text, NVML,   \
-               "share of the looks at the card at which its clock was held down: " text)
+               "share of the samples at which the clock was held down: " text)
 #define IMBALANCE_OF(of, of_text)                                                                                      \
     TRIAL_ROW("imbalance_" of "_max_over_mean_minus_1", "1", "max/mean - 1", LOWER,                                    \
               "imbalance." of ".max_over_mean_minus_1", of_text, "largest over mean, minus 1; 0 is even")              \
@@ -96,11 +96,11 @@ static const struct el_metric metrics[] = {
     TRIAL_ROW("mfu", "1", "MFU", HIGHER, "mfu", "not yet measured",
               "model FLOPs a second over the peak of all devices; null where the peak is not known")
     DEVICE_ROW("device_peak_bytes", "B", "peak memory", LOWER, "memory.peak_bytes", LEDGER,
-               "highest sum of live bytes, warm-up left out")
+               "highest sum of allocated bytes, without warm-up")
     EL_TAG_LIST(TAG_AT_PEAK)
     EL_TAG_LIST(TAG_PEAK)
     DEVICE_ROW("device_reserved_bytes", "B", "reserved", LOWER, "memory.reserved_bytes", LEDGER,
-               "mapped for allocations and for the step's arena; above the peak by the planner's gaps")
+               "mapped for allocations and for the step's arena; above the peak by the arena's fragmentation")
     DEVICE_ROW("device_driver_bytes", "B", "driver", LOWER, "memory.driver_bytes", SYSTEM,
                "what the driver (on CPU: the kernel, resident pages) says the device holds")
     DEVICE_ROW("device_unattributed_bytes", "B", "unattributed", LOWER, "memory.unattributed_bytes", SYSTEM,
@@ -113,7 +113,7 @@ static const struct el_metric metrics[] = {
                "100 * CPU time of the process's threads on the device's cores / window; under busy where others had them")
     DEVICE_ROW("device_system_pct", "%", "utilization by the system", HIGHER, "utilization.system_pct",
                "/proc/stat, or NVML, over the measured steps",
-               "100 * busy time of the device's cores, or the GPU's, / window, whoever computed there")
+               "100 * busy time of the device's cores, or the GPU's, / window, by any process")
     DEVICE_ROW("device_step_ms", "ms", "step", LOWER, "step_ms", SPANS, "mean step as the device saw it")
     EL_PHASE_LIST(PHASE_OF_DEVICE)
     DEVICE_ROW("device_idle_ms", "ms", "idle", LOWER, "idle_ms", SPANS, "step minus the union of the device's ops")
@@ -138,7 +138,7 @@ static const struct el_metric metrics[] = {
                "the card's counter of energy at the end minus that at the begin, in millijoules; all measured steps together")
     EL_NVML_THROTTLE_LIST(THROTTLED)
     DEVICE_ROW("device_gpu_used_bytes", "B", "card's memory in use", LOWER, "gpu.used_bytes", NVML,
-               "the highest that the driver said of the card, by whomever it was used")
+               "the highest that the driver said of the card, by any process")
     {0}
 };
 /* clang-format on */

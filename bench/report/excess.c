@@ -43,7 +43,7 @@ const char *el_excess_word(enum el_tag tag)
     case EL_TAG_OUTPUT:
         return "outputs";
     case EL_TAG_BUCKET:
-        return "summed gradients";
+        return "buckets";
     default:
         return el_tag_name(tag);
     }

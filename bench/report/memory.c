@@ -57,12 +57,11 @@ static void put_heads(const json_t *trial, FILE *out, bool colour)
         const json_t *device = json_array_get(json_object_get(trial, "per_device"), d);
         used += snprintf(line + used, sizeof line - (size_t)used, "%9s", el_json_text(device, "device", "?"));
     }
-    snprintf(line + used, sizeof line - (size_t)used, "%16s", "no device's");
+    snprintf(line + used, sizeof line - (size_t)used, "%16s", "host");
     el_table_line(out, EL_TABLE_BOLD, colour, line);
 }
 
-/* What the planner of addresses leaves unused is known, and no riddle: said where it is over a hundredth of the peak.
- */
+/* What the planner of addresses leaves unused: where it is over a hundredth of the peak. */
 static void put_gaps(const json_t *devices, size_t n, FILE *out, bool colour)
 {
     double bytes[DEVICES_SHOWN];
@@ -73,7 +72,7 @@ static void put_gaps(const json_t *devices, size_t n, FILE *out, bool colour)
         bytes[d] = el_json_number(memory, "reserved_bytes") - peak;
         worth |= bytes[d] > peak / 100;
     }
-    if (worth) put_line("", "of that the planner's gaps", bytes, n, NAN, EL_TABLE_DIM, out, colour);
+    if (worth) put_line("", "of which arena fragmentation", bytes, n, NAN, EL_TABLE_DIM, out, colour);
 }
 
 static void put_trial(const json_t *trial, FILE *out, bool colour)

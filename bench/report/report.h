@@ -25,7 +25,7 @@ void el_report_steps(const json_t *run, FILE *out, bool colour);
 /* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */
 void el_report_processes(const json_t *run, FILE *out, bool colour);
 
-/* What the first device holds more, and of what; dp against ddp with its interval; what a GPU would add. Where modes
+/* What the first device holds more, and of what; dp against ddp with its interval; what differs on a GPU. Where modes
  * are missing or failed the sentence says so. */
 void el_report_sentences(const json_t *run, FILE *out);
 

@@ -1,7 +1,7 @@
 /* Three sentences from a run's figures: why the first device holds more, dp against ddp, what a GPU would add.
  *
  * They claim nothing that the record does not hold: where a mode is missing or failed they say so, and where the
- * interval of the ratio holds 1 they say that no difference can be told. */
+ * interval of the ratio holds 1 they say that the difference is not significant. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +46,9 @@ static bool mode_was_asked_for(const json_t *trials, const char *mode)
 }
 
 /* Why there is no figure of this mode: it was not asked for, or did not finish. */
-static const char *lack_of(const json_t *trials, const char *mode)
+static const char *reason_for_none(const json_t *trials, const char *mode)
 {
-    return mode_was_asked_for(trials, mode) ? "did not finish" : "was not asked for";
+    return mode_was_asked_for(trials, mode) ? "did not finish" : "was not requested";
 }
 
 /* Where in the step the peak lies, for records that tell. */
@@ -67,9 +67,9 @@ static void say_memory(const json_t *trials, FILE *out)
     const json_t *dp = largest(trials, "dp", 2);
     char first[EL_FIGURE_BYTES], more[EL_FIGURE_BYTES], ratio[EL_FIGURE_BYTES];
     if (dp == NULL) {
-        fprintf(out, "What the first device holds more cannot be said: dp on two devices or more %s.",
+        fprintf(out, "No statement about the first device's extra memory: dp on two devices or more %s.",
                 mode_was_asked_for(trials, "dp") && largest(trials, "dp", 1) != NULL ? "was not run"
-                                                                                     : lack_of(trials, "dp"));
+                                                                                     : reason_for_none(trials, "dp"));
         return;
     }
     double whole = el_excess_of(json_object_get(dp, "per_device"), "memory.peak_bytes");
@@ -136,7 +136,7 @@ static void say_ratio(struct el_interval ratio, double batch, FILE *out)
     if (!ratio.valid) {
         fprintf(out, "%.2f times at batch %.0f (no interval: %s)", ratio.centre, batch, ratio.reason);
     } else if (ratio.low <= 1 && ratio.high >= 1) {
-        fprintf(out, "no difference that can be told at batch %.0f (%.3f to %.3f)", batch, ratio.low, ratio.high);
+        fprintf(out, "no significant difference at batch %.0f (%.3f to %.3f)", batch, ratio.low, ratio.high);
     } else {
         fprintf(out, "%.2f times at batch %.0f (%.3f to %.3f)", ratio.centre, batch, ratio.low, ratio.high);
     }
@@ -166,7 +166,7 @@ static void say_modes(const json_t *trials, FILE *out)
     }
     const char *missing = largest(trials, "dp", 1) == NULL ? "dp" : "ddp";
     fprintf(out, "dp and ddp cannot be compared: %s %s%s.", missing,
-            largest(trials, missing, 1) == NULL ? lack_of(trials, missing) : "has no batch in common",
+            largest(trials, missing, 1) == NULL ? reason_for_none(trials, missing) : "has no batch in common",
             largest(trials, missing, 1) == NULL ? "" : " with dp");
 }
 
@@ -185,7 +185,7 @@ static void say_gpu(const json_t *trials, FILE *out)
     char param[EL_FIGURE_BYTES], sample[EL_FIGURE_BYTES], sent[EL_FIGURE_BYTES];
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && trial == NULL; i++) trial = largest(trials, modes[i], 1);
     bool on_gpus = el_json_text(json_array_get(trials, 0), "per_device.0.uuid", NULL) != NULL;
-    if (!on_gpus) fputs("A GPU would add its context's and libraries' memory, its own speed and real links. ", out);
+    if (!on_gpus) fputs("On a GPU, context and library memory come on top, and times differ. ", out);
     if (trial != NULL && !isnan(bytes_a_sample(trial))) {
         double comm = el_json_number(trial, "comm.bytes");
         fprintf(out,

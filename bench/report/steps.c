@@ -85,8 +85,8 @@ void el_report_steps(const json_t *run, FILE *out, bool colour)
         const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
         if (!is_told(trial)) continue;
         if (!said) {
-            fputs("\nWhere a step goes, ms: the slowest device in blocks of steps with communication on and off in "
-                  "turns; below, "
+            fputs("\nWhere a step goes, ms: the slowest device in A/B blocks of steps with communication on and off; "
+                  "below, "
                   "each\ndevice in the measured steps\n",
                   out);
             put_heads(out, colour);

@@ -175,17 +175,14 @@ static enum el_status find_baselines(const json_t *trials, const char *dir, stru
     for (size_t i = 0; i < json_array_size(trials) && !plain; i++)
         if (!strcmp(el_json_text(json_array_get(trials, i), "mode", ""), "single")) plain = json_array_get(trials, i);
     if (!plain)
-        return el_fail(
-            EL_ERR_INVALID,
-            "%s: no plain single in it, which all else is held against: 'evenload scale --out' another folder "
-            "measures it too",
-            dir);
+        return el_fail(EL_ERR_INVALID,
+                       "%s: baseline `single` is missing: 'evenload scale --out' another folder measures it", dir);
     bool weak = !strcmp(el_json_text(plain, "config.batch_given", "global"), "per_device");
     for (size_t i = 0; i < json_array_size(trials); i++)
         if (batch_of(json_array_get(trials, i), weak) != batch_of(plain, weak))
             return el_fail(
                 EL_ERR_INVALID,
-                "%s: its trials have several batches, scaling is told of one: 'evenload scale --batch-per-device N "
+                "%s: its trials have several batches, and scaling needs one: 'evenload scale --batch-per-device N "
                 "--out' another folder measures it",
                 dir);
     *base_p =
@@ -210,7 +207,7 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
                   el_json_text(base.plain, "optimizer", "?"), "simulated",
                   json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows, "buckets",
                   el_scale_buckets(trials, base.cap_bytes));
-    if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what scaling comes to");
+    if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the scaling document");
     *document_p = document;
     return EL_OK;
 }

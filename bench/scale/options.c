@@ -46,7 +46,7 @@ static enum el_status add_one(struct el_options *o)
     if (o->counts[0] == 1) return EL_OK;
     if (o->n_counts == EL_LIST_MAX)
         return el_fail(EL_ERR_INVALID,
-                       "--devices: one device is measured too, as what the others are held against, and there is room "
+                       "--devices: one device is measured too, as the baseline, and there is room "
                        "for %d counts: leave out one",
                        EL_LIST_MAX);
     memmove(&o->counts[1], &o->counts[0], sizeof o->counts[0] * (size_t)o->n_counts);
@@ -72,7 +72,7 @@ static enum el_status put_base_bucket_first(const struct el_options *asked, stru
         if (asked->bucket_mib[k] == EL_SCALE_BUCKET_MIB) continue;
         if (o->n_buckets == EL_LIST_MAX)
             return el_fail(EL_ERR_INVALID,
-                           "--bucket-mb: %g is measured too, as what the others are held against, and there is room "
+                           "--bucket-mb: %g is measured too, as the baseline, and there is room "
                            "for %d sizes: leave out one",
                            EL_SCALE_BUCKET_MIB, EL_LIST_MAX);
         o->bucket_mib[o->n_buckets++] = asked->bucket_mib[k];
@@ -97,6 +97,6 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
     for (int m = 0; m < o->n_modes; m++) ddp = ddp || !el_mode_find(o->modes[m])->controller;
     if (o->n_buckets > 1 && !ddp) return el_fail(EL_ERR_INVALID, "--bucket-mb: buckets are ddp's: add it to --modes");
     if (o->n_buckets > 1 && o->counts[o->n_counts - 1] == 1)
-        return el_fail(EL_ERR_INVALID, "--bucket-mb: one device sums nothing: add more to --devices");
+        return el_fail(EL_ERR_INVALID, "--bucket-mb: one device has nothing to sum: add more to --devices");
     return EL_OK;
 }

@@ -146,13 +146,11 @@ static void print_bucket_row(const json_t *row, FILE *out)
 static void print_buckets(const json_t *buckets, FILE *out)
 {
     const json_t *rows = json_object_get(buckets, "rows");
-    fprintf(out,
-            "\nBuckets of %s on %.0f devices, MiB; 'same': a tensor is never divided, so these are the very "
-            "buckets of %g\n",
+    fprintf(out, "\nBuckets of %s on %.0f devices, MiB; 'same': the same buckets as %g MiB, as tensors are not split\n",
             el_json_text(buckets, "mode", "?"), el_json_number(buckets, "devices"),
             el_json_number(buckets, "base_mib"));
     fprintf(out, "%8s%9s%11s%13s%9s%13s%9s%15s%18s\n", "size", "buckets", "first MiB", "largest MiB", "step ms",
-            "comm. costs", "ratio", "95 % interval", "for all at once");
+            "comm. costs", "ratio", "95 % interval", "corrected");
     for (size_t i = 0; i < json_array_size(rows); i++) print_bucket_row(json_array_get(rows, i), out);
 }
 
@@ -161,7 +159,7 @@ void el_scale_print(const json_t *document, FILE *out)
     const json_t *rows = json_object_get(document, "rows"), *buckets = json_object_get(document, "buckets");
     print_heading(document, out);
     print_speedups(rows, out);
-    fputs("\nWhere the time goes, ms a step: what is lost is what the step is longer than the ideal one\n", out);
+    fputs("\nWhere the time goes, ms a step: lost = step - ideal step\n", out);
     print_losses(rows, out);
     if (json_is_object(buckets)) print_buckets(buckets, out);
     fputc('\n', out);

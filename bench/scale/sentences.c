@@ -41,9 +41,9 @@ static void name_loss(const json_t *step, char *text, size_t bytes)
 {
     static const struct {
         const char *name, *words;
-    } parts[] = {{"compute_ms", "compute that takes longer even without communication"},
+    } parts[] = {{"compute_ms", "slower compute, even without communication"},
                  {"contention_ms", "compute slowed by communication"},
-                 {"exposed_ms", "communication that nothing hides"},
+                 {"exposed_ms", "exposed communication"},
                  {"idle_ms", "waiting and copies"}};
     size_t most = 0;
     char lost[EL_FIGURE_BYTES], part[EL_FIGURE_BYTES];
@@ -52,8 +52,8 @@ static void name_loss(const json_t *step, char *text, size_t bytes)
         if (el_json_number(step, parts[i].name) > el_json_number(step, parts[most].name)) most = i;
     double lost_ms = el_json_number(step, "lost_ms"), value = el_json_number(step, parts[most].name);
     if (!(lost_ms > 0) || !(value > 0)) return;
-    snprintf(text, bytes, "; of a step of %.4g ms %s are lost, the most to %s (%s)", el_json_number(step, "step_ms"),
-             el_text_figure(lost_ms, lost), parts[most].words, el_text_figure(value, part));
+    snprintf(text, bytes, "; %s of %.4g ms per step are lost, mostly to %s (%s)", el_text_figure(lost_ms, lost),
+             el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 
 static void say_of_mode(const json_t *row, FILE *out)
@@ -68,10 +68,10 @@ static void say_of_mode(const json_t *row, FILE *out)
                  el_json_text(row, "mode", "?"), n, el_text_figure(el_json_number(plain, "speedup"), speedup),
                  el_json_text(plain, "reason", "it has none"), loss);
     } else {
-        const char *judged = low > n     ? ": more than ideal, so look at what the baseline lacks"
+        const char *judged = low > n     ? ": superlinear: check the baseline"
                              : high < 1  ? ": slower than one device"
-                             : low <= 1  ? ": not to be told from one device"
-                             : high >= n ? ": not to be told from ideal"
+                             : low <= 1  ? ": no significant speed-up"
+                             : high >= n ? ": consistent with ideal"
                                          : "";
         snprintf(text, sizeof text, "%s on %.0f devices: %s times plain single (%s to %s)%s%s.",
                  el_json_text(row, "mode", "?"), n, el_text_figure(el_json_number(plain, "speedup"), speedup),
@@ -117,9 +117,9 @@ static void say_none(const json_t *rows, FILE *out)
         several = true;
         finished = finished || !isnan(el_json_number(row, "samples_per_s"));
     }
-    say(finished  ? "No count above 1 has a core or card for each device: nothing is said of scaling."
-        : several ? "No count above 1 came to its end: nothing can be said of scaling."
-                  : "There is no count above 1: nothing can be said of scaling.",
+    say(finished  ? "No count above 1 has a core or card for each device: no statement about scaling."
+        : several ? "No count above 1 finished: no statement about scaling."
+                  : "There is no count above 1: no statement about scaling.",
         out);
 }
 
@@ -127,7 +127,7 @@ static void say_modes(const json_t *rows, FILE *out)
 {
     bool own = false;
     if (!computes(rows)) {
-        say("Null devices compute nothing: these are the harness's own times, and no claim about scaling.", out);
+        say("Null devices compute nothing: these times are the harness's own and say nothing about scaling.", out);
         return;
     }
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -147,11 +147,10 @@ static void say_blocks(const json_t *rows, FILE *out)
         const json_t *row = json_array_get(rows, i);
         double step = el_json_number(row, "step.step_ms"), blocks = el_json_number(row, "step.blocks_step_ms");
         if (!(fabs(blocks / step - 1) > 0.1)) continue;
-        snprintf(
-            text, sizeof text,
-            "%s on %.0f: the parts of its step are from control blocks, whose steps took %.4g ms, the measured ones "
-            "%.4g: they are given in proportion.",
-            el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
+        snprintf(text, sizeof text,
+                 "%s on %.0f: the parts of a step were measured in control blocks, whose steps took %.4g ms instead of "
+                 "%.4g: they are scaled to that.",
+                 el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
         say(text, out);
     }
 }
@@ -163,10 +162,7 @@ static void say_others(const json_t *rows, FILE *out)
     for (size_t i = 0; i < json_array_size(rows); i++)
         for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
             if (!has_doubt(json_array_get(rows, i), rules[k], "")) continue;
-            say("Other work was on the machine: the intervals hold for as much of it as there was. Under another load "
-                "the "
-                "same study may well come out beside them, so none is given for a repeat of it.",
-                out);
+            say("Other programs were running; a rerun may fall outside these intervals.", out);
             return;
         }
 }
@@ -182,7 +178,7 @@ static void say_shared(const json_t *rows, FILE *out)
     }
     if (!least) return;
     snprintf(text, sizeof text,
-             "From %.0f devices on (marked *, drawn hollow): %s. Their times are no claim about scaling.",
+             "From %.0f devices on (marked *, drawn hollow): %s. Their times say nothing about scaling.",
              el_json_number(least, "devices"), el_json_text(least, "shared", ""));
     say(text, out);
 }
@@ -211,8 +207,8 @@ static void take_size(const json_t *buckets, double best, double base, double lo
 {
     const json_t *row = bucket_row(buckets, best);
     snprintf(text, TEXT_BYTES,
-             "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, with %.0f sizes looked "
-             "at together).",
+             "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, corrected for testing "
+             "%.0f sizes).",
              best, el_json_number(row, "ratio"), base, el_json_number(row, "significant95.0"),
              el_json_number(row, "significant95.1"), looks);
 }
@@ -227,17 +223,15 @@ static void say_buckets(const json_t *buckets, FILE *out)
         snprintf(text, sizeof text, "Buckets: the devices share a core or card, so no size is recommended.");
     else if (strcmp(el_json_text(bucket_row(buckets, base), "status", ""), "ok") != 0)
         snprintf(text, sizeof text,
-                 "Buckets: %g, which the others are held against, did not come to its end: no size is recommended.",
-                 base);
+                 "Buckets: %g, which the others are compared with, did not finish: no size is recommended.", base);
     else if (looks < 1)
-        snprintf(text, sizeof text, "Buckets: every size gives the buckets of %g: keep it.", base);
+        snprintf(text, sizeof text, "Buckets: every size makes the same buckets as %g: keep it.", base);
     else if (!is_told(buckets))
         snprintf(text, sizeof text, "Buckets: no size has an interval: none is recommended.");
     else if (isnan(best))
         snprintf(text, sizeof text,
-                 "Buckets: no size is faster than %g by a difference that can be told, with %.0f looked at together: "
-                 "keep %g.",
-                 base, looks, base);
+                 "Buckets: no size is significantly faster than %g, corrected for testing %.0f: keep %g.", base, looks,
+                 base);
     else
         take_size(buckets, best, base, looks, text);
     say(text, out);

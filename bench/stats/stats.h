@@ -2,7 +2,7 @@
  *
  * The unit is a repeat, a fresh process: steps within one are correlated, so an interval is always over repeats. Times
  * and rates are skewed and positive, so intervals are by t on logarithms, and the middle they belong to is the
- * geometric mean. Errors: none; what cannot be told is NAN, or an interval that is not valid.
+ * geometric mean. Errors: none; what is not known is NAN, or an interval that is not valid.
  */
 #ifndef EL_BENCH_STATS_H
 #define EL_BENCH_STATS_H

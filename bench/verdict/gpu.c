@@ -31,7 +31,7 @@ void el_verdict_gpu_throttled(struct el_verdict_case *c)
     }
     if (worst.reason)
         el_verdict_say(c,
-                       "the clock of %s was held down in up to %.0f %% of the looks at it (%s): cool the card or lock "
+                       "the clock of %s was held down in up to %.0f %% of the samples (%s): cool the card or lock "
                        "a lower clock (nvidia-smi -lgc), measure again",
                        worst.device, worst.value, worst.reason);
 }
@@ -51,7 +51,7 @@ void el_verdict_host_bound(struct el_verdict_case *c)
     if (worst.device)
         el_verdict_say(
             c,
-            "%s waits for the host, which takes %.0f %% of a step to queue it: spans of its ops hold the time "
+            "%s waits for the host, which takes %.0f %% of a step to queue it: spans of its ops contain the time "
             "between launches; take a larger batch or model",
             worst.device, worst.value);
 }

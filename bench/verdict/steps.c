@@ -29,7 +29,7 @@ void el_verdict_repeats(struct el_verdict_case *c)
 {
     size_t n = json_array_size(c->ok);
     if (n > 0 && (double)n < c->rule->limit)
-        el_verdict_say(c, "fewer than %.0f repeats: no interval can be given; raise --repeats", c->rule->limit);
+        el_verdict_say(c, "fewer than %.0f repeats: there is no interval; raise --repeats", c->rule->limit);
 }
 
 void el_verdict_steps(struct el_verdict_case *c)

@@ -74,7 +74,7 @@ static void without_the_usual_size_none_is_recommended(void **state)
     json_object_set_new(json_array_get(trials, 1), "status", json_string("failed"));
     json_t *document = document_of(trials);
     char *text = printed(el_scale_print, document);
-    assert_non_null(strstr(text, "25, which the others are held against, did not come to its end"));
+    assert_non_null(strstr(text, "25, which the others are compared with, did not finish"));
     free(text);
     json_decref(document);
     trials = make_sweep(0.5, NULL);

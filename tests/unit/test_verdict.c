@@ -244,7 +244,7 @@ static const struct {
     {"stolen", "3 % of the cores' time", plant_steal},
     {"frequency", "fell by 12 %", plant_slower},
     {"throttled", "throttled 3 times", plant_throttling},
-    {"gpu_throttled", "cpu:1 was held down in up to 38 % of the looks at it (power brake)", plant_gpu_throttling},
+    {"gpu_throttled", "cpu:1 was held down in up to 38 % of the samples (power brake)", plant_gpu_throttling},
     {"host_bound", "cpu:1 waits for the host, which takes 96 % of a step", plant_slow_host},
     {"gpu_others", "2 other processes computed on cpu:0", plant_gpu_others},
     {"heterogeneous_cores", "capacity 512 and 1024", plant_small_core},
