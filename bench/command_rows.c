@@ -72,7 +72,7 @@ static const struct el_command_row commands[] = {
      .group = JOBS,
      .brief = "did training get slower? exit status for CI, with a known rate of false alarms",
      .bit = EL_CMD_REGRESS,
-     .usage = "--ab 'BASE COMMAND' 'HEAD COMMAND' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
+     .usage = "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
      .summary = "Did training get slower? Compares two programs, interleaved, or two runs. Exit status: 0 no, 1 yes, 2 "
                 "bad use "
                 "or unreadable input, 3 inconclusive, 4 no baseline that fits.",
@@ -85,7 +85,7 @@ static const struct el_command_row commands[] = {
      .group = JOBS,
      .brief = "keep runs of this machine, for regress to compare with",
      .bit = EL_CMD_BASELINE,
-     .usage = "[add DIR|add --from 'COMMAND'|show [DIR]|accept DIR] [--store DIR] [--json] [options]",
+     .usage = "[add DIR|add --from 'COMMAND'|show [DIR]|accept DIR] [options]",
      .summary = "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
      .examples = "  evenload baseline add results/mlp       one more session; eight are needed\n"
                  "  evenload baseline add --from 'python train.py' --launches 7\n"

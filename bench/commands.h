@@ -2,7 +2,7 @@
  *
  * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why) or is not valid under --strict, or
  * a study's judgement fails, or a self-check misses what was planted, or recording costs over 1 %; 2 bad use, or
- * something this machine lacks; 130 interrupted. `regress` has two more: 3 it cannot be told, 4 no baseline that fits.
+ * something this machine lacks; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits.
  * `watch` has the exit status of its command.
  */
 #ifndef EL_BENCH_COMMANDS_H

@@ -139,7 +139,7 @@ static enum el_status launch(struct session *s, int side, int block, struct el_r
     return status == EL_OK ? EL_OK : blame(s, status, "", side, block);
 }
 
-/* What a block lacks; and what was asked for by name, and nobody prints. */
+/* What is missing in a block; and what was asked for by name, and nobody prints. */
 static void find_missing(struct session *s, int block)
 {
     for (size_t i = 0; i < s->set->n; i++) {

@@ -1,4 +1,4 @@
-/* Two programs in turns, in one session: a block is one launch of each, in random order, and after so many blocks the
+/* Two programs interleaved in one session: a block is one launch of each, in random order, and after so many blocks the
  * cells are judged. It ends when the gate's answer stands, when no more samples may come, or when it is interrupted.
  *
  *     el_regress_ab(&ask, &set);            set.last_analysis, set.blocks and every cell's samples; judged

@@ -15,7 +15,7 @@ enum { BLOCKS_MAX = 200 };
 static const int MIN_EFFECT_MAX_PCT = 10;
 
 /* Of a stored baseline the run that was judged becomes a session, or the level; where it is that already, only another
- * run tells more. */
+ * run helps. */
 static bool print_next_of_store(const struct el_options *options, const struct el_regress_set *set, const char *run,
                                 bool added, FILE *out)
 {

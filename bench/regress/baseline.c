@@ -1,4 +1,4 @@
-/* The store: a folder a machine, a file a workload. Adding to it, and a run of ours held against it. What is in a file
+/* The store: a folder a machine, a file a workload. Adding to it, and a run compared with it. What is in a file
  * is sessions_file.c's, what sessions come to level.c's, and what is printed baseline_report.c's. */
 #include "bench/regress/baseline.h"
 

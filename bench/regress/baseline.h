@@ -5,7 +5,7 @@
  * (session.h)
  *
  * Lines are only ever appended, whole and under a lock: writers at once lose nothing, and a line that was cut off is
- * noted and passed over. A session with "accepted": true begins an era: what came before is kept and no longer counts
+ * noted and skipped. A session with "accepted": true begins an era: what came before is kept and no longer counts
  * for the level (level.h). `notes` takes lines "note: ..."; NULL: none.
  */
 #ifndef EL_BENCH_BASELINE_H
@@ -20,25 +20,26 @@
 #define EL_BASELINE_STORE "results/baseline"
 
 /* Cells of a run of ours against this machine's sessions: EXACT ones against the last, the others HISTORY with
- * el_level_of's values. A run that is in the store is held against the others, but where it alone makes the accepted
- * level, against itself; a note says which. A workload that the store lacks is a NO_BASELINE cell; one that only the
+ * el_level_of's values. A run that is in the store is compared with the others, but where it alone makes the accepted
+ * level, with itself; a note says which. A workload that is not in the store is a NO_BASELINE cell; one that only the
  * store has is not asked for. Errors: EL_ERR_ABSENT: no sessions of this machine (names the nearest, and what differs);
  * EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, const char *metrics, FILE *notes,
                                    struct el_regress_set *set);
 
-/* Appends the run's trials as sessions, or (`accept`) as the level from now on. All trials are looked at before
- * anything is written. Errors: EL_ERR_INVALID: a trial that did not finish, a planted disturbance (unless `force`), a
+/* Appends the run's trials as sessions, or (`accept`) as the level from now on. All trials are checked before
+ * anything is written. Errors: EL_ERR_INVALID: a trial that did not finish, an injected disturbance (unless `force`), a
  * run that is in the store already; EL_ERR_IO. */
 enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force, FILE *notes);
 
 /* {"store", "machines": [{"fingerprint", "fields", "workloads": [{"name", "file", "sessions": how many, "skipped":
  * lines that are none, "first", "last": {"time_utc", "commit", "dir", "suspect"}, "accepted": time or null,
  * "since_accepted": sessions from that one on, or null, "figures": {name: {"unit", "exact": bool, "last", and unless it
- * is exact "level", "counted", "of_level": of those the sessions since the last accepted one, "far", "last_far",
- * "sd_pct", "finds_pct", "needs"}}}]}]} With `run_dir` ("": all) only what fits that run. `finds_pct`: the slowdown
- * that a gate of the machine's trials (those listed; a timed figure each) would find in 90 of 100 runs; null until
- * `needs` is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing; EL_ERR_IO, EL_ERR_INVALID. */
+ * is exact "level", "counted", "of_level": of those the sessions since the last accepted one, "outliers",
+ * "last_is_outlier", "sd_pct", "detectable_pct", "sessions_needed"}}}]}]} With `run_dir` ("": all) only what fits that
+ * run. `detectable_pct`: the slowdown that a gate of the machine's trials (those listed; a timed figure each) would
+ * find in 90 of 100 runs; null until `sessions_needed` is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing;
+ * EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p);
 void el_baseline_print(const json_t *document, FILE *out);
 

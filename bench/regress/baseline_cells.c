@@ -80,7 +80,7 @@ static void say_needs(const struct comparison *c, const struct el_level *level, 
     cell->fault = EL_CELL_FAULT_NO_BASELINE;
     if (level->n_eras > 1)
         snprintf(cell->reason, sizeof cell->reason,
-                 "%zu levels, each of so few sessions that they do not tell how far they scatter: %zu more by "
+                 "%zu levels, each of too few sessions to estimate their scatter: %zu more by "
                  "'evenload baseline add'",
                  level->n_eras, level->needs);
     else

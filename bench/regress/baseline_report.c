@@ -16,7 +16,7 @@ enum { COLUMNS = 110, NAME_COLUMNS = 38 };
 /* Above this the gate passes nothing: its verdict is inconclusive. */
 #define DETECTABLE_MAX_PCT 10.0
 
-/* Long names have a line of their own: what tells trials apart is at their end. */
+/* Long names have a line of their own: what trials differ in is at their end. */
 static void put_cells(const char *trial, const char *const cells[6], const char *last, FILE *out)
 {
     static const int ends[6] = {46, 55, 65, 73, 84, 91};
@@ -69,7 +69,8 @@ static const char *one_digit(double value, char text[EL_FIGURE_BYTES])
     return text;
 }
 
-/* What a gate would make of the figure: in virtual time it has no noise, one session tells, and any change is found. */
+/* What a gate would make of the figure: in virtual time it has no noise, one session suffices, and any change is found.
+ */
 static void put_figure(const json_t *figure, char text[5][EL_FIGURE_BYTES])
 {
     bool exact = json_is_true(json_object_get(figure, "exact"));

@@ -1,4 +1,4 @@
-/* From figures of sessions to cells: which of them a gate looks at, and what makes a side of one unreadable. */
+/* From figures of sessions to cells: which of them a gate judges, and what makes a side of one unreadable. */
 #ifndef EL_BENCH_FIGURE_H
 #define EL_BENCH_FIGURE_H
 

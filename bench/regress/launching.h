@@ -1,7 +1,7 @@
 /* Launches as the command line asks for them, with progress on standard error; `regress` and `baseline add` share this.
  *
  *     el_launching_begin(&options, &launching);
- *     el_regress_ab(&launching.ask, &set);                         two programs in turns
+ *     el_regress_ab(&launching.ask, &set);                         two programs interleaved
  *     el_launching_program(&launching, &options, dir, &set);       or --from's by itself, to DIR/program.json
  *
  * Progress: after the first block what it will take, and whether the budget ends it too early; then on a terminal a

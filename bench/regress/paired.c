@@ -142,7 +142,7 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
                  el_regress_pct(cell->high), advice);
 }
 
-void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
+void el_regress_decide_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
 {
     bool quiet = cell->floor <= fmax(EL_REGRESS_NOISY, context->least_effect);
     if (cell->p_adjusted < context->level && cell->effect >= cell->floor && cell->low > 1) {

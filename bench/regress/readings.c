@@ -71,7 +71,7 @@ static bool is_rate(const char *unit)
     return (slash && in(slash + 1, seconds)) || in(unit, rates);
 }
 
-/* The unit tells, and where there is none the name: "tok/s 100". */
+/* By the unit, and where there is none by the name: "tok/s 100". */
 static enum el_better better_by_words(const char *name, const char *unit)
 {
     if (is_cost(unit) || is_cost(name)) return EL_BETTER_LOWER;
@@ -201,7 +201,7 @@ static double median_of(struct el_reading *const *same, size_t n, double *values
 }
 
 /* The first unit of `same` that is not the first one's, to that one: figures in two units have no median. */
-static void tell_unit(struct el_reading *const *same, size_t n)
+static void find_other_unit(struct el_reading *const *same, size_t n)
 {
     for (size_t k = 1; k < n; k++) {
         if (!strcmp(same[k]->unit, same[0]->unit)) continue;
@@ -221,7 +221,7 @@ static enum el_status merge(struct el_readings *readings)
     for (size_t i = 0, end; values && order && i < n; i = end) {
         for (end = i + 1; end < n && !strcmp(order[i]->name, order[end]->name); end++) continue;
         order[i]->value = median_of(order + i, end - i, values);
-        tell_unit(order + i, end - i);
+        find_other_unit(order + i, end - i);
         for (size_t k = i + 1; k < end; k++) order[k]->again = true;
     }
     for (size_t i = 0; values && order && i < n; i++)

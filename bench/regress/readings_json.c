@@ -5,7 +5,7 @@
  *     [{"name": "step", "value": 12.5, "unit": "ms"}]     github-action-benchmark
  *     {"benchmarks": [{"name": "f", "real_time": 12.5, "time_unit": "ns"}]}      Google Benchmark
  *
- * Text, booleans and what lies deeper are passed over. */
+ * Text, booleans and what lies deeper are skipped. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

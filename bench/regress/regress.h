@@ -1,10 +1,9 @@
 /* Did training get slower? Cells, each judged by itself, and what is said of them.
  *
- *     el_regress_ab(&ask, &set);                          two programs in turns, until every cell is told or time is up
- *     el_regress_runs(base_dir, head_dir, "", stderr, &set);       or two runs of ours
- *     el_regress_baseline(store_dir, head_dir, "", stderr, &set);  or a run of ours against this machine's sessions
- *     el_regress_judge(&set);                             verdicts (rule.c); pure
- *     el_regress_print(&set, stdout); ...                 one document, several formats (formats.h)
+ *     el_regress_ab(&ask, &set);                          two programs interleaved, until every cell is decided or time
+ * is up el_regress_runs(base_dir, head_dir, "", stderr, &set);       or two runs of ours el_regress_baseline(store_dir,
+ * head_dir, "", stderr, &set);  or a run of ours against this machine's sessions el_regress_judge(&set); verdicts
+ * (rule.c); pure el_regress_print(&set, stdout); ...                 one document, several formats (formats.h)
  *     el_regress_free(&set);
  *
  * A cell is one metric of one thing that is measured; there is never a mean over cells. Costs are judged on logarithms,
@@ -43,7 +42,7 @@ enum el_cell_verdict {
     EL_CELL_SAME,         /* no regression: the interval ends below what would be one */
     EL_CELL_REGRESSION,   /* worse, and by enough to matter */
     EL_CELL_IMPROVEMENT,  /* better, by the same rule */
-    EL_CELL_INCONCLUSIVE, /* cannot be told with so many samples; reason says how many more */
+    EL_CELL_INCONCLUSIVE, /* not decided by so many samples; reason says how many more */
     EL_CELL_UNREADABLE,   /* a side is missing, not a number, not above 0, or in another unit */
     EL_CELL_NO_BASELINE   /* nothing that fits to compare with */
 };
@@ -64,27 +63,28 @@ struct el_regress_cell {
      * verdict. */
     char doubt[EL_CELL_REASON_BYTES];
 
-    /* Written by el_regress_judge. NAN: does not apply, or cannot be told. */
+    /* Written by el_regress_judge. NAN: does not apply, or is not known. */
     enum el_cell_verdict verdict;
     double effect;        /* head over base, above 1 is worse: Hodges-Lehmann of the logarithms' differences */
     double low, high;     /* its 95 % interval; of a history: of the past sessions' next */
     double p, p_adjusted; /* one-sided, of worse; Holm's over the set's cells of this kind */
     double floor;      /* the effect that counts: max(least, what the same program differs from itself), as a ratio */
     double detectable; /* the smallest effect that would have been found in at least 90 of 100 such runs */
-    int more;          /* blocks that would tell, about; 0: none needed, or no number would */
+    int more;          /* blocks that would decide, about; 0: none needed, or no number up to 200 would */
     char reason[EL_CELL_REASON_BYTES]; /* of anything but SAME: in words */
 };
 
 struct el_regress_set {
     struct el_regress_cell *cells; /* owned */
     size_t n;
-    int stage, blocks;  /* of a paired set: 0, 1 or 2 of the looks at the data, and how many blocks were run */
-    bool last_analysis; /* no more samples will come: what is undecided stays inconclusive */
+    int stage, blocks;  /* of a paired set: which analysis, 0, 1 or 2, and how many blocks were run */
+    bool last_analysis; /* no more samples will come: what is not decided stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
-    double session_effect;           /* the same of sessions, which differ by more than launches; 0: 1.12 */
-    size_t new_trials, other_trials; /* against a store: trials of the head that it lacks; that are not its level */
-    size_t sessions_needed;          /* by the store until all can be judged, before this run is added; 0: none */
+    double session_effect;  /* the same of sessions, which differ by more than launches; 0: 1.12 */
+    size_t new_trials;      /* against a store: trials of the head that are not in it */
+    size_t other_trials;    /* and those that are not its level */
+    size_t sessions_needed; /* by the store until all can be judged, before this run is added; 0: none */
     char environment[EL_CELL_REASON_BYTES]; /* written by el_regress_judge: why this machine is too noisy, or "" */
 };
 
@@ -102,12 +102,12 @@ void el_regress_judge(struct el_regress_set *set);
 /* What the set comes to. */
 enum el_regress_exit el_regress_outcome(const struct el_regress_set *set);
 
-/* The level of a look: what is left of 0.005 where it is the last, else its share. And how many blocks that level
- * needs: with fewer no effect, however large, is told from chance in one of so many cells. */
+/* The level of an analysis: what is left of 0.005 where it is the last, else its share. And how many blocks that level
+ * needs: with fewer significance cannot be reached in any of so many cells. */
 double el_regress_level(int stage, bool last_analysis);
 int el_regress_blocks_needed(size_t cells, double level);
 
-/* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: mended). NULL: no memory. Valid
+/* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: replaced). NULL: no memory. Valid
  * until the next call. */
 struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *name);
 /* A sample of one side. Errors: EL_ERR_HOST_MEMORY. */

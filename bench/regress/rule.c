@@ -57,12 +57,12 @@ static enum el_cell_verdict read_cell(struct el_regress_cell *cell)
 struct kind {
     enum el_cell_kind kind;
     void (*measure)(struct el_regress_cell *cell, double *p_better_p, const struct el_regress_context *context);
-    void (*tell)(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
+    void (*decide)(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
 };
 
 static const struct kind kinds[] = {
-    {EL_CELL_PAIRED, el_regress_measure_paired, el_regress_tell_paired},
-    {EL_CELL_HISTORY, el_regress_measure_history, el_regress_tell_history},
+    {EL_CELL_PAIRED, el_regress_measure_paired, el_regress_decide_paired},
+    {EL_CELL_HISTORY, el_regress_measure_history, el_regress_decide_history},
 };
 
 static bool belongs(const struct el_regress_cell *cell, const struct kind *kind)
@@ -73,7 +73,7 @@ static bool belongs(const struct el_regress_cell *cell, const struct kind *kind)
 static void judge_family(struct el_regress_set *set, const struct kind *kind, struct el_regress_context *context)
 {
     double *p = calloc(set->n + 1, sizeof *p), *p_better = calloc(set->n + 1, sizeof *p_better);
-    bool can = p != NULL && p_better != NULL; /* else nothing can be told */
+    bool can = p != NULL && p_better != NULL; /* else nothing can be judged */
     context->cells = 0;
     for (size_t i = 0; i < set->n; i++) context->cells += belongs(&set->cells[i], kind);
     for (size_t i = 0; i < set->n && can; i++) {
@@ -89,7 +89,7 @@ static void judge_family(struct el_regress_set *set, const struct kind *kind, st
     for (size_t i = 0; i < set->n; i++) {
         if (!belongs(&set->cells[i], kind)) continue;
         set->cells[i].p_adjusted = can ? p[i] : NAN;
-        kind->tell(&set->cells[i], can ? p_better[i] : NAN, context);
+        kind->decide(&set->cells[i], can ? p_better[i] : NAN, context);
     }
     free(p);
     free(p_better);
@@ -135,8 +135,8 @@ void el_regress_judge(struct el_regress_set *set)
     for (size_t i = 0; i < set->n; i++) {
         struct el_regress_cell *cell = &set->cells[i];
         if (cell->verdict != EL_CELL_SAME) continue;
-        if (cell->kind == EL_CELL_SESSION) el_regress_tell_session(cell, &context);
-        if (cell->kind == EL_CELL_EXACT) el_regress_tell_exact(cell);
+        if (cell->kind == EL_CELL_SESSION) el_regress_decide_session(cell, &context);
+        if (cell->kind == EL_CELL_EXACT) el_regress_decide_exact(cell);
     }
     for (size_t i = 0; i < set->n; i++) {
         carry_doubt(&set->cells[i]);

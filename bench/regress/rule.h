@@ -1,7 +1,7 @@
 /* Between the files of the rule only: what each kind of cell is judged by. Pure.
  *
  * A kind's function writes effect, low, high, p, floor, detectable of one cell; when Holm's adjustment is known, the
- * second one writes its verdict, how many more samples would tell, and the reason. */
+ * second one writes its verdict, how many more samples would decide, and the reason. */
 #ifndef EL_BENCH_REGRESS_RULE_H
 #define EL_BENCH_REGRESS_RULE_H
 
@@ -29,13 +29,13 @@ struct el_regress_context {
 
 void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
                                const struct el_regress_context *context);
-void el_regress_tell_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
+void el_regress_decide_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
 
 void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p,
                                 const struct el_regress_context *context);
-void el_regress_tell_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
+void el_regress_decide_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
 
-void el_regress_tell_session(struct el_regress_cell *cell, const struct el_regress_context *context);
-void el_regress_tell_exact(struct el_regress_cell *cell);
+void el_regress_decide_session(struct el_regress_cell *cell, const struct el_regress_context *context);
+void el_regress_decide_exact(struct el_regress_cell *cell);
 
 #endif

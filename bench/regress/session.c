@@ -19,7 +19,7 @@ enum { NAME_BYTES = 160 };
 
 static const char *const identity[] = {"mode", "model",        "dtype", "optimizer",
                                        "seed", "device_names", "procs", "global_batch"};
-/* How long and how closely to look, and what to disturb. */
+/* How long and how closely to measure, and what to disturb. */
 static const char *const skipped[] = {"steps", "min_time_s", "timeout_s", "control", "control_pairs", "inject"};
 
 json_t *el_workload_of(const json_t *trial)
@@ -64,7 +64,7 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
              strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets);
 }
 
-static void tell_difference(const char *key, const json_t *base, const json_t *head, char *text, size_t bytes)
+static void put_difference(const char *key, const json_t *base, const json_t *head, char *text, size_t bytes)
 {
     char *before = json_dumps(base, JSON_ENCODE_ANY | JSON_COMPACT);
     char *now = json_dumps(head, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -81,7 +81,7 @@ static bool same_fields(const json_t *base, const json_t *head, char *differs, s
         const char *key = json_object_iter_key(at);
         const json_t *before = json_object_iter_value(at), *now = json_object_get(head, key);
         if (!now || !strcmp(key, "config") || json_equal(before, now)) continue;
-        if (differs) tell_difference(key, before, now, differs, bytes);
+        if (differs) put_difference(key, before, now, differs, bytes);
         return false;
     }
     return true;

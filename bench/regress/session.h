@@ -1,7 +1,7 @@
 /* A session: what one run measured of one workload, as JSON, in the form in which it is stored. That of a program of
  * one's own (program.h) has "program" and the program's own figures, and its workload is {"program": name}.
  *
- *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits that tell this run from others
+ *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits, other ones in each run
  *      "name": "ddp 2 devices textcnn batch 128", "suspect": [rules...],
  *      "figures": {"step_median_ms": {"unit", "better", "value", "launches": [..]},
  *                  "device_peak_bytes[1]": {"unit", "better", "exact": true, "value"}}}
@@ -11,7 +11,7 @@
  * geometric mean. What the record does not know is left out; what is no number or not above 0 where it must be is null.
  *
  * A workload is the resolved configuration without the build, and without what only says how long and how closely to
- * look (steps, min_time_s, timeout_s, control, control_pairs) or what to disturb (inject).
+ * measure (steps, min_time_s, timeout_s, control, control_pairs) or what to disturb (inject).
  */
 #ifndef EL_BENCH_SESSION_H
 #define EL_BENCH_SESSION_H
@@ -32,7 +32,7 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes);
 /* That end of the name by itself; "": the usual ones, or a mode that has none. */
 enum { EL_WORKLOAD_BUCKETS_BYTES = 40 };
 void el_workload_buckets(const json_t *trial, char *text, size_t bytes);
-/* Whether figures of both may be compared. A field of `config` that only one of them has is passed over: it came with a
+/* Whether figures of both may be compared. A field of `config` that only one of them has is ignored: it came with a
  * later version. `differs` is, where they are not the same, the first
  * field: "seed 1, then 2"; NULL: not wanted. */
 bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes);

@@ -42,7 +42,7 @@ static enum el_status write_whole(int file, off_t size, const char *text, const 
     if (written == (ssize_t)length && fsync(file) == 0) return EL_OK;
     if (written >= 0) errno = written < (ssize_t)length ? ENOSPC : errno;
     enum el_status status = el_fail_errno("%s could not be written", path);
-    if (ftruncate(file, size) != 0) return status; /* what is left is passed over by readers */
+    if (ftruncate(file, size) != 0) return status; /* what is left is skipped by readers */
     return status;
 }
 

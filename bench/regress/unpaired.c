@@ -1,4 +1,4 @@
-/* Cells whose sides did not run in turns: exact figures, two sessions, and a history of sessions.
+/* Cells whose sides did not run interleaved: exact figures, two sessions, and a history of sessions.
  *
  * Two sessions of one machine differ by more than their launches do (another load, another temperature, other pages),
  * and nothing in them says by how much. So an interval over launches is not enough: the effect must be larger than what
@@ -46,7 +46,7 @@ static const char *exact_figure(double value, char text[32])
     return text;
 }
 
-void el_regress_tell_exact(struct el_regress_cell *cell)
+void el_regress_decide_exact(struct el_regress_cell *cell)
 {
     double base = cell->base[0], head = cell->head[0];
     bool base_constant = el_regress_constant(cell->base, cell->n_base);
@@ -68,7 +68,7 @@ void el_regress_tell_exact(struct el_regress_cell *cell)
                  *cell->unit ? " " : "", cell->unit, exact_figure(head, t[1]));
 }
 
-void el_regress_tell_session(struct el_regress_cell *cell, const struct el_regress_context *context)
+void el_regress_decide_session(struct el_regress_cell *cell, const struct el_regress_context *context)
 {
     bool lower = el_regress_sign(cell) > 0;
     struct el_interval i = lower ? el_stats_ratio_welch(cell->head, cell->n_head, cell->base, cell->n_base)
@@ -120,8 +120,8 @@ static struct past past_of(const struct el_regress_cell *cell)
 
 /* A session that is slower by the floor and d lies above the floor with the probability that t is below d / spread: as
  * the spread is itself an estimate, it is Student's t and not a normal quantile, with which 88 of 100 were found at 8
- * sessions. The hundredth above 0.90 is for what is left out as far, which makes the spread look a little smaller: by
- * 0.4 of 100 at 12 sessions. */
+ * sessions. The hundredth above 0.90 is for what is left out as an outlier, which makes the spread look a little
+ * smaller: by 0.4 of 100 at 12 sessions. */
 #define FOUND 0.91
 
 void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p,
@@ -142,14 +142,14 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
     cell->detectable = exp(log(cell->floor) + el_stats_t_quantile(FOUND, df) * past.spread);
 }
 
-/* Of what could be found at all: a history whose sessions differ by more tells nothing worth a pass. Where only a
+/* Of what could be found at all: a history whose sessions differ by more shows nothing worth a pass. Where only a
  * larger effect counts, that much larger may what is found be. */
 static double detectable_max(const struct el_regress_context *context)
 {
     return 1.10 * fmax(1, context->least_effect / 1.02);
 }
 
-void el_regress_tell_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
+void el_regress_decide_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
 {
     size_t df = past_of(cell).df;
     if (df < EL_LEVEL_DF_MIN) {
