@@ -41,3 +41,27 @@ sys.exit(not abs(ours / theirs - 1) < 0.02)
         [[ $(json ours.json '[int(c["bytes"]) for c in d["collectives"]]') == "$(json torch.json "d['$cap']")" ]]
     done
 }
+
+@test "scripts/peer-torch: raw pairs, and their ratios" {
+    need_torch
+    "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --pairs 2 --steps 3 --out "$PWD/r" >out.txt
+    cat out.txt
+    [[ $(grep -cE '^(textcnn|mlp) +[12] +[0-9.]+ +\([0-9.]+ to [0-9.]+\)' out.txt) == 4 && $(wc -l <r/peer-torch.csv) == 9 ]]
+    # A row's ratio is of its own two times, the first of a pair changes, and no launch took no time.
+    python3 - <<'.'
+import csv
+rows = list(csv.DictReader(open("r/peer-torch.csv")))
+assert {(r["model"], r["ranks"]) for r in rows} == {(m, n) for m in ("textcnn", "mlp") for n in "12"}
+assert {r["first"] for r in rows} == {"evenload", "torch"}
+assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]) - 1) < 0.01 for r in rows)
+.
+}
+
+@test "scripts/peer-torch refuses a Python without PyTorch, and bad use" {
+    local peer=${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch
+    refuses "has no PyTorch" "$peer" --python /bin/false
+    refuses "unknown option '--frobnicate'" "$peer" --frobnicate
+    refuses "--pairs takes a whole number" "$peer" --pairs none
+    refuses "--models takes textcnn and mlp" "$peer" --models resnet
+    refuses "--ranks takes numbers" "$peer" --ranks 1,x
+}

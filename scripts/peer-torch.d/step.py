@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The training step in PyTorch on the CPU, for scripts/peer-torch: evenload's textcnn or mlp, plain or under DDP by gloo.
+
+Each rank computes with one thread on a core of its own, as evenload's devices do. A step is forward, cross-entropy, backward and SGD with
+momentum, on batches that lie in memory, without dropout; gradients are freed between steps. Rank 0 prints one JSON line: the median step of the steps after
+the warm-up, in ms, and the bytes of the parameters.
+
+usage: step.py MODEL RANKS BATCH WARMUP STEPS    BATCH: of each rank
+"""
+import json
+import os
+import socket
+import statistics
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+# The sizes are evenload's defaults; the bytes of the parameters are compared.
+VOCAB, EMBED, SEQ, FILTERS, WINDOWS, TEXT_CLASSES = 20000, 128, 64, 100, (3, 4, 5), 2
+FEATURES, HIDDEN, CLASSES = 1024, 1024, 10
+LR, MOMENTUM, BATCHES = 0.01, 0.9, 4
+
+
+class TextCNN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB, EMBED)
+        self.convs = nn.ModuleList(nn.Conv1d(EMBED, FILTERS, window) for window in WINDOWS)
+        self.classifier = nn.Linear(FILTERS * len(WINDOWS), TEXT_CLASSES)
+
+    def forward(self, ids):  # [batch, words]
+        x = self.embedding(ids).transpose(1, 2)  # [batch, EMBED, words]
+        return self.classifier(torch.cat([F.relu(conv(x)).amax(dim=2) for conv in self.convs], 1))
+
+
+def make(name, batch):
+    """The model, and a function that makes a batch."""
+    if name == "textcnn":
+        return TextCNN(), lambda: (torch.randint(VOCAB, (batch, SEQ)), torch.randint(TEXT_CLASSES, (batch,)))
+    layers = [nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)]
+    return nn.Sequential(*layers), lambda: (torch.randn(batch, FEATURES), torch.randint(CLASSES, (batch,)))
+
+
+def train(rank, name, ranks, batch, warmup, steps, port):
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    model, make_batch = make(name, batch)
+    param_bytes = sum(p.numel() * p.element_size() for p in model.parameters())
+    if ranks > 1:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        dist.init_process_group("gloo", rank=rank, world_size=ranks)
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), LR, momentum=MOMENTUM)
+    batches, times = [make_batch() for _ in range(BATCHES)], []
+    for i in range(warmup + steps):
+        began = time.perf_counter()
+        inputs, labels = batches[i % BATCHES]
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+        times.append(1e3 * (time.perf_counter() - began))
+    if ranks > 1:
+        dist.destroy_process_group()
+    if rank == 0:
+        print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times[warmup:]), "param_bytes": param_bytes}))
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+if __name__ == "__main__":
+    ranks, work = int(sys.argv[2]), (sys.argv[1], *map(int, sys.argv[2:6]), free_port())
+    if ranks == 1:
+        train(0, *work)
+    else:
+        torch.multiprocessing.spawn(train, args=work, nprocs=ranks)
