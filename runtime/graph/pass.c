@@ -9,7 +9,7 @@ struct el_pass {
     struct el_pass_spec spec;
     struct el_program *program;
     enum el_phase phase;
-    struct el_view values[EL_GRAPH_TENSORS_MAX]; /* buffer NULL: dead or not yet born */
+    struct el_view values[EL_GRAPH_TENSORS_MAX]; /* buffer NULL: freed or not yet allocated */
     bool owned[EL_GRAPH_TENSORS_MAX];            /* values that this pass frees */
     struct el_view grads[EL_GRAPH_TENSORS_MAX];  /* of tensors */
     bool grad_owned[EL_GRAPH_TENSORS_MAX];       /* false: the caller's doutput */
@@ -66,7 +66,7 @@ static size_t tensor_bytes(const struct el_pass *pass, int t)
            el_dtype_bytes(tensor->is_float ? pass->spec.dtype : tensor->dtype);
 }
 
-static struct el_view bear(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
+static struct el_view alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
 {
     struct el_buffer *buffer;
     el_program_alloc(pass->program, pass->spec.device, tag, bytes, name, &buffer);
@@ -101,8 +101,8 @@ static void forward_node(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_graph *graph = pass->spec.graph;
     bool is_output = node->output == graph->output;
-    pass->values[node->output] = bear(pass, is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
-                                      tensor_bytes(pass, node->output), graph->tensors[node->output].name);
+    pass->values[node->output] = alloc(pass, is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
+                                       tensor_bytes(pass, node->output), graph->tensors[node->output].name);
     pass->owned[node->output] = true;
     int64_t indices = node->type->kept_indices ? node->type->kept_indices(graph, node) : 0;
     if (indices) {
@@ -220,7 +220,7 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
     if (tensor->producer < 0) return false;
     *acc_p = pass->grads[t].buffer ? 1 : 0;
     if (!pass->grads[t].buffer) {
-        pass->grads[t] = bear(pass, EL_TAG_ACTIVATION, tensor_bytes(pass, t), tensor->name);
+        pass->grads[t] = alloc(pass, EL_TAG_ACTIVATION, tensor_bytes(pass, t), tensor->name);
         pass->grad_owned[t] = true;
     }
     *view_p = pass->grads[t];
@@ -231,7 +231,7 @@ bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, i
 {
     double acc;
     if (!el_pass_input_grad(pass, node, i, view_p, &acc)) return false;
-    if (acc != 0) *view_p = bear(pass, EL_TAG_WORKSPACE, tensor_bytes(pass, node->inputs[i]), "gradient to be added");
+    if (acc != 0) *view_p = alloc(pass, EL_TAG_WORKSPACE, tensor_bytes(pass, node->inputs[i]), "gradient to be added");
     return true;
 }
 
@@ -252,7 +252,7 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
     *acc_p = grad->buffer ? 1 : 0;
     if (!grad->buffer) {
         size_t bytes = (size_t)el_param_count(pass->spec.graph, p) * el_dtype_bytes(pass->spec.dtype);
-        *grad = bear(pass, EL_TAG_GRAD, bytes, pass->spec.graph->params[p].name);
+        *grad = alloc(pass, EL_TAG_GRAD, bytes, pass->spec.graph->params[p].name);
     }
     return *grad;
 }

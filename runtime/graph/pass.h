@@ -1,14 +1,14 @@
 /* A pass: one forward and backward of a graph by one member, issued into a program.
  *
  *     el_pass_open(program, &spec, &pass);
- *     output = el_pass_forward(pass, input);       activations are born here, kept where some backward needs them
+ *     output = el_pass_forward(pass, input);       activations are allocated here, kept where some backward needs them
  *     ... the loss's gradient ...
  *     el_pass_backward(pass, doutput);             gradients of parameters; a hook a parameter after its last use
  *     el_pass_close(pass);                         frees what is left (the output above all)
  *
  * Memory: an activation is freed after its last use in forward if no backward keeps it, else after the last backward
- * that does; the gradient of a tensor is born with its first contribution and freed after its producer's backward. All
- * marks and ops are on one stream. Errors: kept by the program (program.h).
+ * that does; the gradient of a tensor is allocated with its first contribution and freed after its producer's backward.
+ * All marks and ops are on one stream. Errors: kept by the program (program.h).
  */
 #ifndef EL_PASS_H
 #define EL_PASS_H

@@ -178,7 +178,7 @@ static void backward(struct el_dp *dp)
     for (int m = 0; m < dp->n; m++) el_pass_backward(dp->passes[m], dp->doutputs[m]);
 }
 
-/* What replicas held dies when backward and reduce are through. */
+/* What replicas held is freed after backward and reduce. */
 static void free_replicas(struct el_dp *dp)
 {
     close_passes(dp);

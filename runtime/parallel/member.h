@@ -50,7 +50,8 @@ size_t el_member_input_bytes(const struct el_member *member);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */
 void el_member_issue_zero_grad(struct el_member *member, struct el_program *program);
-/* Loads the member's share into host memory and copies it to the device: inputs and labels are born here (tag input).
+/* Loads the member's share into host memory and copies it to the device: inputs and labels are allocated here (tag
+ * input).
  */
 void el_member_issue_load(struct el_member *member, struct el_program *program, struct el_buffer **inputs_p,
                           struct el_buffer **labels_p);
@@ -79,7 +80,7 @@ void el_member_issue_optimizer(struct el_member *member, struct el_program *prog
 /* y = scale * x, n elements. */
 void el_member_issue_scale(struct el_member *member, struct el_program *program, enum el_phase phase, const char *label,
                            struct el_view x, struct el_view y, int64_t n, double scale);
-/* Frees gradients that were born in the step. */
+/* Frees gradients that were allocated in the step. */
 void el_member_free_grads(struct el_member *member, struct el_program *program, const struct el_view *grads);
 
 /* The last step's loss; 0 where kernels do not compute. Between steps. */
