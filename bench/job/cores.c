@@ -77,7 +77,7 @@ static bool has_cpu(const char *controllers)
     return false;
 }
 
-static double find_quota(const char *root)
+double el_cores_quota(const char *root)
 {
     char path[EL_PATH_BYTES], line[EL_PATH_BYTES], group_v1[EL_PATH_BYTES] = "", group_v2[EL_PATH_BYTES] = "";
     double quota = 0;
@@ -123,7 +123,7 @@ void el_cores_find(const char *root, struct el_cores *cores_p)
     if (mask && sched_getaffinity(0, bytes, mask) == 0) take_cores(root, mask, bytes, &cores);
     CPU_FREE(mask);
     if (cores.n == 0) cores.n = cores.n_allowed = 1;
-    cores.quota = find_quota(root);
+    cores.quota = el_cores_quota(root);
     int granted = cores.quota > 0 && cores.quota < cores.n ? (int)(cores.quota + 0.001) : cores.n;
     if (granted < 1) granted = 1;
     if (granted < cores.n) cores.n = granted;

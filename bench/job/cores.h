@@ -19,6 +19,9 @@ struct el_cores {
 
 /* Never fails: what cannot be read does not limit. */
 void el_cores_find(const char *root, struct el_cores *cores_p);
+/* Cores' worth of time that the process's own cgroup and those above it grant (v1 and v2); 0: no quota. `devices`, the
+ * record and fingerprints all say this one. */
+double el_cores_quota(const char *root);
 /* "2 cores (0-1)" with what limits them. */
 void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes);
 /* Whether there is a core for each device's communication beside those that compute; writes [n_devices] if so. */

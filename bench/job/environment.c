@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/job/cores.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "runtime/launch/launch.h"
@@ -66,22 +67,11 @@ static json_t *affinity(void)
     return cores;
 }
 
-/* Cores' worth of time that the cgroup allows (v2 "max 100000" or v1); null: no limit, or not readable. */
+/* Null: no limit, or not readable. */
 static json_t *cgroup_cores(void)
 {
-    char line[128];
-    double quota = -1, period = 100000;
-    if (first_line("/sys/fs/cgroup/cpu.max", line, sizeof line) != NULL) {
-        char *end;
-        quota = strtod(line, &end);
-        if (end == line) return json_null(); /* "max" */
-        double given = strtod(end, NULL);
-        period = given > 0 ? given : period;
-    } else if (first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line) != NULL) {
-        quota = strtod(line, NULL);
-        if (first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof line) != NULL) period = strtod(line, NULL);
-    }
-    return quota > 0 && period > 0 ? json_real(quota / period) : json_null();
+    double quota = el_cores_quota("");
+    return quota > 0 ? json_real(quota) : json_null();
 }
 
 /* A file that says 1 or 0: whether it says `yes`; null: no such file. */

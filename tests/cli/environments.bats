@@ -241,3 +241,16 @@ END
     env PATH="$PWD/folders:$(path_without_mpirun)" "$EVENLOAD" run "${QUICK[@]}" --out r --quiet
     [[ $(json r/results.json 'd["environment"]["mpirun"], d["environment"]["gnuplot"]') == "(None, None)" ]]
 }
+
+# The container's own group, as cgroup v1 mounts it: the program's cores, the record and a fingerprint have one source.
+@test "a quota of the cgroup is the same to devices and to the record" {
+    [[ $(id -u) -eq 0 ]] || skip "only root can mount"
+    mkdir -p 'fake/cpu,cpuacct'
+    echo 100000 | tee 'fake/cpu,cpuacct/cpu.cfs_quota_us' >'fake/cpu,cpuacct/cpu.cfs_period_us'
+    unshare -m mount --bind fake /sys/fs/cgroup 2>why.txt || skip "cannot mount here: $(cat why.txt)"
+    # shellcheck disable=SC2016 # for the inner shell
+    run --separate-stderr unshare -m bash -c 'mount --bind fake /sys/fs/cgroup && "$@" && exec "$1" devices' - \
+        "$EVENLOAD" run "${QUICK[@]}" --out r
+    [[ $status -eq 0 && $output == *"cgroup quota 1"* ]] || show
+    [[ $(json r/results.json 'd["environment"]["cgroup_cores"]') == 1.0 ]]
+}

@@ -135,6 +135,42 @@ static void test_sums_in_rank_order(void **state)
     }
 }
 
+/* Muted, the same program leaves each member's numbers alone; unmuted it sums them. */
+static enum el_status check_muted(struct el_comm *comm)
+{
+    enum { COUNT = 1000 };
+    struct el_buffer *buffer;
+    struct el_program *program;
+    const struct el_op_head head = {.phase = EL_PHASE_COMM};
+    float mine = (float)(el_comm_rank(comm) + 1), sum = 0, host[COUNT];
+    bool good = true;
+    for (int r = 1; r <= el_comm_size(comm); r++) sum += (float)r;
+    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, sizeof host, "g", &buffer));
+    EL_TRY(el_program_create(&program));
+    EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), COUNT, EL_F32, NULL));
+    EL_TRY(el_program_end(program));
+    for (int muted = 1; muted >= 0; muted--) {
+        for (int i = 0; i < COUNT; i++) host[i] = mine;
+        EL_TRY(el_device_write(el_view_of(buffer, 0), host, sizeof host));
+        el_comm_mute(comm, muted);
+        EL_TRY(el_program_run(program, 0, NULL));
+        EL_TRY(el_device_read(el_view_of(buffer, 0), host, sizeof host));
+        for (int i = 0; i < COUNT; i++) good = good && host[i] == (muted ? mine : sum);
+    }
+    el_program_destroy(program);
+    el_device_free(buffer);
+    return good ? EL_OK : el_fail(EL_ERR_INTERNAL, "muted it summed, or unmuted it did not");
+}
+
+static void test_muted(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, 3, "cpu");
+    all_do(&group, check_muted, EL_OK);
+    close_group(&group);
+}
+
 static enum el_status large(struct el_comm *comm)
 {
     return check_operations(comm, 1000000, EL_F32, 0);
@@ -334,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_self),
         cmocka_unit_test(test_sums_in_rank_order),
+        cmocka_unit_test(test_muted),
         cmocka_unit_test(test_abort_frees_the_waiting),
         cmocka_unit_test(test_abort_amid_operations),
         cmocka_unit_test(test_different_operations_are_noticed),

@@ -1,0 +1,158 @@
+/* What losses do not show of training: in which order ddp launches its buckets, when warm-up ends, which epoch is best.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "runtime/parallel/session.h"
+#include "tests/equivalence/cases.h"
+
+enum { DEVICES = 2, EPOCHS = 6 };
+
+static struct el_dataset *dataset;
+
+static int open_data(void **state)
+{
+    (void)state;
+    struct el_dataset_spec spec = {.source = "dummy", .vocab = 60, .seq = 9, .classes = 4, .seed = 7, .held_out = 0.2};
+    return el_dataset_open(&spec, &dataset) == EL_OK ? 0 : -1;
+}
+
+static int close_data(void **state)
+{
+    (void)state;
+    el_dataset_close(dataset);
+    return 0;
+}
+
+static void train(const struct el_train_config *config, struct el_probe *probes, struct el_train_result *result)
+{
+    struct el_device *devices[DEVICES];
+    struct el_bootstrap *self;
+    struct el_train_hooks hooks = {.probes = probes};
+    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    for (int d = 0; d < config->n_devices; d++) {
+        struct el_device_spec spec = {.backend = "cpu", .index = d, .position = d, .kernels = el_kernels_reference()};
+        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
+    }
+    struct el_train_place place = {
+        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
+    if (el_train(config, &place, &hooks, result) != EL_OK) fail_msg("%s", el_error_message());
+    for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
+    el_bootstrap_close(self);
+}
+
+/* Of one device's step, by the list of its ops. */
+struct order {
+    int steps, buckets;
+    bool in_order, amid_backward; /* in every step; in the last one the first bucket before backward's last op */
+};
+
+static void look_at_order(void *context, const struct el_step_event *event)
+{
+    struct order *order = context;
+    int buckets = 0, first = event->n_ops, last_backward = 0;
+    for (int i = 0; i < event->n_ops; i++) {
+        int number;
+        if (event->ops[i].phase == EL_PHASE_BACKWARD) last_backward = i;
+        if (sscanf(event->ops[i].label, "all_reduce bucket %d", &number) != 1) continue;
+        if (number != buckets++) order->in_order = false;
+        if (i < first) first = i;
+    }
+    order->steps++;
+    order->amid_backward = first < last_backward;
+    order->buckets = buckets;
+}
+
+/* Collectives of one order on all ranks, launched while backward goes on; without overlap all after it. */
+static void buckets_are_launched_in_order(void **state)
+{
+    (void)state;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        struct el_train_config config;
+        struct el_train_result result;
+        struct order orders[DEVICES];
+        struct el_probe probes[DEVICES];
+        assert_int_equal(el_case_config(&el_cases[0], "ddp", DEVICES, &config), EL_OK);
+        config.steps = 4;
+        config.overlap = overlap;
+        config.bucket_cap_bytes = config.bucket_first_bytes;
+        for (int d = 0; d < DEVICES; d++) {
+            orders[d] = (struct order){.in_order = true};
+            probes[d] = (struct el_probe){.context = &orders[d], .spans = true, .step = look_at_order};
+        }
+        train(&config, probes, &result);
+        el_train_result_free(&result);
+        for (int d = 0; d < DEVICES; d++) {
+            assert_true(orders[d].in_order);
+            assert_in_range(orders[d].buckets, 3, 100);
+            assert_int_equal(orders[d].steps, 4);
+            assert_int_equal(orders[d].amid_backward, overlap);
+        }
+    }
+}
+
+/* Eight steps done; how many more of warm-up are asked for, and whether they had settled. */
+static int64_t more_of(const int64_t *step_ns, double min_time_s, bool *settled_p)
+{
+    enum { DONE = 8 };
+    struct el_train_config config = {.warmup = DONE, .min_time_s = min_time_s};
+    struct el_session session = {.config = &config, .mode = el_mode_ops_find("dp")};
+    struct el_run run = {.session = &session, .n_warmup = DONE, .n_done = DONE, .n_steps = 1};
+    run.step_ns = malloc(DONE * sizeof *run.step_ns);
+    memcpy(run.step_ns, step_ns, DONE * sizeof *run.step_ns);
+    assert_int_equal(el_run_settle(&run), EL_OK);
+    *settled_p = run.settled;
+    free(run.step_ns);
+    free(run.loss);
+    return run.n_warmup - DONE;
+}
+
+static void warm_up_ends_when_steps_have_settled(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t step_ns[8];
+        bool settled;
+    } cases[] = {{{900, 800, 104, 100, 99, 98, 700, 101}, true}, /* by medians: one slow step is no trend */
+                 {{900, 800, 200, 198, 199, 101, 100, 102}, false},
+                 {{100, 100, 100, 100, 100, 106, 106, 106}, false},
+                 {{100, 100, 100, 100, 100, 104, 104, 104}, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool settled;
+        assert_int_equal(more_of(cases[i].step_ns, 10, &settled), cases[i].settled ? 0 : 2);
+        assert_int_equal(settled, cases[i].settled);
+        assert_int_equal(more_of(cases[i].step_ns, 0, &settled), 0); /* nobody measures */
+    }
+}
+
+static void the_best_epoch_has_the_highest_accuracy(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct el_train_result result;
+    int best = 0;
+    assert_int_equal(el_case_config(&el_cases[6], "single", 1, &config), EL_OK);
+    config.epochs = EPOCHS;
+    train(&config, NULL, &result);
+    assert_int_equal(result.n_epochs, EPOCHS);
+    for (int e = 1; e < EPOCHS; e++)
+        if (result.epochs[e].held_out_accuracy > result.epochs[best].held_out_accuracy) best = e;
+    assert_in_range(best, 1, EPOCHS - 2); /* else the first or the last would do */
+    assert_int_equal(result.best_epoch, best);
+    el_train_result_free(&result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buckets_are_launched_in_order),
+        cmocka_unit_test(warm_up_ends_when_steps_have_settled),
+        cmocka_unit_test(the_best_epoch_has_the_highest_accuracy),
+    };
+    return cmocka_run_group_tests(tests, open_data, close_data);
+}
