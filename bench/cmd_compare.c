@@ -92,6 +92,37 @@ static enum el_status read_resumed(int argc, char **argv, struct el_options *opt
     return EL_OK;
 }
 
+/* Eight devices with this comparison's model, data and batch. How long to measure has no meaning there. */
+static void print_next(const struct el_campaign *c)
+{
+    enum { DEVICES = 8 };
+    char line[EL_PATH_BYTES];
+    struct el_options *next = malloc(2 * sizeof *next), *initial = next + 1;
+    if (!next) return;
+    el_options_defaults(EL_CMD_RUN, initial);
+    el_trial_options(&c->set.trials[c->set.n - 1], next);
+    snprintf(next->modes[0], sizeof next->modes[0], "dp");
+    for (int i = 0; i < DEVICES; i++) {
+        next->devices[i].index = i;
+        memcpy(next->devices[i].backend, next->devices[0].backend, sizeof next->devices[i].backend);
+    }
+    next->n_devices = DEVICES;
+    next->procs = 0;
+    if (!next->batch_is_per_device && next->batches[0] < DEVICES) next->batches[0] = DEVICES;
+    next->train.steps = initial->train.steps;
+    next->train.warmup = initial->train.warmup;
+    next->train.min_time_s = initial->train.min_time_s;
+    next->train.control = initial->train.control;
+    next->train.epochs = 0;
+    next->timeout_s = initial->timeout_s;
+    next->inject[0] = 0;
+    next->dry_run = true;
+    if (el_options_command_line(EL_CMD_RUN, next, line, sizeof line) == EL_OK)
+        printf("\nNext: %s%s\n      (the memory of eight devices by tag, without having them)\n",
+               program_invocation_name, line + strlen("evenload"));
+    free(next);
+}
+
 static enum el_status show(const struct el_campaign *c, bool colour)
 {
     const struct el_options *options = c->options;
@@ -106,9 +137,7 @@ static enum el_status show(const struct el_campaign *c, bool colour)
     el_report_sentences(c->run, stdout);
     printf("\n%s/results.json\n%s/trials.csv\n", c->store.dir, c->store.dir);
     EL_TRY(el_plot_run(c->store.dir, options->term, stdout));
-    printf("\nNext: %s run --mode dp --model %s --devices 8 --batch 512 --dry-run\n"
-           "      (the memory of eight devices by tag, without having them)\n",
-           program_invocation_name, options->train.model.name);
+    print_next(c);
     return EL_OK;
 }
 

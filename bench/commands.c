@@ -53,6 +53,16 @@ static int print_version(void)
     return el_exit_flush(0);
 }
 
+/* Of any command. */
+static bool is_option(const char *name)
+{
+    const char *word = name + strspn(name, "-");
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if (name[1] == '-' && strlen(row->name) == strcspn(word, "=") && !strncmp(row->name, word, strlen(row->name)))
+            return true;
+    return false;
+}
+
 static const struct el_command_row *find_command(const char *name)
 {
     const char *names[16] = {NULL};
@@ -61,8 +71,13 @@ static const struct el_command_row *find_command(const char *name)
         if (!strcmp(row->name, name)) return row;
         names[n++] = row->name;
     }
-    if (name[0] == '-')
+    if (name[0] == '-' && is_option(name))
         el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
+    else if (name[0] == '-')
+        el_fail(EL_ERR_INVALID,
+                "unknown option '%s': 'evenload --version' says the version, 'evenload --help' lists "
+                "the commands",
+                name);
     else
         el_fail_unknown("command", name, names);
     return NULL;

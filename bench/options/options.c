@@ -75,6 +75,9 @@ static enum el_status fail_option(unsigned command, const char *argument, const 
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const struct el_option_row *elsewhere = argument[1] == '-' ? find_row(name, length) : NULL;
     const char *here = command_of(command);
+    if (elsewhere && command == EL_CMD_WATCH && !strcmp(word, "json"))
+        return el_fail(EL_ERR_INVALID, "watch has no --json: standard output is the command's own; the record is in "
+                                       "results.json of the folder (--out DIR)");
     if (elsewhere)
         return el_fail(EL_ERR_INVALID, "--%s is an option of 'evenload %s', not of '%s'", word,
                        command_of(elsewhere->commands), here);

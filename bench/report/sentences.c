@@ -51,6 +51,12 @@ static const char *reason_for_none(const json_t *trials, const char *mode)
     return mode_was_asked_for(trials, mode) ? "did not finish" : "was not requested";
 }
 
+/* There nothing is missing: nobody wants to hear of it. */
+static bool was_left_out(const json_t *trials, const char *mode)
+{
+    return json_array_size(trials) > 0 && !mode_was_asked_for(trials, mode);
+}
+
 /* Where in the step the peak lies, for records that tell. */
 static void say_moment(const json_t *device, FILE *out)
 {
@@ -66,6 +72,7 @@ static void say_memory(const json_t *trials, FILE *out)
 {
     const json_t *dp = largest(trials, "dp", 2);
     char first[EL_FIGURE_BYTES], more[EL_FIGURE_BYTES], ratio[EL_FIGURE_BYTES];
+    if (dp == NULL && was_left_out(trials, "dp")) return;
     if (dp == NULL) {
         fprintf(out, "No statement about the first device's extra memory: dp on two devices or more %s.",
                 mode_was_asked_for(trials, "dp") && largest(trials, "dp", 1) != NULL ? "was not run"
@@ -164,6 +171,7 @@ static void say_modes(const json_t *trials, FILE *out)
         fputs(intervals ? "; 95 % intervals over repeats." : ".", out);
         return;
     }
+    if (was_left_out(trials, "dp") || was_left_out(trials, "ddp")) return;
     const char *missing = largest(trials, "dp", 1) == NULL ? "dp" : "ddp";
     fprintf(out, "dp and ddp cannot be compared: %s %s%s.", missing,
             largest(trials, missing, 1) == NULL ? reason_for_none(trials, missing) : "has no batch in common",
@@ -218,7 +226,7 @@ void el_report_sentences(const json_t *run, FILE *out)
         if (memory == NULL) return;
         sentences[i](trials, memory);
         fclose(memory);
-        el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
+        if (bytes > 0) el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
         free(text);
     }
 }

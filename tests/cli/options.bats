@@ -54,6 +54,11 @@ load common
     refuses "must follow the command" "$EVENLOAD" --json run
 }
 
+@test "an unknown option before the command, and --json of watch: hints that work" {
+    refuses "unknown option '-v': 'evenload --version' says the version" "$EVENLOAD" -v
+    refuses "the record is in results.json" "$EVENLOAD" watch --json -- true
+}
+
 @test "unknown option, with a suggestion" {
     refuses "unknown option '--batchs': did you mean '--batch'?" "$EVENLOAD" compare --batchs 64
 }
