@@ -35,7 +35,7 @@ static bool keeps(const struct el_campaign *c, const json_t *trial)
     return false;
 }
 
-/* Writing results.json anew must not take trials out of it that somebody else measured. */
+/* Writing results.json anew must not take trials out of it that somebody else measured, or another build. */
 static enum el_status keep_others(struct el_campaign *c)
 {
     char path[EL_PATH_BYTES];
@@ -89,7 +89,7 @@ static enum el_status keep_data(const struct el_campaign *c)
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
-    if (again) EL_TRY(keep_others(c));
+    if (again || c->options->resume) EL_TRY(keep_others(c));
     EL_TRY(keep_data(c));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();

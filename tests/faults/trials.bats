@@ -256,6 +256,10 @@ END
     "$EVENLOAD" compare --resume c --quiet >/dev/null
     [[ $(json c/results.json '[len(t["repeats"]) for t in d["trials"]]') == "[2, 2]" ]]
     refuses "--repeats: c was begun with 2" "$EVENLOAD" compare --resume c --repeats 1
+    sed -i 's/"id": "[0-9a-f]*"/"id": "0123456789abcdef"/' c/results.json # as another build's
+    cp c/results.json results.before
+    refuses "another build" "$EVENLOAD" compare --resume c
+    cmp c/results.json results.before
 }
 
 @test "a command.json that was edited is read to the letter, or refused" {
