@@ -106,9 +106,9 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); p
 
 @test "ranks that were told of different worlds: one clear line each, no hang" {
     port=$(free_port)
-    export MASTER_ADDR=127.0.0.1 MASTER_PORT="$port"
-    env RANK=1 WORLD_SIZE=3 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
-    run --separate-stderr env RANK=0 WORLD_SIZE=2 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --timeout 1
+    local -a place=(env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
+    "${place[@]}" RANK=1 WORLD_SIZE=3 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
+    run --separate-stderr "${place[@]}" RANK=0 WORLD_SIZE=2 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --timeout 1
     [[ $status -eq 1 && ${#stderr_lines[@]} -eq 1 && $stderr == *"for rank 1 of 2;"*"rank 1 (127.0.0.1) was told of 3 ranks, and rank 0 of 2" ]] || show
     wait
     grep -q "evenload: .*refuses rank 1: .*was told of 3 ranks" other.txt
@@ -121,12 +121,12 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); p
 
 @test "EVENLOAD_SECRET: who does not know it is turned away, and those who do go on" {
     port=$(free_port)
-    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port"
-    RANK=0 EVENLOAD_SECRET=sesame timeout 60 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r >zero.txt 2>&1 3>&- &
+    local -a place=(env WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
+    "${place[@]}" RANK=0 EVENLOAD_SECRET=sesame timeout 60 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r >zero.txt 2>&1 3>&- &
     local zero=$!
-    run --separate-stderr env RANK=1 EVENLOAD_SECRET=barley timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    run --separate-stderr "${place[@]}" RANK=1 EVENLOAD_SECRET=barley timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
     [[ $status -eq 1 && $stderr == *"refuses rank 1: "*"has another EVENLOAD_SECRET"* ]] || show
-    RANK=1 EVENLOAD_SECRET=sesame timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    "${place[@]}" RANK=1 EVENLOAD_SECRET=sesame timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
     wait "$zero"
     [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }

@@ -148,13 +148,13 @@ killed_rank() { # killed_rank OPTION...
 @test "a rank stopped under torchrun's variables: --timeout ends the others, who say which it was" {
     local port code=0
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
-    export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+    local -a place=(env WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
     local -a options=("${LONG[@]}" --mode ddp --timeout 3)
-    RANK=1 "$EVENLOAD" run "${options[@]}" >one 2>&1 3>&- &
+    "${place[@]}" RANK=1 "$EVENLOAD" run "${options[@]}" >one 2>&1 3>&- &
     local one=$!
-    RANK=2 "$EVENLOAD" run "${options[@]}" >two 2>&1 3>&- &
+    "${place[@]}" RANK=2 "$EVENLOAD" run "${options[@]}" >two 2>&1 3>&- &
     local two=$!
-    RANK=0 "$EVENLOAD" run "${options[@]}" --out r --json >out 2>err 3>&- &
+    "${place[@]}" RANK=0 "$EVENLOAD" run "${options[@]}" --out r --json >out 2>err 3>&- &
     local zero=$!
     wait_for test -d r/repeats
     sleep 0.5
