@@ -17,7 +17,8 @@ void el_regress_print(const struct el_regress_set *set, FILE *out);
 void el_regress_sentence(const struct el_regress_set *set, char *text, size_t bytes);
 /* "same", "REGRESSION", ... */
 const char *el_regress_verdict_text(enum el_cell_verdict verdict);
-/* The sides' figures as tables have them, NAN for none. One is the median of its samples; the other follows from it by
+/* The sides' figures as tables have them, NAN for none. One is the median of its samples (of two runs the
+ * geometric mean over launches, as in their own tables); the other follows from it by
  * the effect, which is estimated from pairs or from logarithms and may contradict two medians: of a history the base,
  * else the head. Exact ones are as they were measured. */
 void el_regress_figures(const struct el_regress_cell *cell, double *base_p, double *head_p);

@@ -30,11 +30,17 @@ static double median(const double *x, size_t n)
     return n == 0 ? NAN : el_stats_median(x, n);
 }
 
+/* A run's launches as its own table has them: the geometric mean. */
+static double centre(const struct el_regress_cell *cell, const double *x, size_t n)
+{
+    return cell->kind == EL_CELL_SESSION ? el_stats_geometric_mean(x, n) : median(x, n);
+}
+
 void el_regress_figures(const struct el_regress_cell *cell, double *base_p, double *head_p)
 {
     double ratio = cell->better == EL_BETTER_HIGHER ? 1 / cell->effect : cell->effect;
-    *base_p = median(cell->base, cell->n_base);
-    *head_p = median(cell->head, cell->n_head);
+    *base_p = centre(cell, cell->base, cell->n_base);
+    *head_p = centre(cell, cell->head, cell->n_head);
     if (cell->kind == EL_CELL_EXACT || isnan(ratio)) return;
     if (cell->kind == EL_CELL_HISTORY)
         *base_p = *head_p / ratio;

@@ -94,6 +94,10 @@ static void a_run_and_itself(void **state)
     assert_string_equal(step->unit, "ms");
     /* The median of the first launch's ten steps, computed apart. */
     assert_true(fabs(step->base[0] - 20.552736) < 1e-9);
+    /* What is printed of a run is what its own record says: the geometric mean over launches. */
+    double base, head, recorded = el_json_number(run, "trials.2.step_ms.median");
+    el_regress_figures(step, &base, &head);
+    assert_true(fabs(base / recorded - 1) < 1e-9 && fabs(head / recorded - 1) < 1e-9);
     const struct el_regress_cell *peak = cell_of(&o, "dp 2 devices textcnn batch 64 device_peak_bytes[1]");
     assert_int_equal(peak->kind, EL_CELL_EXACT);
     assert_true(peak->base[0] == 56905888 && peak->head[0] == 56905888);
