@@ -144,13 +144,14 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
 
 /* Every form that was asked for, and the record. */
 static enum el_status write_files(const struct el_options *options, const struct el_regress_set *set,
-                                  const struct el_store *store, int exit_status)
+                                  const struct el_store *store, bool added, int exit_status)
 {
     const struct el_regress_options *r = &options->regress;
     char path[EL_PATH_BYTES];
     json_t *document = el_regress_json(set);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was compared");
     json_object_set_new(document, "exit_status", json_integer(exit_status));
+    json_object_set_new(document, "added", json_boolean(added));
     json_object_set_new(document, "interrupted", json_boolean(el_runner_interrupted()));
     json_object_set_new(document, "options", el_options_echo(EL_CMD_REGRESS, options));
     el_store_path(store, path, "regress.json");
@@ -221,7 +222,7 @@ static int show(const struct el_options *options, const struct el_regress_set *s
     bool interrupted = el_runner_interrupted(), added = false;
     enum el_status status = interrupted ? EL_OK : add_to_store(options, set, run, &added);
     int exit_status = interrupted ? EL_EXIT_INTERRUPTED : exit_status_of(options, set, added);
-    if (status == EL_OK) status = write_files(options, set, store, exit_status);
+    if (status == EL_OK) status = write_files(options, set, store, added, exit_status);
     if (status != EL_OK) return fail_use(status);
     if (!options->json) {
         el_regress_print(set, stdout);

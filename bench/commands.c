@@ -44,7 +44,7 @@ static void print_overview(FILE *file)
     }
     fprintf(file, "\n'evenload COMMAND --help' lists its options. Start with 'evenload "
                   "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 bad use or "
-                  "something missing,\n130 interrupted; regress, baseline and watch have their own.\n");
+                  "something\nmissing, 130 interrupted; regress, baseline and watch have their own.\n");
 }
 
 static int print_version(void)

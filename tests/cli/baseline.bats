@@ -287,7 +287,7 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     for _ in 2 3 4 5 6 7; do recipe 0 "NOT JUDGED"; done
     recipe 0 "NOT JUDGED: the next run is the first that can be."
     recipe 0 "No regression in 3 cells. This run could reliably detect slowdowns of "
-    [[ $output == *"Added to results/baseline."* && $(json gate/regress.json 'd["outcome"]') == none ]] || show
+    [[ $output == *"Added to results/baseline."* && $(json gate/regress.json 'd["outcome"], d["added"]') == "('none', True)" ]] || show
     SCALE=110 recipe 1 "step_us: worse by 10."
     [[ $output == *"Regression in 1 of 3 cells."* && $output != *Added* && ${lines[-1]} == "Next: "*"baseline accept gate    (if"* ]] || show
     [[ $(wc -l <"$(echo results/baseline/*/program-sh_train_sh-*.jsonl)") == 10 ]] || ls -R results
