@@ -35,11 +35,35 @@ static bool print_sweep(const struct el_options *asked)
     return fits;
 }
 
+/* ddp with the recommended buckets on the most devices; false: records do not tell what was asked for. */
+static bool print_best(const struct el_options *asked, double best_mib)
+{
+    char line[2 * EL_PATH_BYTES];
+    struct el_options *next = asked->dir[0] || asked->n_counts == 0 ? NULL : malloc(sizeof *next);
+    if (!next) return false;
+    *next = *asked;
+    next->out[0] = 0;
+    next->quiet = next->json = false;
+    snprintf(next->modes[0], sizeof next->modes[0], "ddp");
+    next->n_modes = next->n_buckets = 1;
+    next->bucket_mib[0] = best_mib;
+    next->n_devices = asked->counts[asked->n_counts - 1];
+    for (int i = 0; i < next->n_devices; i++) {
+        next->devices[i].index = i;
+        memcpy(next->devices[i].backend, asked->counts_backend, sizeof next->devices[i].backend);
+    }
+    bool fits = el_options_command_line(EL_CMD_COMPARE, next, line, sizeof line) == EL_OK;
+    free(next);
+    if (fits) printf("Next: %s%s\n", program_invocation_name, line + strlen("evenload"));
+    return fits;
+}
+
 static void print_next(const json_t *document, const struct el_options *options, const char *dir)
 {
     const char *program = program_invocation_name;
     double best = el_json_number(document, "buckets.recommended_mib");
     bool swept = json_is_object(json_object_get(document, "buckets"));
+    if (best > 0 && print_best(options, best)) return;
     if (best > 0)
         printf("Next: %s compare --modes ddp --bucket-mb %g\n", program, best);
     else if (swept || !print_sweep(options))

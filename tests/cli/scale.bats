@@ -160,3 +160,13 @@ END
     [[ $status -ne 3 ]] || skip "$output"
     false
 }
+
+# In virtual time, so that four buckets are faster than one in every launch.
+@test "the next command after a sweep keeps model, data, devices and batch" {
+    local options=(--model mlp --features 1024 --hidden "1024,1024,1024,1024" --data dummy --batch-per-device 64 --warmup 1)
+    run --separate-stderr "$EVENLOAD" scale --devices "sim:1,2" --modes ddp "${options[@]}" --steps 2 --bucket-mb "100,4" --out s --quiet
+    [[ $status -eq 0 && $output == *"take --bucket-mb 4"* ]] || show
+    for words in "compare --modes ddp" "--model mlp" "--devices sim:2" "--batch-per-device 64" "--bucket-mb 4" "--features 1024" "--data dummy"; do
+        [[ ${lines[-1]} == "Next: "*"$words"* ]] || { echo "no $words" && show; }
+    done
+}
