@@ -1,4 +1,5 @@
 # Where users are: inside other jobs, under mpirun, as root, without mpirun. Each environment is faked by its variables.
+# shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
 load common
 stderr='' # set by run
 

@@ -1,4 +1,5 @@
 # What goes wrong while trials run costs one row: out of memory, a time-out, a killed rank, Ctrl-C, a full disk.
+# shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
 load ../cli/common
 stderr='' # set by run
 
