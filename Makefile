@@ -206,7 +206,7 @@ dist:
 
 deb: dist
 	$(Q)rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb && tar -C $(BUILD)/deb -xzf $(BUILD)/$(DIST).tar.gz
-	$(Q)cd $(BUILD)/deb/$(DIST) && cp -r packaging/debian debian && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS dpkg-buildpackage -b -us -uc -jauto
+	$(Q)cd $(BUILD)/deb/$(DIST) && cp -r packaging/debian debian && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u BUILD dpkg-buildpackage -b -us -uc -jauto
 	@ls $(BUILD)/deb/*.deb
 
 # Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
