@@ -50,7 +50,7 @@ static void say_next(const struct el_options *options)
     else if (options->preset[0] && options->dry_run)
         printf("\nNext: %s imbalance --preset %s    (the same, measured)\n", program, options->preset);
     else
-        printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, by forecast)\n", program);
+        printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n", program);
 }
 
 static enum el_status check_cards(const json_t *run, const char *dir)

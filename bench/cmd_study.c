@@ -15,7 +15,7 @@ struct study_row {
 };
 
 static const struct study_row studies[] = {
-    {"two-cards", "DataParallel's TextCNN on two GPUs: what the published memory of both cards tells"},
+    {"two-cards", "DataParallel's TextCNN on two GPUs: what the published memory of both cards shows"},
 };
 
 enum { N_STUDIES = sizeof studies / sizeof studies[0] };

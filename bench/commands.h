@@ -1,7 +1,7 @@
 /* The subcommands, and what they share: how a failure is said, and what exit status it has.
  *
  * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why) or is not valid under --strict, or
- * a study's judgement fails, or a self-check misses what was planted, or recording costs over 1 %; 2 bad use, or
+ * a study's judgement fails, or a self-check misses what was injected, or recording costs over 1 %; 2 bad use, or
  * something this machine lacks; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits.
  * `watch` has the exit status of its command.
  */

@@ -92,7 +92,7 @@ void el_imbalance_say(const json_t *trials, const json_t *trial, FILE *out)
     if (isnan(more)) {
         fputs("memory was not recorded.", out);
     } else if (is_even(trial)) {
-        fprintf(out, "%s holds as much as %s, to 1 %%.", name, others);
+        fprintf(out, "%s holds the same as %s, within 1 %%.", name, others);
     } else {
         fprintf(out, "%s holds %s MiB %s than %s (%s times): ", name, el_text_mib(fabs(more), mib),
                 more > 0 ? "more" : "less", others,
@@ -112,7 +112,7 @@ static bool said_before(const json_t *trials, size_t i)
     return false;
 }
 
-/* "ddp, batch 64, 128, 256: the main card holds as much as the others, to 1 %." */
+/* "ddp, batch 64, 128, 256: the first device holds as much as the others, within 1 %." */
 static void say_even(const json_t *trials, size_t first, FILE *out)
 {
     const json_t *like = json_array_get(trials, first);
@@ -124,7 +124,7 @@ static void say_even(const json_t *trials, size_t first, FILE *out)
         fprintf(out, "%s%.0f", before, batch_of(trial));
         before = ", ";
     }
-    fputs(": the main card holds as much as the others, to 1 %.", out);
+    fputs(": the first device holds as much as the others, within 1 %.", out);
 }
 
 /* The trial of its group with the smallest or the largest batch. */
@@ -152,8 +152,7 @@ static void say_growth(const json_t *trials, const json_t *like, FILE *out)
     for (int t = 1; t < EL_TAG_COUNT; t++)
         if (fabs(after[t] - before[t]) > fabs(after[most] - before[most])) most = t;
     say_mode(trials, like, out);
-    fprintf(out,
-            ": from batch %.0f to %.0f the difference goes from %s to %s MiB; what moves it most is %s, by %s%s MiB.",
+    fprintf(out, ": from batch %.0f to %.0f the difference goes from %s to %s MiB, mostly by %s (%s%s MiB).",
             batch_of(few), batch_of(many), el_text_mib(difference(few), from), el_text_mib(difference(many), to),
             el_excess_word((enum el_tag)most), after[most] > before[most] ? "+" : "-",
             el_text_mib(fabs(after[most] - before[most]), by));

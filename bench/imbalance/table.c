@@ -27,7 +27,7 @@ static const struct group {
 } groups[N_GROUPS] = {{"model", EL_TAG_PARAM, EL_TAG_REPLICA},    {"grad", EL_TAG_GRAD, EL_TAG_COUNT},
                       {"optim.", EL_TAG_OPTIMIZER, EL_TAG_COUNT}, {"activ.", EL_TAG_ACTIVATION, EL_TAG_COUNT},
                       {"input", EL_TAG_INPUT, EL_TAG_COUNT},      {"output", EL_TAG_OUTPUT, EL_TAG_COUNT},
-                      {"bucket", EL_TAG_BUCKET, EL_TAG_COUNT},    {"scratch", EL_TAG_WORKSPACE, EL_TAG_COUNT},
+                      {"bucket", EL_TAG_BUCKET, EL_TAG_COUNT},    {"worksp.", EL_TAG_WORKSPACE, EL_TAG_COUNT},
                       {"padding", EL_TAG_PADDING, EL_TAG_COUNT}};
 
 /* What columns the table has, the same for all trials. */
@@ -141,7 +141,7 @@ static void put_heads(const struct shape *shape, FILE *out, bool colour)
     int used = snprintf(line, sizeof line, "%-*s%*s", NAME_WIDTH, "card", WIDTH, "memory");
     for (int g = 0; g < N_GROUPS; g++)
         if (shape->group[g]) used += snprintf(line + used, sizeof line - (size_t)used, "%*s", WIDTH, groups[g].head);
-    used += snprintf(line + used, sizeof line - (size_t)used, "%*s%*s", WIDTH, "other", WIDTH, "highs");
+    used += snprintf(line + used, sizeof line - (size_t)used, "%*s%*s", WIDTH, "other", WIDTH, "peaks");
     if (shape->unattributed) used += snprintf(line + used, sizeof line - (size_t)used, "%*s", WIDTH, "unattr.");
     if (shape->ran)
         snprintf(line + used, sizeof line - (size_t)used, "%*s%*s%*s", NARROW, "busy %", NARROW, "sent", NARROW,
@@ -181,7 +181,7 @@ static void put_cards(const json_t *devices, const struct shape *shape, FILE *ou
         high = fmax(high, cells[0]);
     }
     if (n > CARDS_SHOWN)
-        fprintf(out, "  and %zu cards more, %s to %s MiB each (--json has them all)\n", n - CARDS_SHOWN,
+        fprintf(out, "  and %zu more cards, %s to %s MiB each (--json has them all)\n", n - CARDS_SHOWN,
                 el_text_mib(low, from), el_text_mib(high, to));
     put_difference(devices, shape, out);
 }
@@ -210,11 +210,10 @@ static void put_legend(const struct shape *shape, FILE *out)
     char text[1024];
     snprintf(
         text, sizeof text,
-        "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. highs: each tag's "
-        "own highest without scratch, what an allocator ends up with that gives nothing back (nvidia-smi shows "
-        "such an allocator's).%s%s",
-        shape->unattributed ? " unattr.: what the system says that the card holds beyond its peak." : "",
-        shape->ran ? " sent, recv: MiB a step." : "");
+        "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of each "
+        "tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
+        shape->unattributed ? " unattr.: what the system reports beyond that peak." : "",
+        shape->ran ? " sent, recv: MiB per step." : "");
     el_text_wrap(text, "", "", COLUMNS, out);
 }
 

@@ -119,7 +119,7 @@ static void print_row(const json_t *row, FILE *out)
     if (*why) el_text_wrap(why, "  inconclusive: ", "    ", EL_REPORT_COLUMNS, out);
 }
 
-/* What disturbed a trial disturbs the toggled cost; few steps and few repeats have been told. */
+/* What disturbed a trial disturbs the toggled cost; few steps and few repeats have been reported. */
 static void print_warnings(const json_t *rows, FILE *out)
 {
     for (size_t t = 0; t < json_array_size(rows); t++) {
@@ -161,7 +161,7 @@ static void say_inconclusive(const json_t *rows, FILE *out)
     const json_t *row = counted ? counted : toggled;
     char share[EL_FIGURE_BYTES];
     if (!row) {
-        fputs("Nothing speaks against under 1 % of a step, but not every interval lies below it.", out);
+        fputs("No estimate is above 1 % of a step, but not every interval lies below it.", out);
         return;
     }
     el_text_figure(el_json_number(json_object_get(row, "recorder"), counted ? "counted_pct" : "toggled_pct"), share);
@@ -190,7 +190,7 @@ void el_overhead_print(const json_t *document, FILE *out)
     for (size_t t = 0; t < json_array_size(rows); t++) print_row(json_array_get(rows, t), out);
     fputc('\n', out);
     say(rows, holds, out);
-    fputs("\nCounted: events by the price of each. Toggled: steps with and without, in turns; 95 % interval over "
+    fputs("\nCounted: events by the price of each. Toggled: A/B blocks of steps with and without; 95 % interval over "
           "repeats.\n",
           out);
     print_warnings(rows, out);

@@ -21,16 +21,16 @@ int el_selfcheck_count(const struct el_selfcheck *check, enum el_selfcheck_state
     return n;
 }
 
-/* What was found against what was planted, in per cent; NAN where nothing was found. */
+/* What was found against what was injected, in per cent; NAN where nothing was found. */
 static double off_pct(const struct el_selfcheck_row *row, const struct el_selfcheck_result *result)
 {
-    return result->tries ? 100 * (result->finding.value / row->planted - 1) : NAN;
+    return result->tries ? 100 * (result->finding.value / row->injected - 1) : NAN;
 }
 
-static void put_cells(const char *name, const char *planted, const char *found, const char *off, const char *within,
+static void put_cells(const char *name, const char *injected, const char *found, const char *off, const char *within,
                       const char *state, FILE *out)
 {
-    fprintf(out, "%-10s%-35s%-41s%8s%7s%s%s\n", name, planted, found, off, within, *state ? "  " : "", state);
+    fprintf(out, "%-10s%-35s%-41s%8s%7s%s%s\n", name, injected, found, off, within, *state ? "  " : "", state);
 }
 
 /* Where there is no value the text is a reason, and has lines of its own. */
@@ -55,8 +55,8 @@ static void put_advice(const struct el_selfcheck *check, FILE *out)
     if (check->others_pct > BUSY_PCT)
         snprintf(
             text, sizeof text,
-            "Other processes took up to %.0f %% of the cores meanwhile, which can hide what was planted: stop them "
-            "and check again. What was missed cannot be told on this machine while it is so busy.",
+            "Other processes took up to %.0f %% of the cores meanwhile, which can hide what was injected: stop them "
+            "and check again. A miss proves nothing on a machine this busy.",
             check->others_pct);
     else
         snprintf(text, sizeof text,
@@ -69,7 +69,7 @@ void el_selfcheck_print(const struct el_selfcheck *check, FILE *out)
 {
     int found = el_selfcheck_count(check, EL_SELFCHECK_FOUND);
     int skipped = el_selfcheck_count(check, EL_SELFCHECK_SKIPPED);
-    put_cells("check", "planted", "found", "off", "within", "", out);
+    put_cells("check", "injected", "found", "off", "within", "", out);
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++) put_row(&el_selfcheck_rows()[i], &check->results[i], out);
     fprintf(out, "\n%d of %d found", found, EL_SELFCHECK_ROWS - skipped);
     if (skipped) fprintf(out, ", %d skipped", skipped);
@@ -85,7 +85,7 @@ static json_t *result_json(const struct el_selfcheck_row *row, const struct el_s
         [EL_SELFCHECK_MISSED] = "missed", [EL_SELFCHECK_FOUND] = "found", [EL_SELFCHECK_SKIPPED] = "skipped"};
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:s}", "check", row->name, "state",
                      states[result->state], "what", row->what, "inject", row->inject, "injected",
-                     el_json_real(row->planted), "found", el_json_real(result->tries ? result->finding.value : NAN),
+                     el_json_real(row->injected), "found", el_json_real(result->tries ? result->finding.value : NAN),
                      "off_pct", el_json_real(off_pct(row, result)), "within_pct", el_json_real(row->within_pct),
                      "tries", result->tries, "text", result->finding.text);
 }

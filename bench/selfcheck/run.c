@@ -104,7 +104,7 @@ static int launches_of(const struct el_selfcheck_row *row)
     return row->twin ? 2 : 1;
 }
 
-static enum el_status try_once(struct run *run, const struct el_selfcheck_row *row, struct subject *planted,
+static enum el_status try_once(struct run *run, const struct el_selfcheck_row *row, struct subject *injected,
                                struct subject *clean, struct el_selfcheck_result *result)
 {
     json_t *usual = NULL, *disturbed = NULL;
@@ -112,7 +112,7 @@ static enum el_status try_once(struct run *run, const struct el_selfcheck_row *r
     if (result->tries) run->progress.n += launches_of(row);
     if (row->twin) status = launch(run, row->name, clean, result->tries, &usual);
     if (status == EL_OK && !el_runner_interrupted())
-        status = launch(run, row->name, planted, result->tries, &disturbed);
+        status = launch(run, row->name, injected, result->tries, &disturbed);
     if (status == EL_OK && disturbed) {
         el_selfcheck_look(row, disturbed, usual, &result->finding);
         result->state = result->finding.ok ? EL_SELFCHECK_FOUND : EL_SELFCHECK_MISSED;
@@ -125,19 +125,19 @@ static enum el_status try_once(struct run *run, const struct el_selfcheck_row *r
 
 static enum el_status check_row(struct run *run, const struct el_selfcheck_row *row, struct el_selfcheck_result *result)
 {
-    struct subject planted = {.repeats = NULL}, clean = {.repeats = NULL};
+    struct subject injected = {.repeats = NULL}, clean = {.repeats = NULL};
     if (run->cores.n < row->n_cores) {
         result->state = EL_SELFCHECK_SKIPPED;
         snprintf(result->finding.text, sizeof result->finding.text, "%s", row->skipped);
         return EL_OK;
     }
-    enum el_status status = open_subject(row, row->inject, &planted);
+    enum el_status status = open_subject(row, row->inject, &injected);
     if (status == EL_OK && row->twin) status = open_subject(row, "", &clean);
     while (status == EL_OK && result->tries < EL_SELFCHECK_TRIES && result->state != EL_SELFCHECK_FOUND &&
            !el_runner_interrupted())
-        status = try_once(run, row, &planted, &clean, result);
-    enum el_status clean_closed = close_subject(run, &clean), planted_closed = close_subject(run, &planted);
-    return status != EL_OK ? status : clean_closed != EL_OK ? clean_closed : planted_closed;
+        status = try_once(run, row, &injected, &clean, result);
+    enum el_status clean_closed = close_subject(run, &clean), injected_closed = close_subject(run, &injected);
+    return status != EL_OK ? status : clean_closed != EL_OK ? clean_closed : injected_closed;
 }
 
 static enum el_status write_run(struct run *run)

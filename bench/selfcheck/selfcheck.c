@@ -1,4 +1,4 @@
-/* What is planted, and how each is looked for. Pure functions of records: nothing is launched or printed here.
+/* What is injected, and how each is looked for. Pure functions of records: nothing is launched or printed here.
  *
  * Devices are real ones. A null device has no kernels, so that its figures come out within a hundredth; but what is to
  * be shown is that this machine, with its kernels, clocks and scheduler, tells the truth. All figures that are looked
@@ -36,23 +36,23 @@ static const char *device_name(const json_t *trial, int position)
 
 static bool is_within(const struct el_selfcheck_row *row, double value)
 {
-    return fabs(value - row->planted) <= row->within_pct / 100 * row->planted;
+    return fabs(value - row->injected) <= row->within_pct / 100 * row->injected;
 }
 
 /* How much later than in the twin a device arrives at the first collective of a step. */
-static double lateness_ms(const json_t *planted, const json_t *clean, int position)
+static double lateness_ms(const json_t *injected, const json_t *clean, int position)
 {
     char path[64];
     snprintf(path, sizeof path, "collectives.0.late_ms.%d", position);
-    return el_json_number(planted, path) - el_json_number(clean, path);
+    return el_json_number(injected, path) - el_json_number(clean, path);
 }
 
-static void look_delay(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+static void look_delay(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                        struct el_selfcheck_finding *finding)
 {
     int latest = -1;
     for (int p = 0; p < MEMBERS; p++) {
-        double ms = lateness_ms(planted, clean, p);
+        double ms = lateness_ms(injected, clean, p);
         if (isnan(ms) || (latest >= 0 && ms <= finding->value)) continue;
         finding->value = ms;
         latest = p;
@@ -61,7 +61,7 @@ static void look_delay(const struct el_selfcheck_row *row, const json_t *planted
     if (latest < 0)
         snprintf(finding->text, sizeof finding->text, "no arrivals were recorded");
     else
-        snprintf(finding->text, sizeof finding->text, "%s late by %.2f ms", device_name(planted, latest),
+        snprintf(finding->text, sizeof finding->text, "%s late by %.2f ms", device_name(injected, latest),
                  finding->value);
 }
 
@@ -86,16 +86,16 @@ static double all_ops_ms(const json_t *device)
     return sum_ms;
 }
 
-/* What the ops of the planted trial took of their twins' time, the median of those that weigh: above 1 where the
+/* What the ops of the injected trial took of their twins' time, the median of those that weigh: above 1 where the
  * machine was slower then. */
-static double common_ratio(const json_t *planted, const json_t *clean)
+static double common_ratio(const json_t *injected, const json_t *clean)
 {
     const json_t *ops = json_object_get(clean, "ops");
     size_t n = 0;
     double *ratios = calloc(json_array_size(ops) + 1, sizeof *ratios), least_ms = WEIGHTY_RATIO * all_ops_ms(clean);
     for (size_t i = 0; ratios && i < json_array_size(ops); i++) {
         const json_t *op = json_array_get(ops, i);
-        double clean_ms = el_json_number(op, "median_ms"), ratio = op_ms(planted, op) / clean_ms;
+        double clean_ms = el_json_number(op, "median_ms"), ratio = op_ms(injected, op) / clean_ms;
         if (clean_ms >= least_ms && isfinite(ratio)) ratios[n++] = ratio;
     }
     double common = el_stats_quantile(ratios, n, 0.5); /* the lower middle: a ratio that was seen */
@@ -104,10 +104,10 @@ static double common_ratio(const json_t *planted, const json_t *clean)
 }
 
 /* The op that rose most, in milliseconds, beyond what all rose. */
-static void look_op(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+static void look_op(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                     struct el_selfcheck_finding *finding)
 {
-    const json_t *after = device_at(planted, 0), *before = device_at(clean, 0), *ops = json_object_get(before, "ops");
+    const json_t *after = device_at(injected, 0), *before = device_at(clean, 0), *ops = json_object_get(before, "ops");
     double common = common_ratio(after, before), most_ms = 0;
     const char *name = NULL;
     for (size_t i = 0; i < json_array_size(ops); i++) {
@@ -125,23 +125,23 @@ static void look_op(const struct el_selfcheck_row *row, const json_t *planted, c
         snprintf(finding->text, sizeof finding->text, "no op took longer");
 }
 
-static void look_leak(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+static void look_leak(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                       struct el_selfcheck_finding *finding)
 {
     (void)clean;
-    double steps = (double)json_array_size(el_json_at(planted, "repeats.0.step_ms"));
+    double steps = (double)json_array_size(el_json_at(injected, "repeats.0.step_ms"));
     double grown[MEMBERS];
-    for (int p = 0; p < MEMBERS; p++) grown[p] = el_json_number(device_at(planted, (size_t)p), "memory.grown_bytes");
+    for (int p = 0; p < MEMBERS; p++) grown[p] = el_json_number(device_at(injected, (size_t)p), "memory.grown_bytes");
     if (steps < 1 || isnan(grown[0]) || isnan(grown[SECOND])) {
         snprintf(finding->text, sizeof finding->text, "the system does not tell a device's memory: %s",
-                 el_json_text(device_at(planted, SECOND), "memory.driver_reason", "no reason is known"));
+                 el_json_text(device_at(injected, SECOND), "memory.driver_reason", "no reason is known"));
         return;
     }
     int most = grown[SECOND] > grown[0] ? SECOND : 0;
     finding->value = grown[most] / steps;
     finding->ok = most == SECOND && is_within(row, finding->value) && fabs(grown[0]) <= SPILL_RATIO * grown[SECOND];
-    snprintf(finding->text, sizeof finding->text, "%s loses %.3f MiB, %s %.3f", device_name(planted, most),
-             finding->value / BYTES_PER_MIB, device_name(planted, SECOND - most),
+    snprintf(finding->text, sizeof finding->text, "%s loses %.3f MiB, %s %.3f", device_name(injected, most),
+             finding->value / BYTES_PER_MIB, device_name(injected, SECOND - most),
              grown[SECOND - most] / steps / BYTES_PER_MIB);
 }
 
@@ -160,14 +160,14 @@ static double compute_ms(const json_t *device)
 }
 
 /* The twin takes out that one core may be faster than the other. */
-static void look_straggler(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+static void look_straggler(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                            struct el_selfcheck_finding *finding)
 {
     double ms[MEMBERS], wait_ms[MEMBERS], usual[MEMBERS];
     for (int p = 0; p < MEMBERS; p++) {
-        ms[p] = compute_ms(device_at(planted, (size_t)p));
+        ms[p] = compute_ms(device_at(injected, (size_t)p));
         usual[p] = compute_ms(device_at(clean, (size_t)p));
-        wait_ms[p] = el_json_number(device_at(planted, (size_t)p), "comm.wait_ms");
+        wait_ms[p] = el_json_number(device_at(injected, (size_t)p), "comm.wait_ms");
     }
     double ratio = ms[SECOND] / ms[0] / (usual[SECOND] / usual[0]);
     if (!isfinite(ratio) || isnan(wait_ms[0]) || isnan(wait_ms[SECOND])) {
@@ -178,8 +178,8 @@ static void look_straggler(const struct el_selfcheck_row *row, const json_t *pla
     finding->value = slow == SECOND ? ratio : 1 / ratio;
     finding->ok = slow == SECOND && is_within(row, finding->value) && wait_ms[other] > wait_ms[slow] &&
                   wait_ms[other] >= WAIT_RATIO * (ms[slow] - ms[other]);
-    snprintf(finding->text, sizeof finding->text, "%s at %.2f times; %s waits %.2f ms", device_name(planted, slow),
-             finding->value, device_name(planted, other), wait_ms[other]);
+    snprintf(finding->text, sizeof finding->text, "%s at %.2f times; %s waits %.2f ms", device_name(injected, slow),
+             finding->value, device_name(injected, other), wait_ms[other]);
 }
 
 /* Sizes. A delay is told best where nothing else takes time. Where kernels are compared a library takes tenths of a
@@ -196,7 +196,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
     {.name = "delay",
      .what = "cpu:1 begins each step 20 ms late",
      .inject = "delay=1:20",
-     .planted = 20,
+     .injected = 20,
      .within_pct = 10,
      .twin = true,
      .n_cores = 2,
@@ -206,7 +206,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
     {.name = "slow op",
      .what = "linear_forward hidden2 at 3 times",
      .inject = "op=linear_forward hidden2:3",
-     .planted = 3,
+     .injected = 3,
      .within_pct = 25,
      .twin = true,
      .n_cores = 1,
@@ -216,7 +216,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
     {.name = "leak",
      .what = "cpu:1 loses 1 MiB a step",
      .inject = "leak=1:1MiB",
-     .planted = BYTES_PER_MIB,
+     .injected = BYTES_PER_MIB,
      .within_pct = 5,
      .n_cores = 1,
      .arguments = {TRIAL, SMALL, "--min-time", "0", "--steps", "50", "--mode", "dp", "--devices", "2", NULL},
@@ -226,7 +226,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
     {.name = "straggler",
      .what = "cpu:1 computes at 1.5 times",
      .inject = "straggler=1:1.5",
-     .planted = 1.5,
+     .injected = 1.5,
      .within_pct = 20,
      .twin = true,
      .n_cores = 2,
@@ -249,11 +249,11 @@ static bool ended_well(const json_t *trial, struct el_selfcheck_finding *finding
     return false;
 }
 
-void el_selfcheck_look(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+void el_selfcheck_look(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                        struct el_selfcheck_finding *finding_p)
 {
     struct el_selfcheck_finding finding = {.value = NAN};
-    if (ended_well(planted, &finding) && (!row->twin || ended_well(clean, &finding)))
-        row->look(row, planted, clean, &finding);
+    if (ended_well(injected, &finding) && (!row->twin || ended_well(clean, &finding)))
+        row->look(row, injected, clean, &finding);
     *finding_p = finding;
 }

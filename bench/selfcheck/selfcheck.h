@@ -1,7 +1,7 @@
-/* Self-check: disturbances of known size, planted on this machine, and what the record says of them.
+/* Self-check: disturbances of known size, injected on this machine, and what the record says of them.
  *
- *     const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];      what is planted, and in which trial
- *     el_selfcheck_look(row, planted, clean, &finding);                  what was found, from trials' records alone
+ *     const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];      what is injected, and in which trial
+ *     el_selfcheck_look(row, injected, clean, &finding);                  what was found, from trials' records alone
  *     el_selfcheck_run(&options, &check);                                all of them, launched in fresh processes
  *     el_selfcheck_print(&check, stdout); el_selfcheck_json(&check);
  *
@@ -21,22 +21,22 @@ enum { EL_SELFCHECK_ROWS = 4, EL_SELFCHECK_TRIES = 2, EL_SELFCHECK_TEXT_BYTES = 
 
 struct el_selfcheck_finding {
     bool ok;      /* in the right place, and within the tolerance */
-    double value; /* in the planted value's unit; NAN: none */
+    double value; /* in the injected value's unit; NAN: none */
     char text[EL_SELFCHECK_TEXT_BYTES];
 };
 
 struct el_selfcheck_row {
     const char *name;
-    const char *what;                              /* is planted, in words */
+    const char *what;                              /* is injected, in words */
     const char *inject;                            /* the same, for --inject */
-    double planted;                                /* the value in it */
-    double within_pct;                             /* of the planted value */
+    double injected;                               /* the value in it */
+    double within_pct;                             /* of the injected value */
     bool twin;                                     /* the trial runs without it too, and the difference tells */
     int n_cores;                                   /* that it takes for the answer to be told */
     const char *skipped;                           /* why not, on fewer */
     const char *arguments[EL_SELFCHECK_ARGUMENTS]; /* of `run`, ended by NULL */
     /* Called by el_selfcheck_look, for trials that ended well; `finding` comes with nothing found. */
-    void (*look)(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+    void (*look)(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                  struct el_selfcheck_finding *finding);
 };
 
@@ -44,7 +44,7 @@ struct el_selfcheck_row {
 const struct el_selfcheck_row *el_selfcheck_rows(void);
 
 /* A trial's record with the disturbance and its twin's without (NULL where there is none). */
-void el_selfcheck_look(const struct el_selfcheck_row *row, const json_t *planted, const json_t *clean,
+void el_selfcheck_look(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                        struct el_selfcheck_finding *finding_p);
 
 enum el_selfcheck_state { EL_SELFCHECK_MISSED, EL_SELFCHECK_FOUND, EL_SELFCHECK_SKIPPED };

@@ -55,11 +55,11 @@ static void put_reading(const struct el_study *study, FILE *out)
     char text[TEXT_BYTES];
     bool shared = study->devices[0].index == study->devices[1].index;
     snprintf(text, sizeof text,
-             "Outside tensors: what the driver said that the context and each library took when they were opened; the "
+             "Outside tensors: what the context and each library took when they were opened, by the driver; the "
              "published table leaves %.0f MiB for it on the second card.%s",
              study->unattributed_mib[0][EL_STUDY_SECOND],
              shared ? " Both devices are on one card, which has one context: it counts for the first, and the driver "
-                      "cannot tell their bytes apart."
+                      "gives no figure for each."
                     : "");
     fprintf(out, "\n");
     el_text_wrap(text, "", "", EL_REPORT_COLUMNS, out);

@@ -56,7 +56,7 @@ static void put_candidates(const struct el_study *study, FILE *out)
     fprintf(out,
             "\nEvery candidate: main - second = (k - 2) P and second = C + 2 P at b = 0\n\n"
             "  %-10s%-13s%-11s%3s%9s%9s%16s  %s\n",
-            "optimizer", "sums by", "gradients", "k", "P MiB", "C MiB", "words of 300", "can it be");
+            "optimizer", "sums by", "gradients", "k", "P MiB", "C MiB", "words of 300", "possible?");
     for (int i = 0; i < EL_STUDY_CANDIDATES; i++) {
         const struct el_study_candidate *c = &study->candidates[i];
         fprintf(out, "  %-10s%-13s%-11s%3d%9.1f%9.1f%16s  %s\n", optimizer_names[c->optimizer],
@@ -86,7 +86,7 @@ static void put_identified(const struct el_study *study, FILE *out)
         text, sizeof text,
         "%d of %d stay possible, with %d optimizers and P from %.0f to %.0f MiB: the figures alone do not identify "
         "the optimizer. Only a C not above 0 is impossible: bare contexts are reported from %.0f to %.0f MiB "
-        "(pytorch#28113: 200 to 700; #49481: 871; #28394: 1,005), and the allocator's segments come on top.",
+        "(pytorch#28113: 200 to 700; #49481: 871; #28394: 1,005), and the allocator's segments add to that.",
         n, EL_STUDY_CANDIDATES, n_optimizers, low_mib, high_mib, EL_STUDY_CONTEXT_LOW_MIB, EL_STUDY_CONTEXT_HIGH_MIB);
     put_text(text, out);
 }
@@ -141,11 +141,11 @@ static void range_of(const struct el_study *study, int card, double *low_p, doub
 static void put_reserved(FILE *out)
 {
     fprintf(out, "\n");
-    put_text("Reserved: what an allocator that gives nothing back ends up with (each tag's own highest). It, not the "
-             "peak of live bytes, is the counterpart of nvidia-smi, which shows what the caching allocator has taken "
-             "from the card and keeps when tensors are freed. The kernels' scratch is left out: it is the "
-             "library's, and another's on a GPU.",
-             out);
+    put_text(
+        "Reserved: the sum of each tag's own peak, what a caching allocator ends up with. Compare it, not the peak of "
+        "live bytes, with nvidia-smi, which shows what the allocator has taken from the card and keeps when "
+        "tensors are freed. Workspace is left out: it depends on the kernel library.",
+        out);
 }
 
 static void put_unattributed(const struct el_study *study, FILE *out)
@@ -156,8 +156,9 @@ static void put_unattributed(const struct el_study *study, FILE *out)
     range_of(study, EL_STUDY_SECOND, &second[0], &second[1]);
     range_of(study, EL_STUDY_CARDS, &both[0], &both[1]);
     snprintf(text, sizeof text,
-             "Unattributed: what was published minus reserved, that is context, cuDNN's workspaces, the allocator's "
-             "rounding and gaps. A context would be a constant. Over the batches it spreads by %.1f MiB on the second "
+             "Unattributed: published minus reserved, that is context, cuDNN's workspaces, the allocator's "
+             "rounding and fragmentation. A context would be a constant. Over the batches it spreads by %.1f MiB on "
+             "the second "
              "card (%.0f "
              "to %.0f) and by %.0f on the main card (%.0f to %.0f); over both cards by %.0f.",
              second[1] - second[0], second[0], second[1], main[1] - main[0], main[0], main[1], both[1] - both[0]);

@@ -155,7 +155,7 @@ static void put_fitted(const struct el_study *study, FILE *out)
     snprintf(
         text, sizeof text,
         "fitted to the published figures: the candidate (its P of %.1f MiB), the sentences' length, and by it the "
-        "second card's growth, whose judgement therefore tells only that the length is a whole number of words; "
+        "second card's growth, so that judgement only shows that the length is a whole number of words; "
         "C is what is left over. Free: how the difference goes with the batch, the main card's growth, and whether "
         "what is left over is a constant.",
         (double)study->param_bytes / mib_bytes);

@@ -1,4 +1,4 @@
-# `selfcheck`: what is planted is found on this machine, what one core cannot tell is skipped with the reason, and the exit
+# `selfcheck`: what is injected is found on this machine, what one core cannot tell is skipped with the reason, and the exit
 # status says which. How findings are judged is tests/unit/test_selfcheck's.
 load common
 
@@ -10,7 +10,7 @@ all_found() {
     [[ $status -eq 0 ]]
 }
 
-@test "selfcheck finds what it planted" {
+@test "selfcheck finds what it injected" {
     local found=yes
     all_found || found=no
     printf '%s' "$output" >s.json
@@ -37,7 +37,7 @@ all_found() {
     for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
 }
 
-@test "selfcheck refuses what it does not take, before anything is planted" {
+@test "selfcheck refuses what it does not take, before anything is injected" {
     refuses "is an option of 'evenload compare', not of 'selfcheck'" "$EVENLOAD" selfcheck --repeats 3
     refuses "unexpected argument 'now'" "$EVENLOAD" selfcheck now
     mkdir taken && touch taken/results.json

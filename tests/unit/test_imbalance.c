@@ -80,11 +80,10 @@ static void the_sentences_word_for_word(void **state)
         text,
         "* dp, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer state and 2.0 of\n"
         "  outputs, and less 3.0 MiB of activations.\n"
-        "* ddp, batch 8, 16: the main card holds as much as the others, to 1 %.\n"
+        "* ddp, batch 8, 16: the first device holds as much as the others, within 1 %.\n"
         "* dp, batch 16: cpu:0 holds 37.0 MiB more than cpu:1 (2.09 times): 20.0 MiB of optimizer state and 20.0 of\n"
         "  outputs, and less 3.0 MiB of activations.\n"
-        "* dp: from batch 8 to 16 the difference goes from 19.0 to 37.0 MiB; what moves it most is outputs, by +18.0\n"
-        "  MiB.\n");
+        "* dp: from batch 8 to 16 the difference goes from 19.0 to 37.0 MiB, mostly by outputs (+18.0 MiB).\n");
     free(text);
     json_decref(run);
 }
@@ -106,10 +105,10 @@ static void sentences_name_the_devices_where_they_differ(void **state)
         text, "* dp on 2 devices, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer "
               "state and\n"
               "  2.0 of outputs, and less 3.0 MiB of activations.\n"
-              "* ddp on 2 devices, batch 8: the main card holds as much as the others, to 1 %.\n"
+              "* ddp on 2 devices, batch 8: the first device holds as much as the others, within 1 %.\n"
               "* dp on 3 devices, batch 16: cpu:0 holds 23.0 MiB more than the others' mean (2.44 times): 20.0 MiB of\n"
               "  optimizer state and 6.0 of outputs, and less 3.0 MiB of activations.\n"
-              "* ddp on 3 devices, batch 8: the main card holds as much as the others, to 1 %.\n");
+              "* ddp on 3 devices, batch 8: the first device holds as much as the others, within 1 %.\n");
     free(text);
     json_decref(trials);
 }
@@ -152,7 +151,7 @@ static void the_table_keeps_its_width(void **state)
     char *text = printed(print_plain, run), *rest = NULL;
     assert_non_null(strstr(text, "  eighth  cuda:7"));
     assert_null(strstr(text, "cuda:8"));
-    assert_non_null(strstr(text, "  and 4 cards more, 15,009 to 15,009 MiB each"));
+    assert_non_null(strstr(text, "  and 4 more cards, 15,009 to 15,009 MiB each"));
     assert_non_null(strstr(text, "ddp, batch 99: oom: the memory of cpu:1 is full"));
     assert_null(strstr(text, "single"));
     assert_non_null(strstr(text, "dp, batch 4096 (2 x 2048): valid\n"));

@@ -359,11 +359,11 @@ static void says(double counted_pct, double toggled_pct, const char *wanted, con
 static void a_share_above_the_limit_is_said(void **state)
 {
     (void)state;
-    says(0.2, 0.9, "Nothing speaks against under 1 %", "Inconclusive:");
+    says(0.2, 0.9, "No estimate is above 1 %", "Inconclusive:");
     says(5.16, 0.9, "Inconclusive: counting alone puts ddp at 5.16 % of a step, and the interval does not decide.\n",
-         "Nothing speaks");
+         "No estimate");
     says(0.2, 1.1, "Inconclusive: the toggled cost puts ddp at 1.10 % of a step, and the interval does not decide.\n",
-         "Nothing speaks");
+         "No estimate");
 }
 
 int main(void)

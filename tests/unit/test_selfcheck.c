@@ -1,4 +1,4 @@
-/* What a self-check finds in records made by hand: what was planted, in the right place; and what it must not take for
+/* What a self-check finds in records made by hand: what was injected, in the right place; and what it must not take for
  * it. That the record tells the truth is tests/cli/planted.bats'; launching is tests/cli/selfcheck.bats'. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,11 +27,11 @@ static const struct el_selfcheck_row *row_of(const char *name)
 }
 
 /* Looks, and lets go of the records. */
-static struct el_selfcheck_finding look(const char *name, json_t *planted, json_t *clean)
+static struct el_selfcheck_finding look(const char *name, json_t *injected, json_t *clean)
 {
     struct el_selfcheck_finding finding;
-    el_selfcheck_look(row_of(name), planted, clean, &finding);
-    json_decref(planted);
+    el_selfcheck_look(row_of(name), injected, clean, &finding);
+    json_decref(injected);
     json_decref(clean);
     assert_true(finding.text[0]);
     return finding;
@@ -102,7 +102,7 @@ static void a_slow_op_is_the_one_that_rose_most(void **state)
     assert_missed(look("slow op", ops(0.2, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
 }
 
-/* The machine at half its speed while the planted trial ran; and a small op whose ratio is the clock's. */
+/* The machine at half its speed while the injected trial ran; and a small op whose ratio is the clock's. */
 static void a_slower_machine_is_no_slow_op(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void a_trial_that_failed_is_missed_with_its_reason(void **state)
     }
 }
 
-static double planted_in(const struct el_selfcheck_row *row, const struct el_inject *inject)
+static double injected_in(const struct el_selfcheck_row *row, const struct el_inject *inject)
 {
     if (!strcmp(row->name, "delay")) return inject->delay_ms;
     if (!strcmp(row->name, "slow op")) return inject->op_stretch;
@@ -232,8 +232,8 @@ static void a_row_plants_what_it_looks_for(void **state)
         char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
         int n = 0, disturbed = strcmp(row->name, "slow op") != 0;
         assert_int_equal(el_inject_parse(row->inject, 2, injects), EL_OK);
-        assert_true(planted_in(row, &injects[disturbed]) == row->planted);
-        assert_true(disturbed == 0 || planted_in(row, &injects[0]) == 0);
+        assert_true(injected_in(row, &injects[disturbed]) == row->injected);
+        assert_true(disturbed == 0 || injected_in(row, &injects[0]) == 0);
         for (; row->arguments[n]; n++) arguments[n] = (char *)(uintptr_t)row->arguments[n];
         el_options_defaults(EL_CMD_RUN, &options);
         assert_int_equal(el_options_parse(EL_CMD_RUN, n, arguments, &options), EL_OK);
