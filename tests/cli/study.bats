@@ -29,7 +29,7 @@ load common
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run
     [[ $status -eq 1 && -z $stderr && ! -e results ]] || show
     for words in "adam      NCCL         kept         6    459.0" "impossible: C not above 0" "the figures alone do not" predicted \
-        unattrib. "sentences of 252 words (fitted)" "each tag's own highest" "Beside it, not judged" "have 836" \
+        unattrib. "sentences of 252 words (fitted)" "each tag's own peak" "Beside it, not judged" "have 836" \
         "400,559 to 413,935 words" "0.6 MiB" "FAIL: main minus second within 3 % at 2 of 3 batches"; do
         [[ $output == *"$words"* ]] || { echo "no '$words'" && show; }
     done
@@ -38,7 +38,7 @@ load common
 }
 
 # The judgement as it is: the published difference grows with the batch, copies of the parameters do not. `reserved` is
-# each tag's own highest without scratch, `live` the ledger's peak, of the same ledgers (docs/study-two-cards.md).
+# each tag's own peak without scratch, `live` the ledger's peak, of the same ledgers (docs/study-two-cards.md).
 @test "two-cards --dry-run --json holds what is printed" {
     run --separate-stderr "$EVENLOAD" study two-cards --dry-run --json
     [[ $status -eq 1 && -z $stderr ]] || show
