@@ -142,6 +142,9 @@ END
     [[ $status -eq 0 && $output == *"LIBS_PREFIX=$PWD/libs"* ]] || show
     run make -C "$ROOT" -s --no-print-directory report LIBS_PREFIX="$PWD/libs"
     [[ $output == *"looking in $PWD/libs too"* && $output != *note:* ]] || show
+    # Foreign headers: their warnings are not ours.
+    run make -C "$ROOT" -s --no-print-directory flags LIBS_PREFIX="$PWD/libs"
+    [[ $output == *"-isystem $PWD/libs/include"* && $output != *"-I$PWD/libs"* ]] || show
 }
 
 # The tarball of the last commit, unpacked where there is no git, builds a package; a bare Debian takes it, and the program runs there
