@@ -10,6 +10,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/report/text.h"
 #include "runtime/launch/launch.h"
 
 enum { VALUE_BYTES = 2048 };
@@ -128,15 +129,18 @@ static enum el_status show(const struct el_campaign *c, bool colour)
     const struct el_options *options = c->options;
     if (options->json) {
         EL_TRY(el_print_json(c->run, stdout));
-        return el_plot_run(c->store.dir, false, NULL);
+        el_say_not_drawn(el_plot_run(c->store.dir, false, NULL), NULL);
+        return EL_OK;
     }
     el_report_table(c->run, stdout, colour);
     el_report_steps(c->run, stdout, colour);
     el_report_processes(c->run, stdout, colour);
     printf("\n");
     el_report_sentences(c->run, stdout);
-    printf("\n%s/results.json\n%s/trials.csv\n", c->store.dir, c->store.dir);
-    EL_TRY(el_plot_run(c->store.dir, options->term, stdout));
+    printf("\n");
+    el_text_line(stdout, "%s/results.json", c->store.dir);
+    el_text_line(stdout, "%s/trials.csv", c->store.dir);
+    el_say_not_drawn(el_plot_run(c->store.dir, options->term, stdout), stdout);
     print_next(c);
     return EL_OK;
 }

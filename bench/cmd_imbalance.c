@@ -11,6 +11,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/report/text.h"
 
 /* Draws DIR/plots/imbalance. Paths are lines of standard output, but with --json. */
 static enum el_status try_to_draw(const json_t *run, const char *dir, bool json)
@@ -26,7 +27,7 @@ static enum el_status try_to_draw(const json_t *run, const char *dir, bool json)
 /* A folder that cannot be drawn into is no reason not to show what is in it. */
 static void draw(const json_t *run, const char *dir, bool json)
 {
-    if (try_to_draw(run, dir, json) != EL_OK) fprintf(stderr, "evenload: nothing was drawn: %s\n", el_error_message());
+    el_say_not_drawn(try_to_draw(run, dir, json), json ? NULL : stdout);
 }
 
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)
@@ -91,7 +92,8 @@ static int from_records(const struct el_options *options)
     if (status == EL_OK) status = check_cards(run, options->dir);
     if (status == EL_OK) status = show(run, options, options->dir);
     if (status == EL_OK) {
-        if (!options->json) printf("\n%s\n", path);
+        if (!options->json) printf("\n");
+        if (!options->json) el_text_line(stdout, "%s", path);
         draw(run, options->dir, options->json);
         say_next(options);
     }
@@ -107,7 +109,7 @@ static enum el_status show_predicted(const json_t *run, const struct el_options 
     enum el_status status = show(run, options, NULL);
     if (status == EL_OK && options->out[0]) {
         if (!options->json) printf("\n");
-        status = try_to_draw(run, store.dir, options->json);
+        draw(run, store.dir, options->json);
     }
     if (options->out[0]) el_store_discard(&store);
     if (status == EL_OK) say_next(options);
@@ -138,7 +140,11 @@ static bool is_complete(const struct el_campaign *c)
 static enum el_status show_campaign(const struct el_campaign *c)
 {
     EL_TRY(show(c->run, c->options, c->store.dir));
-    if (!c->options->json) printf("\n%s/results.json\n%s/trials.csv\n", c->store.dir, c->store.dir);
+    if (!c->options->json) {
+        printf("\n");
+        el_text_line(stdout, "%s/results.json", c->store.dir);
+        el_text_line(stdout, "%s/trials.csv", c->store.dir);
+    }
     draw(c->run, c->store.dir, c->options->json);
     say_next(c->options);
     return EL_OK;

@@ -8,13 +8,14 @@
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
-#include "bench/record/utf8.h"
 #include "bench/regress/advice.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/formats.h"
 #include "bench/regress/launching.h"
 #include "bench/regress/program.h"
 #include "bench/regress/runs.h"
+#include "bench/report/text.h"
+#include "runtime/base/utf8.h"
 
 static bool names_none(const char *list)
 {
@@ -136,7 +137,7 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
     }
     EL_TRY(el_regress_dirs(r->baseline, r->from[0] ? dir : r->current, r->from[0] ? "" : r->metrics, stderr, set));
     if (r->from[0]) snprintf(set->head_name, sizeof set->head_name, "%s", r->from);
-    el_utf8_mend(set->head_name);
+    el_utf8_printable(set->head_name);
     set->last_analysis = true;
     el_regress_judge(set);
     return EL_OK;
@@ -227,7 +228,8 @@ static int show(const struct el_options *options, const struct el_regress_set *s
     if (!options->json) {
         el_regress_print(set, stdout);
         print_outcome(options, set, added, stdout);
-        printf("%s/regress.json\n\n", store->dir);
+        el_text_line(stdout, "%s/regress.json", store->dir);
+        printf("\n");
         el_regress_print_next(options, set, run, added, stdout);
     }
     exit_status = el_exit_flush(exit_status);

@@ -8,6 +8,7 @@
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/report/text.h"
 #include "runtime/launch/launch.h"
 
 static void print_result(const struct el_campaign *c)
@@ -21,7 +22,10 @@ static void print_result(const struct el_campaign *c)
     el_report_table(c->run, stdout, colour);
     el_report_steps(c->run, stdout, colour);
     el_report_processes(c->run, stdout, colour);
-    printf("\n%s/results.json\n%s/trials.csv\n%s/logs/\n", c->store.dir, c->store.dir, c->store.dir);
+    printf("\n");
+    el_text_line(stdout, "%s/results.json", c->store.dir);
+    el_text_line(stdout, "%s/trials.csv", c->store.dir);
+    el_text_line(stdout, "%s/logs/", c->store.dir);
 }
 
 static int run_self(const struct el_options *options)

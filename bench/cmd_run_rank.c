@@ -14,6 +14,7 @@
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/report/text.h"
 
 /* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
  * knows more and has the first word. */
@@ -85,7 +86,10 @@ static void print_result(const struct el_campaign *c)
         el_print_json(el_json_at(c->run, "trials.0"), stdout);
     else
         el_report_table(c->run, stdout, false);
-    if (!c->options->json) printf("\n%s/results.json\n", c->store.dir);
+    if (!c->options->json) {
+        printf("\n");
+        el_text_line(stdout, "%s/results.json", c->store.dir);
+    }
 }
 
 /* Rank 0 first: it makes the folder. */

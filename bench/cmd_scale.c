@@ -11,6 +11,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/report/text.h"
 #include "bench/scale/scale.h"
 
 /* The same study with ddp's bucket size as a sweep; false: records do not tell what was asked for, or it is of one
@@ -67,17 +68,18 @@ static void print_next(const json_t *document, const struct el_options *options,
     if (best > 0)
         printf("Next: %s compare --modes ddp --bucket-mb %g\n", program, best);
     else if (swept || !print_sweep(options))
-        printf("Next: %s plot %s --term\n", program, dir);
+        el_text_line(stdout, "Next: %s plot %s --term", program, dir);
 }
 
-/* A folder that cannot be drawn into is no reason not to show what is in it. */
-static void draw(const json_t *document, const char *dir, bool json)
+static enum el_status try_to_draw(const json_t *document, const char *dir, FILE *messages)
 {
     char plots[EL_PATH_BYTES];
+    bool swept = false;
     snprintf(plots, sizeof plots, "%.*s/plots", (int)sizeof plots - 8, dir);
-    enum el_status status = el_scale_plot_data(document, plots);
-    if (status == EL_OK) status = el_plot_draw(plots, "scale", json ? NULL : stdout);
-    if (status != EL_OK) fprintf(stderr, "evenload: nothing was drawn: %s\n", el_error_message());
+    EL_TRY(el_scale_plot_data(document, plots));
+    EL_TRY(el_scale_plot_buckets(document, plots, &swept));
+    EL_TRY(el_plot_draw(plots, "scale", messages));
+    return swept ? el_plot_draw(plots, "buckets", messages) : EL_OK;
 }
 
 static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
@@ -89,9 +91,11 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
         status = el_print_json(document, stdout);
     } else {
         el_scale_print(document, stdout);
-        printf("\n%s/results.json\n", dir);
+        printf("\n");
+        el_text_line(stdout, "%s/results.json", dir);
     }
-    if (status == EL_OK) draw(document, dir, options->json);
+    if (status == EL_OK)
+        el_say_not_drawn(try_to_draw(document, dir, options->json ? NULL : stdout), options->json ? NULL : stdout);
     if (status == EL_OK && !options->json) {
         printf("\n");
         print_next(document, options, dir);

@@ -8,6 +8,7 @@
 #include "bench/commands.h"
 #include "bench/job/host_memory.h"
 #include "bench/record/record.h"
+#include "bench/report/text.h"
 #include "bench/study/study.h"
 
 struct study_row {
@@ -82,10 +83,13 @@ static enum el_status show(const struct el_options *options, const struct el_stu
         return status;
     }
     el_study_print(study, stdout);
-    if (study->measured)
-        printf("\n%s/results.json\n%s/trials.csv\n\nNext: %s plot %s --term\n", study->dir, study->dir,
-               program_invocation_name, study->dir);
-    else if (el_study_has_cards(study))
+    if (study->measured) {
+        printf("\n");
+        el_text_line(stdout, "%s/results.json", study->dir);
+        el_text_line(stdout, "%s/trials.csv", study->dir);
+        printf("\n");
+        el_text_line(stdout, "Next: %s plot %s --term", program_invocation_name, study->dir);
+    } else if (el_study_has_cards(study))
         printf("\nNext: %s study two-cards --devices cuda:%d,cuda:%d    (the same, measured on the cards)\n",
                program_invocation_name, study->devices[0].index, study->devices[1].index);
     else

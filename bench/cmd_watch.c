@@ -8,6 +8,7 @@
 #include "bench/commands.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
+#include "bench/report/text.h"
 #include "bench/watch/watch.h"
 
 enum { WORDS_BYTES = 4096 };
@@ -26,8 +27,13 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     el_store_discard(store); /* folders that stayed empty; from here on a signal may end us */
     el_watch_release_signals(watch);
     if (!options->quiet) el_watch_print(document, store->dir, stderr);
-    if (options->plot) EL_TRY(el_plot_run(store->dir, false, options->quiet ? NULL : stderr));
-    if (!options->quiet) fprintf(stderr, "\nNext: %s plot %s --term\n", program_invocation_name, store->dir);
+    if (options->plot) {
+        FILE *messages = options->quiet ? NULL : stderr;
+        el_say_not_drawn(el_plot_run(store->dir, false, messages), messages);
+    }
+    if (options->quiet) return EL_OK;
+    fputc('\n', stderr);
+    el_text_line(stderr, "Next: %s plot %s --term", program_invocation_name, store->dir);
     return EL_OK;
 }
 

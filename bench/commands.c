@@ -18,6 +18,14 @@ int el_exit_failed(enum el_status status)
     return status == EL_ERR_INVALID || status == EL_ERR_IO || status == EL_ERR_ABSENT ? EL_EXIT_USE : EL_EXIT_TRIAL;
 }
 
+void el_say_not_drawn(enum el_status status, FILE *messages)
+{
+    if (status == EL_ERR_ABSENT && messages)
+        fprintf(messages, "not drawn: %s\n", el_error_message());
+    else if (status != EL_OK && status != EL_ERR_ABSENT)
+        fprintf(stderr, "evenload: not drawn: %s\n", el_error_message());
+}
+
 /* Where an earlier write failed its reason is gone, and so is what was to be written: a byte more asks again. */
 int el_exit_flush(int exit_status)
 {

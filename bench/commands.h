@@ -36,6 +36,9 @@ int el_cmd_dry_run(const struct el_options *options);
 int el_exit_failed(enum el_status status);
 /* Closes standard output and sees whether all of it could be written: 0, or an exit status. */
 int el_exit_flush(int exit_status);
+/* A picture is missing where all else went well: the last error as a line of standard error. That gnuplot is not
+ * installed is a line of `messages` (NULL: of nothing). EL_OK is legal. */
+void el_say_not_drawn(enum el_status status, FILE *messages);
 
 /* Reads the command line of a subcommand, prints its help or runs it. The program but for its name. */
 int el_main(int argc, char **argv);

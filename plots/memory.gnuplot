@@ -1,13 +1,10 @@
-# Peak memory of each device, stacked by tag, for each mode and batch. From memory.dat; options: style.gnuplot.
-data = ARG1; out = ARG2; format = ARG3
+# Memory of each device, for each mode and batch: stacked by tag at its peak, and on top what the system counts beyond that
+# (unattributed). From memory.dat; options: style.gnuplot.
+data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("memory.gnuplot")]
 load here."style.gnuplot"
 
-set ylabel "peak memory (MiB)"
-set key invert
-eval below(3, "device, mode, global batch")
-plot @stacked \
-     data index "devices" using 1:(0):2 with labels offset 0,label_row(0) font ",10" notitle, \
-     data index "modes" using 1:(0):2 with labels offset 0,label_row(1) notitle, \
-     data index "batches" using 1:(0):2 with labels offset 0,label_row(2) notitle, \
-     data index "notes" using 1:(0):2 with labels offset 0,0.8 textcolor rgb "#b00000" notitle
+set ylabel strstrt(present, "unattributed") ? "peak, plus unattributed (MiB)" : "peak memory (MiB)"
+words_below = "device, mode, global batch"
+rows = "devices modes batches"
+load here."bars.gnuplot"

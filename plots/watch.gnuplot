@@ -1,69 +1,57 @@
 # A watched command over time: memory and CPU time of its heaviest processes, and what they held on GPUs. A panel each, one
 # line a process, alike in all. From watch.dat; options: style.gnuplot. All panels share the axis of time.
-data = ARG1; out = ARG2; format = ARG3
+data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("watch.gnuplot")]
 set datafile separator "\t"
-stats data index "about" using (panels = $6, lines = $7, 1) nooutput
+stats data index "about" using (panels = $7, lines = $8, 1) nooutput
 
 # In pixels: what is over all panels, a panel with its title, what is under and beside all of them.
-head = 34; pitch = 170; foot = 44; side = 190.
-height = head + panels * pitch + foot
+head = 34; pitch = 170; beneath = 44; side = 244.
+height = head + panels * pitch + beneath
 load here."style.gnuplot"
 
 block(p, k) = sprintf("%d %d", p, k)
-y_of(pixels) = 1 - pixels / (1. * height) # from the top
-base = "0 with lines linewidth 0.8 linecolor rgb '#404040' notitle" # drawn where a panel has nothing else
-panel_title = ""; panel_unit = ""; panel_lines = ""; name = ""
 array colors[8] = ["#0072b2", "#e69f00", "#a8417f", "#00664b", "#d40000", "#5fa8a0", "#303030", "#9a9a9a"]
 array dashes[8] = [1, 2, 4, 5, 1, 2, 4, 5]
-panel(p) = sprintf("stats data index 'panels' every ::%d::%d using (panel_title = strcol(1), panel_unit = strcol(2), panel_lines = strcol(3), 1) nooutput", p, p)
-named(k) = sprintf("stats data index 'names' every ::%d::%d using (name = strcol(1), 1) nooutput", k, k)
+array names[8]
+do for [k = 1:lines] { stats data index "names" every ::(k - 1)::(k - 1) using (name = strcol(1), 1) nooutput; names[k] = name }
 set xtics nomirror out scale 0.5 font ",10"
 set ytics nomirror out scale 0.5 font ",10"
 set xrange [0:right]
 set yrange [0:*]
 set offsets 0,0,graph 0.06,0 # a line at the top is seen
+whole = title
 
 if (text) { # a picture a panel
     set terminal dumb size 100,20 noenhanced
     set xlabel "time (s)"
     set bmargin 4
-    do for [p = 0:panels - 1] {
-        eval panel(p)
-        set title title.": ".panel_title." (".panel_unit.")"
-        curves = ""
-        do for [k in panel_lines] {
-            eval named(k + 0)
-            curves = curves.sprintf("data index '%s' using 1:2 with lines title '%s', ", block(p, k + 0), name)
-        }
-        eval "plot ".curves.base
-    }
-    exit
+} else {
+    unset title
+    set multiplot
+    set lmargin at screen x_of(58)
+    set rmargin at screen 1 - x_of(side)
+    set label 1 whole at screen (58 + width - side) / 2 / width,y_of(16) center noenhanced
+    set grid ytics
+    set format x ""
 }
-
-unset title
-set multiplot
-set lmargin at screen 58. / width
-set rmargin at screen 1 - side / width
-set label 1 title at screen (58 + width - side) / 2 / width,y_of(16) center noenhanced
-set grid ytics
-set format x ""
 do for [p = 0:panels - 1] {
-    eval panel(p)
-    at = head + p * pitch
-    set tmargin at screen y_of(at + 22)
-    set bmargin at screen y_of(at + pitch - 12)
-    set label 2 panel_title." (".panel_unit.")" at graph 0,1 offset 0,0.6 left noenhanced
-    if (p == panels - 1) { set xlabel "time (s)" offset 0,0.4; set format x "%g" }
-    set key off
-    if (p == 0) { set key on at screen 1 - (side - 14) / width,y_of(head + 22) left top vertical Left reverse samplen 2.2 spacing 1.15 font ",10" }
-    curves = ""
-    do for [k in panel_lines] {
-        eval named(k + 0)
-        curves = curves.sprintf("data index '%s' using 1:2 with lines linewidth 1.6 dashtype %d linecolor rgb '%s' title '%s', ", \
-                                block(p, k + 0), dashes[k + 1], colors[k + 1], name)
+    stats data index "panels" every ::p::p using (panel_title = strcol(1), panel_unit = strcol(2), panel_lines = strcol(3), 1) nooutput
+    if (text) {
+        set title whole.": ".panel_title." (".panel_unit.")"
+    } else {
+        at = head + p * pitch
+        set tmargin at screen y_of(at + 22)
+        set bmargin at screen y_of(at + pitch - 12)
+        set label 2 panel_title." (".panel_unit.")" at graph 0,1 offset 0,0.6 left noenhanced
+        if (p == panels - 1) { set xlabel "time (s)" offset 0,0.4; set format x "%g" }
+        set key off
+        if (p == 0) { set key on at screen 1 - x_of(side - 14),y_of(head + 22) left top vertical Left reverse samplen 2.2 spacing 1.15 font ",10" }
     }
-    eval "plot ".curves.base
+    # The base line is drawn where a panel has nothing else.
+    plot for [k in panel_lines] data index block(p, k + 0) using 1:2 with lines linewidth 1.6 dashtype dashes[k + 1] \
+             linecolor rgb colors[k + 1] title names[k + 1], \
+         0 with lines linewidth 0.8 linecolor rgb "#404040" notitle
     unset label 1
 }
-unset multiplot
+if (!text) unset multiplot

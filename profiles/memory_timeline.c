@@ -117,26 +117,49 @@ static void add_marks(struct maker *maker, int end, int64_t at_ns, int phase, co
     }
 }
 
+/* From `from_ns` to `to_ns` the compute stream does nothing: what the device's other streams do then (copies,
+ * collectives) is what the device does. */
+static void add_gap(struct maker *maker, int64_t from_ns, int64_t to_ns)
+{
+    const struct mean_step *mean = maker->mean;
+    int64_t gap_ns = mean->whole_ns / GAP_PARTS;
+    if (to_ns - from_ns <= gap_ns) return;
+    for (int i = 0; i < mean->list.n_ops; i++) {
+        const struct el_op_info *op = &mean->list.ops[i];
+        struct el_span span = mean->spans[i];
+        if (op->device != maker->position || op->stream == COMPUTE_STREAM) continue;
+        if (span.end_ns <= from_ns || span.begin_ns >= to_ns) continue;
+        if (span.begin_ns - from_ns > gap_ns) add_point(maker, from_ns, IDLE, "");
+        add_point(maker, span.begin_ns > from_ns ? span.begin_ns : from_ns, (int)op->phase, "");
+        from_ns = span.end_ns;
+    }
+    if (to_ns - from_ns > gap_ns) add_point(maker, from_ns, IDLE, "");
+}
+
+/* The phase that the device is in when the step begins is known from the second point on. */
+static void set_first(struct el_memory_timeline *timeline, int phase)
+{
+    if (timeline->n == 1) timeline->points[0].phase = phase;
+}
+
 static void add_all(struct maker *maker)
 {
     const struct mean_step *mean = maker->mean;
-    int64_t free_ns = 0, gap_ns = mean->whole_ns / GAP_PARTS;
+    int64_t free_ns = 0;
     int phase = IDLE;
     add_point(maker, 0, IDLE, "");
     for (int i = 0; i < mean->list.n_ops; i++) {
         const struct el_op_info *op = &mean->list.ops[i];
         if (op->device != maker->position || op->stream != COMPUTE_STREAM) continue;
         phase = (int)op->phase;
-        if (mean->spans[i].begin_ns - free_ns > gap_ns) add_point(maker, free_ns, IDLE, "");
-        if (maker->timeline->n == 1) maker->timeline->points[0].phase = phase;
+        add_gap(maker, free_ns, mean->spans[i].begin_ns);
+        set_first(maker->timeline, phase);
         add_marks(maker, i, mean->spans[i].begin_ns, phase, op->label);
         add_point(maker, mean->spans[i].begin_ns, phase, op->label);
         free_ns = mean->spans[i].end_ns;
     }
-    if (mean->whole_ns - free_ns > gap_ns) {
-        phase = IDLE;
-        add_point(maker, free_ns, phase, "");
-    }
+    add_gap(maker, free_ns, mean->whole_ns);
+    phase = maker->timeline->n ? maker->timeline->points[maker->timeline->n - 1].phase : IDLE;
     add_marks(maker, mean->list.n_ops, mean->whole_ns, phase, "");
     add_point(maker, mean->whole_ns, phase, "");
 }

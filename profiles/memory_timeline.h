@@ -7,8 +7,9 @@
  * Marks of birth and death lie between ops of the schedule. A mark's time is the begin of the first op at or after it
  * on the device's compute stream, a mean over the recorded steps; the step's end where there is none. Marks that fall
  * on one time make one point, the last; where the sum was larger among them than before them, that moment is a point of
- * its own at the same time, so the peak is never lost. A point also stands where the phase of the compute stream
- * changes, and where nothing runs on it for more than a hundredth of the step.
+ * its own at the same time, so the peak is never lost. A point also stands where the phase changes. The phase is
+ * that of the compute stream; where nothing runs on it for more than a hundredth of the step, that of the device's
+ * other streams (copies, collectives).
  *
  * Where steps differ (an epoch's last batch is smaller), those that ran the list with the highest peak are the mean
  * step's. Units: nanoseconds and bytes.
@@ -20,7 +21,7 @@
 
 struct el_memory_point {
     int64_t at_ns;       /* after the step's begin */
-    int phase;           /* enum el_phase of the compute stream from here on; EL_PHASE_COUNT: nothing runs on it */
+    int phase;           /* enum el_phase from here on; EL_PHASE_COUNT: nothing runs */
     const char *label;   /* of the op that begins here; "" where none does; the recorder's */
     int64_t total_bytes; /* sum of what follows */
     int64_t bytes[EL_TAG_COUNT];

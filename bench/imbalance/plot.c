@@ -13,7 +13,6 @@
 #include "bench/report/excess.h"
 #include "bench/report/text.h"
 
-enum { NAMES_BYTES = 512 };
 static const double THIN_RATIO = 0.02; /* of its bar: no place in the legend */
 static const double MODE_GAP = 0.5, HALF_BAR = 0.42;
 
@@ -33,12 +32,6 @@ static json_t *drawn_trials(const json_t *run)
     return drawn;
 }
 
-static void append(char *names, const char *name)
-{
-    size_t used = strlen(names);
-    snprintf(names + used, NAMES_BYTES - used, "%s%s", used == 0 ? "" : " ", name);
-}
-
 /* Tags that occur, and those that are thin in every bar. */
 static void name_tags(const struct el_layout *layout, char *present, char *thin)
 {
@@ -50,21 +43,34 @@ static void name_tags(const struct el_layout *layout, char *present, char *thin)
             share[t] = fmax(share[t], tag_mib(&layout->slots[i], t) / whole);
     }
     for (int t = 0; t < EL_TAG_COUNT; t++)
-        if (share[t] > 0) append(share[t] < THIN_RATIO ? thin : present, el_tag_name((enum el_tag)t));
+        if (share[t] > 0)
+            el_layout_append(share[t] < THIN_RATIO ? thin : present, EL_NAMES_BYTES, el_tag_name((enum el_tag)t));
 }
 
-static void put_bar(double x, double half, double from, double to, FILE *file)
+static void put_bar(double x, double half, double from, double to, int tag, FILE *file)
 {
-    fprintf(file, "%g\t%.6g\t%.6g\t%.6g\t%.6g\n", x, x - half, x + half, from, to);
+    fprintf(file, "%g\t%.6g\t%.6g\t%.6g\t%.6g\t%s\n", x, x - half, x + half, from, to, el_tag_name((enum el_tag)tag));
 }
 
 static void write_cards(const struct el_layout *layout, int tag, FILE *file)
 {
-    el_layout_begin(file, el_tag_name((enum el_tag)tag), "x, left, right, from MiB, to MiB");
     for (size_t i = 0; i < layout->n; i++) {
         double foot = 0, height = tag_mib(&layout->slots[i], tag);
         for (int below = 0; below < tag; below++) foot += tag_mib(&layout->slots[i], below);
-        if (height > 0) put_bar(layout->slots[i].x, HALF_BAR, foot, foot + height, file);
+        if (height > 0) put_bar(layout->slots[i].x, HALF_BAR, foot, foot + height, tag, file);
+    }
+}
+
+/* Over the bars of trials whose figures are not to be trusted. */
+static void write_unsure(const struct el_layout *layout, FILE *file)
+{
+    el_layout_begin(file, "not valid", "x, left, right, from MiB, to MiB");
+    fputs("0\t0\t0\t0\t0\n", file); /* a block is never empty; left of the axis */
+    for (size_t i = 0; i < layout->n; i++) {
+        double x = layout->slots[i].x, top = 0;
+        for (int t = 0; t < EL_TAG_COUNT; t++) top += tag_mib(&layout->slots[i], t);
+        if (!el_layout_is_valid(layout->slots[i].trial))
+            fprintf(file, "%g\t%.6g\t%.6g\t0\t%.6g\n", x, x - HALF_BAR, x + HALF_BAR, top);
     }
     el_layout_end(file);
 }
@@ -84,21 +90,14 @@ static double middle(const struct el_layout *layout, size_t i)
 /* A tag's part of each difference: above zero on the positive ones before it, below zero on the negative ones. */
 static void write_more(const struct el_layout *layout, int tag, FILE *file)
 {
-    char name[64];
-    snprintf(name, sizeof name, "more %s", el_tag_name((enum el_tag)tag));
-    el_layout_begin(file, name, "x, left, right, from MiB, to MiB");
     for (size_t i = 0; i < layout->n; i++) {
         double bytes[EL_TAG_COUNT], foot = 0;
         if (!begins(layout, i)) continue;
         el_excess_by_tag(json_object_get(layout->slots[i].trial, "per_device"), bytes);
         for (int below = 0; below < tag; below++)
             if ((bytes[below] > 0) == (bytes[tag] > 0)) foot += bytes[below] / 1048576;
-        if (bytes[tag] != 0)
-            put_bar(middle(layout, i), 2 * HALF_BAR, foot, foot + bytes[tag] / 1048576, file);
-        else if (i == 0) /* a block is never empty */
-            put_bar(middle(layout, i), 0, 0, 0, file);
+        if (bytes[tag] != 0) put_bar(middle(layout, i), 2 * HALF_BAR, foot, foot + bytes[tag] / 1048576, tag, file);
     }
-    el_layout_end(file);
 }
 
 /* The difference itself: a line across the bar, and its words above. */
@@ -119,22 +118,31 @@ static void write_net(const struct el_layout *layout, FILE *file)
     el_layout_end(file);
 }
 
+static void write_blocks(const struct el_layout *layout, FILE *file)
+{
+    el_layout_begin(file, "bars", "x, left, right, from MiB, to MiB, tag");
+    for (int t = 0; t < EL_TAG_COUNT; t++) write_cards(layout, t, file);
+    el_layout_end(file);
+    write_unsure(layout, file);
+    el_layout_begin(file, "more", "x, left, right, from MiB, to MiB, tag");
+    put_bar(0, 0, 0, 0, 0, file); /* a block is never empty; left of the axis */
+    for (int t = 0; t < EL_TAG_COUNT; t++) write_more(layout, t, file);
+    el_layout_end(file);
+    write_net(layout, file);
+}
+
 static enum el_status write_file(const json_t *trials, const struct el_layout *layout, const char *path)
 {
-    char temporary[EL_PATH_BYTES + 64], what[EL_TITLE_BYTES], title[EL_TITLE_BYTES + 16], present[NAMES_BYTES] = "",
-                                                                                          thin[NAMES_BYTES] = "";
+    char temporary[EL_PATH_BYTES + 64], what[EL_TITLE_BYTES], title[EL_TITLE_BYTES + 16];
+    char present[EL_NAMES_BYTES] = "", thin[EL_NAMES_BYTES] = "";
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
     bool predicted = !strcmp(el_json_text(trials, "0.verdict", ""), "predicted");
     el_layout_title(trials, what);
     snprintf(title, sizeof title, "%s%s", what, predicted ? ", predicted" : "");
     name_tags(layout, present, thin);
-    el_layout_write(layout, title, present, thin, file);
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        write_cards(layout, t, file);
-        write_more(layout, t, file);
-    }
-    write_net(layout, file);
+    el_layout_write(layout, trials, title, present, thin, file);
+    write_blocks(layout, file);
     return el_file_end(file, temporary, path);
 }
 

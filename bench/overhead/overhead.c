@@ -194,7 +194,9 @@ void el_overhead_print(const json_t *document, FILE *out)
           "repeats.\n",
           out);
     print_warnings(rows, out);
-    fprintf(out, "\n%s/results.json\n\n", el_json_text(document, "dir", ""));
+    fputc('\n', out);
+    el_text_line(out, "%s/results.json", el_json_text(document, "dir", ""));
+    fputc('\n', out);
     if (!computes(json_array_get(rows, 0)))
         fprintf(out, "Next: %s overhead    (the share of a step that computes)\n", program_invocation_name);
     else if (json_is_null(holds))

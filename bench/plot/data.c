@@ -14,8 +14,8 @@
 #include "bench/record/record.h"
 #include "runtime/base/probe.h"
 
-enum { NAMES_BYTES = 512 };
 static const double THIN_RATIO = 0.01; /* of the largest part */
+static const double HALF_BAR = 0.42;
 
 /* A stacked or grouped part of a bar: value of the slot, NAN for none. */
 struct part {
@@ -25,12 +25,10 @@ struct part {
 
 struct figure {
     const char *name;
-    const char *columns; /* of a part's block */
-    bool per_device, stacked;
+    bool per_device, stacked, whiskers;
     double mode_gap;
     const struct part *parts; /* NULL: one a mode */
     double (*of_mode)(const struct el_slot *slot, const char *name);
-    void (*put)(const struct el_slot *slot, double low, double high, FILE *file);
 };
 
 static double tag_mib(const struct el_slot *slot, const char *tag)
@@ -85,56 +83,16 @@ static double busy_pct(const struct el_slot *slot, const char *mode)
     return el_json_number(slot->device, "utilization.busy_pct");
 }
 
-static void put_range(const struct el_slot *slot, double low, double high, FILE *file)
-{
-    fprintf(file, "%g\t%.6g\t%.6g\t%.6g\t%.6g\n", slot->x, slot->x - 0.42, slot->x + 0.42, low, high);
-}
-
-static void put_interval(const struct el_slot *slot, double low, double high, FILE *file)
-{
-    double from = el_json_number(slot->trial, "throughput.ci95.0"),
-           to = el_json_number(slot->trial, "throughput.ci95.1");
-    (void)low;
-    fprintf(file, "%g\t%.6g\t", slot->x, high);
-    if (isnan(from) || isnan(to)) {
-        fputs("?\t?\n", file);
-    } else {
-        fprintf(file, "%.6g\t%.6g\n", from, to);
-    }
-}
-
-static void put_value(const struct el_slot *slot, double low, double high, FILE *file)
-{
-    (void)low;
-    fprintf(file, "%g\t%.6g\n", slot->x, high);
-}
-
 #define TAG_PART(id, text)   {text, tag_mib},
 #define PHASE_PART(id, text) {text, step_part_ms},
 static const struct part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", unattributed_mib}, {0}};
 static const struct part phases[] = {EL_PHASE_LIST(PHASE_PART){"wait", step_part_ms}, {"idle", step_part_ms}, {0}};
 
 static const struct figure figures[] = {
-    {.name = "memory",
-     .columns = "x, left, right, from MiB, to MiB",
-     .per_device = true,
-     .stacked = true,
-     .mode_gap = 0.5,
-     .parts = tags,
-     .put = put_range},
-    {.name = "throughput", .columns = "x, samples/s, ci95 low, ci95 high", .of_mode = throughput, .put = put_interval},
-    {.name = "step",
-     .columns = "x, left, right, from ms, to ms",
-     .stacked = true,
-     .mode_gap = 0.45,
-     .parts = phases,
-     .put = put_range},
-    {.name = "utilization",
-     .columns = "x, busy %",
-     .per_device = true,
-     .mode_gap = 0.5,
-     .of_mode = busy_pct,
-     .put = put_value},
+    {.name = "memory", .per_device = true, .stacked = true, .mode_gap = 0.5, .parts = tags},
+    {.name = "throughput", .whiskers = true, .of_mode = throughput},
+    {.name = "step", .stacked = true, .mode_gap = 0.45, .parts = phases},
+    {.name = "utilization", .per_device = true, .mode_gap = 0.5, .of_mode = busy_pct},
 };
 enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 
@@ -183,26 +141,54 @@ static double foot(const struct figure *figure, const struct part *parts, const 
 static void write_part(const struct figure *figure, const struct el_layout *layout, const struct part *parts,
                        const struct part *part, FILE *file)
 {
-    el_layout_begin(file, part->name, figure->columns);
+    char name[EL_NAME_BYTES];
+    el_layout_name(part->name, name);
     for (size_t i = 0; i < layout->n; i++) {
-        double value = part->value(&layout->slots[i], part->name);
+        const struct el_slot *slot = &layout->slots[i];
+        double value = part->value(slot, part->name);
         if (!drawn(value, figure->stacked)) continue;
-        double from = foot(figure, parts, part, &layout->slots[i]);
-        figure->put(&layout->slots[i], from, from + value, file);
+        double from = foot(figure, parts, part, slot);
+        fprintf(file, "%g\t%.6g\t%.6g\t%.6g\t%.6g\t%s\n", slot->x, slot->x - HALF_BAR, slot->x + HALF_BAR, from,
+                from + value, name);
+    }
+}
+
+static void write_whiskers(const struct el_layout *layout, FILE *file)
+{
+    el_layout_begin(file, "whiskers", "x, ci95 low, ci95 high");
+    fputs("0\t0\t0\n", file); /* a block is never empty; left of the axis */
+    for (size_t i = 0; i < layout->n; i++) {
+        const struct el_slot *slot = &layout->slots[i];
+        double low = el_json_number(slot->trial, "throughput.ci95.0");
+        double high = el_json_number(slot->trial, "throughput.ci95.1");
+        if (!isnan(low) && !isnan(high)) fprintf(file, "%g\t%.6g\t%.6g\n", slot->x, low, high);
+    }
+    el_layout_end(file);
+}
+
+/* Over the whole bar of a trial whose figures are not to be trusted. */
+static void write_unsure(const struct figure *figure, const struct el_layout *layout, const struct part *parts,
+                         FILE *file)
+{
+    el_layout_begin(file, "not valid", "x, left, right, from, to");
+    fputs("0\t0\t0\t0\t0\n", file);
+    for (size_t i = 0; i < layout->n; i++) {
+        const struct el_slot *slot = &layout->slots[i];
+        double top = 0;
+        for (const struct part *part = parts; part->name != NULL; part++) {
+            double value = part->value(slot, part->name);
+            if (drawn(value, figure->stacked)) top = figure->stacked ? top + value : fmax(top, value);
+        }
+        if (!el_layout_is_valid(slot->trial) && top > 0)
+            fprintf(file, "%g\t%.6g\t%.6g\t0\t%.6g\n", slot->x, slot->x - HALF_BAR, slot->x + HALF_BAR, top);
     }
     el_layout_end(file);
 }
 
 /* The parts that are drawn, and of a stack those that are too thin to be seen. */
 struct names {
-    char present[NAMES_BYTES], thin[NAMES_BYTES];
+    char present[EL_NAMES_BYTES], thin[EL_NAMES_BYTES];
 };
-
-static void append(char *names, const char *name)
-{
-    size_t used = strlen(names);
-    snprintf(names + used, NAMES_BYTES - used, "%s%s", used == 0 ? "" : " ", name);
-}
 
 static void name_parts(const struct figure *figure, const struct el_layout *layout, const struct part *parts,
                        struct names *names)
@@ -215,7 +201,10 @@ static void name_parts(const struct figure *figure, const struct el_layout *layo
     for (const struct part *part = parts; part->name != NULL; part++) {
         double max = part_max(layout, part, figure->stacked);
         if (isnan(max)) continue;
-        append(figure->stacked && max < tallest * THIN_RATIO ? names->thin : names->present, part->name);
+        char name[EL_NAME_BYTES];
+        el_layout_name(part->name, name);
+        el_layout_append(figure->stacked && max < tallest * THIN_RATIO ? names->thin : names->present, EL_NAMES_BYTES,
+                         name);
     }
 }
 
@@ -226,10 +215,12 @@ static enum el_status write_file(const struct figure *figure, const struct el_la
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
     el_layout_title(trials, title);
-    el_layout_write(layout, title, names->present, names->thin, file);
-    for (const struct part *part = parts; part->name != NULL; part++) {
-        if (!isnan(part_max(layout, part, figure->stacked))) write_part(figure, layout, parts, part, file);
-    }
+    el_layout_write(layout, trials, title, names->present, names->thin, file);
+    el_layout_begin(file, "bars", "x, left, right, from, to, part");
+    for (const struct part *part = parts; part->name != NULL; part++) write_part(figure, layout, parts, part, file);
+    el_layout_end(file);
+    write_unsure(figure, layout, parts, file);
+    if (figure->whiskers) write_whiskers(layout, file);
     return el_file_end(file, temporary, path);
 }
 

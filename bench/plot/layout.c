@@ -74,18 +74,49 @@ void el_layout_free(struct el_layout *layout)
     *layout = (struct el_layout){0};
 }
 
-void el_layout_title(const json_t *trials, char title[EL_TITLE_BYTES])
+void el_layout_text(const char *foreign, char *text, size_t bytes)
 {
-    double devices = 0;
-    bool simulated = false;
-    const json_t *first = json_array_get(trials, 0);
+    static const char *const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/ -";
+    snprintf(text, bytes, "%s", foreign);
+    for (char *at = text; *at; at++)
+        if (!strchr(allowed, *at)) *at = '_';
+    if (!*text) snprintf(text, bytes, "_");
+}
+
+void el_layout_name(const char *foreign, char name[EL_NAME_BYTES])
+{
+    el_layout_text(foreign, name, EL_NAME_BYTES);
+    for (char *at = name; *at; at++)
+        if (*at == ' ') *at = '_';
+}
+
+void el_layout_append(char *list, size_t bytes, const char *name)
+{
+    size_t used = strlen(list), length = strlen(name);
+    if (used + length + 2 <= bytes) snprintf(list + used, bytes - used, "%s%s", used == 0 ? "" : " ", name);
+}
+
+bool el_layout_is_valid(const json_t *trial)
+{
+    const char *verdict = el_json_text(trial, "verdict", "valid");
+    return strcmp(verdict, "valid") == 0 || strcmp(verdict, "predicted") == 0;
+}
+
+void el_layout_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES])
+{
+    size_t n = 0, n_suspect = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
-        devices = fmax(devices, el_json_number(json_array_get(trials, i), "devices"));
-        simulated |= json_is_true(json_object_get(json_array_get(trials, i), "simulated"));
+        const json_t *trial = json_array_get(trials, i);
+        n += !el_layout_is_valid(trial);
+        n_suspect += strcmp(el_json_text(trial, "verdict", ""), "suspect") == 0;
     }
-    snprintf(title, EL_TITLE_BYTES, "%s, %s, %s, %.0f device%s%s", el_json_text(first, "model", "?"),
-             el_json_text(first, "dtype", "?"), el_json_text(first, "optimizer", "?"), devices, devices == 1 ? "" : "s",
-             simulated ? " (simulated)" : "");
+    if (n == 0)
+        snprintf(foot, EL_TITLE_BYTES, " ");
+    else if (n_suspect == 0 || n_suspect == n)
+        snprintf(foot, EL_TITLE_BYTES, "%s: %s, see the warnings", how, n_suspect == 0 ? "not checked" : "suspect");
+    else
+        snprintf(foot, EL_TITLE_BYTES, "%s: suspect (%zu) or not checked (%zu), see the warnings", how, n_suspect,
+                 n - n_suspect);
 }
 
 void el_layout_begin(FILE *file, const char *name, const char *columns)
@@ -116,11 +147,12 @@ static void write_groups(const struct el_layout *layout, bool (*same)(const stru
         const struct el_slot *slot = &layout->slots[i];
         for (end = i + 1; end < layout->n && same(slot, &layout->slots[end]);) end++;
         fprintf(file, "%g\t", (slot->x + layout->slots[end - 1].x) / 2);
-        if (batches) {
+        char mode[EL_NAME_BYTES];
+        el_layout_name(el_json_text(slot->trial, "mode", "?"), mode);
+        if (batches)
             fprintf(file, "batch %.0f\n", batch_of(slot->trial));
-        } else {
-            fprintf(file, "%s\n", el_json_text(slot->trial, "mode", "?"));
-        }
+        else
+            fprintf(file, "%s%s\n", mode, el_layout_is_valid(slot->trial) ? "" : "*");
     }
 }
 
@@ -129,18 +161,28 @@ static void write_notes(const struct el_layout *layout, FILE *file)
 {
     fputs("0\t \n", file);
     for (size_t i = 0; i < layout->n; i++) {
-        const char *status = el_json_text(layout->slots[i].trial, "status", "failed");
+        char mode[EL_NAME_BYTES], status[EL_NAME_BYTES];
         bool first = i == 0 || layout->slots[i - 1].trial != layout->slots[i].trial;
-        const char *mode = el_json_text(layout->slots[i].trial, "mode", "?");
+        el_layout_name(el_json_text(layout->slots[i].trial, "mode", "?"), mode);
+        el_layout_name(el_json_text(layout->slots[i].trial, "status", "failed"), status);
         if (first && strcmp(status, "ok") != 0) fprintf(file, "%g\t%s: %s\n", layout->slots[i].x, mode, status);
     }
 }
 
-void el_layout_write(const struct el_layout *layout, const char *title, const char *present, const char *thin,
-                     FILE *file)
+void el_layout_about(FILE *file, const char *title, const char *present, const char *thin, double right, double bars,
+                     const char *foot)
 {
-    el_layout_begin(file, "about", "title, blocks drawn, blocks too thin for the legend, right end, bars");
-    fprintf(file, "%s\t%s\t%s\t%g\t%zu\n", title, present, thin[0] == '\0' ? " " : thin, layout->right, layout->n);
+    fprintf(file, "%s\t%s\t%s\t%.6g\t%g\t%s", title, *present ? present : " ", *thin ? thin : " ", right, bars, foot);
+}
+
+void el_layout_write(const struct el_layout *layout, const json_t *trials, const char *title, const char *present,
+                     const char *thin, FILE *file)
+{
+    char foot[EL_TITLE_BYTES];
+    el_layout_foot(trials, "* and cross-hatched", foot);
+    el_layout_begin(file, "about", EL_ABOUT_COLUMNS);
+    el_layout_about(file, title, present, thin, layout->right, (double)layout->n, foot);
+    fputc('\n', file);
     el_layout_end(file);
     el_layout_begin(file, "devices", "x, position of the device");
     for (size_t i = 0; i < layout->n; i++) {
@@ -148,7 +190,7 @@ void el_layout_write(const struct el_layout *layout, const char *title, const ch
         if (slot->device != NULL) fprintf(file, "%g\t%zu\n", slot->x, slot->position);
     }
     el_layout_end(file);
-    el_layout_begin(file, "modes", "x, mode");
+    el_layout_begin(file, "modes", "x, mode (*: not valid)");
     write_groups(layout, same_trial, false, file);
     el_layout_end(file);
     el_layout_begin(file, "batches", "x, global batch");

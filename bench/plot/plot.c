@@ -1,7 +1,9 @@
 /* Draws a run's figures: finds gnuplot and the scripts, starts gnuplot once a picture, and says what came of it.
  *
- * gnuplot is started with posix_spawn and an argument list, never through a shell; what it complains about goes to
- * DIR/plots/gnuplot.log, which stays only where a picture failed. Without gnuplot the command that draws is printed. */
+ * gnuplot is started with posix_spawn and an argument list, never through a shell, in the folder DIR/plots: it takes a
+ * path that begins with '<' or '|' for a command, so no path of the user's is given to it. It reads <figure>.dat there
+ * and writes the picture to its standard output, a file that we opened. What it complains about goes to gnuplot.log
+ * there, which stays only where a picture failed. */
 #include "bench/plot/plot.h"
 
 #include <errno.h>
@@ -10,13 +12,16 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bench/options/config.h"
 #include "bench/record/record.h"
+#include "bench/report/text.h"
 #include "runtime/base/clock.h"
+#include "runtime/launch/launch.h"
 
 extern char **environ;
 
@@ -29,7 +34,7 @@ enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60, GNUPLOT_
 
 static const char *const figures[] = {"memory", "throughput", "step", "utilization", "timeline"};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
-static const char *const others[] = {"scale", "imbalance"};
+static const char *const others[] = {"scale", "buckets", "imbalance"};
 static const char *const figure_of_watch = "watch";
 /* `end`: what the last bytes of such a file have in them. */
 static const struct format {
@@ -38,12 +43,14 @@ static const struct format {
 enum { N_FIGURES = sizeof figures / sizeof figures[0], N_OTHERS = sizeof others / sizeof others[0] };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
+#define LOG_NAME "gnuplot.log"
+
 struct drawing {
-    char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts; "": not found */
+    char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts, absolute; "": not found */
     char data[EL_PATH_BYTES];    /* DIR/plots */
-    char log[TEXT_BYTES];
-    bool have_gnuplot;
+    char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
     bool have_format[N_FORMATS];
+    int n_drawn, n_failed;
     FILE *messages;
 };
 
@@ -78,9 +85,11 @@ static int wait_for_gnuplot(pid_t child)
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
 }
 
-/* Runs gnuplot with these arguments; its output goes to `log`, standard output too where `quiet`.
- * Returns its exit status, 127 where it could not be started. */
-static int run_gnuplot(const char *const *arguments, const char *log, bool quiet)
+/* Runs gnuplot with these arguments in `folder`; what it complains about goes to `log` there, its standard output to
+ * the new file `out` there, or to ours where that is NULL. Returns its exit status, 127 where it could not be started.
+ */
+static int run_gnuplot(const char *program, const char *const *arguments, const char *folder, const char *log,
+                       const char *out)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -91,13 +100,21 @@ static int run_gnuplot(const char *const *arguments, const char *log, bool quiet
         return 127;
     }
     set_signals(&attributes);
+    posix_spawn_file_actions_addchdir_np(&actions, folder);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (quiet) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    int failed = posix_spawnp(&child, "gnuplot", &actions, &attributes, (char *const *)(uintptr_t)arguments, environ);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
+    if (out != NULL) posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    int failed = posix_spawn(&child, program, &actions, &attributes, (char *const *)(uintptr_t)arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed != 0 ? 127 : wait_for_gnuplot(child);
+}
+
+/* Without a word: whether it does that. */
+static bool gnuplot_can(const struct drawing *d, const char *words)
+{
+    const char *arguments[] = {"gnuplot", "-d", "-e", words, NULL};
+    return run_gnuplot(d->gnuplot, arguments, "/", "/dev/null", NULL) == 0;
 }
 
 static bool is_scripts_folder(const char *folder)
@@ -127,16 +144,19 @@ static void find_scripts(struct drawing *d)
     if (!is_scripts_folder(d->scripts)) d->scripts[0] = '\0';
 }
 
-/* A terminal is there if gnuplot can set it. */
+/* A terminal is there if gnuplot can set it; the command is ours. */
 static void find_gnuplot(struct drawing *d)
 {
-    const char *version[] = {"gnuplot", "--version", NULL};
-    d->have_gnuplot = run_gnuplot(version, "/dev/null", true) == 0;
-    for (int f = 0; f < N_FORMATS && d->have_gnuplot; f++) {
+    char *path = NULL, *absolute = NULL;
+    if (el_launch_find_program("gnuplot", &path) == EL_OK) absolute = realpath(path, NULL);
+    free(path);
+    if (absolute != NULL && strlen(absolute) < sizeof d->gnuplot) memcpy(d->gnuplot, absolute, strlen(absolute) + 1);
+    free(absolute);
+    if (*d->gnuplot && !gnuplot_can(d, "exit")) *d->gnuplot = '\0';
+    for (int f = 0; f < N_FORMATS && *d->gnuplot; f++) {
         char command[64];
         snprintf(command, sizeof command, "set terminal %s", formats[f].terminal);
-        const char *probe[] = {"gnuplot", "-e", command, NULL};
-        d->have_format[f] = run_gnuplot(probe, "/dev/null", true) == 0;
+        d->have_format[f] = gnuplot_can(d, command);
     }
 }
 
@@ -162,97 +182,122 @@ static bool is_whole(const char *path, const char *end)
 /* Under another name first, so that no half picture is taken for one. Returns whether the picture is there. */
 static bool draw(const struct drawing *d, const char *figure, const struct format *format)
 {
-    char script[TEXT_BYTES], data[TEXT_BYTES], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];
+    char script[TEXT_BYTES], data[64], name[96], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];
     snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
-    snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
+    snprintf(data, sizeof data, "%s.dat", figure);
+    snprintf(name, sizeof name, "%s.%s.tmp.%ld", figure, format->name, (long)getpid());
     snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format->name);
-    snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out, (long)getpid());
-    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, temporary, format->name, NULL};
-    int status = run_gnuplot(arguments, d->log, true);
-    bool drawn = status == 0;
-    if (drawn && is_whole(temporary, format->end) && rename(temporary, out) == 0) {
-        fprintf(d->messages, "%s\n", out);
-        unlink(d->log);
+    snprintf(temporary, sizeof temporary, "%s/%s", d->data, name);
+    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, format->name, NULL};
+    unlink(temporary); /* of an earlier process with this number */
+    int status = run_gnuplot(d->gnuplot, arguments, d->data, LOG_NAME, name);
+    if (status == 0 && is_whole(temporary, format->end) && rename(temporary, out) == 0) {
+        el_text_line(d->messages, "%s", out);
         return true;
     }
     unlink(temporary);
-    if (drawn) {
-        fprintf(d->messages, "%s could not be written: is the disk full?\n", out);
-        unlink(d->log);
-    } else {
-        fprintf(d->messages, "%s could not be drawn as %s%s: see %s\n", figure, format->name,
-                status == GNUPLOT_STOPPED ? " in a minute" : "", d->log);
-    }
+    if (status == 0)
+        el_text_line(d->messages, "%s could not be written: is the disk full?", out);
+    else
+        el_text_line(d->messages, "%s could not be drawn as %s%s: see %s/" LOG_NAME, figure, format->name,
+                     status == GNUPLOT_STOPPED ? " in a minute" : "", d->data);
     return false;
 }
 
+/* What gnuplot drew as letters, without its form feeds: they clear some terminals. */
+static bool copy_text(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return false;
+    for (int c; (c = getc(file)) != EOF;)
+        if (c == '\n' || c >= ' ') putchar(c);
+    fclose(file);
+    return true;
+}
+
 /* To standard output, as letters. */
-static void draw_text(const struct drawing *d, const char *figure)
+static bool draw_text(const struct drawing *d, const char *figure)
 {
-    char script[TEXT_BYTES], data[TEXT_BYTES];
+    char script[TEXT_BYTES], data[64], name[96], path[TEXT_BYTES];
     snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
-    snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
-    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, "", "text", NULL};
-    fflush(stdout);
-    if (run_gnuplot(arguments, d->log, false) == 0)
-        unlink(d->log);
-    else
-        fprintf(d->messages, "%s could not be drawn as text: see %s\n", figure, d->log);
+    snprintf(data, sizeof data, "%s.dat", figure);
+    snprintf(name, sizeof name, "%s.text.tmp.%ld", figure, (long)getpid());
+    snprintf(path, sizeof path, "%s/%s", d->data, name);
+    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, "text", NULL};
+    unlink(path);
+    bool drawn = run_gnuplot(d->gnuplot, arguments, d->data, LOG_NAME, name) == 0 && copy_text(path);
+    unlink(path);
+    if (drawn) return true;
+    el_text_line(d->messages, "%s could not be drawn as text: see %s/" LOG_NAME, figure, d->data);
+    return false;
 }
 
-static void say_command(const struct drawing *d, const char *const *names, int n)
+static void draw_figure(struct drawing *d, const char *figure, bool term)
 {
-    fprintf(d->messages, "gnuplot is not installed, so nothing was drawn. Where it is (apt install gnuplot-nox), "
-                         "the same command draws, or a figure at a time:\n");
-    for (int i = 0; i < n; i++) {
-        if (!has_data(d, names[i])) continue;
-        fprintf(d->messages, "  gnuplot -d -c %s/%s.gnuplot %s/%s.dat %s.svg svg\n", d->scripts, names[i], d->data,
-                names[i], names[i]);
-    }
+    int n_failed = 0;
+    for (int f = 0; f < N_FORMATS; f++)
+        if (d->have_format[f]) n_failed += !draw(d, figure, &formats[f]);
+    if (term) n_failed += !draw_text(d, figure);
+    d->n_failed += n_failed;
+    d->n_drawn++;
 }
 
-static void draw_all(const struct drawing *d, const char *const *names, int n, bool term)
+static void draw_all(struct drawing *d, const char *const *names, int n, bool term)
 {
     for (int f = 0; f < N_FORMATS; f++) {
         if (d->have_format[f]) continue;
-        fprintf(d->messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)\n", formats[f].name,
-                formats[f].terminal);
+        el_text_line(d->messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)", formats[f].name,
+                     formats[f].terminal);
     }
     for (int i = 0; i < n; i++) {
-        if (!has_data(d, names[i])) {
-            fprintf(
-                d->messages,
-                "no figure '%s': the run has no data for it (it failed, was too short, ran with --no-record, or was "
-                "recorded by an evenload that did not measure it)\n",
-                names[i]);
-            continue;
-        }
-        for (int f = 0; f < N_FORMATS; f++) {
-            if (d->have_format[f]) draw(d, names[i], &formats[f]);
-        }
-        if (term) draw_text(d, names[i]);
+        if (has_data(d, names[i]))
+            draw_figure(d, names[i], term);
+        else
+            el_text_line(d->messages,
+                         "no figure '%s': the run has no data for it (it failed, was too short, ran with --no-record, "
+                         "or was recorded by an evenload that did not measure it)",
+                         names[i]);
     }
+}
+
+/* What stands in the way of any picture, said as a failure. */
+static enum el_status check(const struct drawing *d)
+{
+    if (d->scripts[0] == '\0')
+        return el_fail(EL_ERR_ABSENT,
+                       "the folder plots/ with the gnuplot scripts was not found; "
+                       "the data files lie in %s",
+                       d->data);
+    if (!*d->gnuplot)
+        return el_fail(EL_ERR_ABSENT,
+                       "gnuplot is not installed (apt install gnuplot-nox); the data files lie in "
+                       "%s, and 'evenload plot' draws them",
+                       d->data);
+    return EL_OK;
 }
 
 /* From data files that are there. */
 static enum el_status draw_figures(const char *plots_dir, const char *const *names, int n, bool term, FILE *messages)
 {
+    char log[TEXT_BYTES];
     struct drawing d = {.messages = messages};
     if ((size_t)snprintf(d.data, sizeof d.data, "%s", plots_dir) >= sizeof d.data)
         return el_fail(EL_ERR_INVALID, "%s: the path is too long", plots_dir);
-    snprintf(d.log, sizeof d.log, "%s/gnuplot.log", d.data);
+    find_scripts(&d);
+    if (d.scripts[0] != '\0') find_gnuplot(&d);
+    EL_TRY(check(&d));
     if (messages == NULL) d.messages = fopen("/dev/null", "w");
     if (d.messages == NULL) return el_fail_errno("/dev/null");
-    find_scripts(&d);
-    find_gnuplot(&d);
-    if (d.scripts[0] == '\0') {
-        fprintf(d.messages, "the folder plots/ with the gnuplot scripts was not found; the data lie in %s\n", d.data);
-    } else if (!d.have_gnuplot) {
-        say_command(&d, names, n);
-    } else {
-        draw_all(&d, names, n, term);
-    }
+    snprintf(log, sizeof log, "%s/" LOG_NAME, d.data);
+    unlink(log); /* of an earlier drawing */
+    draw_all(&d, names, n, term);
+    struct stat info;
+    if (d.n_failed == 0 || (stat(log, &info) == 0 && info.st_size == 0)) unlink(log);
     if (messages == NULL) fclose(d.messages);
+    if (d.n_failed > 0)
+        return el_fail(EL_ERR_IO, "%s: %d picture%s could not be drawn", plots_dir, d.n_failed,
+                       d.n_failed == 1 ? "" : "s");
+    if (d.n_drawn == 0) return el_fail(EL_ERR_INVALID, "%s: nothing to draw", plots_dir);
     return EL_OK;
 }
 

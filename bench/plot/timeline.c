@@ -15,7 +15,7 @@
 #include "bench/report/parts.h"
 #include "bench/report/text.h"
 
-enum { NAMES_BYTES = 512, WIDTH_BARS = 10 };
+enum { WIDTH_BARS = 10 };
 static const double HEAD_ROOM = 1.2;      /* the axis over the highest peak: room for the label */
 static const double LETTER_RATIO = 0.012; /* of a panel's width, at the size of the phases' names */
 static const double THIN_RATIO = 0.01;    /* of the axis, of the step */
@@ -62,9 +62,10 @@ static void write_total(const struct el_panel *panel, size_t k, FILE *file)
 /* The label stands on the side of its line where there is more room; the other block has a row without text. */
 static void write_peak(const struct el_panel *panel, size_t k, double top_mib, FILE *file)
 {
-    char mib[EL_FIGURE_BYTES];
+    char mib[EL_FIGURE_BYTES], phase[EL_NAME_BYTES];
     double at = el_json_number(panel->timeline, "peak_ms");
     bool right = at < el_panel_step_ms(panel) / 2;
+    el_layout_name(el_json_text(panel->timeline, "peak_phase", "?"), phase);
     begin_block(file, k, "peak", "ms, to MiB");
     fprintf(file, "%.6g\t%.6g\n", at, top_mib * 0.99);
     el_layout_end(file);
@@ -72,8 +73,7 @@ static void write_peak(const struct el_panel *panel, size_t k, double top_mib, F
         begin_block(file, k, side ? "note right" : "note left", "ms, MiB, label");
         fprintf(file, "%.6g\t%.6g\t", at, top_mib * 0.92);
         if (right == (side == 1)) {
-            fprintf(file, "peak %s MiB, in %s\n", el_text_mib(el_panel_peak_mib(panel) * MIB, mib),
-                    el_json_text(panel->timeline, "peak_phase", "?"));
+            fprintf(file, "peak %s MiB, in %s\n", el_text_mib(el_panel_peak_mib(panel) * MIB, mib), phase);
         } else {
             fputs(" \n", file);
         }
@@ -95,12 +95,6 @@ static void write_phase(const struct el_panel *panel, size_t k, const char *phas
     el_layout_end(file);
 }
 
-static void append(char *names, const char *name)
-{
-    size_t used = strlen(names);
-    snprintf(names + used, NAMES_BYTES - used, "%s%s", used == 0 ? "" : " ", name);
-}
-
 /* Each phase once, under its longest part, where the name has room. */
 static void write_names(const struct el_panel *panel, size_t k, FILE *file)
 {
@@ -117,7 +111,7 @@ static void write_names(const struct el_panel *panel, size_t k, FILE *file)
 
 /* What is drawn, in the order of all plots; and what of it is too thin to be seen, so that no legend needs it. */
 struct names {
-    char tags[NAMES_BYTES], thin_tags[NAMES_BYTES], phases[NAMES_BYTES], thin_phases[NAMES_BYTES];
+    char tags[EL_NAMES_BYTES], thin_tags[EL_NAMES_BYTES], phases[EL_NAMES_BYTES], thin_phases[EL_NAMES_BYTES];
 };
 
 static void name_all(const struct el_panels *panels, double top_mib, struct names *names)
@@ -125,15 +119,16 @@ static void name_all(const struct el_panels *panels, double top_mib, struct name
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         double most = 0;
         for (int k = 0; k < panels->n; k++) most = fmax(most, el_panel_tag_mib(&panels->list[k], t));
-        if (most > 0) append(most < THIN_RATIO * top_mib ? names->thin_tags : names->tags, el_tag_name((enum el_tag)t));
+        char *list = most < THIN_RATIO * top_mib ? names->thin_tags : names->tags;
+        if (most > 0) el_layout_append(list, EL_NAMES_BYTES, el_tag_name((enum el_tag)t));
     }
     for (int p = 0; p < EL_PHASE_COUNT; p++) {
         const char *phase = el_phase_name((enum el_phase)p);
         double most = 0;
         for (int k = 0; k < panels->n; k++) most = fmax(most, el_panel_phase_ratio(&panels->list[k], phase));
-        if (most > 0) append(most < THIN_RATIO ? names->thin_phases : names->phases, phase);
+        if (most > 0) el_layout_append(most < THIN_RATIO ? names->thin_phases : names->phases, EL_NAMES_BYTES, phase);
     }
-    append(names->phases, EL_PANEL_IDLE);
+    el_layout_append(names->phases, EL_NAMES_BYTES, EL_PANEL_IDLE);
 }
 
 /* A round number of MiB, so that an axis has five labels at most. */
@@ -143,31 +138,47 @@ static double tic_mib(double top_mib)
     return unit * (labels <= 5 ? 1 : labels <= 10 ? 2 : labels <= 25 ? 5 : 10);
 }
 
-static const char *or_blank(const char *names)
+/* Which of a trial's launches is shown, for records that say so; of one launch there is no choice. */
+static void foot_text(const struct el_panels *panels, char foot[EL_TITLE_BYTES])
 {
-    return names[0] == '\0' ? " " : names;
+    bool median = true, several = false, valid = true;
+    for (int k = 0; k < panels->n; k++) {
+        const struct el_panel *panel = &panels->list[k];
+        median &= !isnan(el_json_number(panel->timeline, "repeat"));
+        several |= json_array_size(json_object_get(panel->trial, "repeats")) > 1;
+        valid &= el_layout_is_valid(panel->trial);
+    }
+    snprintf(foot, EL_TITLE_BYTES, "mean step of %s%s",
+             !several ? "the launch"
+             : median ? "the launch with the median throughput"
+                      : "the first launch",
+             valid ? "" : "; *: suspect or not checked, see the warnings");
 }
 
 static void write_about(const struct el_panels *panels, const char *title, double top_mib, FILE *file)
 {
     struct names names = {"", "", "", ""};
+    char foot[EL_TITLE_BYTES];
     name_all(panels, top_mib, &names);
+    foot_text(panels, foot);
     el_layout_begin(file, "about",
-                    "title, tags, tags too thin for the legend, nothing, width in bars, panels, phases, "
-                    "phases too thin for the legend, top MiB, MiB between labels");
-    fprintf(file, "%s\t%s\t%s\t1\t%d\t%d\t%s\t%s\t%.6g\t%g\n", title, or_blank(names.tags), or_blank(names.thin_tags),
-            WIDTH_BARS, panels->n, or_blank(names.phases), or_blank(names.thin_phases), top_mib, tic_mib(top_mib));
+                    EL_ABOUT_COLUMNS ", panels, phases, phases too thin for the legend, top MiB, MiB between labels");
+    el_layout_about(file, title, names.tags, names.thin_tags, 1, WIDTH_BARS, foot);
+    fprintf(file, "\t%d\t%s\t%s\t%.6g\t%g\n", panels->n, names.phases, *names.thin_phases ? names.thin_phases : " ",
+            top_mib, tic_mib(top_mib));
     el_layout_end(file);
 }
 
 /* "dp, batch 256 (2 x 128): cpu:0" */
 static void write_panel_about(const struct el_panel *panel, size_t k, FILE *file)
 {
-    char batch[64];
+    char batch[64], mode[EL_NAME_BYTES], device[EL_NAME_BYTES];
     el_table_batch(panel->trial, batch, sizeof batch);
+    el_layout_name(el_json_text(panel->trial, "mode", "?"), mode);
+    el_layout_name(el_json_text(panel->device, "device", "?"), device);
     begin_block(file, k, "about", "title, step ms");
-    fprintf(file, "%s, batch %s", el_json_text(panel->trial, "mode", "?"), batch);
-    fprintf(file, ": %s\t%.6g\n", el_json_text(panel->device, "device", "?"), el_panel_step_ms(panel));
+    fprintf(file, "%s%s, batch %s: %s\t%.6g\n", mode, el_layout_is_valid(panel->trial) ? "" : "*", batch, device,
+            el_panel_step_ms(panel));
     el_layout_end(file);
 }
 

@@ -11,13 +11,14 @@
 #include "bench/plot/plot.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
+#include "bench/report/parts.h"
 
-enum { LINES_MAX = 8, NAME_BYTES = 48, WIDTH_BARS = 10, CPU_STEPS = 150 };
+enum { LINES_MAX = 8, WIDTH_BARS = 10, CPU_STEPS = 150 };
 static const double MIB = 1048576, CPU_STEP_S = 0.5; /* the system's ticks of 10 ms make shorter steps rough */
 
 struct line {
     const json_t *process;
-    char name[NAME_BYTES];
+    char name[EL_NAME_BYTES];
 };
 
 struct picture {
@@ -55,17 +56,18 @@ static void add_line(struct picture *picture, const json_t *process)
     if (at < LINES_MAX) picture->lines[at].process = process;
 }
 
-/* "rank 0 (4711)", "4711 python": enough to find the row of the table. */
+/* "rank 0 (4711)", "4711 python train.py": enough to find the row of the table. */
 static void name_line(struct line *line)
 {
     double rank = el_json_number(line->process, "rank"), pid = el_json_number(line->process, "pid");
-    const char *name = el_json_text(line->process, "name", "?");
+    char program[128], name[256];
+    el_table_command(el_json_text(line->process, "command", el_json_text(line->process, "name", "?")), program,
+                     sizeof program);
     if (isnan(rank))
-        snprintf(line->name, sizeof line->name, "%.0f %.15s", pid, name);
+        snprintf(name, sizeof name, "%.0f %.18s", pid, program);
     else
-        snprintf(line->name, sizeof line->name, "rank %.0f (%.0f)", rank, pid);
-    for (char *at = line->name; *at; at++)
-        if (*at == '\t') *at = ' ';
+        snprintf(name, sizeof name, "rank %.0f (%.0f)", rank, pid);
+    el_layout_text(name, line->name, sizeof line->name);
 }
 
 static void choose_lines(struct picture *picture)
@@ -201,11 +203,13 @@ static void write_about(struct picture *picture, const json_t *run)
     size_t n = json_array_size(json_object_get(picture->watch, "processes"));
     const json_t *trial = json_array_get(json_object_get(run, "trials"), 0);
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
-    el_layout_begin(picture->file, "about", "title, nothing, nothing, end s, width in bars, panels, lines");
-    fprintf(picture->file, "%.60s, %zu process%s", slash && slash[1] ? slash + 1 : command, n, n == 1 ? "" : "es");
-    if (n > (size_t)picture->n) fprintf(picture->file, ", the %d heaviest", picture->n);
-    fprintf(picture->file, "\t \t \t%.6g\t%d\t%d\t%d\n", picture->right_s, WIDTH_BARS, count_panels(picture),
-            picture->n);
+    char name[EL_NAME_BYTES], heaviest[48] = "", title[EL_TITLE_BYTES];
+    el_layout_text(slash && slash[1] ? slash + 1 : command, name, sizeof name);
+    if (n > (size_t)picture->n) snprintf(heaviest, sizeof heaviest, ", the %d heaviest", picture->n);
+    snprintf(title, sizeof title, "%s, %zu process%s%s", name, n, n == 1 ? "" : "es", heaviest);
+    el_layout_begin(picture->file, "about", EL_ABOUT_COLUMNS ", panels, lines");
+    el_layout_about(picture->file, title, "", "", picture->right_s, WIDTH_BARS, " ");
+    fprintf(picture->file, "\t%d\t%d\n", count_panels(picture), picture->n);
     el_layout_end(picture->file);
     el_layout_begin(picture->file, "names", "name");
     for (int k = 0; k < picture->n; k++) fprintf(picture->file, "%s\n", picture->lines[k].name);

@@ -6,24 +6,27 @@
  * key that the three share. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/record/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
+#include "runtime/base/utf8.h"
 
-static void put_text(const char *text, FILE *file)
+static void put_text(const char *foreign, FILE *file)
 {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, file);
-        return;
+    char *text = strdup(foreign);
+    if (text == NULL) return;
+    el_utf8_printable(text);
+    bool quoted = strpbrk(text, ",\"") != NULL;
+    if (quoted) fputc('"', file);
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '"') fputc('"', file);
+        fputc(*at, file);
     }
-    fputc('"', file);
-    for (; *text != '\0'; text++) {
-        if (*text == '"') fputc('"', file);
-        fputc(*text, file);
-    }
-    fputc('"', file);
+    if (quoted) fputc('"', file);
+    free(text);
 }
 
 static void put_number(double value, FILE *file)

@@ -63,9 +63,37 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
     }
 }
 
+/* The finished repeat with the median throughput, of two in the middle the slower; its place among `ok`. */
+static size_t median_repeat(const json_t *ok, double global_batch)
+{
+    size_t n = json_array_size(ok), found = 0;
+    for (size_t i = 0; i < n; i++) {
+        double rate = el_repeat_samples_per_s(json_array_get(ok, i), global_batch);
+        size_t slower = 0;
+        for (size_t k = 0; k < n; k++) {
+            double other = el_repeat_samples_per_s(json_array_get(ok, k), global_batch);
+            slower += other < rate || (other == rate && k < i);
+        }
+        if (slower == (n - 1) / 2) found = i;
+    }
+    return found;
+}
+
+/* The memory timeline is one launch's, the median one's: `repeat` says which. */
+static void take_timeline(json_t *device, const json_t *repeat, size_t position)
+{
+    json_t *timeline = json_deep_copy(el_json_at(member(repeat, position), "memory.timeline"));
+    if (!json_is_object(timeline)) {
+        json_decref(timeline);
+        return;
+    }
+    json_object_set(timeline, "repeat", json_object_get(repeat, "repeat"));
+    json_object_set_new(json_object_get(device, "memory"), "timeline", timeline);
+}
+
 /* A copy of the first repeat's member whose times and bytes are medians. Who it was (rank, pid, host) and its memory
- * stay the first repeat's. */
-static json_t *device_over_repeats(const json_t *ok, size_t position)
+ * stay the first repeat's, but for the timeline. */
+static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
     static const char *const kept[] = {"device", "host",      "rank",   "pid",  "uuid",
                                        "model",  "simulated", "memory", "cores"};
@@ -76,6 +104,7 @@ static json_t *device_over_repeats(const json_t *ok, size_t position)
         json_t *value = json_object_get(first, kept[i]);
         if (value != NULL) json_object_set_new(device, kept[i], json_deep_copy(value));
     }
+    take_timeline(device, json_array_get(ok, median), position);
     /* The first repeat's reason for null is none where another repeat had the figure. */
     json_t *utilization = json_object_get(device, "utilization");
     if (json_is_number(json_object_get(utilization, "system_pct")))
@@ -83,11 +112,12 @@ static json_t *device_over_repeats(const json_t *ok, size_t position)
     return device;
 }
 
-json_t *el_trial_per_device(const json_t *ok)
+json_t *el_trial_per_device(const json_t *ok, double global_batch)
 {
     json_t *devices = json_array();
+    size_t median = median_repeat(ok, global_batch);
     size_t n = json_array_size(json_object_get(json_array_get(ok, 0), "members"));
-    for (size_t i = 0; i < n; i++) json_array_append_new(devices, device_over_repeats(ok, i));
+    for (size_t i = 0; i < n; i++) json_array_append_new(devices, device_over_repeats(ok, i, median));
     return devices;
 }
 

@@ -16,6 +16,7 @@
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/record/schema.h"
+#include "runtime/base/utf8.h"
 
 static bool is_scalar(const json_t *value)
 {
@@ -187,6 +188,21 @@ enum el_status el_write_json(const json_t *document, const char *path)
     return el_file_end(file, temporary, path);
 }
 
+/* What is read may be anyone's: none of its text shall end a line or move a terminal's cursor wherever it is shown. */
+static void clean(json_t *value)
+{
+    size_t i;
+    const char *key;
+    json_t *child;
+    json_object_foreach(value, key, child) clean(child);
+    json_array_foreach(value, i, child) clean(child);
+    char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
+    if (text == NULL) return;
+    el_utf8_printable(text);
+    if (strcmp(text, json_string_value(value)) != 0) json_string_set(value, text);
+    free(text);
+}
+
 enum el_status el_record_read(const char *path, json_t **run_p)
 {
     json_error_t error;
@@ -204,6 +220,7 @@ enum el_status el_record_read(const char *path, json_t **run_p)
         return el_fail(EL_ERR_INVALID, "%s is no record of a run: it has no schema and trials", path);
     }
     el_record_upgrade(run);
+    clean(run);
     *run_p = run;
     return EL_OK;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/utf8.h"
+#include "runtime/base/utf8.h"
 
 json_t *el_json_at(const json_t *object, const char *path)
 {

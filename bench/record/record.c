@@ -208,9 +208,9 @@ static json_t *null_phases(void)
     return phases;
 }
 
-static void put_devices(json_t *record, const json_t *ok)
+static void put_devices(json_t *record, const json_t *ok, double global_batch)
 {
-    json_t *per_device = el_trial_per_device(ok);
+    json_t *per_device = el_trial_per_device(ok, global_batch);
     int slowest = el_trial_slowest(per_device);
     const json_t *of = slowest < 0 ? NULL : json_array_get(per_device, (size_t)slowest);
     const json_t *phases = json_object_get(of, "busy_ms");
@@ -237,7 +237,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     put_outcome(record, command, repeats, ok);
     json_object_set_new(record, "throughput", el_trial_throughput(ok, batch));
     json_object_set_new(record, "step_ms", el_trial_step_ms(ok));
-    put_devices(record, ok);
+    put_devices(record, ok, batch);
     json_object_set_new(record, "loss", from_first(ok, "loss", json_array()));
     json_object_set_new(record, "epochs", from_first(ok, "epochs", json_array()));
     json_object_set_new(record, "accuracy", from_first(ok, "accuracy", json_null()));

@@ -13,8 +13,9 @@ json_t *el_trial_step_ms(const json_t *repeats);
 /* One repeat's samples a second; NAN where it has no steps. */
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch);
 
-/* Times are medians over repeats; memory, host and pid are the first finished repeat's. */
-json_t *el_trial_per_device(const json_t *ok);
+/* Times are medians over repeats; memory, host and pid are the first finished repeat's, the memory's timeline that of
+ * the repeat with the median throughput. */
+json_t *el_trial_per_device(const json_t *ok, double global_batch);
 /* The position of the member that worked longest in a step, waiting in collectives left aside; -1: not known. */
 int el_trial_slowest(const json_t *per_device);
 json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown);

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/utf8.h"
 #include "bench/regress/readings.h"
 #include "bench/regress/rule.h"
 #include "bench/regress/shell.h"
 #include "bench/stats/signed_rank.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/utf8.h"
 
 static const int ANALYSES[] = {14, 24, 40};
 enum { N_ANALYSES = sizeof ANALYSES / sizeof ANALYSES[0], BASE = 0, HEAD = 1, CELLS_MAX = 1000 };
@@ -284,8 +284,8 @@ static enum el_status begin(const struct el_regress_ask *ask, struct el_regress_
     struct session session = {.ask = ask, .set = set, .begin_ns = el_clock_ns()};
     snprintf(set->base_name, sizeof set->base_name, "%s", ask->base ? ask->base : "");
     snprintf(set->head_name, sizeof set->head_name, "%s", ask->head);
-    el_utf8_mend(set->base_name);
-    el_utf8_mend(set->head_name);
+    el_utf8_printable(set->base_name);
+    el_utf8_printable(set->head_name);
     enum el_status status = run(&session);
     free(session.hints);
     return status;

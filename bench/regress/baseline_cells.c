@@ -5,12 +5,12 @@
 
 #include "bench/options/config.h"
 #include "bench/record/jvalue.h"
-#include "bench/record/utf8.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/runs.h"
 #include "bench/regress/session.h"
+#include "runtime/base/utf8.h"
 
 struct comparison {
     const char *store, *metrics;
@@ -205,8 +205,8 @@ enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, 
     struct comparison c = {.store = store_dir, .metrics = metrics, .notes = notes, .set = set};
     snprintf(set->base_name, sizeof set->base_name, "%s", store_dir);
     snprintf(set->head_name, sizeof set->head_name, "%s", head_dir);
-    el_utf8_mend(set->base_name);
-    el_utf8_mend(set->head_name);
+    el_utf8_printable(set->base_name);
+    el_utf8_printable(set->head_name);
     enum el_status status = el_run_load(head_dir, &c.run);
     if (status == EL_OK) status = el_fingerprint_of(c.run, &c.print);
     if (status == EL_OK &&

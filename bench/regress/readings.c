@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "bench/campaign/trial.h"
-#include "bench/record/utf8.h"
 #include "bench/stats/stats.h"
+#include "runtime/base/utf8.h"
 
 static const char *const units[] = {
     "ns",    "us",    "µs",     "ms",     "s",      "sec",    "min",     "h",     "B",    "KB",    "kB",    "MB",
@@ -100,13 +100,13 @@ void el_readings_join(char *text, size_t bytes, const char *before, const char *
     const char *between = *before && *after ? " " : "";
     int length = snprintf(text, bytes, "%s%s%s", before, between, after);
     if (length >= 0 && (size_t)length < bytes) {
-        el_utf8_mend(text);
+        el_utf8_printable(text);
         return;
     }
     uint64_t hash = el_hash(EL_HASH_BEGIN, before, strlen(before));
     hash = el_hash(el_hash(hash, between, strlen(between)), after, strlen(after));
     text[bytes - 1 - MARK_BYTES] = 0;
-    el_utf8_mend(text);
+    el_utf8_printable(text);
     size_t kept = strlen(text);
     snprintf(text + kept, bytes - kept, "~%016" PRIx64, hash);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/utf8.h"
 #include "bench/stats/signed_rank.h"
+#include "runtime/base/utf8.h"
 
 double el_regress_sign(const struct el_regress_cell *cell)
 {
@@ -140,7 +140,7 @@ void el_regress_judge(struct el_regress_set *set)
     }
     for (size_t i = 0; i < set->n; i++) {
         carry_doubt(&set->cells[i]);
-        el_utf8_mend(set->cells[i].reason);
+        el_utf8_printable(set->cells[i].reason);
     }
     say_noisy(set, fmax(EL_REGRESS_NOISY, context.least_effect));
 }
@@ -163,7 +163,7 @@ struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *n
     struct el_regress_cell *cell = &cells[set->n++];
     memset(cell, 0, sizeof *cell);
     snprintf(cell->name, sizeof cell->name, "%s", name);
-    el_utf8_mend(cell->name);
+    el_utf8_printable(cell->name);
     return cell;
 }
 

@@ -7,12 +7,12 @@
 #include "bench/options/config.h"
 #include "bench/record/jvalue.h"
 #include "bench/record/record.h"
-#include "bench/record/utf8.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/program.h"
 #include "bench/regress/session.h"
+#include "runtime/base/utf8.h"
 
 /* A side: its document and what it was measured on. */
 struct side {
@@ -203,8 +203,8 @@ enum el_status el_regress_runs(const char *base_dir, const char *head_dir, const
     if (status == EL_OK) status = pair_all(&p);
     snprintf(set->base_name, sizeof set->base_name, "%s", base_dir);
     snprintf(set->head_name, sizeof set->head_name, "%s", head_dir);
-    el_utf8_mend(set->base_name);
-    el_utf8_mend(set->head_name);
+    el_utf8_printable(set->base_name);
+    el_utf8_printable(set->head_name);
     close_side(&p.base);
     close_side(&p.head);
     return status;

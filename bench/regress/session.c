@@ -8,9 +8,9 @@
 
 #include "bench/campaign/trial.h"
 #include "bench/record/jvalue.h"
-#include "bench/record/utf8.h"
 #include "bench/regress/program.h"
 #include "bench/stats/stats.h"
+#include "runtime/base/utf8.h"
 #include "runtime/parallel/train.h"
 
 enum { NAME_BYTES = 160 };
@@ -55,7 +55,7 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
     double n = el_json_number(trial, "devices");
     if (el_program_is(trial)) {
         snprintf(text, bytes, "%s", el_json_text(trial, "program", "?"));
-        el_utf8_mend(text);
+        el_utf8_printable(text);
         return;
     }
     el_workload_buckets(trial, buckets, sizeof buckets);

@@ -1,9 +1,11 @@
 /* Styles and small texts of the tables. */
 #include "bench/report/parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/record/jvalue.h"
+#include "runtime/base/utf8.h"
 
 static const char *const codes[] = {[EL_TABLE_PLAIN] = "",
                                     [EL_TABLE_BOLD] = "\033[1m",
@@ -24,11 +26,15 @@ void el_table_end(FILE *out, bool colour)
 void el_table_line(FILE *out, enum el_table_style style, bool colour, const char *line)
 {
     size_t n = strlen(line);
-    while (n > 0 && line[n - 1] == ' ') n--;
+    char *text = strdup(line);
+    if (text == NULL) return;
+    while (n > 0 && text[n - 1] == ' ') text[--n] = '\0';
+    el_utf8_printable(text);
     el_table_begin(out, style, colour);
-    fprintf(out, "%.*s", (int)n, line);
+    fputs(text, out);
     el_table_end(out, colour);
     fputc('\n', out);
+    free(text);
 }
 
 void el_table_batch(const json_t *trial, char *text, size_t bytes)
@@ -44,4 +50,41 @@ void el_table_batch(const json_t *trial, char *text, size_t bytes)
     } else {
         snprintf(text + used, bytes - (size_t)used, " (%.0f..%.0f)", first, last);
     }
+}
+
+/* The word at `at`, without the folders of what is a path. Returns where it begins. */
+static const char *without_folders(const char *at, size_t length)
+{
+    const char *begin = at;
+    for (size_t i = 0; *at != '-' && i + 1 < length; i++)
+        if (at[i] == '/') begin = at + i + 1;
+    return begin;
+}
+
+/* "torchrun", whose first words are "/usr/bin/python3 /usr/bin/torchrun": a program that is a script of Python's.
+ * Returns where it begins, or the command itself. */
+static const char *without_python(const char *command)
+{
+    size_t length = strcspn(command, " ");
+    const char *next = command + length + strspn(command + length, " ");
+    size_t next_length = strcspn(next, " ");
+    bool python = strncmp(without_folders(command, length), "python", strlen("python")) == 0;
+    const char *script = without_folders(next, next_length);
+    bool named = script != next && memchr(script, '.', (size_t)(next + next_length - script)) == NULL;
+    return python && named ? next : command;
+}
+
+void el_table_command(const char *command, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (const char *at = without_python(command + strspn(command, " ")); *at && used + 1 < bytes;) {
+        size_t length = strcspn(at, " ");
+        const char *word = without_folders(at, length);
+        snprintf(text + used, bytes - used, "%s%.*s", used > 0 ? " " : "", (int)(at + length - word), word);
+        used = strlen(text);
+        at += length;
+        at += strspn(at, " ");
+    }
+    el_utf8_printable(text);
 }

@@ -18,4 +18,8 @@ void el_table_end(FILE *out, bool colour);
 /* "256 (2 x 128)"; uneven shares "65 (33..32)". */
 void el_table_batch(const json_t *trial, char *text, size_t bytes);
 
+/* A process's command line as people know it: words without folders, a Python script that is a program of its own
+ * (torchrun) without "python3", nothing that a terminal would obey. */
+void el_table_command(const char *command, char *text, size_t bytes);
+
 #endif

@@ -2,7 +2,11 @@
 #include "bench/report/text.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "runtime/base/utf8.h"
 
 /* A comma before each group of three digits, from the right. */
 static void set_thousands(const char *digits, char *text, size_t capacity)
@@ -57,7 +61,20 @@ void el_text_column(const char *text, int end, int *at_p, FILE *out)
     *at_p += blanks + columns;
 }
 
-void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
+void el_text_line(FILE *out, const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    int n = vasprintf(&text, format, list);
+    va_end(list);
+    if (n < 0) return;
+    el_utf8_printable(text);
+    fprintf(out, "%s\n", text);
+    free(text);
+}
+
+static void wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
 {
     int at = fprintf(out, "%s", first);
     int begin = at;
@@ -72,4 +89,16 @@ void el_text_wrap(const char *text, const char *first, const char *rest, int col
         text += strspn(text, " ");
     }
     fputc('\n', out);
+}
+
+void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
+{
+    char *shown = strdup(text), *head = strdup(first);
+    if (shown != NULL && head != NULL) {
+        el_utf8_printable(shown);
+        el_utf8_printable(head);
+        wrap(shown, head, rest, columns, out);
+    }
+    free(shown);
+    free(head);
 }

@@ -1,5 +1,8 @@
 /* Figures as a person reads them: sensible digits, thousands set apart, text wrapped to a width. For reports only:
- * files keep all digits. */
+ * files keep all digits.
+ *
+ * Text of others (folders, records, processes) is printed by el_text_line, el_text_wrap and el_table_line, or has been
+ * through el_utf8_printable: then no control character of it reaches a terminal or a CI log. */
 #ifndef EL_BENCH_TEXT_H
 #define EL_BENCH_TEXT_H
 
@@ -15,6 +18,8 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
 /* A table's cell: right-aligned so that it ends at column `end`, after a blank at least, however wide it is or the one
  * before was. *at_p: the column reached so far, 0 at a line's begin. */
 void el_text_column(const char *text, int end, int *at_p, FILE *out);
+/* A line as by printf; the newline is added. A name in it cannot end it. */
+void el_text_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. */
 void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out);
 

@@ -1,5 +1,5 @@
-/* The figure's data: speed-up over devices with the ideal line, and efficiency below it, a block a mode. Counts that
- * share cores or cards are in blocks of their own, to be drawn hollow. */
+/* The figures' data: speed-up over devices with the ideal line, and efficiency below it; and of a sweep of bucket sizes
+ * each size's step against the usual one's. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "bench/record/record.h"
 #include "bench/scale/scale.h"
 
-enum { NAMES_BYTES = 256, BARS = 12 };
+enum { BARS = 12 };
 
 /* Between the largest count and the frame, as a ratio: on a logarithmic axis it is the same everywhere. */
 static const double MARGIN = 1.25;
@@ -69,15 +69,16 @@ static void put_point(double value, double low, double high, FILE *file)
     put(isnan(high) ? value : high, file);
 }
 
-static void write_mode(const json_t *rows, const char *mode, bool shared, FILE *file)
+static void write_points(const json_t *rows, FILE *file)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", mode, shared ? " shared" : "");
-    el_layout_begin(file, name, "devices, speed-up against plain single, ci95 low, high, efficiency %, ci95 low, high");
+    el_layout_begin(file, "points",
+                    "devices, speed-up against plain single, ci95 low, high, efficiency %, ci95 low, high, mode, "
+                    "whether the devices share a core or a card, whether it is valid");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *plain = json_object_get(row, "plain");
-        bool own = strcmp(el_json_text(row, "mode", ""), mode) == 0;
-        if (!own || !is_drawn(row) || json_is_string(json_object_get(row, "shared")) != shared) continue;
+        char mode[EL_NAME_BYTES];
+        if (!is_drawn(row)) continue;
+        el_layout_name(el_json_text(row, "mode", "?"), mode);
         fprintf(file, "%g", el_json_number(row, "devices"));
         if (json_is_object(plain)) {
             put_point(el_json_number(plain, "speedup"), el_json_number(plain, "speedup_ci95.0"),
@@ -88,9 +89,9 @@ static void write_mode(const json_t *rows, const char *mode, bool shared, FILE *
             put_point(1, NAN, NAN, file);
             put_point(100, NAN, NAN, file);
         }
-        fputc('\n', file);
+        fprintf(file, "\t%s\t%d\t%d\n", mode, json_is_string(json_object_get(row, "shared")), el_layout_is_valid(row));
     }
-    fputs("?\t?\t?\t?\t?\t?\t?\n", file); /* so that the block is never empty */
+    fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* so that the block is never empty */
     el_layout_end(file);
 }
 
@@ -112,47 +113,120 @@ static void write_ticks(const json_t *rows, FILE *file)
     el_layout_end(file);
 }
 
+/* "Strong scaling: 64 samples a step on all devices; textcnn, f32" */
+static void title_text(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
+    char model[EL_NAME_BYTES], dtype[EL_NAME_BYTES];
+    el_layout_text(el_json_text(document, "model", "?"), model, sizeof model);
+    el_layout_text(el_json_text(document, "dtype", "?"), dtype, sizeof dtype);
+    snprintf(title, EL_TITLE_BYTES, "%s scaling: %.0f samples a step on %s; %s, %s%s", weak ? "Weak" : "Strong",
+             el_json_number(document, "batch"), weak ? "each device" : "all devices", model, dtype,
+             json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
+}
+
+/* Whether an earlier row of row `end`'s mode is of devices that share. */
+static bool shares_earlier(const json_t *rows, size_t end)
+{
+    const json_t *mode = json_object_get(json_array_get(rows, end), "mode");
+    for (size_t i = 0; i < end; i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (json_is_string(json_object_get(row, "shared")) && json_equal(json_object_get(row, "mode"), mode))
+            return true;
+    }
+    return false;
+}
+
 static void write_about(const json_t *document, FILE *file)
 {
     const json_t *rows = json_object_get(document, "rows");
-    char modes[NAMES_BYTES] = "", shared[NAMES_BYTES] = " ";
-    bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
+    char modes[EL_NAMES_BYTES] = "", shared[EL_NAMES_BYTES] = "", foot[EL_TITLE_BYTES], title[EL_TITLE_BYTES],
+         mode[EL_NAME_BYTES];
     double low, high;
     find_extent(rows, &low, &high);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        size_t used = strlen(modes);
-        if (json_is_string(json_object_get(row, "shared"))) snprintf(shared, sizeof shared, "shared");
+        el_layout_name(el_json_text(row, "mode", "?"), mode);
+        if (json_is_string(json_object_get(row, "shared")) && !shares_earlier(rows, i))
+            el_layout_append(shared, sizeof shared, mode);
         if (seen(rows, i, "mode")) continue;
-        snprintf(modes + used, sizeof modes - used, "%s%s", used ? " " : "", el_json_text(row, "mode", "?"));
+        el_layout_append(modes, sizeof modes, mode);
     }
-    el_layout_begin(file, "about",
-                    "title, modes, whether devices share anywhere, right end, width in bars, left end, lowest and "
-                    "highest speed-up");
-    fprintf(file, "%s scaling: %.0f samples a step on %s; %s, %s%s\t%s\t%s\t%.6g\t%d\t%.6g\t%.6g\t%.6g\n",
-            weak ? "Weak" : "Strong", el_json_number(document, "batch"), weak ? "each device" : "all devices",
-            el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
-            json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "", modes, shared,
-            most_devices(rows) * MARGIN, BARS, 1 / MARGIN, low / MARGIN, high * MARGIN);
+    title_text(document, title);
+    el_layout_foot(rows, "circled", foot);
+    el_layout_begin(file, "about", EL_ABOUT_COLUMNS ", left end, lowest and highest speed-up");
+    el_layout_about(file, title, modes, shared, most_devices(rows) * MARGIN, BARS, foot);
+    fprintf(file, "\t%.6g\t%.6g\t%.6g\n", 1 / MARGIN, low / MARGIN, high * MARGIN);
     el_layout_end(file);
+}
+
+static enum el_status begin_file(const char *plots_dir, const char *name, char *path, char *temporary, FILE **file_p)
+{
+    if (mkdir(plots_dir, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s could not be made", plots_dir);
+    snprintf(path, EL_PATH_BYTES, "%s/%s.dat", plots_dir, name);
+    *file_p = el_file_begin(path, temporary, EL_PATH_BYTES + 64);
+    return *file_p == NULL ? el_fail_errno("%s could not be written", path) : EL_OK;
 }
 
 enum el_status el_scale_plot_data(const json_t *document, const char *plots_dir)
 {
     const json_t *rows = json_object_get(document, "rows");
     char path[EL_PATH_BYTES], temporary[EL_PATH_BYTES + 64];
-    if (mkdir(plots_dir, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s could not be made", plots_dir);
-    snprintf(path, sizeof path, "%s/scale.dat", plots_dir);
-    FILE *file = el_file_begin(path, temporary, sizeof temporary);
-    if (file == NULL) return el_fail_errno("%s could not be written", path);
+    FILE *file;
+    EL_TRY(begin_file(plots_dir, "scale", path, temporary, &file));
     write_about(document, file);
     write_ideal(rows, file);
     write_ticks(rows, file);
+    write_points(rows, file);
+    return el_file_end(file, temporary, path);
+}
+
+static bool is_step_known(const json_t *row)
+{
+    return el_json_number(row, "step_ms") > 0 && el_json_number(row, "mib") > 0 && el_json_number(row, "ratio") > 0;
+}
+
+/* "Buckets of ddp on 2 devices; textcnn, f32" */
+static void write_sweep_about(const json_t *document, const json_t *rows, FILE *file)
+{
+    double low = INFINITY, high = 0;
+    char title[EL_TITLE_BYTES], mode[EL_NAME_BYTES], model[EL_NAME_BYTES], dtype[EL_NAME_BYTES];
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        if (seen(rows, i, "mode")) continue;
-        const char *mode = el_json_text(json_array_get(rows, i), "mode", "?");
-        write_mode(rows, mode, false, file);
-        write_mode(rows, mode, true, file);
+        double mib = el_json_number(json_array_get(rows, i), "mib");
+        if (!is_step_known(json_array_get(rows, i))) continue;
+        low = fmin(low, mib);
+        high = fmax(high, mib);
     }
+    el_layout_name(el_json_text(document, "buckets.mode", "?"), mode);
+    el_layout_text(el_json_text(document, "model", "?"), model, sizeof model);
+    el_layout_text(el_json_text(document, "dtype", "?"), dtype, sizeof dtype);
+    snprintf(title, sizeof title, "Size of %s's buckets on %.0f devices; %s, %s%s", mode,
+             el_json_number(document, "buckets.devices"), model, dtype,
+             json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
+    el_layout_begin(file, "about", EL_ABOUT_COLUMNS ", left end, base MiB");
+    el_layout_about(file, title, "", "", high * MARGIN, BARS, " ");
+    fprintf(file, "\t%.6g\t%.6g\n", low / MARGIN, el_json_number(document, "buckets.base_mib"));
+    el_layout_end(file);
+}
+
+enum el_status el_scale_plot_buckets(const json_t *document, const char *plots_dir, bool *drawn_p)
+{
+    const json_t *rows = el_json_at(document, "buckets.rows");
+    char path[EL_PATH_BYTES], temporary[EL_PATH_BYTES + 64];
+    FILE *file;
+    *drawn_p = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) *drawn_p |= is_step_known(json_array_get(rows, i));
+    if (!*drawn_p) return EL_OK;
+    EL_TRY(begin_file(plots_dir, "buckets", path, temporary, &file));
+    write_sweep_about(document, rows, file);
+    el_layout_begin(file, "sizes", "MiB, step against the base, ci95 low, high, step ms, label");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!is_step_known(row)) continue;
+        fprintf(file, "%.6g", el_json_number(row, "mib"));
+        put_point(el_json_number(row, "ratio"), el_json_number(row, "ci95.0"), el_json_number(row, "ci95.1"), file);
+        fprintf(file, "\t%.6g\t%.3g\n", el_json_number(row, "step_ms"), el_json_number(row, "mib"));
+    }
+    el_layout_end(file);
     return el_file_end(file, temporary, path);
 }

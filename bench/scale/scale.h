@@ -56,5 +56,7 @@ void el_scale_say(const json_t *document, FILE *out);
 void el_scale_print(const json_t *document, FILE *out);
 /* The figure's data file. Errors: EL_ERR_IO. */
 enum el_status el_scale_plot_data(const json_t *document, const char *plots_dir);
+/* plots_dir/buckets.dat, where bucket sizes were swept; else *drawn_p is false. Errors: EL_ERR_IO. */
+enum el_status el_scale_plot_buckets(const json_t *document, const char *plots_dir, bool *drawn_p);
 
 #endif

@@ -76,7 +76,7 @@ void el_selfcheck_print(const struct el_selfcheck *check, FILE *out)
     fprintf(out, ", in %.0f s; ddp by %s\n", check->seconds,
             check->by_mpi ? "mpirun's processes" : "processes of its own");
     if (el_selfcheck_count(check, EL_SELFCHECK_MISSED)) put_advice(check, out);
-    fprintf(out, "%s/results.json\n", check->dir);
+    el_text_line(out, "%s/results.json", check->dir);
 }
 
 static json_t *result_json(const struct el_selfcheck_row *row, const struct el_selfcheck_result *result)

@@ -153,5 +153,7 @@ void el_watch_print(const json_t *document, const char *dir, FILE *out)
     say_cost(watch, out);
     snprintf(text, sizeof text, "No GPU was looked at: %s.", gpu_reason);
     if (*gpu_reason) say(text, out);
-    fprintf(out, "\n%s/results.json\n%s/trials.csv\n", dir, dir);
+    fputc('\n', out);
+    el_text_line(out, "%s/results.json", dir);
+    el_text_line(out, "%s/trials.csv", dir);
 }

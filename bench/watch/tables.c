@@ -6,19 +6,11 @@
 #include <string.h>
 
 #include "bench/record/jvalue.h"
+#include "bench/report/parts.h"
 #include "bench/report/text.h"
 #include "bench/watch/watch.h"
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };
-
-/* The word at `at`, without the folders of what is a path. Returns where it begins. */
-static const char *without_folders(const char *at, size_t length)
-{
-    const char *begin = at;
-    for (size_t i = 0; *at != '-' && i + 1 < length; i++)
-        if (at[i] == '/') begin = at + i + 1;
-    return begin;
-}
 
 const char *el_watch_mib(const json_t *object, const char *key, char *text)
 {
@@ -34,24 +26,15 @@ static size_t characters(const char *text, int n)
     return i;
 }
 
-/* "python train.py --epochs ...": without folders, cut to the column or filled with blanks to it. */
+/* "python train.py --epochs ...": cut to the column or filled with blanks to it. */
 static void name_text(const json_t *process, char text[NAME_BYTES])
 {
-    const char *at = el_json_text(process, "command", el_json_text(process, "name", "?"));
-    size_t used = 0, bytes = NAME_BYTES;
-    text[0] = '\0';
-    while (*(at += strspn(at, " ")) && used + 1 < bytes) {
-        size_t length = strcspn(at, " ");
-        const char *word = without_folders(at, length);
-        snprintf(text + used, bytes - used, "%s%.*s", used > 0 ? " " : "", (int)(at + length - word), word);
-        used = strlen(text);
-        at += length;
-    }
+    el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), text, NAME_BYTES);
     if (text[characters(text, NAME_COLUMNS)] != '\0') snprintf(text + characters(text, NAME_COLUMNS - 3), 4, "...");
     int n = 0;
     while (text[characters(text, n)] != '\0') n++;
-    used = strlen(text);
-    snprintf(text + used, bytes - used, "%*s", NAME_COLUMNS - n, "");
+    size_t used = strlen(text);
+    snprintf(text + used, NAME_BYTES - used, "%*s", NAME_COLUMNS - n, "");
 }
 
 static const char *rank_text(const json_t *process, char text[EL_FIGURE_BYTES])

@@ -6,14 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char message[EL_ERROR_TEXT_BYTES];
+#include "runtime/base/utf8.h"
 
-/* A message is a line, and may have a file's, a program's or a stranger's words in it. */
-static void mend(void)
-{
-    for (char *at = message; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
-}
+static _Thread_local char message[EL_ERROR_TEXT_BYTES];
 
 enum el_status el_fail(enum el_status status, const char *format, ...)
 {
@@ -21,7 +16,7 @@ enum el_status el_fail(enum el_status status, const char *format, ...)
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
-    mend();
+    el_utf8_printable(message); /* names of files and of others' records are in it */
     return status;
 }
 
@@ -32,9 +27,9 @@ enum el_status el_fail_errno(const char *format, ...)
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
+    el_utf8_printable(message);
     size_t used = strlen(message);
     snprintf(message + used, sizeof message - used, ": %s", strerror(number));
-    mend();
     return number == ENOMEM ? EL_ERR_HOST_MEMORY : EL_ERR_IO;
 }
 

@@ -157,7 +157,7 @@ JSON
 @test "a folder that cannot be drawn into is shown all the same" {
     mkdir old && cp "$ROOT/tests/unit/data/record-v1.json" old/results.json && touch old/plots
     run --separate-stderr "$EVENLOAD" imbalance old
-    [[ $status -eq 0 && $output == *"main - second"* && $stderr == *"nothing was drawn: old/plots"* ]] || show
+    [[ $status -eq 0 && $output == *"main - second"* && $stderr == *"not drawn: old/plots"* ]] || show
 }
 
 @test "a run that needs more memory than there is is refused before it begins" {

@@ -245,7 +245,7 @@ tops() {
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
     "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
     run --separate-stderr "$EVENLOAD" plot --term c
-    [[ $status -eq 0 && $output == *"dp, batch 8 (2 x 4)"*"time in the step (ms)"* && $output != *"could not"* ]] || show
+    [[ $status -eq 0 && $output == *", batch 8 (2 x 4): cpu:0"*"time in the step (ms)"* && $output != *"could not"* ]] || show
     for figure in memory throughput step utilization timeline; do
         [[ $output == *plots/$figure.svg* && -s c/plots/$figure.svg && ! -e c/plots/gnuplot.log ]] || show
     done

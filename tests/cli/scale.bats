@@ -67,7 +67,7 @@ END
     [[ $status -eq 0 && -z $stderr && $output == "$(cat more.json)" ]] || show
     rm -r r/plots && touch r/plots # where nothing can be drawn all else is said
     run --separate-stderr "$EVENLOAD" scale r --json
-    [[ $status -eq 0 && $stderr == "evenload: nothing was drawn: r/plots"* && $output == "$(cat more.json)" ]] || show
+    [[ $status -eq 0 && $stderr == "evenload: not drawn: r/plots"* && $output == "$(cat more.json)" ]] || show
 }
 
 @test "counts without cores of their own are marked, and nothing is claimed of them" {
@@ -75,7 +75,7 @@ END
     [[ $(nproc) -lt 16 ]] || skip "there are cores for all"
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --devices cpu:16 --strong --batch 32 --features 8 --repeats 1 --out s
     [[ $status -eq 0 && $output == *"ddp    16*"*"No count above 1 has"*"marked *, drawn hollow): devices share a core"* ]] || show
-    grep -q '^# ddp shared' s/plots/scale.dat
+    grep -q $'\tddp\t1\t' s/plots/scale.dat
 }
 
 @test "scale refuses what does not go together" {

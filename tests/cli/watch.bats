@@ -140,17 +140,15 @@ END
 
 @test "signals are as usual while the figure is drawn" {
     mkdir bin
-    cat >bin/gnuplot <<'END'
-#!/bin/sh
-grep -E 'SigBlk|SigIgn' /proc/self/status >>"$PWD/masks"
-END
+    # It runs in the folder of the plots.
+    printf '#!/bin/sh\ngrep -E "SigBlk|SigIgn" /proc/self/status >>"%s/masks"\n' "$PWD" >bin/gnuplot
     chmod +x bin/gnuplot
     grep -E 'SigBlk|SigIgn' /proc/self/status >expected
     PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out r sh -c 'exit 0'
     [[ -s masks && $(grep SigBlk masks | sort -u) == $(grep SigBlk expected) ]] || { cat masks expected && false; }
     while read -r _ ignored; do [[ $((0x$ignored & 0x1000)) -eq 0 ]]; done < <(grep SigIgn masks) # SIGPIPE
     # And one ends the drawing: the record is there.
-    printf '#!/bin/sh\n: >"$PWD/begun"; exec sleep 3\n' >bin/gnuplot
+    printf '#!/bin/sh\n: >"%s/begun"; exec sleep 3\n' "$PWD" >bin/gnuplot
     PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out s sh -c 'exit 0' &
     local watch=$! begin=$SECONDS
     until [[ -e begun ]]; do sleep 0.02; done

@@ -75,7 +75,9 @@ static void the_largest_batch_that_finished_is_drawn(void **state)
     char *text = data_of(run, &n_files);
     assert_non_null(text);
     assert_int_equal(n_files, 1);
-    holds(text, "\tparam activation\t \t1\t10\t4\tdata forward backward idle\t \t6\t2\n"); /* four panels, of 6 MiB */
+    holds(text,
+          "toy, _, _, 2 CPU devices\tparam activation\t \t1\t10\tmean step of the launch\t4\tdata forward backward "
+          "idle\t \t6\t2\n"); /* four panels, of 6 MiB */
     holds(text, "\nsingle, batch 64: cpu:0\t8\n");
     holds(text, "\ndp, batch 128 (2 x 64): cpu:0\t8\n");
     holds(text, "\ndp, batch 128 (2 x 64): cpu:1\t8\n");

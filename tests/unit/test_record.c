@@ -426,9 +426,30 @@ static void all_outputs_give_the_same_step(void **state)
     json_decref(repeats);
 }
 
+/* Five launches of which the last but one is the slowest: the timeline is that of the median one, not of the first. */
+static void test_median_timeline(void **state)
+{
+    (void)state;
+    static const double step_ms[] = {5, 9, 7, 12, 6};
+    struct el_trial trial = trial_of("dp", 2);
+    json_t *repeats = json_array();
+    for (int k = 0; k < 5; k++) {
+        json_t *repeat = repeat_of(k, 2, step_ms[k], 32);
+        json_object_set_new(el_json_at(repeat, "members.1.memory"), "timeline", json_pack("{s:[f]}", "ms", step_ms[k]));
+        json_array_append_new(repeats, repeat);
+    }
+    json_t *t = el_record_trial(&trial, "", repeats);
+    near(t, "per_device.1.memory.timeline.ms.0", 7);
+    near(t, "per_device.1.memory.timeline.repeat", 2);
+    assert_true(is_null(t, "per_device.0.memory.timeline")); /* it had none */
+    json_decref(t);
+    json_decref(repeats);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median_timeline),
         cmocka_unit_test(test_trial),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_steps_table),

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "bench/record/jvalue.h"
-#include "bench/record/utf8.h"
 #include "bench/regress/readings.h"
+#include "runtime/base/utf8.h"
 
 static struct el_readings readings;
 

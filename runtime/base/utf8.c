@@ -1,6 +1,6 @@
 /* Which bytes are characters: the table of RFC 3629, without overlong forms, surrogates and what lies above U+10FFFF.
  */
-#include "bench/record/utf8.h"
+#include "runtime/base/utf8.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -36,4 +36,23 @@ void el_utf8_mend(char *text)
             *at++ = '?';
         }
     }
+}
+
+/* Below a blank, DEL, and U+0080 to U+009F, in which a terminal may find the same commands. Returns how many bytes. */
+static int control_bytes(const unsigned char *at)
+{
+    if (*at < 0x20 || *at == 0x7F) return 1;
+    return at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0 ? 2 : 0;
+}
+
+void el_utf8_printable(char *text)
+{
+    el_utf8_mend(text);
+    unsigned char *to = (unsigned char *)text, *at = to;
+    while (*at) {
+        int bytes = control_bytes(at);
+        *to++ = bytes ? '?' : *at;
+        at += bytes ? bytes : 1;
+    }
+    *to = 0;
 }
