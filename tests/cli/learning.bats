@@ -8,7 +8,7 @@ load common
 # accuracy OPTION...: the test accuracy of one training, the epoch chosen on held-out training samples.
 accuracy() {
     "$EVENLOAD" run --mode ddp --devices 2 --model textcnn --embed 300 --filters 100 --dropout 0.5 --max-norm 3 \
-        --batch 50 --optimizer adam --json --quiet --out "run$RANDOM$RANDOM" "$@" >record.json
+        --batch 50 --optimizer adam --timeout 2000 --json --quiet --out "run$RANDOM$RANDOM" "$@" >record.json
     json record.json 'd["accuracy"]'
 }
 
