@@ -190,7 +190,7 @@ void el_overhead_print(const json_t *document, FILE *out)
     for (size_t t = 0; t < json_array_size(rows); t++) print_row(json_array_get(rows, t), out);
     fputc('\n', out);
     say(rows, holds, out);
-    fputs("\nCounted: events by the price of each. Toggled: A/B blocks of steps with and without; 95 % interval over "
+    fputs("\nCounted: events by the price of each. Toggled: A/B blocks with and without; 95 % interval over "
           "repeats.\n",
           out);
     print_warnings(rows, out);
