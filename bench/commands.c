@@ -137,8 +137,22 @@ static int print_help(int argc, char **argv)
     return el_exit_flush(0);
 }
 
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+/* Where a limit on files' sizes is reached a write shall fail and be reported. A handler, which ends at exec, so that
+ * programs that are started have the signal as we had it. */
+static void survive_file_limit(void)
+{
+    struct sigaction now, handled = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+    if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL) sigaction(SIGXFSZ, &handled, NULL);
+}
+
 int el_main(int argc, char **argv)
 {
+    survive_file_limit();
     const char *name = argc > 1 ? argv[1] : "help";
     signal(SIGXFSZ, SIG_IGN); /* a file beyond `ulimit -f` is a failure with words, as a full disk is */
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return print_help(argc, argv);

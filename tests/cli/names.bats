@@ -111,3 +111,7 @@ END
     run --separate-stderr "$EVENLOAD" regress --ab ./print.sh ./print.sh --blocks 2
     harmless || show
 }
+
+@test "a limit on files' sizes is said in one line" {
+    refuses "File too large" bash -c 'ulimit -f 1; "$0" help compare >out' "$EVENLOAD"
+}
