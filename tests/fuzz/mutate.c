@@ -139,7 +139,7 @@ static size_t put_back(const json_t *root, uint8_t *data, size_t size, size_t fr
     bool fits = text && now <= max_size;
     if (fits) {
         memmove(data + from + length, data + to, size - to);
-        memcpy(data + from, text, length);
+        memcpy(data + from, text, length); /* NOLINT(bugprone-not-null-terminated-result): bytes, not a text */
     }
     free(text);
     return fits ? now : 0;
