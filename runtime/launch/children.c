@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHILDREN_MAX = 256, OLD_KERNEL_NS = 20000000 };
+enum { CHILDREN_MAX = 256, OLD_KERNEL_NS = 20000000, EXEC_MS = 5000 };
 
 /* In the child: only calls that are safe after fork. Returns only on failure. */
 static void become_program(const struct el_child_spec *spec, pid_t parent)
@@ -33,6 +33,21 @@ static void become_program(const struct el_child_spec *spec, pid_t parent)
     execve(spec->program, spec->command, spec->environment);
 }
 
+/* Waits until the pipe speaks or closes. A child that somebody stops before its exec would keep us here for ever,
+ * before any time-out counts: it is killed, and found as a child that a signal ended. */
+static ssize_t hear_of_exec(int end, pid_t pid, int *number_p)
+{
+    struct pollfd one = {.fd = end, .events = POLLIN};
+    int ready;
+    ssize_t got;
+    do ready = poll(&one, 1, EXEC_MS);
+    while (ready < 0 && errno == EINTR);
+    if (ready == 0) kill(pid, SIGKILL);
+    do got = read(end, number_p, sizeof *number_p);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
 /* A pipe that closes at exec, or brings the reason why there was none. */
 enum el_status el_child_start(const struct el_child_spec *spec, struct el_child *child_p)
 {
@@ -48,10 +63,7 @@ enum el_status el_child_start(const struct el_child_spec *spec, struct el_child 
     }
     int fork_error = errno;
     close(ends[1]);
-    ssize_t got = 0;
-    if (pid > 0) do
-            got = read(ends[0], &number, sizeof number);
-        while (got < 0 && errno == EINTR);
+    ssize_t got = pid > 0 ? hear_of_exec(ends[0], pid, &number) : 0;
     close(ends[0]);
     if (pid > 0 && got <= 0) {
         *child_p = (struct el_child){.pid = pid};

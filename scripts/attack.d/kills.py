@@ -2,10 +2,11 @@
 stopped or interrupted at a random moment. Then: the command ends within --timeout and a grace, leaves no process and no half a file,
 and `compare --resume` comes to the same trials as a run that nobody disturbed."""
 import json, os, random, shutil, signal, time
-from common import Command, QUICK, TIMEOUT_S, clean, find, processes, send, several, torn
+from common import Command, GRACE_S, QUICK, TIMEOUT_S, clean, find, processes, send, several, torn
 
 SIGNALS = [signal.SIGKILL] * 3 + [signal.SIGSTOP, signal.SIGTERM, signal.SIGINT]
 STEPS = ['--timeout', str(TIMEOUT_S)]
+GNUPLOT_S = 60  # a picture's own time limit
 PRINT = "sleep 0.03; echo step_ms $(( 100 + $$ % 3 )) ms"
 
 
@@ -68,7 +69,7 @@ def judge(evenload, name, command, hit, wanted):
     if number == signal.SIGSTOP and left_alone:
         time.sleep(0.3)
         send(pid, signal.SIGCONT)
-    status = command.end()
+    status = command.end(GNUPLOT_S + GRACE_S if who.startswith('gnuplot') else TIMEOUT_S + GRACE_S)
     bad = []
     if status is None:
         bad.append('it hung')

@@ -5,7 +5,7 @@ from common import Command, QUICK, TIMEOUT_S, clean, find, several, torn
 
 # name: shell words before the command, and where its streams go
 LIMITS = {f'{n} open files': (f'ulimit -n {n}', '') for n in (4, 6, 8, 10, 12, 16, 20, 24, 32, 64)}
-LIMITS |= {f'files of at most {n} KiB': (f'ulimit -f {n}', '') for n in (0, 1, 4, 16, 64)}
+LIMITS |= {f'files of at most {n} KiB': (f'ulimit -f {n}', '') for n in (1, 4, 16, 64)}
 LIMITS |= {f'{n} MiB of address space': (f'ulimit -v {n * 1024}', '') for n in (10, 50, 100, 200, 400, 1000)}
 LIMITS |= {f'{n} KiB of stack': (f'ulimit -s {n}', '') for n in (256, 1024)}
 LIMITS |= {'standard input closed': (':', '<&-'), 'standard output closed': (':', '>&-'), 'standard error closed': (':', '2>&-'),

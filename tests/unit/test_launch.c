@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scratch.h"
+#include "runtime/launch/children.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 
@@ -126,6 +128,27 @@ static bool stop_after_three(void *context, double elapsed_s)
     int *calls = context;
     assert_true(elapsed_s >= 0);
     return ++*calls < 3;
+}
+
+/* Opening its log, a pipe that nobody reads, keeps the child from its exec as a stop does. */
+static void test_a_child_that_never_becomes_the_program_is_ended(void **state)
+{
+    (void)state;
+    char log[96], *const command[] = {"true", NULL}, *const environment[] = {NULL};
+    snprintf(log, sizeof log, "%s/pipe", folder);
+    assert_int_equal(mkfifo(log, 0666), 0);
+    const struct el_child_spec spec = {.program = "/bin/true",
+                                       .command = command,
+                                       .environment = environment,
+                                       .log = log,
+                                       .death_signal = SIGKILL,
+                                       .kept_file = -1};
+    struct el_child child;
+    alarm(50);
+    assert_int_equal(el_child_start(&spec, &child), EL_OK);
+    alarm(0);
+    while (!el_children_wait(&child, 1, 1000000000)) continue;
+    assert_true(WIFSIGNALED(child.wait_status) && WTERMSIG(child.wait_status) == SIGKILL);
 }
 
 static void test_progress_can_end_the_job(void **state)
@@ -352,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_one_process_ends_well),
         cmocka_unit_test(test_one_process_fails),
         cmocka_unit_test(test_time_out_kills_the_group),
+        cmocka_unit_test(test_a_child_that_never_becomes_the_program_is_ended),
         cmocka_unit_test(test_progress_can_end_the_job),
         cmocka_unit_test(test_what_cannot_start),
         cmocka_unit_test(test_no_mpirun),
