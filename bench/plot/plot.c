@@ -12,7 +12,6 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,7 +49,7 @@ struct drawing {
     char data[EL_PATH_BYTES];    /* DIR/plots */
     char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
     bool have_format[N_FORMATS];
-    int n_drawn, n_failed;
+    int n_drawn, n_failed, n_refused; /* of the failed: by gnuplot, whose log says why */
     FILE *messages;
 };
 
@@ -180,7 +179,7 @@ static bool is_whole(const char *path, const char *end)
 }
 
 /* Under another name first, so that no half picture is taken for one. Returns whether the picture is there. */
-static bool draw(const struct drawing *d, const char *figure, const struct format *format)
+static bool draw(struct drawing *d, const char *figure, const struct format *format)
 {
     char script[TEXT_BYTES], data[64], name[96], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];
     snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
@@ -196,6 +195,7 @@ static bool draw(const struct drawing *d, const char *figure, const struct forma
         return true;
     }
     unlink(temporary);
+    d->n_refused += status != 0;
     if (status == 0)
         el_text_line(d->messages, "%s could not be written: is the disk full?", out);
     else
@@ -216,7 +216,7 @@ static bool copy_text(const char *path)
 }
 
 /* To standard output, as letters. */
-static bool draw_text(const struct drawing *d, const char *figure)
+static bool draw_text(struct drawing *d, const char *figure)
 {
     char script[TEXT_BYTES], data[64], name[96], path[TEXT_BYTES];
     snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
@@ -228,6 +228,7 @@ static bool draw_text(const struct drawing *d, const char *figure)
     bool drawn = run_gnuplot(d->gnuplot, arguments, d->data, LOG_NAME, name) == 0 && copy_text(path);
     unlink(path);
     if (drawn) return true;
+    d->n_refused++;
     el_text_line(d->messages, "%s could not be drawn as text: see %s/" LOG_NAME, figure, d->data);
     return false;
 }
@@ -291,8 +292,7 @@ static enum el_status draw_figures(const char *plots_dir, const char *const *nam
     snprintf(log, sizeof log, "%s/" LOG_NAME, d.data);
     unlink(log); /* of an earlier drawing */
     draw_all(&d, names, n, term);
-    struct stat info;
-    if (d.n_failed == 0 || (stat(log, &info) == 0 && info.st_size == 0)) unlink(log);
+    if (d.n_refused == 0) unlink(log);
     if (messages == NULL) fclose(d.messages);
     if (d.n_failed > 0)
         return el_fail(EL_ERR_IO, "%s: %d picture%s could not be drawn", plots_dir, d.n_failed,
