@@ -189,8 +189,8 @@ static void cells_never_touch(void **state)
     json_decref(run);
 }
 
-/* The block's rows of five numbers: sums of (to - from), and the highest `to`. */
-static void read_block(const char *path, const char *name, double *sum_p, double *top_p)
+/* A tag's rows in a block, of five numbers and the tag: sums of (to - from), and the highest `to`. */
+static void read_block(const char *path, const char *name, const char *tag, double *sum_p, double *top_p)
 {
     char line[512], head[80];
     bool inside = false;
@@ -200,8 +200,11 @@ static void read_block(const char *path, const char *name, double *sum_p, double
     *sum_p = *top_p = 0;
     while (fgets(line, sizeof line, file)) {
         double v[5];
+        char row_tag[32];
         if (line[0] == '#' && strncmp(line, "# columns", 9) != 0) inside = strcmp(line, head) == 0;
-        if (!inside || sscanf(line, "%lf %lf %lf %lf %lf", &v[0], &v[1], &v[2], &v[3], &v[4]) != 5) continue;
+        if (!inside || sscanf(line, "%lf %lf %lf %lf %lf %31s", &v[0], &v[1], &v[2], &v[3], &v[4], row_tag) != 6 ||
+            strcmp(row_tag, tag) != 0)
+            continue;
         *sum_p += v[4] - v[3];
         *top_p = fmax(*top_p, v[4]);
     }
@@ -219,18 +222,18 @@ static void the_figure_has_the_same_sums(void **state)
     assert_int_equal(el_imbalance_plot(run, dir, &drawn), EL_OK);
     assert_true(drawn);
     snprintf(path, sizeof path, "%s/imbalance.dat", dir);
-    read_block(path, "optimizer", &sum, &top);
+    read_block(path, "bars", "optimizer", &sum, &top);
     assert_near(sum, 6 * 20); /* dp's masters, and all of ddp's */
-    read_block(path, "workspace", &sum, &top);
+    read_block(path, "bars", "workspace", &sum, &top);
     assert_near(top, 71); /* the highest stack is its card's peak */
-    read_block(path, "more optimizer", &sum, &top);
+    read_block(path, "more", "optimizer", &sum, &top);
     assert_near(sum, 40);
-    read_block(path, "more output", &sum, &top);
+    read_block(path, "more", "output", &sum, &top);
     assert_near(sum, 22);
     assert_near(top, 40); /* upon the optimizer's 20 */
-    read_block(path, "more activation", &sum, &top);
+    read_block(path, "more", "activation", &sum, &top);
     assert_near(sum, -6);
-    read_block(path, "more replica", &sum, &top);
+    read_block(path, "more", "replica", &sum, &top);
     assert_near(sum, 0);
     unlink(path);
     json_array_clear(json_object_get(run, "trials"));
