@@ -154,7 +154,6 @@ int el_main(int argc, char **argv)
 {
     survive_file_limit();
     const char *name = argc > 1 ? argv[1] : "help";
-    signal(SIGXFSZ, SIG_IGN); /* a file beyond `ulimit -f` is a failure with words, as a full disk is */
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return print_help(argc, argv);
     if (!strcmp(name, "--version") || !strcmp(name, "version")) return print_version();
     if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);

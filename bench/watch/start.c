@@ -15,7 +15,6 @@ static const int taken[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, 
 static void become(char *const *command, const sigset_t *mask, const struct sigaction *on_child)
 {
     sigaction(SIGCHLD, on_child, NULL);
-    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(command[0], command);
 }
