@@ -5,6 +5,7 @@ bats_require_minimum_version 1.5.0 2>/dev/null || true
 
 # What gnuplot, a shell, a terminal, Markdown, GitHub's log or a spreadsheet could take for more than a name. A command that
 # ran would leave a file `canary`.
+# shellcheck disable=SC1003 # a backslash on its own is a name too
 NAMES=(
     "x','<touch\${IFS}canary;:\"" "x','<id>canary;:\"" '|touch canary' '<touch canary' '< touch canary' '`touch canary`' '$(touch canary)'
     '$HOME' '"' "'" "';system('touch canary');'" '"; system("touch canary"); "' '@present' '@stacked' '%s%s%n%d' '{/Bold x}' '\' '#' ';'

@@ -18,7 +18,7 @@ stderr='' # set by run
 @test "without a toolkit all else is built, and GPUs that are asked for end in one line" {
     command -v cc >/dev/null || skip "no compiler"
     mkdir -p prefix/include
-    printf '%s\n' '#include_next <jansson.h>' 'static int unused(int n) { int array[n]; return (int)sizeof array; }' >prefix/include/jansson.h
+    printf '%s\n' '#pragma once' '#include_next <jansson.h>' 'static int unused(int n) { int array[n]; return (int)sizeof array; }' >prefix/include/jansson.h
     make -C "$ROOT" -j "$(nproc)" CUDA=0 OPT=-O0 BUILD="$PWD/build" LIBS_PREFIX="$PWD/prefix" >make.log 2>&1 || { cat make.log && return 1; }
     [[ -z $(find build/modules -name 'el_cuda.so' -o -name 'el_nccl.so') ]] || show
     [[ $(build/evenload devices) == *"  cuda     no   "*"CUDA"* ]] || { build/evenload devices && show; }
