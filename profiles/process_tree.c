@@ -15,7 +15,10 @@ enum { PATH_BYTES = 512, RANGE_MAX = 2000, MISSING_MAX = 256 };
 /* A new process is looked at again when it is this old, and then each time that it has doubled its age: what ends early
  * is seen near its peak, and one that becomes another program is seen as that. */
 static const int64_t YOUNG_NS = 10000000, GROWN_NS = 100000000;
-static const int64_t SHARED_AGE_NS = 300000000; /* younger ones are not asked for their Pss */
+static const int64_t PSS_AGE_NS = 300000000; /* of younger processes Pss is not read */
+static const int64_t PSS_AGAIN_NS =
+    2000000000;                              /* read again after this time without growth: sharing may have changed */
+static const double PSS_GROWTH_RATIO = 1.05; /* read again after this growth */
 
 struct el_process_tree {
     const char *root;
@@ -27,7 +30,6 @@ struct el_process_tree {
     struct el_tree_process **list;
     int n, capacity, n_not_followed;
     int *alive, n_alive; /* places in `list`, oldest first */
-    int shared;          /* place in `list` of whose turn it is */
 };
 
 /* "0.12 0.20 0.30 2/345 6789": the last is the number that was given out last. 0: unknown. */
@@ -100,6 +102,7 @@ static bool has_ended(const struct el_process_look *look)
 static void forget_memory(struct el_tree_process *p)
 {
     p->peak_bytes = p->pss_bytes = p->own_peak_bytes = -1;
+    p->pss_resident_bytes = p->pss_ns = 0;
     p->resident_byte_s = p->looked_s = 0;
 }
 
@@ -187,23 +190,37 @@ void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid)
     forget_ended(tree);
 }
 
-static bool may_be_asked(const struct el_tree_process *p, int64_t now_ns, bool again)
+/* A reading is dear for a large process, and only growth can raise the highest Pss much. */
+static bool is_pss_due(const struct el_tree_process *p, int64_t now_ns)
 {
-    return p->alive && now_ns - p->begin_ns >= SHARED_AGE_NS && (again || p->pss_bytes < 0);
+    if (now_ns - p->begin_ns < PSS_AGE_NS || p->look.resident_bytes <= 0) return false;
+    return p->pss_ns == 0 || now_ns - p->pss_ns >= PSS_AGAIN_NS ||
+           (double)p->look.resident_bytes > PSS_GROWTH_RATIO * (double)p->pss_resident_bytes;
 }
 
-/* Those first that were never asked, then in turn. */
+static int64_t grown_bytes(const struct el_tree_process *p)
+{
+    return p->pss_ns == 0 ? INT64_MAX : p->look.resident_bytes - p->pss_resident_bytes;
+}
+
 void el_process_tree_look_shared(struct el_process_tree *tree)
 {
     int64_t now_ns = el_clock_ns();
-    for (int k = 0; k < 2 * tree->n; k++) {
-        tree->shared = (tree->shared + 1) % tree->n;
-        struct el_tree_process *p = tree->list[tree->shared];
-        if (!may_be_asked(p, now_ns, k >= tree->n)) continue;
-        int64_t pss_bytes = el_process_pss_bytes(&p->process);
-        if (pss_bytes > p->pss_bytes) p->pss_bytes = pss_bytes;
+    struct el_tree_process *most = NULL;
+    for (int i = 0; i < tree->n_alive; i++) {
+        struct el_tree_process *p = tree->list[tree->alive[i]];
+        if (is_pss_due(p, now_ns) && (!most || grown_bytes(p) > grown_bytes(most))) most = p;
+    }
+    if (!most) return;
+    look_at(most, now_ns); /* the resident memory that the reading covers */
+    if (!most->alive) {
+        forget_ended(tree);
         return;
     }
+    int64_t resident_bytes = most->look.resident_bytes, pss_bytes = el_process_pss_bytes(&most->process);
+    most->pss_ns = now_ns;
+    if (pss_bytes > most->pss_bytes) most->pss_bytes = pss_bytes;
+    if (resident_bytes > most->pss_resident_bytes) most->pss_resident_bytes = resident_bytes;
 }
 
 static bool make_room(struct el_process_tree *tree)

@@ -3,7 +3,7 @@
  *     el_process_tree_open("", getpid(), &tree);    its descendants from now on, itself left out; "": this machine
  *     el_process_tree_discover(tree);               often, it is cheap: finds new ones
  *     el_process_tree_look(tree);                   at each sample: everyone's CPU time and memory
- *     el_process_tree_look_shared(tree);            seldom: one process's Pss, in turn
+ *     el_process_tree_look_shared(tree);            seldom: the Pss of one process
  *     el_process_tree_at(tree, i);  0 <= i < el_process_tree_count(tree)
  *     el_process_tree_close(tree);
  *
@@ -35,11 +35,13 @@ struct el_tree_process {
     int64_t again_ns;         /* while it is young: when it is looked at again */
     /* Memory is that of the program it was last: another one began anew. */
     int64_t peak_bytes; /* the highest resident memory, by the kernel's own mark at the last look too; -1: unknown */
-    int64_t own_peak_bytes; /* the highest seen of its own memory; -1: unknown */
-    double resident_byte_s; /* for the mean over its life: resident bytes times seconds ... */
-    double looked_s;        /* ... over so many */
-    int64_t pss_bytes;      /* the highest seen; -1: never looked */
-    int n_threads;          /* the most */
+    int64_t own_peak_bytes;     /* the highest seen of its own memory; -1: unknown */
+    double resident_byte_s;     /* for the mean over its life: resident bytes times seconds ... */
+    double looked_s;            /* ... over so many */
+    int64_t pss_bytes;          /* the highest that was read; -1: unknown */
+    int64_t pss_resident_bytes; /* the highest resident memory at a reading: a larger peak_bytes was not covered */
+    int64_t pss_ns;             /* the last reading; 0: none */
+    int n_threads;              /* the most */
 };
 
 struct el_process_tree;
@@ -60,6 +62,8 @@ void el_process_tree_look(struct el_process_tree *tree);
 bool el_process_tree_look_young(struct el_process_tree *tree);
 /* Of one child that has ended and was not yet waited for: its last CPU time. */
 void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid);
+/* Reads the Pss of one process: of one that was never read, else of the one that grew most since its readings. Reads
+ * nothing where none grew by 5 % and all were read within 2 s. */
 void el_process_tree_look_shared(struct el_process_tree *tree);
 
 int el_process_tree_count(const struct el_process_tree *tree);

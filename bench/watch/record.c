@@ -90,6 +90,7 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
     el_json_put(process, "own_peak_bytes", el_json_count(p->own_peak_bytes));
     el_json_put_real(process, "mean_bytes", mean_bytes(p));
     el_json_put(process, "pss_bytes", el_json_count(p->pss_bytes));
+    el_json_put(process, "pss_resident_bytes", el_json_count(p->pss_bytes < 0 ? -1 : p->pss_resident_bytes));
     el_json_put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);
     double cpu_pct = el_watch_cpu_pct(watch, p);
     el_json_put_real(process, "cpu_pct", cpu_pct);

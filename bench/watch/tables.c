@@ -11,6 +11,7 @@
 #include "bench/watch/watch.h"
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };
+static const double GROWN_RATIO = 1.05; /* beyond what a reading of Pss covers */
 
 const char *el_watch_mib(const json_t *object, const char *key, char *text)
 {
@@ -77,10 +78,19 @@ static double sum_peers(const json_t *list, const char *key)
     return sum;
 }
 
+/* ">402.1": the process held more when its Pss was not read. */
+static const char *pss_text(const json_t *process, char text[EL_FIGURE_BYTES + 1])
+{
+    bool grew = el_json_number(process, "peak_bytes") > GROWN_RATIO * el_json_number(process, "pss_resident_bytes");
+    text[0] = '>';
+    el_watch_mib(process, "pss_bytes", text + 1);
+    return grew ? text : text + 1;
+}
+
 static void put_process(const json_t *process, double peers_bytes, FILE *out)
 {
     char name[NAME_BYTES], rank[EL_FIGURE_BYTES], alive[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES];
-    char mean[EL_FIGURE_BYTES], pss[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES];
+    char mean[EL_FIGURE_BYTES], pss[EL_FIGURE_BYTES + 1], cpu[EL_FIGURE_BYTES], busy[EL_FIGURE_BYTES];
     char share[EL_FIGURE_BYTES], own[EL_FIGURE_BYTES];
     bool peer = json_is_true(json_object_get(process, "peer"));
     name_text(process, name);
@@ -88,7 +98,7 @@ static void put_process(const json_t *process, double peers_bytes, FILE *out)
             rank_text(process, rank), name,
             el_text_figure(el_json_number(process, "end_s") - el_json_number(process, "begin_s"), alive),
             el_watch_mib(process, "peak_bytes", peak), el_watch_mib(process, "own_peak_bytes", own),
-            el_watch_mib(process, "mean_bytes", mean), el_watch_mib(process, "pss_bytes", pss),
+            el_watch_mib(process, "mean_bytes", mean), pss_text(process, pss),
             el_text_figure(peer ? 100 * el_json_number(process, "own_peak_bytes") / peers_bytes : NAN, share),
             el_text_figure(el_json_number(process, "cpu_s"), cpu),
             el_text_figure(el_json_number(process, "cpu_pct"), busy));

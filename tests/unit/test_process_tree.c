@@ -229,6 +229,54 @@ static void the_young_are_looked_at_more_often(void **state)
     el_process_tree_close(tree);
 }
 
+/* A process that has lived for a second; pss_kib = 0: its Pss cannot be read. */
+static void put_sharer(struct el_process_tree *tree, int pid, int kib, int pss_kib)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "[rollup]\nRss: %d kB\nPss: %d kB\n", kib, pss_kib);
+    put_process((struct fake){.pid = pid, .parent = ANCESTOR, .name = "p", .resident_kib = kib, .peak_kib = kib});
+    if (pss_kib) put(pid, "smaps_rollup", text, (size_t)n);
+    if (el_process_tree_find(tree, pid) < 0) discover(tree, pid);
+    set_life(tree, pid, el_clock_ns() - 1000000000, el_clock_ns());
+    el_process_tree_look(tree);
+}
+
+static int64_t pss_kib(const struct el_process_tree *tree, int i)
+{
+    return el_process_tree_at(tree, i)->pss_bytes / 1024;
+}
+
+/* Each once; then the one that grew most, at once; one that stays as it is only after a while. */
+static void pss_is_read_of_who_grew(void **state)
+{
+    (void)state;
+    struct el_process_tree *tree = open_tree();
+    put_sharer(tree, 101, 400000, 200000);
+    put_sharer(tree, 102, 5000, 2500);
+    put_sharer(tree, 103, 6000, 0); /* another user's: not readable */
+    put_sharer(tree, 104, 7000, 3500);
+    for (int i = 0; i < 4; i++) el_process_tree_look_shared(tree);
+    assert_int_equal(pss_kib(tree, 0), 200000);
+    assert_int_equal(pss_kib(tree, 1), 2500);
+    assert_int_equal(el_process_tree_at(tree, 2)->pss_bytes, -1);
+    assert_int_equal(pss_kib(tree, 3), 3500);
+    assert_int_equal(el_process_tree_at(tree, 0)->pss_resident_bytes, 400000 * 1024);
+    put_sharer(tree, 104, 8000, 4000);
+    put_sharer(tree, 101, 685000, 342500);
+    el_process_tree_look_shared(tree);
+    assert_int_equal(pss_kib(tree, 0), 342500);
+    assert_int_equal(pss_kib(tree, 3), 3500);
+    el_process_tree_look_shared(tree);
+    assert_int_equal(pss_kib(tree, 3), 4000);
+    put_sharer(tree, 102, 5000, 5000); /* who shared with it has ended */
+    el_process_tree_look_shared(tree);
+    assert_int_equal(pss_kib(tree, 1), 2500);
+    ((struct el_tree_process *)(uintptr_t)el_process_tree_at(tree, 1))->pss_ns -= 3000000000;
+    el_process_tree_look_shared(tree);
+    assert_int_equal(pss_kib(tree, 1), 5000);
+    el_process_tree_close(tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +288,7 @@ int main(void)
         TEST(a_last_number_of_another_system),
         TEST(figures_of_a_process),
         TEST(the_young_are_looked_at_more_often),
+        TEST(pss_is_read_of_who_grew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

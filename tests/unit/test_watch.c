@@ -99,6 +99,32 @@ static void columns_stay_apart(void **state)
     json_decref(document);
 }
 
+/* A reading of Pss stands as a lower bound once the process has grown beyond it. */
+static void an_old_pss_is_marked(void **state)
+{
+    (void)state;
+    for (int grown = 0; grown < 2; grown++) {
+        struct el_process_tree *tree = open_tree();
+        static const char rollup[] = "[rollup]\nRss: 2048 kB\nPss: 1536 kB\n";
+        put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "p", .resident_kib = 2048, .peak_kib = 2048});
+        put(101, "smaps_rollup", rollup, sizeof rollup - 1);
+        discover(tree, 101);
+        set_life(tree, 101, el_clock_ns() - 1000000000, el_clock_ns());
+        el_process_tree_look_shared(tree);
+        if (grown)
+            put_process(
+                (struct fake){.pid = 101, .parent = ANCESTOR, .name = "p", .resident_kib = 4096, .peak_kib = 4096});
+        el_process_tree_look(tree);
+        json_t *document = document_of(tree, 0, INT64_MAX, 0);
+        assert_true(number(document, "watch.processes.0.pss_resident_bytes") == 2048 * 1024);
+        char *text = tables_of(document);
+        assert_non_null(strstr(text, grown ? " >1.5 " : " 1.5 "));
+        free(text);
+        json_decref(document);
+        put_last(ANCESTOR);
+    }
+}
+
 /* Many and unreadable ones: the table stays short and narrow. */
 static void a_table_of_many(void **state)
 {
@@ -131,10 +157,8 @@ static void a_table_of_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_short_life),
-        TEST(the_largest_was_not_seen),
-        TEST(columns_stay_apart),
-        TEST(a_table_of_many),
+        TEST(a_short_life),         TEST(the_largest_was_not_seen), TEST(columns_stay_apart),
+        TEST(an_old_pss_is_marked), TEST(a_table_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
