@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "bench/job/worker.h"
 
@@ -91,6 +92,17 @@ static const struct el_command_row *find_command(const char *name)
     return NULL;
 }
 
+/* Of any command that does something. With fewer, a worker, a module or a dataset would not open, and each says another
+ * reason. More ranks need more, which is checked where their number is known. */
+static enum el_status check_open_files(void)
+{
+    enum { NEEDED = 32 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= NEEDED) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%d open files are needed, and %llu are allowed: raise the limit (ulimit -n)",
+                   NEEDED, (unsigned long long)limit.rlim_cur);
+}
+
 static int run_command(const struct el_command_row *command, int argc, char **argv)
 {
     struct el_options *options = calloc(1, sizeof *options);
@@ -106,6 +118,8 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
         exit_status = el_exit_flush(0);
     } else if (options->version) {
         exit_status = print_version();
+    } else if ((status = check_open_files()) != EL_OK) {
+        exit_status = el_exit_failed(status);
     } else {
         exit_status = command->run(options, argc, argv);
     }

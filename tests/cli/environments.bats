@@ -209,10 +209,18 @@ END
     [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
 
+@test "few open files: refused, with the limit" {
+    for command in compare run devices plot; do
+        refuses "32 open files are needed, and 10 are allowed: raise the limit (ulimit -n)" \
+            bash -c 'ulimit -n 10 && exec "$@"' bash "$EVENLOAD" "$command"
+    done
+    [[ ! -e results ]] || show
+}
+
 @test "mpirun with few files: refused, with the limit" {
     need_mpirun
-    few() { (ulimit -n 30 && "$@"); }
-    refuses "mpirun needs 42 open files for 2 ranks, and 30 are allowed: raise the limit (ulimit -n)" \
+    few() { (ulimit -n 40 && "$@"); }
+    refuses "mpirun needs 42 open files for 2 ranks, and 40 are allowed: raise the limit (ulimit -n)" \
         few "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 15
 }
 
