@@ -16,6 +16,9 @@ enum el_status el_options_check_together(const struct el_options *options)
         if (el_option_given(options, unused[i]))
             return el_fail(EL_ERR_INVALID, "--%s: --epochs %lld trains whole epochs: leave one of them out", unused[i],
                            (long long)options->train.epochs);
+    if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
+        return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
+                       options->train.optimizer == EL_OPT_ADAM ? "adam" : "sgd");
     return EL_OK;
 }
 
