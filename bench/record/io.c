@@ -188,13 +188,33 @@ enum el_status el_write_json(const json_t *document, const char *path)
     return el_file_end(file, temporary, path);
 }
 
+static void clean(json_t *value);
+
+/* Names too. The order stays; of two names that become one the last counts, as in any JSON. */
+static void clean_object(json_t *object)
+{
+    const char *key;
+    json_t *child, *cleaned = json_object();
+    json_object_foreach(object, key, child)
+    {
+        clean(child);
+        char *name = strdup(key);
+        if (name == NULL) continue;
+        el_utf8_printable(name);
+        json_object_set(cleaned, name, child);
+        free(name);
+    }
+    if (cleaned != NULL) json_object_clear(object);
+    json_object_update(object, cleaned); /* nothing where there is no memory */
+    json_decref(cleaned);
+}
+
 /* What is read may be anyone's: none of its text shall end a line or move a terminal's cursor wherever it is shown. */
 static void clean(json_t *value)
 {
     size_t i;
-    const char *key;
     json_t *child;
-    json_object_foreach(value, key, child) clean(child);
+    if (json_is_object(value)) clean_object(value);
     json_array_foreach(value, i, child) clean(child);
     char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
     if (text == NULL) return;

@@ -268,6 +268,25 @@ static void test_report_of_little(void **state)
     json_decref(run);
 }
 
+static void test_names_and_texts_of_others(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"schema\": 2, \"trials\": [{\"a\\u001b[31m\": {\"b\\n::error::\": \"c\\u009b\"}}],"
+                               " \"d\": 1}";
+    char path[] = "/tmp/el-record-XXXXXX";
+    json_t *run = NULL;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    assert_int_equal(el_record_read(path, &run), EL_OK);
+    assert_string_equal(el_json_text(run, "trials.0.a?[31m.b?::error::", "none"), "c?");
+    assert_int_equal(json_object_size(el_json_at(run, "trials.0")), 1);
+    assert_int_equal(el_json_whole(run, "d"), 1);
+    json_decref(run);
+    unlink(path);
+}
+
 static void test_bad_files(void **state)
 {
     (void)state;
@@ -470,6 +489,7 @@ int main(void)
         cmocka_unit_test(a_record_of_schema_1_has_the_names_of_schema_2),
         cmocka_unit_test(test_v1_readers),
         cmocka_unit_test(test_report_of_little),
+        cmocka_unit_test(test_names_and_texts_of_others),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
