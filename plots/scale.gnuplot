@@ -16,10 +16,10 @@ set xrange [left:right]
 set yrange [lowest:highest]
 set xtics () out nomirror
 set ytics nomirror out scale 0.5 (0.0625, 0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-set lmargin 9
+set lmargin 11
 if (text) {
     set key outside right top vertical Left
-    set ylabel "speed-up (log)"
+    set ylabel "speed-up over single (log)"
     set xlabel "devices (log)"
     plot data index "ideal" using 1:2 with lines title "ideal", \
          for [k = 1:words(present)] data index "points" using 1:(strcol(8) eq word(present, k) ? $2 : NaN) \
@@ -33,7 +33,7 @@ set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
 set multiplot layout 2,1 title title." " noenhanced offset 0,-0.2
 unset title
 set bmargin 2
-set ylabel "speed-up, log scale (plain single: 1)"
+set ylabel "speed-up over single (log)"
 plot data index "ideal" using 1:2 with lines linecolor rgb "#606060" dashtype 2 linewidth 1 title "ideal", \
      for [name in present] data index "points" using 1:(strcol(8) eq name ? $2 : NaN):3:4 with yerrorbars pointtype 0 linecolor rgb ink(name) linewidth 1.2 notitle, \
      for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 0 ? $2 : NaN) with points pointtype mark(name) pointsize size(name) linecolor rgb ink(name) title name, \
@@ -48,7 +48,7 @@ set ytics nomirror out scale 0.5
 set yrange [0:*]
 set bmargin foot eq " " ? 3.6 : 4.8
 set ylabel "efficiency (%)"
-set xlabel (thin ne " " ? "devices, log scale; hollow: they share a core or card; whiskers: 95 % interval" : "devices, log scale; whiskers: 95 % interval")
+set xlabel (words(thin) > 0 ? "devices, log scale; hollow: they share a core or card; whiskers: 95 % interval" : "devices, log scale; whiskers: 95 % interval")
 if (foot ne " ") { set label 99 foot at screen 0.5,y_of(height - 10) center noenhanced font ",10" textcolor rgb color_note }
 unset key
 plot data index "ideal" using 1:3 with lines linecolor rgb "#606060" dashtype 2 linewidth 1 notitle, \
