@@ -10,6 +10,7 @@
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/launching.h"
+#include "bench/report/text.h"
 
 enum action { ACTION_ADD, ACTION_SHOW, ACTION_ACCEPT, N_ACTIONS };
 
@@ -73,6 +74,7 @@ static void put_next(const struct el_options *options, const json_t *document, F
     const char *program = program_invocation_name, *last = NULL;
     const json_t *machines = json_object_get(document, "machines");
     const bool elsewhere = strcmp(options->store, EL_BASELINE_STORE) != 0;
+    char word[EL_WORD_BYTES], store[EL_WORD_BYTES];
     double needs = 0;
     for (size_t m = 0; m < json_array_size(machines); m++) {
         const json_t *workloads = json_object_get(json_array_get(machines, m), "workloads");
@@ -88,15 +90,17 @@ static void put_next(const struct el_options *options, const json_t *document, F
             }
         }
     }
-    fprintf(out, "\nNext: %s ", program);
+    el_shell_word(options->store, store, sizeof store);
+    fprintf(out, "\n");
     if (last)
-        fprintf(out, "baseline accept %s%s%s    (if the new level is right)\n", last, elsewhere ? " --store " : "",
-                elsewhere ? options->store : "");
+        el_text_line(out, "Next: %s baseline accept %s%s%s    (if the new level is right)", program,
+                     el_shell_word(last, word, sizeof word), elsewhere ? " --store " : "", elsewhere ? store : "");
     else if (needs > 0)
-        fprintf(out, "regress --baseline %s --current DIR --add    (%.0f more session%s before it can judge)\n",
-                options->store, needs, needs == 1 ? "" : "s");
+        el_text_line(out,
+                     "Next: %s regress --baseline %s --current DIR --add    (%.0f more session%s before it can judge)",
+                     program, store, needs, needs == 1 ? "" : "s");
     else
-        fprintf(out, "regress --baseline %s --current DIR\n", options->store);
+        el_text_line(out, "Next: %s regress --baseline %s --current DIR", program, store);
 }
 
 static enum el_status show(const struct el_options *options, FILE *notes)

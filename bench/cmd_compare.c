@@ -118,9 +118,11 @@ static void print_next(const struct el_campaign *c)
     next->timeout_s = initial->timeout_s;
     next->inject[0] = 0;
     next->dry_run = true;
-    if (el_options_command_line(EL_CMD_RUN, next, line, sizeof line) == EL_OK)
-        printf("\nNext: %s%s\n      (the memory of eight devices by tag, without having them)\n",
-               program_invocation_name, line + strlen("evenload"));
+    if (el_options_command_line(EL_CMD_RUN, next, line, sizeof line) == EL_OK) {
+        printf("\n");
+        el_text_line(stdout, "Next: %s%s", program_invocation_name, line + strlen("evenload"));
+        printf("      (the memory of eight devices by tag, without having them)\n");
+    }
     free(next);
 }
 

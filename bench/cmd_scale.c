@@ -32,7 +32,7 @@ static bool print_sweep(const struct el_options *asked)
     next->n_buckets = sizeof sizes / sizeof sizes[0];
     bool fits = el_options_command_line(EL_CMD_SCALE, next, line, sizeof line) == EL_OK;
     free(next);
-    if (fits) printf("Next: %s%s    (ddp's buckets)\n", program_invocation_name, line + strlen("evenload"));
+    if (fits) el_text_line(stdout, "Next: %s%s    (ddp's buckets)", program_invocation_name, line + strlen("evenload"));
     return fits;
 }
 
@@ -55,20 +55,21 @@ static bool print_best(const struct el_options *asked, double best_mib)
     }
     bool fits = el_options_command_line(EL_CMD_COMPARE, next, line, sizeof line) == EL_OK;
     free(next);
-    if (fits) printf("Next: %s%s\n", program_invocation_name, line + strlen("evenload"));
+    if (fits) el_text_line(stdout, "Next: %s%s", program_invocation_name, line + strlen("evenload"));
     return fits;
 }
 
 static void print_next(const json_t *document, const struct el_options *options, const char *dir)
 {
     const char *program = program_invocation_name;
+    char word[EL_WORD_BYTES];
     double best = el_json_number(document, "buckets.recommended_mib");
     bool swept = json_is_object(json_object_get(document, "buckets"));
     if (best > 0 && print_best(options, best)) return;
     if (best > 0)
         printf("Next: %s compare --modes ddp --bucket-mb %g\n", program, best);
     else if (swept || !print_sweep(options))
-        el_text_line(stdout, "Next: %s plot %s --term", program, dir);
+        el_text_line(stdout, "Next: %s plot %s --term", program, el_shell_word(dir, word, sizeof word));
 }
 
 static enum el_status try_to_draw(const json_t *document, const char *dir, FILE *messages)

@@ -84,11 +84,13 @@ static enum el_status show(const struct el_options *options, const struct el_stu
     }
     el_study_print(study, stdout);
     if (study->measured) {
+        char word[EL_WORD_BYTES];
         printf("\n");
         el_text_line(stdout, "%s/results.json", study->dir);
         el_text_line(stdout, "%s/trials.csv", study->dir);
         printf("\n");
-        el_text_line(stdout, "Next: %s plot %s --term", program_invocation_name, study->dir);
+        el_text_line(stdout, "Next: %s plot %s --term", program_invocation_name,
+                     el_shell_word(study->dir, word, sizeof word));
     } else if (el_study_has_cards(study))
         printf("\nNext: %s study two-cards --devices cuda:%d,cuda:%d    (the same, measured on the cards)\n",
                program_invocation_name, study->devices[0].index, study->devices[1].index);

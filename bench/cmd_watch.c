@@ -23,6 +23,7 @@ static void join_words(int argc, char **argv, char *words, size_t bytes)
 static enum el_status save(const struct el_options *options, const struct el_store *store,
                            const struct el_watching *watch, const json_t *document)
 {
+    char word[EL_WORD_BYTES];
     EL_TRY(el_store_save_run(store, document));
     el_store_discard(store); /* folders that stayed empty; from here on a signal may end us */
     el_watch_release_signals(watch);
@@ -33,7 +34,8 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     }
     if (options->quiet) return EL_OK;
     fputc('\n', stderr);
-    el_text_line(stderr, "Next: %s plot %s --term", program_invocation_name, store->dir);
+    el_text_line(stderr, "Next: %s plot %s --term", program_invocation_name,
+                 el_shell_word(store->dir, word, sizeof word));
     return EL_OK;
 }
 

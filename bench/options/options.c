@@ -185,20 +185,28 @@ json_t *el_options_echo(unsigned command, const struct el_options *options)
     return echo;
 }
 
-/* Appends " --name value", in quotes where a shell would take the value apart. */
-static void append_option(const struct el_option_row *row, const char *value, char *text, size_t bytes)
+const char *el_shell_word(const char *text, char *word, size_t bytes)
+{
+    bool plain =
+        *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./,:=@%")];
+    size_t used = 0;
+    for (const char *at = text; *at; at++) used += !plain && *at == '\'' ? 4 : 1;
+    bool fits = used + (plain ? 1 : 3) <= bytes;
+    snprintf(word, bytes, "%s", !fits ? "" : plain ? text : "'");
+    if (!fits || plain) return word;
+    used = 1;
+    for (; *text; text++) used += (size_t)snprintf(word + used, bytes - used, *text == '\'' ? "'\\''" : "%c", *text);
+    snprintf(word + used, bytes - used, "'");
+    return word;
+}
+
+/* Appends " --name value"; false: no room. */
+static bool append_option(const struct el_option_row *row, const char *value, char *text, size_t bytes)
 {
     size_t used = strlen(text);
-    if (used >= bytes - 1) return;
-    if (!row->argument) {
-        snprintf(text + used, bytes - used, " --%s", row->name);
-        return;
-    }
-    bool plain = value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./,:=@%")] == 0;
-    used += (size_t)snprintf(text + used, bytes - used, " --%s %s", row->name, plain ? value : "'");
-    for (; !plain && *value && used < bytes - 6; value++)
-        used += (size_t)snprintf(text + used, bytes - used, *value == '\'' ? "'\\''" : "%c", *value);
-    if (!plain && used < bytes - 1) snprintf(text + used, bytes - used, "'");
+    used += (size_t)snprintf(text + used, bytes - used, " --%s%s", row->name, row->argument ? " " : "");
+    if (used >= bytes) return false;
+    return !row->argument || *el_shell_word(value, text + used, bytes - used);
 }
 
 enum el_status el_options_command_line(unsigned command, const struct el_options *options, char *text, size_t bytes)
@@ -206,15 +214,15 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
     struct el_options *initial = malloc(sizeof *initial);
     if (!initial) return el_fail_errno("options");
     el_options_defaults(command, initial);
-    snprintf(text, bytes, "evenload %s", command_of(command));
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+    bool fits = (size_t)snprintf(text, bytes, "evenload %s", command_of(command)) < bytes;
+    for (const struct el_option_row *row = el_option_rows(); row->name && fits; row++) {
         char value[VALUE_BYTES], otherwise[VALUE_BYTES];
         if (!(row->commands & command)) continue;
         el_option_show(row, options, value, sizeof value);
         el_option_show(row, initial, otherwise, sizeof otherwise);
         bool always = row->kind <= EL_OPTION_HIDDEN && row->kind >= EL_OPTION_MODES;
-        if (*value && (always || strcmp(value, otherwise))) append_option(row, value, text, bytes);
+        if (*value && (always || strcmp(value, otherwise))) fits = append_option(row, value, text, bytes);
     }
     free(initial);
-    return strlen(text) < bytes - 1 ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
+    return fits ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
 }

@@ -103,6 +103,10 @@ enum el_status el_options_check_together(const struct el_options *options);
 enum el_status el_options_check_records_alone(const char *word, const struct el_options *options);
 /* {option: text} of all rows of the command. New reference. */
 json_t *el_options_echo(unsigned command, const struct el_options *options);
+/* `text` as one word for a shell, in single quotes where it would be more than a word; "" where it does not fit. For
+ * EL_PATH_BYTES a word of EL_WORD_BYTES always does. */
+enum { EL_WORD_BYTES = 4 * EL_PATH_BYTES + 3 };
+const char *el_shell_word(const char *text, char *word, size_t bytes);
 /* "evenload run --mode ddp ...": what differs from the defaults, quoted for a shell. Errors: EL_ERR_INVALID: too long.
  */
 enum el_status el_options_command_line(unsigned command, const struct el_options *options, char *text, size_t bytes);

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/options/options.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/runs.h"
+#include "bench/report/text.h"
 
 enum { BLOCKS_MAX = 200 };
 /* Nobody who asks for a gate lets more than this through. */
@@ -29,8 +31,11 @@ static bool print_next_of_store(const struct el_options *options, const struct e
                 found && !added ? "the accepted level already" : "a session of the store");
         return true;
     }
-    fprintf(out, "Next: %s baseline %s %s%s%s%s\n", program_invocation_name, found ? "accept" : "add", run,
-            elsewhere ? " --store " : "", elsewhere ? store : "", found ? "    (if the new level is right)" : "");
+    char folder[EL_WORD_BYTES], word[EL_WORD_BYTES];
+    el_text_line(out, "Next: %s baseline %s %s%s%s%s", program_invocation_name, found ? "accept" : "add",
+                 el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",
+                 elsewhere ? el_shell_word(store, word, sizeof word) : "",
+                 found ? "    (if the new level is right)" : "");
     return true;
 }
 
@@ -88,6 +93,7 @@ void el_regress_print_next(const struct el_options *options, const struct el_reg
 {
     enum el_regress_exit outcome = el_regress_outcome(set);
     const char *name = program_invocation_name;
+    char word[EL_WORD_BYTES];
     bool ab = options->regress.ab[0];
     if (print_next_of_store(options, set, run, added, out)) return;
     if (outcome == EL_REGRESS_INCONCLUSIVE && ab)
@@ -100,7 +106,8 @@ void el_regress_print_next(const struct el_options *options, const struct el_reg
     else if (outcome == EL_REGRESS_FOUND && ab && options->regress.blocks == 0)
         fprintf(out, "Next: %s regress ... --blocks 40 --seed 2    (again, in another order, to the end)\n", name);
     else if (outcome == EL_REGRESS_NONE && !ab)
-        fprintf(out, "Next: %s baseline add %s    (after eight such sessions their spread is known)\n", name, run);
+        el_text_line(out, "Next: %s baseline add %s    (after eight such sessions their spread is known)", name,
+                     el_shell_word(run, word, sizeof word));
     else
         fprintf(out, "Next: %s help regress\n", name);
 }

@@ -105,6 +105,29 @@ END
     ! LC_ALL=C grep -nP '[\x00-\x08\x0b-\x1f\x7f]' w/results.csv || false
 }
 
+# What is printed as the next command, pasted into a shell, as one argument a line.
+pasted() { # pasted LINE
+    [[ $1 == "Next: $EVENLOAD "* ]] || return 1
+    bash -c "printf '%s\n' ${1#"Next: $EVENLOAD "}"
+}
+
+@test "names of folders in the next command: one word each, that runs nothing" {
+    local name words
+    for name in "${NAMES[@]:5:11}" $'a\nb' $'\e[31mred\e[0m' 'a|b|c'; do
+        name="./${name//\//:} it's"
+        run --separate-stderr "$EVENLOAD" watch --out "$name" -- true
+        [[ $status -eq 0 && -e $name/results.json ]] || show
+        harmless || show
+        words=$(pasted "${stderr_lines[-1]}") || show
+        name=${name//[[:cntrl:]]/\?} # as it is shown
+        [[ $words == $'plot\n'"$name"$'\n--term' ]] || { echo "$words" && show; }
+    done
+    name="\$(touch canary)'s"
+    "$EVENLOAD" run "${QUICK[@]}" --quiet --out "$name" >/dev/null
+    run --separate-stderr "$EVENLOAD" baseline add "$name" --store "store $name"
+    [[ $status -eq 0 && $(pasted "${lines[-1]%    (*}") == $'regress\n--baseline\n'"store $name"$'\n--current\nDIR\n--add' ]] || show
+}
+
 @test "names of metrics: regress" {
     local name
     for name in "${NAMES[@]}"; do printf '%s: %s s\n' "$name" 1.0; done >base.txt
