@@ -42,14 +42,30 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     return status;
 }
 
+/* The same, measured: what was predicted with all that was given for it. */
+static void say_measured(const struct el_options *options)
+{
+    char line[2 * EL_PATH_BYTES];
+    struct el_options *next = malloc(sizeof *next);
+    if (!next) return;
+    *next = *options;
+    next->dry_run = next->quiet = false;
+    next->out[0] = 0;
+    if (el_options_command_line(EL_CMD_IMBALANCE, next, line, sizeof line) == EL_OK) {
+        printf("\n");
+        el_text_line(stdout, "Next: %s%s    (the same, measured)", program_invocation_name, line + strlen("evenload"));
+    }
+    free(next);
+}
+
 static void say_next(const struct el_options *options)
 {
     const char *program = program_invocation_name;
     if (options->json) return;
     if (!strcmp(options->preset, "two-cards"))
         printf("\nNext: %s study two-cards --dry-run    (the same memory against the published table)\n", program);
-    else if (options->preset[0] && options->dry_run)
-        printf("\nNext: %s imbalance --preset %s    (the same, measured)\n", program, options->preset);
+    else if (options->dry_run)
+        say_measured(options);
     else
         printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n", program);
 }

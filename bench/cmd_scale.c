@@ -14,14 +14,13 @@
 #include "bench/report/text.h"
 #include "bench/scale/scale.h"
 
-/* The same study with ddp's bucket size as a sweep; false: records do not tell what was asked for, or it is of one
- * device. */
+/* The same study with ddp's bucket size as a sweep; false: what was asked for is not known, or it is of one device. */
 static bool print_sweep(const struct el_options *asked)
 {
     static const double sizes[] = {1, 5, 25, 100};
     char line[2 * EL_PATH_BYTES];
     bool several = asked->n_counts > 0 && asked->counts[asked->n_counts - 1] > 1;
-    struct el_options *next = asked->dir[0] || !several ? NULL : malloc(sizeof *next);
+    struct el_options *next = !several ? NULL : malloc(sizeof *next);
     if (!next) return false;
     *next = *asked;
     next->out[0] = 0;
@@ -36,11 +35,11 @@ static bool print_sweep(const struct el_options *asked)
     return fits;
 }
 
-/* ddp with the recommended buckets on the most devices; false: records do not tell what was asked for. */
+/* ddp with the recommended buckets on the most devices; false: what was asked for is not known. */
 static bool print_best(const struct el_options *asked, double best_mib)
 {
     char line[2 * EL_PATH_BYTES];
-    struct el_options *next = asked->dir[0] || asked->n_counts == 0 ? NULL : malloc(sizeof *next);
+    struct el_options *next = asked->n_counts == 0 ? NULL : malloc(sizeof *next);
     if (!next) return false;
     *next = *asked;
     next->out[0] = 0;
@@ -105,6 +104,24 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
     return status;
 }
 
+/* What the folder's study was begun with, from its command.json, where that can be read; else as given. */
+static const struct el_options *recall(const struct el_options *given, struct el_options *begun)
+{
+    struct el_store store = {0};
+    json_t *echo;
+    snprintf(store.dir, sizeof store.dir, "%s", given->dir);
+    if (el_store_load_command(&store, "scale", &echo) != EL_OK) return given;
+    el_options_defaults(EL_CMD_SCALE, begun);
+    enum el_status status = EL_OK;
+    for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
+        const char *text = json_string_value(json_object_get(echo, row->name));
+        if (text && row->commands & EL_CMD_SCALE) status = el_option_set(row, text, begun);
+    }
+    json_decref(echo);
+    begun->json = given->json;
+    return status == EL_OK ? begun : given;
+}
+
 /* From records alone. */
 static int report(const struct el_options *options)
 {
@@ -119,7 +136,9 @@ static int report(const struct el_options *options)
                     "%s was watched from outside, and has no counts of devices: 'evenload plot %s' draws what there "
                     "is",
                     options->dir, options->dir);
-    if (status == EL_OK) status = show(options, run, options->dir);
+    struct el_options *begun = status == EL_OK ? malloc(sizeof *begun) : NULL;
+    if (status == EL_OK) status = show(begun ? recall(options, begun) : options, run, options->dir);
+    free(begun);
     json_decref(run);
     return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
 }

@@ -119,6 +119,15 @@ expect_new() {
     fits
 }
 
+@test "the next command after a prediction keeps the options, and shows the same" {
+    run --separate-stderr "$EVENLOAD" imbalance --preset momentum --dry-run --modes dp --devices 3 --batch 30
+    [[ $status -eq 0 && ${lines[-1]} == "Next: $EVENLOAD imbalance --preset momentum --modes dp "*"    (the same, measured)" ]] || show
+    local predicted=("${lines[@]}") next=${lines[-1]#Next: }
+    [[ $next == *" --devices 3 --batch 30 "* && $next != *--dry-run* ]] || show
+    run --separate-stderr bash -c "${next%    (*} --dry-run"
+    [[ $status -eq 0 && ${lines[*]} == "${predicted[*]}" ]] || show
+}
+
 @test "bad uses of imbalance are refused" {
     refuses "unknown preset 'two-card': did you mean 'two-cards'?" "$EVENLOAD" imbalance --preset two-card
     refuses "every trial is on one device" "$EVENLOAD" imbalance --modes single --out x

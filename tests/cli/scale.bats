@@ -169,4 +169,10 @@ END
     for words in "compare --modes ddp" "--model mlp" "--devices sim:2" "--batch-per-device 64" "--bucket-mb 4" "--features 1024" "--data dummy"; do
         [[ ${lines[-1]} == "Next: "*"$words"* ]] || { echo "no $words" && show; }
     done
+    local next=${lines[-1]}
+    run --separate-stderr env PATH="$(path_without_mpirun)" "$EVENLOAD" scale s # the same from the folder, which holds what was asked for
+    [[ $status -eq 0 && ${lines[-1]} == "$next" ]] || show
+    echo '{"command": "scale", "options": {"model": "of no name"}}' >s/command.json
+    run --separate-stderr env PATH="$(path_without_mpirun)" "$EVENLOAD" scale s
+    [[ $status -eq 0 && -z $stderr && ${lines[-1]} == "Next: "*" compare --modes ddp --bucket-mb 4" ]] || show
 }
