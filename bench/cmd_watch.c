@@ -1,5 +1,5 @@
-/* `evenload watch -- COMMAND`: any command, watched from outside. Its streams are its own: our words are on standard
- * error, after its end, and its exit status is ours. What is looked at is bench/watch's. */
+/* `evenload watch -- COMMAND`: watches any command from outside. The command keeps its streams: our output is on
+ * standard error, after its end. Its exit status is ours. bench/watch has the sampling. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { WORDS_BYTES = 4096 };
 
-/* The command line as it was given, for the record; cut. */
+/* The command line as given, for the record; truncated. */
 static void join_words(int argc, char **argv, char *words, size_t bytes)
 {
     size_t used = (size_t)snprintf(words, bytes, "evenload");
@@ -25,7 +25,7 @@ static enum el_status save(const struct el_options *options, const struct el_sto
 {
     char word[EL_WORD_BYTES];
     EL_TRY(el_store_save_run(store, document));
-    el_store_discard(store); /* folders that stayed empty; from here on a signal may end us */
+    el_store_discard(store); /* empty folders; from here on a signal may end us */
     el_watch_release_signals(watch);
     if (!options->quiet) el_watch_print(document, store->dir, stderr);
     if (options->plot) {
@@ -39,7 +39,7 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
-/* The command has run: its exit status is ours, and what went wrong with the record is only said. */
+/* The command has run: its exit status is ours, whether or not the record could be written. */
 static int finish(const struct el_options *options, const struct el_store *store, const struct el_watching *watch,
                   enum el_status status, const char *words)
 {
@@ -82,6 +82,6 @@ int el_cmd_watch(const struct el_options *options, int argc, char **argv)
     if (status != EL_OK) return el_exit_failed(status);
     join_words(argc, argv, words, sizeof words);
     int exit_status = watch_command(options, &store, argv + options->command_at, words);
-    el_store_discard(&store); /* folders that stayed empty; all of it where the command could not be started */
+    el_store_discard(&store); /* empty folders; all of it if the command could not be started */
     return exit_status;
 }

@@ -1,9 +1,9 @@
-/* The subcommands, and what they share: how a failure is said, and what exit status it has.
+/* The subcommands, and what they share: messages of failures, and exit statuses.
  *
- * Exit status: 0 all went well; 1 a trial did not come to its end (its row says why) or is not valid under --strict, or
- * a study's judgement fails, or a self-check misses what was injected, or recording costs over 1 %; 2 bad use, or
- * something this machine lacks; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits.
- * `watch` has the exit status of its command.
+ * Exit status: 0 success; 1 a trial did not finish (its row says why) or is not valid under --strict, or a study's
+ * judgement fails, or a self-check misses what was injected, or recording costs over 1 %; 2 wrong usage, or something
+ * is missing on this machine; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits. `watch`
+ * has the exit status of its command.
  */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
@@ -32,15 +32,15 @@ int el_cmd_run_rank(const struct el_options *options, const struct el_launch_pla
 /* `run --dry-run` (cmd_dry_run.c). */
 int el_cmd_dry_run(const struct el_options *options);
 
-/* Prints "evenload: <message>" on standard error and gives the exit status that goes with it. */
+/* Prints "evenload: <message>" on standard error and returns the exit status of this error. */
 int el_exit_failed(enum el_status status);
-/* Closes standard output and sees whether all of it could be written: 0, or an exit status. */
+/* Closes standard output. Returns 0 if all of it could be written, else an exit status. */
 int el_exit_flush(int exit_status);
-/* A picture is missing where all else went well: the last error as a line of standard error. That gnuplot is not
- * installed is a line of `messages` (NULL: of nothing). EL_OK is legal. */
+/* A figure could not be drawn and all else succeeded: prints the last error on standard error. That gnuplot is not
+ * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
 void el_say_not_drawn(enum el_status status, FILE *messages);
 
-/* Reads the command line of a subcommand, prints its help or runs it. The program but for its name. */
+/* Reads the command line of a subcommand, and prints its help or runs it. */
 int el_main(int argc, char **argv);
 
 #endif

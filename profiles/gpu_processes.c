@@ -1,4 +1,4 @@
-/* All GPUs of the host, a look at a time. Whose processes matter is for others to say. */
+/* Samples of all GPUs of the host. The caller decides which processes matter. */
 #include "profiles/gpu_processes.h"
 
 #include <math.h>

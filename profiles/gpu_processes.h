@@ -2,8 +2,8 @@
  *
  *     el_nvml_load(&api);
  *     el_gpu_processes_open(&api, &gpus);
- *     el_gpu_processes_look(gpus);                 each look costs the driver about a millisecond a GPU
- *     el_gpu_processes_gpu(gpus, i);               0 <= i < el_gpu_processes_count(gpus): its state at the last look
+ *     el_gpu_processes_look(gpus);                 a sample: takes the driver about a millisecond a GPU
+ *     el_gpu_processes_gpu(gpus, i);               0 <= i < el_gpu_processes_count(gpus): its state at the last sample
  *     el_gpu_processes_use(gpus, k);               0 <= k < el_gpu_processes_uses(gpus): a process on a GPU each
  *     el_gpu_processes_close(gpus);
  *
@@ -32,7 +32,7 @@ struct el_gpu_use {
     int gpu;
     int pid;
     int64_t used_bytes; /* -1: unknown */
-    double busy_pct;    /* of this process: mean of the driver's samples since the last look; NAN: none */
+    double busy_pct;    /* of this process: mean of the driver's samples since our last sample; NAN: none */
 };
 
 struct el_gpu_processes;

@@ -4,12 +4,12 @@
  *     timeline.points[timeline.peak] ...                                              the ledger's peak, found again
  *     el_memory_timeline_free(&timeline);
  *
- * Marks of birth and death lie between ops of the schedule. A mark's time is the begin of the first op at or after it
- * on the device's compute stream, a mean over the recorded steps; the step's end where there is none. Marks that fall
- * on one time make one point, the last; where the sum was larger among them than before them, that moment is a point of
- * its own at the same time, so the peak is never lost. A point also stands where the phase changes. The phase is
- * that of the compute stream; where nothing runs on it for more than a hundredth of the step, that of the device's
- * other streams (copies, collectives).
+ * Marks of allocations and frees lie between ops of the schedule. A mark's time is the begin of the first op at or
+ * after it on the device's compute stream, a mean over the recorded steps; the step's end where there is none. Marks
+ * that fall on one time make one point, the last; where the sum was larger among them than before them, that moment is
+ * a point of its own at the same time, so the peak is never lost. A point also stands where the phase changes. The
+ * phase is that of the compute stream; where nothing runs on it for more than a hundredth of the step, that of the
+ * device's other streams (copies, collectives).
  *
  * Where steps differ (an epoch's last batch is smaller), those that ran the list with the highest peak are the mean
  * step's. Units: nanoseconds and bytes.

@@ -6,13 +6,13 @@
  *     el_process_pss_bytes(&process);
  *     el_process_close(&process);
  *
- * The files stay open, so that a look costs two reads (about 20 us), and a number that the system gives to another
+ * The files stay open, so that a sample costs two reads (about 20 us), and a number that the system gives to another
  * process is never taken for this one. Files of /proc/PID: stat, status, cmdline, environ, smaps_rollup.
  *
  * Resident memory has two parts: pages of files (its program, libraries, mapped data), which the kernel may drop and
  * processes share, and its own. It counts a page that several processes share in each of them. Pss counts such a page
  * in equal parts, so that sums are right; but the kernel walks the page tables for it (about 5 ms a GiB), and the
- * process cannot map memory meanwhile: ask seldom.
+ * process cannot map memory meanwhile: read it rarely.
  *
  * Units: the kernel tells CPU time in ticks of 10 ms. Errors: what cannot be read is -1 or "".
  */

@@ -1,4 +1,4 @@
-/* Who descends from whom, and the figures of each. How often to look, and what for, is the caller's. */
+/* Which processes belong to the tree, and the figures of each. The caller decides how often to sample. */
 #include "profiles/process_tree.h"
 
 #include <ctype.h>
@@ -12,10 +12,10 @@
 #include "runtime/base/clock.h"
 
 enum { PATH_BYTES = 512, RANGE_MAX = 2000, MISSING_MAX = 256 };
-/* A new process is looked at again when it is this old, and then each time that it has doubled its age: what ends early
- * is seen near its peak, and one that becomes another program is seen as that. */
+/* A new process is sampled again at this age, and then each time its age has doubled: so one that ends early is sampled
+ * near its peak, and an early exec is noticed. */
 static const int64_t YOUNG_NS = 10000000, GROWN_NS = 100000000;
-static const int64_t PSS_AGE_NS = 300000000; /* of younger processes Pss is not read */
+static const int64_t PSS_AGE_NS = 300000000; /* younger processes: no Pss */
 static const int64_t PSS_AGAIN_NS =
     2000000000;                              /* read again after this time without growth: sharing may have changed */
 static const double PSS_GROWTH_RATIO = 1.05; /* read again after this growth */
@@ -23,8 +23,8 @@ static const double PSS_GROWTH_RATIO = 1.05; /* read again after this growth */
 struct el_process_tree {
     const char *root;
     pid_t ancestor;
-    int loadavg;                /* open file; -1: none, or not to be trusted */
-    pid_t last;                 /* the last number given out; 0: not known */
+    int loadavg;                /* open file; -1: none, or wrong */
+    pid_t last;                 /* the last number given out; 0: unknown */
     pid_t missing[MISSING_MAX]; /* numbers that had no process yet: tried once more */
     int n_missing;
     struct el_tree_process **list;
@@ -52,7 +52,7 @@ enum el_status el_process_tree_open(const char *root, pid_t ancestor, struct el_
     tree->root = root;
     tree->ancestor = ancestor;
     tree->loadavg = open(path, O_RDONLY | O_CLOEXEC);
-    tree->last = last_number(tree); /* nobody of the tree is older */
+    tree->last = last_number(tree); /* no process of the tree is older */
     *tree_p = tree;
     return EL_OK;
 }
@@ -92,13 +92,13 @@ int el_process_tree_find(const struct el_process_tree *tree, pid_t pid)
     return -1;
 }
 
-/* All its threads, that is: the first may end before the others. */
+/* With all its threads: the first may end before the others. */
 static bool has_ended(const struct el_process_look *look)
 {
     return look->state == 'X' || (look->state == 'Z' && look->n_threads <= 1);
 }
 
-/* Between fork and exec a process shows the memory of its parent: what the new program holds is counted anew. */
+/* Between fork and exec a process shows the memory of its parent, so exec resets the figures. */
 static void forget_memory(struct el_tree_process *p)
 {
     p->peak_bytes = p->pss_bytes = p->own_peak_bytes = -1;
@@ -106,13 +106,13 @@ static void forget_memory(struct el_tree_process *p)
     p->resident_byte_s = p->looked_s = 0;
 }
 
-/* A process on its way out has no memory, and shows no program; nor does another user's. */
+/* A process that is ending, and one of another user, show no program. */
 static bool is_other_program(const struct el_process_look *before, const struct el_process_look *now)
 {
     return before->program != 0 && now->program != 0 && before->program != now->program;
 }
 
-/* The figures of one look. Memory held since the last one counts for the time between. */
+/* The figures of one sample. In the mean, its memory counts for the time since the last one. */
 static void take(struct el_tree_process *p, const struct el_process_look *look, int64_t now_ns)
 {
     double seconds = 1e-9 * (double)(now_ns - p->end_ns);
@@ -135,7 +135,7 @@ static void take(struct el_tree_process *p, const struct el_process_look *look, 
     p->end_ns = now_ns;
 }
 
-/* Keeps the figures, lets go of the files. */
+/* Keeps the figures, closes the files. */
 static void end(struct el_tree_process *p)
 {
     p->alive = false;
@@ -164,7 +164,7 @@ void el_process_tree_look(struct el_process_tree *tree)
     forget_ended(tree);
 }
 
-/* They stand last: the list has the oldest first. */
+/* They are at the end of the list. */
 bool el_process_tree_look_young(struct el_process_tree *tree)
 {
     bool any = false;
@@ -190,7 +190,7 @@ void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid)
     forget_ended(tree);
 }
 
-/* A reading is dear for a large process, and only growth can raise the highest Pss much. */
+/* A reading is expensive for a large process, and only growth raises the highest Pss much. */
 static bool is_pss_due(const struct el_tree_process *p, int64_t now_ns)
 {
     if (now_ns - p->begin_ns < PSS_AGE_NS || p->look.resident_bytes <= 0) return false;
@@ -235,7 +235,7 @@ static bool make_room(struct el_process_tree *tree)
     return list && alive;
 }
 
-/* *added_p: whether it was one of ours. */
+/* *added_p: whether it is in the tree now. */
 static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent, bool *added_p)
 {
     struct el_process process;
@@ -274,7 +274,7 @@ static bool is_missing(const struct el_process_tree *tree, pid_t pid)
     return false;
 }
 
-/* Takes it in if it is there, is new, and its parent is one of ours. A child may be there before its parent is. */
+/* Adds it if it exists, is new, and its parent is in the tree. A child may appear before its parent. */
 static enum el_status consider(struct el_process_tree *tree, pid_t pid, enum finding *finding_p)
 {
     bool added = false;
@@ -289,7 +289,7 @@ static enum el_status consider(struct el_process_tree *tree, pid_t pid, enum fin
     return EL_OK;
 }
 
-/* Everyone on the machine, until a round finds nobody new: a child may stand before its parent. */
+/* All processes of the machine, until a pass finds none: a child may be listed before its parent. */
 static enum el_status consider_all(struct el_process_tree *tree)
 {
     char path[PATH_BYTES];
@@ -319,7 +319,8 @@ void el_process_tree_expect(struct el_process_tree *tree, pid_t pid)
     tree->loadavg = -1;
 }
 
-/* The numbers after `from`, up to `last`. One is given out a moment before its process can be seen: those are kept. */
+/* The numbers after `from`, up to `last`. A number is given out a moment before its process appears: missing ones are
+ * tried again. */
 static enum el_status consider_range(struct el_process_tree *tree, pid_t from, pid_t last)
 {
     for (pid_t pid = from + 1; pid <= last; pid++) {

@@ -1,7 +1,7 @@
 /* The numerical gate: no mode is timed whose first steps differ from the reference, or could not be compared with it.
  *
  * In f32 by the fast kernels: loss within 1e-6 (relative where it is above 1), each parameter's gradient within 1e-4 in
- * relative L2 norm. Each mode once, at its smallest batch. A gate that dies or times out is run a second time; where
+ * relative L2 norm. Each mode once, at its smallest batch. A gate that crashes or times out is run a second time; where
  * that fails too, or memory does not suffice, the mode's trials are rows with that status and reason. */
 #ifndef EL_BENCH_GATE_H
 #define EL_BENCH_GATE_H

@@ -4,7 +4,7 @@
  *     el_runner_measure(&runner, &trial, repeat, order, &document);
  *     el_runner_gate(&runner, &trial, &verdict);
  *
- * A launch that died is a document with status and reason, and its last lines of log on standard error. Interrupted
+ * A launch that crashed is a document with status and reason, and its last lines of log on standard error. Interrupted
  * (el_runner_interrupted) nothing is written. Errors: EL_ERR_IO (disk full, folder not writable).
  */
 #ifndef EL_BENCH_RUNNER_H

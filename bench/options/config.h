@@ -71,7 +71,7 @@ struct el_options {
     enum el_launching launch;
     enum el_launcher launcher;
     char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
-    char inject[EL_PATH_BYTES]; /* planted disturbances (bench/options/inject.h); "": none */
+    char inject[EL_PATH_BYTES]; /* injected disturbances (bench/options/inject.h); "": none */
     struct el_regress_options regress;
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */

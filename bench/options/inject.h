@@ -1,4 +1,4 @@
-/* Planted disturbances from the command line to devices: `--inject wire=2,delay=1:20`.
+/* Injected disturbances from the command line to devices: `--inject wire=2,delay=1:20`.
  *
  *     wire=MS            every collective takes MS longer for each MiB, and uses no core meanwhile
  *     delay=POS:MS       device POS of the trial (0 is the first) begins every step MS later

@@ -1,8 +1,8 @@
 /* The record: what one launch measured (a repeat file), and what a trial's repeats come to (results.json).
  *
  * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
- * launch dies, the parent writes the repeat itself, with status and reason. All times in JSON are milliseconds, memory
- * in bytes.
+ * launch crashes, the parent writes the repeat itself, with status and reason. All times in JSON are milliseconds,
+ * memory in bytes.
  *
  * repeat = {
  *   "schema": 2, "trial": id, "repeat": k, "order": place in the order of execution,

@@ -1,4 +1,4 @@
-/* What the activities do: the tree's own looks, and what is kept of them over time. */
+/* What the activities do: one sample each, and what is kept of it over time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void halve(struct el_watching *watch)
     for (int k = 0; k < watch->n_uses; k++) el_series_halve(&watch->uses[k].series);
 }
 
-/* By everyone's last look. */
+/* Of every process by its last sample. */
 static void sum_resident(struct el_watching *watch)
 {
     int64_t sum_bytes = 0;
@@ -65,8 +65,8 @@ static struct el_watch_use *find_use(struct el_watching *watch, int process, int
     return use;
 }
 
-/* The driver gives a process that worked a sample a period, and one that did nothing none. A period is a second at
- * most. */
+/* In each of its periods, a second at most, the driver gives a sample of each process that worked, and none of the
+ * others. */
 static void take_busy(struct el_watch_use *use, double sample_pct, double seconds, int64_t now_ns)
 {
     if (!isnan(sample_pct)) {

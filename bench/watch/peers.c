@@ -1,12 +1,12 @@
-/* Who is compared with whom. The first rule that finds two or more decides:
+/* Which processes are compared. The first rule that finds two or more decides:
  *
- *   1. GPUs: where our processes use several, each GPU with what they hold there; where one, each process on it.
- *   2. Ranks: processes that a launcher gave a rank, one a rank. Where several have the same (a script and what it
- *      started, a rank and its loaders), the one that held the most stands for it.
- *   3. Siblings: children of one process that are the same program and lived side by side. Of several such families
- *      that which computed the most. A child stands for what it started: the one of them that held the most.
+ *   1. GPUs: each GPU, if our processes use several; each process on it, if they use one.
+ *   2. Ranks: one process for each rank that a launcher gave. Of several with the same rank (a script and what it
+ *      started, a rank and its data loaders) the largest.
+ *   3. Siblings: children of one process that run the same program at the same time. Of several such families the one
+ *      with the most CPU time. A child and all that it started count as one: the largest process among them.
  *
- * Nothing is asked of the command; docs/watch.md says the rules in the user's words. */
+ * docs/watch.md has the rules for users. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 static const double SIDE_BY_SIDE_RATIO = 0.5; /* of the longest life of the family */
 static const double SMALL_RATIO = 0.1;        /* of the largest of it, in memory and in CPU time: a helper */
 
-/* What a process and all that it started come to. */
+/* A process and all that it started. */
 struct subtree {
     int64_t cpu_ns;
     int heaviest;
@@ -49,8 +49,8 @@ double el_watch_use_busy_pct(const struct el_watch_use *use)
     return use->told_s > 0 ? use->busy_pct_s / use->told_s : NAN;
 }
 
-/* Without pages of files: two processes that run one program share them, and which of them the kernel has mapped
- * differs for no reason of theirs. An older kernel tells only all. */
+/* Pages of files are left out: processes of one program share them, and how many of them the kernel has mapped varies.
+ * Older kernels report only the sum. */
 static double own_peak_bytes(const struct el_tree_process *p)
 {
     if (p->own_peak_bytes >= 0) return (double)p->own_peak_bytes;
@@ -77,7 +77,7 @@ static void add_uses(const struct el_watching *watch, struct el_watch_peers *pee
         };
     }
     peers->what = "processes";
-    peers->rule = "processes on the one GPU that they use";
+    peers->rule = "processes on the one GPU in use";
 }
 
 static void add_gpus(const struct el_watching *watch, struct el_watch_peers *peers)
@@ -96,7 +96,7 @@ static void add_gpus(const struct el_watching *watch, struct el_watch_peers *pee
         };
     }
     peers->what = "GPUs";
-    peers->rule = "GPUs that its processes use";
+    peers->rule = "GPUs in use by its processes";
 }
 
 static int by_rank(const struct el_watching *watch, const struct el_watch_peer *peer)
@@ -104,7 +104,7 @@ static int by_rank(const struct el_watching *watch, const struct el_watch_peer *
     return at(watch, peer->process)->identity.rank;
 }
 
-/* In their order. */
+/* Keeps the list in the order of ranks. */
 static void insert_rank(const struct el_watching *watch, struct el_watch_peers *peers, int i)
 {
     int rank = at(watch, i)->identity.rank, k = peers->n;
@@ -130,7 +130,7 @@ static void add_ranks(const struct el_watching *watch, struct el_watch_peers *pe
     for (int i = 0; i < el_process_tree_count(watch->tree); i++)
         if (at(watch, i)->identity.rank >= 0) insert_rank(watch, peers, i);
     peers->what = "ranks";
-    peers->rule = "processes that a launcher gave a rank, the heaviest of each";
+    peers->rule = "processes with a rank from a launcher, the largest of each rank";
 }
 
 /* A child is found after its parent: sums go from the end to the begin. */
@@ -159,7 +159,7 @@ static bool is_family(const struct el_watching *watch, int i, int k)
     return a->parent == b->parent && a->above == b->above && !strcmp(program_of(a), program_of(b));
 }
 
-/* The most that any of a family comes to, and its longest life. */
+/* The highest figures in a family, and its longest life. */
 struct measure {
     int64_t bytes, cpu_ns, begin_ns, end_ns;
 };
@@ -190,7 +190,7 @@ static bool counts(const struct el_watching *watch, const struct subtree *trees,
            (double)trees[i].cpu_ns >= SMALL_RATIO * (double)most->cpu_ns;
 }
 
-/* The family of `first`, its first member; adds its peers where `peers` is not NULL. Returns what they computed. */
+/* The family of `first`, its first member; adds its peers where `peers` is not NULL. Returns their CPU time. */
 static double take_family(const struct el_watching *watch, const struct subtree *trees, int first,
                           struct el_watch_peers *peers, int *n_p)
 {
@@ -226,7 +226,7 @@ static void add_siblings(const struct el_watching *watch, const struct subtree *
     }
     if (best >= 0) take_family(watch, trees, best, peers, &n);
     peers->what = "processes";
-    peers->rule = "processes of one program and one parent that lived side by side";
+    peers->rule = "processes of one program and one parent that ran at the same time";
 }
 
 static int count_gpus(const struct el_watching *watch)
@@ -256,7 +256,7 @@ enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_p
     if (peers.n < 2) peers.n = 0, add_siblings(watch, trees, &peers);
     if (peers.n < 2) {
         peers.n = 0;
-        peers.rule = "no two processes of one program ran side by side";
+        peers.rule = "no two processes of one program ran at the same time";
     }
     free(trees);
     *peers_p = peers;

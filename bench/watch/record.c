@@ -1,5 +1,5 @@
-/* What a watch comes to, as a run's document: `watch` with every process, and beside it a trial in the form of every
- * run (trial.c). docs/watch.md has the fields. */
+/* The record of a watch: `watch` with every process, and a trial in the form of every run's (trial.c). docs/watch.md
+ * has the fields. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static double seconds(int64_t from_ns, int64_t to_ns)
     return 1e-9 * (double)(to_ns - from_ns);
 }
 
-/* Seen once: what it held then. */
+/* Of a single sample: its value. */
 static double mean_bytes(const struct el_tree_process *p)
 {
     if (p->looked_s > 0) return p->resident_byte_s / p->looked_s;
@@ -48,7 +48,7 @@ static json_t *series_of(const struct el_series *series, bool cpu)
     return object;
 }
 
-/* How many hold more at their peak: the first SERIES_MAX have their figures over time. */
+/* The SERIES_MAX processes with the highest peaks have their figures over time. */
 static bool is_heavy(const struct el_watching *watch, int i)
 {
     int n = 0;
@@ -59,7 +59,7 @@ static bool is_heavy(const struct el_watching *watch, int i)
     return n < SERIES_MAX;
 }
 
-/* Of GPUs those that use one. */
+/* Where GPUs are compared: the processes that use one. */
 static bool is_peer(const struct el_watching *watch, const struct el_watch_peers *peers, int i)
 {
     for (int k = 0; k < watch->n_uses; k++)
@@ -156,13 +156,13 @@ static json_t *sampler_of(const struct el_watching *watch)
         json_array_append_new(activities, activity);
     }
     el_json_put_real(sampler, "cpu_s", watch->own_cpu_s);
-    /* To begin takes some milliseconds: of a shorter life no share is told. */
+    /* Starting takes some milliseconds: too much of a shorter run for a share to mean anything. */
     el_json_put_real(sampler, "cpu_pct_of_a_core", lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN);
     el_json_put(sampler, "activities", activities);
     return sampler;
 }
 
-/* CPU time of what had ended, beyond what its last looks knew: of processes that nobody saw, and of last moments. */
+/* CPU time of ended processes that no sample has: of processes between two samples, and after a last sample. */
 static double unseen_cpu_s(const struct el_watching *watch)
 {
     double seen_s = 0;

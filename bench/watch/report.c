@@ -1,4 +1,4 @@
-/* What is said of a watch in sentences, round its tables (tables.c); from the document alone. */
+/* The sentences of a watch, round its tables (tables.c); from the document alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void peer_text(const json_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "rank %.0f (process %.0f%s%s)", rank, pid, gpu ? " on " : "", gpu ? name : "");
 }
 
-/* Of what no row has at its peak: then the rows do not tell who held the most. */
+/* Whether the largest process was not sampled at its peak: then the rows do not show which one it is. */
 static bool is_largest_unseen(const json_t *watch)
 {
     const json_t *processes = json_object_get(watch, "processes");
@@ -53,7 +53,7 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     if (n < 2) {
         snprintf(text, sizeof text, "Nothing is compared: %s.", el_json_text(watch, "compared.rule", "?"));
     } else if (is_largest_unseen(watch) && !strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu")) {
-        snprintf(text, sizeof text, "Who holds the most is not said: the largest process was not seen at its peak.");
+        snprintf(text, sizeof text, "The largest process is unknown: it was not sampled at its peak.");
     } else {
         double most = el_json_number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
@@ -73,19 +73,18 @@ static void say_unseen(const json_t *watch, FILE *out)
     size_t n = json_array_size(processes);
     double unseen_s = el_json_number(watch, "unseen_cpu_s");
     if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * el_json_number(watch, "cpu_s")) {
-        snprintf(
-            text, sizeof text,
-            "%s s of CPU time are in no row: of processes that came and went between two looks, and of last moments.",
-            el_text_figure(unseen_s, cpu));
+        snprintf(text, sizeof text,
+                 "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
+                 el_text_figure(unseen_s, cpu));
         say(text, out);
     }
     if (is_largest_unseen(watch)) {
-        snprintf(text, sizeof text, "A process that was not seen at its peak held %s MiB.",
+        snprintf(text, sizeof text, "A process that was not sampled at its peak held %s MiB.",
                  el_watch_mib(watch, "largest_bytes", large));
         say(text, out);
     }
     if (el_json_number(watch, "not_followed") > 0) {
-        snprintf(text, sizeof text, "%.0f processes were not followed: there is room for %d.",
+        snprintf(text, sizeof text, "%.0f processes were not followed: the limit is %d.",
                  el_json_number(watch, "not_followed"), EL_TREE_PROCESSES_MAX);
         say(text, out);
     }
@@ -103,8 +102,8 @@ static void say_left(const json_t *watch, FILE *out)
     }
     if (n == 0) return;
     const char *what = " (--wait-all waits for them)";
-    if (json_is_true(json_object_get(watch, "waiting_ended"))) what = "; a signal ended the waiting for them";
-    snprintf(text, sizeof text, "When the command ended %zu of its processes went on:%s%s%s.", n, pids,
+    if (json_is_true(json_object_get(watch, "waiting_ended"))) what = "; a signal ended the wait for them";
+    snprintf(text, sizeof text, "When the command ended, %zu of its processes still ran:%s%s%s.", n, pids,
              n > 8 ? " ..." : "", what);
     say(text, out);
 }
@@ -128,7 +127,7 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     size_t n = json_array_size(json_object_get(watch, "processes"));
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
     snprintf(text, sizeof text,
-             "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB together (shared pages in each), %s"
+             "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), %s"
              " s of CPU time",
              slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
              el_json_number(watch, "exit_status"), n, n == 1 ? "" : "es",
@@ -151,7 +150,7 @@ void el_watch_print(const json_t *document, const char *dir, FILE *out)
     say_unseen(watch, out);
     say_left(watch, out);
     say_cost(watch, out);
-    snprintf(text, sizeof text, "No GPU was looked at: %s.", gpu_reason);
+    snprintf(text, sizeof text, "No GPU was sampled: %s.", gpu_reason);
     if (*gpu_reason) say(text, out);
     fputc('\n', out);
     el_text_line(out, "%s/results.json", dir);

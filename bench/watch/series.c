@@ -1,4 +1,4 @@
-/* Frames and the points in them. What is put in, and when, is look.c's. */
+/* Frames and the points in them. look.c decides what is put in, and when. */
 #include "bench/watch/series.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Starting the command: its environment, streams, process group, signals and terminal are what they would be without
- * us. It is a child of ours, and so becomes every descendant that loses its parent. */
+/* Starting the command. Its environment, streams, process group, signals and terminal are as without evenload. It is
+ * our child; so becomes every descendant that loses its parent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void become(char *const *command, const sigset_t *mask, const struct siga
     execvp(command[0], command);
 }
 
-/* The number of the reason why exec failed, 0 where it did not: the pipe closes. */
+/* The errno of exec; 0 if it succeeded: the pipe closes. */
 static int read_failure(int end)
 {
     int number = 0;

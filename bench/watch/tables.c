@@ -1,4 +1,4 @@
-/* The tables of a watch: a row a process, a row a process and GPU, how uneven the peers are; from the document alone.
+/* The tables of a watch: a row a process, a row a process and GPU, the imbalance of the peers; from the document alone.
  */
 #include <errno.h>
 #include <math.h>
@@ -52,7 +52,7 @@ static int by_weight(const void *a, const void *b)
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     int peer_x = json_is_true(json_object_get(x, "peer")), peer_y = json_is_true(json_object_get(y, "peer"));
     double bytes_x = fmax(0, el_json_number(x, "peak_bytes")),
-           bytes_y = fmax(0, el_json_number(y, "peak_bytes")); /* not known: 0 */
+           bytes_y = fmax(0, el_json_number(y, "peak_bytes")); /* unknown: 0 */
     if (peer_x != peer_y) return peer_y - peer_x;
     double rank_x = el_json_number(x, "rank"), rank_y = el_json_number(y, "rank");
     if (peer_x && rank_x != rank_y && !isnan(rank_x) && !isnan(rank_y)) return (rank_x > rank_y) - (rank_x < rank_y);
@@ -78,7 +78,7 @@ static double sum_peers(const json_t *list, const char *key)
     return sum;
 }
 
-/* ">402.1": the process held more when its Pss was not read. */
+/* ">402.1": the process grew by more than 5 % beyond what the reading covers. */
 static const char *pss_text(const json_t *process, char text[EL_FIGURE_BYTES + 1])
 {
     bool grew = el_json_number(process, "peak_bytes") > GROWN_RATIO * el_json_number(process, "pss_resident_bytes");
@@ -104,7 +104,7 @@ static void put_process(const json_t *process, double peers_bytes, FILE *out)
             el_text_figure(el_json_number(process, "cpu_pct"), busy));
 }
 
-/* What the table has no row for. */
+/* The processes beyond the last row, in one line. */
 static void put_rest(const json_t *const *list, size_t n, FILE *out)
 {
     double most_bytes = 0, cpu_s = 0;

@@ -1,5 +1,5 @@
-/* A watch as one trial whose devices are the peers, in the form of every run's: what needs spans or tags is missing. So
- * what reads records (trials.csv, a script of the user's) reads this one too. */
+/* A watch as one trial whose devices are the peers, in the form of every run's, so that everything that reads records
+ * can read it. Fields that need spans or tags are missing. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The life of a watch: begin, wait for what is due or for a signal, end. What a look is stands in look.c. */
+/* The run of a watch: begin, wait for what is due or for a signal, end. look.c has the samples. */
 #include "bench/watch/watch.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 enum { LAST_LOOKS = 10 };
 
-/* Shares of one core, 1 % in all, and what may be spent at once at the begin. New processes are looked for often, since
- * what is missed cannot be made up for. */
+/* Shares of one core, 1 % in all, and what may be spent at once at the start. The search for new processes is frequent:
+ * a process that is missed has no figures. */
 static const struct {
     double every_s; /* 0: as the user asked */
     double budget_ratio, allowance_s;
@@ -42,7 +42,7 @@ static void set_paces(struct el_watching *watch)
     }
 }
 
-/* More files than are usual: two a process. After the command was started, whose own limit it is not. */
+/* Two open files a process are needed. Raised after the command was started, which keeps its own limit. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -84,8 +84,8 @@ void el_watch_end(struct el_watching *watch)
     free(watch);
 }
 
-/* When all that it has cost is within its share again: what it may have spent by then is the allowance and so much of
- * the time since the begin. */
+/* When its total cost is within its share again. It may spend the allowance and its share of the time since the start.
+ */
 static int64_t affordable_ns(const struct el_watching *watch, enum el_watch_activity activity)
 {
     double over_ns = watch->paces[activity].total_ns - 1e9 * paces[activity].allowance_s;
@@ -112,7 +112,7 @@ static enum el_status act_on_due(struct el_watching *watch)
     return EL_OK;
 }
 
-/* A signal, or 0 when something is due. */
+/* The number of a signal, or 0 when an activity is due. */
 static int wait_for(const struct el_watching *watch, siginfo_t *info)
 {
     int64_t due_ns = watch->paces[0].due_ns;
@@ -125,7 +125,7 @@ static int wait_for(const struct el_watching *watch, siginfo_t *info)
     return number > 0 ? number : 0;
 }
 
-/* Children that have ended: looked at once more, while the kernel still has their figures. Returns whether there are
+/* Takes a last sample of children that have ended, while the kernel still has their figures. Returns whether there are
  * children left. */
 static bool reap(struct el_watching *watch)
 {
@@ -142,7 +142,7 @@ static bool reap(struct el_watching *watch)
     }
 }
 
-/* What the terminal sends it sends to all of the group, the command too. */
+/* The terminal sends its signals to the whole group, so to the command too. */
 static void pass_on(const struct el_watching *watch, int number, const siginfo_t *info)
 {
     bool of_terminal = info->si_code == SI_KERNEL;
@@ -165,8 +165,8 @@ static void conclude(struct el_watching *watch)
     watch->largest_bytes = (int64_t)children.ru_maxrss * 1024;
 }
 
-/* Takes one signal. Returns false where there is nothing to wait for any more. What was meant for the command (SIGUSR1)
- * does not end the waiting for its processes. */
+/* Takes one signal. Returns false when there is nothing left to wait for. A signal meant for the command (SIGUSR1) does
+ * not end the wait for its processes. */
 static bool take_signal(struct el_watching *watch, int number, const siginfo_t *info, bool wait_all)
 {
     bool children = true;
@@ -194,7 +194,7 @@ static bool any_alive(const struct el_watching *watch)
     return false;
 }
 
-/* Helpers end a moment after the command: those that do so are not said to go on. */
+/* Helpers may end a moment after the command: these do not count as still running. */
 static enum el_status look_at_last(struct el_watching *watch)
 {
     const struct timespec patience = {.tv_nsec = 10000000};
@@ -215,7 +215,7 @@ enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
     watch->waited_for_all = wait_all;
     for (bool going = true; going;) {
         if (status == EL_OK) status = act_on_due(watch);
-        if (status != EL_OK) stop_acting(watch); /* it is waited for all the same */
+        if (status != EL_OK) stop_acting(watch); /* the command is still waited for */
         int number = wait_for(watch, &info);
         if (number == SIGCHLD && status == EL_OK) status = el_watch_do(watch, EL_WATCH_DISCOVER);
         if (number > 0) going = take_signal(watch, number, &info, wait_all);

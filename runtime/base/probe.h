@@ -84,10 +84,9 @@ struct el_span {
     int64_t begin_ns, end_ns;
 };
 
-/* Where memory of a step is born or dies, in issue order. What a buffer holds beyond what was asked for is a mark of
- * its own, of tag padding, as in the ledger: live bytes at the step's begin and the marks one by one give the ledger's
- * peak.
- */
+/* Where memory of a step is allocated or freed, in issue order. Bytes of a buffer beyond those requested are a mark of
+ * their own, of tag padding, as in the ledger: live bytes at the step's begin and the marks one by one give the
+ * ledger's peak. */
 struct el_mark {
     int op;     /* the mark lies before the op with this index; n_ops: after all of them */
     int device; /* as el_op_info.device */

@@ -34,11 +34,11 @@ struct el_persistent {
     struct el_persistent *next, **link;
 };
 
-/* Memory of a step: a mark at op `born` and one at op `died`. */
+/* Memory of a step: a mark where it is allocated and one where it is freed. */
 struct el_step_buffer {
     struct el_buffer buffer;
     size_t padding_bytes; /* part of bytes booked as padding */
-    int born, died;       /* positions in mark order; died = -1: lives to the step's end */
+    int allocated, freed; /* positions in mark order; freed = -1: lives to the step's end */
     size_t offset;
 };
 
@@ -88,7 +88,7 @@ struct el_queue {
 struct el_step_memory {
     struct el_device *device;
     struct el_ledger ledger; /* the step's own bytes only */
-    int peak_task;           /* the op for which the peak's last buffer was born */
+    int peak_task;           /* the op for which the peak's last buffer was allocated */
     uintptr_t arena;
     size_t arena_bytes;
 };
@@ -131,10 +131,10 @@ struct el_program {
     int n_devices;
     struct el_step_memory memory[EL_PROGRAM_DEVICES_MAX];
     int n_buffers, buffer_capacity;
-    struct el_step_buffer **buffers; /* in order of birth */
+    struct el_step_buffer **buffers; /* in order of allocation */
     void (*on_failure)(void *context);
     void *failure_context;
-    int mark_clock; /* counts births and deaths: their order */
+    int mark_clock; /* counts allocations and frees: their order */
     int n_marks, mark_capacity;
     struct el_mark *marks; /* the same as an observer sees them */
     struct el_span *spans;

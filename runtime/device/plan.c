@@ -1,8 +1,8 @@
-/* The planner: fixed addresses for a step's buffers, from their births and deaths. Each buffer gets the lowest gap
- * beside those that live while it does; the largest first, the earliest first and the longest-lived first are tried,
- * and the tightest is taken: simple, deterministic, and nearly always the peak itself. It allocates nothing and knows
- * no streams: what makes reuse safe is program.h's rule that the compute stream has joined all users of a buffer before
- * it is freed. */
+/* The planner: fixed addresses for a step's buffers, from where each is allocated and freed. Each buffer gets the
+ * lowest gap beside the buffers that live at the same time. Three orders are tried (largest, earliest and longest-lived
+ * first), and the smallest arena is taken: simple, deterministic, and nearly always the peak itself. It allocates
+ * nothing and knows no streams: reuse is safe because the compute stream has joined all users of a buffer before it is
+ * freed (program.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static size_t first_fit(struct el_step_buffer *const *alive, int n, size_t bytes
 static int earlier_first(const void *a, const void *b)
 {
     const struct el_step_buffer *const *x = a, *const *y = b;
-    return ((*x)->born > (*y)->born) - ((*x)->born < (*y)->born);
+    return ((*x)->allocated > (*y)->allocated) - ((*x)->allocated < (*y)->allocated);
 }
 
 static int larger_first(const void *a, const void *b)
@@ -46,10 +46,10 @@ static int larger_first(const void *a, const void *b)
     return m != n ? (m < n) - (m > n) : earlier_first(a, b);
 }
 
-/* A buffer that lives to the step's end has no death. */
+/* A buffer that is never freed lives to the step's end. */
 static unsigned lifetime(const struct el_step_buffer *buffer)
 {
-    return (unsigned)buffer->died - (unsigned)buffer->born;
+    return (unsigned)buffer->freed - (unsigned)buffer->allocated;
 }
 
 static int longer_first(const void *a, const void *b)
@@ -61,7 +61,7 @@ static int longer_first(const void *a, const void *b)
 
 static bool lives_with(const struct el_step_buffer *a, const struct el_step_buffer *b)
 {
-    return (a->died < 0 || a->died > b->born) && (b->died < 0 || b->died > a->born);
+    return (a->freed < 0 || a->freed > b->allocated) && (b->freed < 0 || b->freed > a->allocated);
 }
 
 /* Gives each of `n` buffers its offset, one after another; returns the bytes that they take. */

@@ -143,9 +143,9 @@ static enum el_status remove_bytes(struct el_program *program, struct el_step_me
     return note(program, memory->device, tag, -(int64_t)bytes);
 }
 
-/* One mark of birth; `padding` of its bytes are booked apart. */
-static enum el_status bear(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
-                           size_t padding, const char *name, struct el_buffer **buffer_p)
+/* Marks an allocation; `padding` of its bytes are booked under their own tag. */
+static enum el_status allocate(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
+                               size_t padding, const char *name, struct el_buffer **buffer_p)
 {
     struct el_step_memory *memory = NULL;
     EL_TRY(memory_of(program, device, &memory));
@@ -155,8 +155,8 @@ static enum el_status bear(struct el_program *program, struct el_device *device,
     if (!made) return el_fail_errno("%s: '%s'", device->name, name);
     made->buffer = (struct el_buffer){.device = device, .tag = tag, .bytes = bytes, .name = name};
     made->padding_bytes = padding;
-    made->born = program->mark_clock++;
-    made->died = -1;
+    made->allocated = program->mark_clock++;
+    made->freed = -1;
     program->buffers[program->n_buffers++] = made;
     size_t peak = memory->ledger.peak_bytes;
     EL_TRY(add_bytes(program, memory, tag, bytes - padding));
@@ -171,7 +171,7 @@ enum el_status el_program_alloc(struct el_program *program, struct el_device *de
 {
     *buffer_p = NULL;
     if (program->failure != EL_OK) return el_error_give(&program->error);
-    return keep(program, bear(program, device, tag, bytes, 0, name, buffer_p));
+    return keep(program, allocate(program, device, tag, bytes, 0, name, buffer_p));
 }
 
 void el_program_free(struct el_program *program, struct el_buffer *buffer)
@@ -179,7 +179,7 @@ void el_program_free(struct el_program *program, struct el_buffer *buffer)
     struct el_step_memory *memory = NULL;
     if (!buffer || memory_of(program, buffer->device, &memory) != EL_OK) return;
     struct el_step_buffer *gone = (struct el_step_buffer *)buffer;
-    gone->died = program->mark_clock++;
+    gone->freed = program->mark_clock++;
     keep(program, remove_bytes(program, memory, buffer->tag, buffer->bytes - gone->padding_bytes));
     if (gone->padding_bytes) keep(program, remove_bytes(program, memory, EL_TAG_PADDING, gone->padding_bytes));
 }
@@ -236,8 +236,8 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
     if (kernel->workspace) EL_TRY(kernel->workspace(&op->args, &workspace));
     struct el_buffer *scratch = NULL;
     if (workspace.bytes) {
-        EL_TRY(
-            bear(program, device, EL_TAG_WORKSPACE, workspace.bytes, workspace.padding_bytes, "workspace", &scratch));
+        EL_TRY(allocate(program, device, EL_TAG_WORKSPACE, workspace.bytes, workspace.padding_bytes, "workspace",
+                        &scratch));
     }
     struct el_task *task;
     struct el_op_info *info;

@@ -113,9 +113,9 @@ END
 
 @test "what the command leaves behind is named, or waited for" {
     run --separate-stderr "$EVENLOAD" watch --no-plot --out a sh -c 'sleep 0.6 >&- 2>&- & exit 3'
-    [[ $status -eq 3 && $stderr == *"1 of its processes went on"* ]] || show
+    [[ $status -eq 3 && $stderr == *"1 of its processes still ran"* ]] || show
     run --separate-stderr "$EVENLOAD" watch --no-plot --out b --wait-all sh -c 'sleep 0.6 >&- 2>&- & exit 3'
-    [[ $status -eq 3 && $stderr != *"went on"* ]] || show
+    [[ $status -eq 3 && $stderr != *"still ran"* ]] || show
     [[ $(json a/results.json 'd["watch"]["wait_all"]') == False && $(json b/results.json 'd["watch"]["wait_all"]') == True ]]
     [[ $(json b/results.json 'd["watch"]["seconds"] > 0.5 and not any(p["left_running"] for p in d["watch"]["processes"])') == True ]]
     # SIGUSR1 was for the command, which has ended; SIGTERM ends the waiting, and the command's status stays.
@@ -130,7 +130,7 @@ END
     status=0
     wait "$watch" || status=$?
     kill "$(<pid)"
-    [[ $status -eq 3 && $(<words) == *"went on: "*"a signal ended the waiting for them"* ]] || { cat words && false; }
+    [[ $status -eq 3 && $(<words) == *"still ran: "*"a signal ended the wait for them"* ]] || { cat words && false; }
 }
 
 @test "who no longer reads our words does not take the command's status away" {
@@ -174,7 +174,7 @@ END
     refuses "which command?" "$EVENLOAD" watch
     refuses "which command?" "$EVENLOAD" watch --quiet --
     refuses "--interval: 5 is out of range" "$EVENLOAD" watch --interval 5 touch begun
-    refuses "--json is an option of" "$EVENLOAD" watch --json touch begun
+    refuses "watch has no --json" "$EVENLOAD" watch --json touch begun
     refuses "did you mean '--interval'" "$EVENLOAD" watch --interva1 20 touch begun
     mkdir r && echo '{}' >r/results.json
     refuses "r holds a run already: give another --out" "$EVENLOAD" watch --out r touch begun
@@ -230,10 +230,9 @@ END
     [[ $(json r/results.json "d['watch']['sampler']['cpu_pct_of_a_core'] < 1.1") == True ]]
 }
 
-@test "watch: its record is no run for regress, baseline and scale" {
+@test "watch: its record is no run for imbalance and scale" {
     "$EVENLOAD" watch --quiet --no-plot --out w -- sleep 0.1
-    refuses "w was watched from outside" "$EVENLOAD" regress --baseline w --current w
-    refuses "w was watched from outside" "$EVENLOAD" baseline add w
+    refuses "w was watched from outside" "$EVENLOAD" imbalance w
     refuses "w was watched from outside" "$EVENLOAD" scale w
     [[ ! -e results ]]
 }

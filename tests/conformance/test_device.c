@@ -143,7 +143,7 @@ static void a_planted_leak_that_does_not_fit(void **state)
     el_device_close(device);
 }
 
-/* Buffers that live together do not overlap; what has died is used again; the ledger knows the peak and its make-up. */
+/* Buffers that live together do not overlap; freed memory is used again; the ledger knows the peak and its make-up. */
 static void a_step_reuses_memory(void **state)
 {
     (void)state;

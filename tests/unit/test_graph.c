@@ -138,7 +138,7 @@ static double loss_of(struct setting *s, bool backward)
     if (el_program_end(program) != EL_OK || el_program_run(program, 2, NULL) != EL_OK)
         fail_msg("%s", el_error_message());
     const struct el_ledger *step = el_program_ledger(program, device, NULL);
-    assert_int_equal(step->live_bytes, 0); /* everything that was born has died */
+    assert_int_equal(step->live_bytes, 0); /* everything that was allocated is freed */
     el_program_destroy(program);
     double value;
     assert_int_equal(el_device_read(el_view_of(s->loss, 0), &value, sizeof value), EL_OK);

@@ -1,5 +1,5 @@
 /* What a self-check finds in records made by hand: what was injected, in the right place; and what it must not take for
- * it. That the record tells the truth is tests/cli/planted.bats'; launching is tests/cli/selfcheck.bats'. */
+ * it. That the record tells the truth is tests/cli/injected.bats'; launching is tests/cli/selfcheck.bats'. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-# Disturbances of known size are planted with --inject, and the record must tell of them what was planted. All of them wait
+# Disturbances of known size are injected with --inject, and the record must show what was injected. All of them wait
 # or hold memory: none takes a core, so that a busy machine changes little. Where it might, more tries are allowed.
 load common
 
