@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "runtime/base/utf8.h"
 
@@ -91,13 +92,23 @@ static void wrap(const char *text, const char *first, const char *rest, int colu
     fputc('\n', out);
 }
 
+/* A terminal may be narrower; a pipe or a file has no width. */
+static int columns_of(FILE *out, int columns)
+{
+    enum { NARROWEST = 40 };
+    struct winsize size;
+    int file = fileno(out);
+    if (file < 0 || ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_col >= columns) return columns;
+    return size.ws_col > NARROWEST ? size.ws_col : NARROWEST;
+}
+
 void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
 {
     char *shown = strdup(text), *head = strdup(first);
     if (shown != NULL && head != NULL) {
         el_utf8_printable(shown);
         el_utf8_printable(head);
-        wrap(shown, head, rest, columns, out);
+        wrap(shown, head, rest, columns_of(out, columns), out);
     }
     free(shown);
     free(head);

@@ -20,7 +20,8 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
 void el_text_column(const char *text, int end, int *at_p, FILE *out);
 /* A line as by printf; the newline is added. A name in it cannot end it. */
 void el_text_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. */
+/* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. To `columns`, or to the
+ * width of the terminal that `out` is, where that is less, down to 40. */
 void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out);
 
 #endif

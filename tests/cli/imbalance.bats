@@ -128,6 +128,29 @@ expect_new() {
     [[ $status -eq 0 && ${lines[*]} == "${predicted[*]}" ]] || show
 }
 
+@test "sentences follow a narrow terminal, not below 40 columns; a pipe has none" {
+    cat >terminal.py <<'END'
+import fcntl, os, pty, struct, sys, termios
+pid, terminal = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", 24, int(sys.argv[1]), 0, 0))
+    os.execv(sys.argv[2], sys.argv[2:])
+text = b""
+try:
+    while part := os.read(terminal, 4096): text += part
+except OSError: pass # its end
+os.waitpid(pid, 0)
+lines = text.decode().replace("\r", "").split("\n")
+begin = next(i for i, line in enumerate(lines) if line.startswith("* "))
+print(max(len(line) for line in lines[begin:] if line[:2] in ("* ", "  ")))
+END
+    longest() { python3 terminal.py "$1" "$EVENLOAD" imbalance --preset momentum --dry-run; }
+    local at60 at10 at0
+    at60=$(longest 60) at10=$(longest 10) at0=$(longest 0)
+    [[ $at60 -gt 45 && $at60 -le 60 && $at10 -gt 30 && $at10 -le 40 && $at0 -gt 90 ]] || { echo "$at60 $at10 $at0" && return 1; }
+    [[ $("$EVENLOAD" imbalance --preset momentum --dry-run | grep '^[* ] ' | wc -L) -gt 90 ]]
+}
+
 @test "bad uses of imbalance are refused" {
     refuses "unknown preset 'two-card': did you mean 'two-cards'?" "$EVENLOAD" imbalance --preset two-card
     refuses "every trial is on one device" "$EVENLOAD" imbalance --modes single --out x
