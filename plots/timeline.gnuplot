@@ -9,6 +9,7 @@ stats data index "about" using (panels = $7, phases = strcol(8), thin_phases = s
 head = 34; pitch = panels == 1 ? 380 : panels == 2 ? 210 : 176; beneath = 36; side = 138.
 height = head + panels * pitch + beneath
 load here."style.gnuplot"
+label(name) = name # comm is whole here: exposed or not, waits too
 
 block(k, name) = sprintf("%d %s", k, name)
 set key off
