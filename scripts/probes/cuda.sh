@@ -3,7 +3,7 @@
 # usage: scripts/probes/cuda.sh CC FOLDER     FOLDER is for what it compiles
 #
 # Looked through in this order: CUDA_HOME, nvcc's own toolkit, /usr/local/cuda, pip's nvidia packages, the system. nvcc, the run time and
-# cuBLAS are a must, and of version 12 at least (cuBLAS with 64-bit sizes); cuDNN and NCCL are each told apart. A pip package
+# cuBLAS are a must, and of version 12 at least (cuBLAS with 64-bit sizes); cuDNN and NCCL are each probed by itself. A pip package
 # has no libx.so beside its libx.so.9, so that libraries are named by their file.
 set -uo pipefail
 CC=$1 FOLDER=$2
