@@ -141,7 +141,8 @@ void el_system_compare(const struct el_system_reading *begin, const struct el_sy
                  f->window_s, EL_SYSTEM_WINDOW_MIN_S);
     for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++)
         any |= compare_cpu(&begin->cpus[c], &end->cpus[c], &f->busy_pct[c], &f->steal_pct[c]);
-    if (!any) snprintf(f->reason, sizeof f->reason, "/proc/stat does not count the time of CPUs here");
+    if (!any && f->window_s >= EL_SYSTEM_WINDOW_MIN_S) /* a shorter window may hold no tick */
+        snprintf(f->reason, sizeof f->reason, "/proc/stat does not count the time of CPUs here");
 }
 
 static double mean_of(const double *share_pct, const int *cpus, int n_cpus)

@@ -124,10 +124,9 @@ WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warm
 }
 
 @test "processes that compute beside a trial are found" {
-    local spinners=() cpus
-    cpus=$(nproc)
-    for ((i = 0; i < (cpus < 2 ? 2 : cpus); i++)); do
-        timeout 20 bash -c 'while :; do :; done' 3>&- &
+    local spinners=() cpu
+    for cpu in $(python3 -c 'import os; print(*os.sched_getaffinity(0))'); do
+        taskset -c "$cpu" timeout 20 bash -c 'while :; do :; done' 3>&- & # pinned, or they would all leave the device's core
         spinners+=($!)
     done
     "$EVENLOAD" "${WINDOW[@]}" --out r >/dev/null
