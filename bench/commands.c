@@ -110,6 +110,7 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     el_options_defaults(command->bit, options);
     enum el_status status = el_options_parse(command->bit, argc, argv, options);
     if (status == EL_OK) status = el_options_check_together(options);
+    if (status == EL_OK && !options->help && !options->version) status = check_open_files();
     int exit_status;
     if (status != EL_OK) {
         exit_status = el_exit_failed(status);
@@ -118,8 +119,6 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
         exit_status = el_exit_flush(0);
     } else if (options->version) {
         exit_status = print_version();
-    } else if ((status = check_open_files()) != EL_OK) {
-        exit_status = el_exit_failed(status);
     } else {
         exit_status = command->run(options, argc, argv);
     }
