@@ -3,14 +3,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/launching.h"
-#include "bench/report/text.h"
 
 enum action { ACTION_ADD, ACTION_SHOW, ACTION_ACCEPT, N_ACTIONS };
 

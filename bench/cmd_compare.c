@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/options/devices.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 #include "runtime/launch/launch.h"
 
 enum { VALUE_BYTES = 2048 };

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/trial.h"
 #include "bench/commands.h"
-#include "bench/record/jvalue.h"
 
 static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
 {

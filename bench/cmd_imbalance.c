@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
@@ -11,7 +13,6 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 
 /* Draws DIR/plots/imbalance. Paths are lines of standard output, but with --json. */
 static enum el_status try_to_draw(const json_t *run, const char *dir, bool json)

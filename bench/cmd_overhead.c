@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/overhead/overhead.h"

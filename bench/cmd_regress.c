@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
+#include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
@@ -14,7 +16,6 @@
 #include "bench/regress/launching.h"
 #include "bench/regress/program.h"
 #include "bench/regress/runs.h"
-#include "bench/report/text.h"
 #include "runtime/base/utf8.h"
 
 static bool names_none(const char *list)

@@ -2,13 +2,14 @@
  * or torchrun it goes another way: cmd_run_rank.c. */
 #include <stdlib.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/options/devices.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 #include "runtime/launch/launch.h"
 
 static void print_result(const struct el_campaign *c)

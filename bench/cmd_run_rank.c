@@ -5,16 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/job/deadline.h"
 #include "bench/job/join.h"
 #include "bench/job/worker.h"
 #include "bench/options/devices.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 
 /* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
  * knows more and has the first word. */

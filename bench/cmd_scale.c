@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/job/cores.h"
 #include "bench/options/devices.h"
 #include "bench/plot/plot.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
-#include "bench/report/text.h"
 #include "bench/scale/scale.h"
 
 /* The same study with ddp's bucket size as a sweep; false: what was asked for is not known, or it is of one device. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bench/base/io.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/job/host_memory.h"
 #include "bench/record/record.h"
-#include "bench/report/text.h"
 #include "bench/study/study.h"
 
 struct study_row {

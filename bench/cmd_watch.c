@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/campaign/store.h"
 #include "bench/commands.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
-#include "bench/report/text.h"
 #include "bench/watch/watch.h"
 
 enum { WORDS_BYTES = 4096 };

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/commands.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/verdict/verdict.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 
 /* Of each mode the most devices, and there the smallest batch: what differs there differs everywhere. */
 static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode)

@@ -2,11 +2,11 @@
  * on disk after every repeat, so that Ctrl-C, a crash or a full disk costs what is in progress only. */
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/plan.h"
 #include "bench/campaign/progress.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 
 void el_campaign_load(struct el_campaign *c)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "runtime/base/clock.h"
 #include "runtime/parallel/mode.h"
 

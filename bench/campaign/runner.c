@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/arguments.h"
 #include "bench/campaign/trial.h"
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/launch/launch.h"

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 
 enum { NAME_ROOM = 96 }; /* for the longest name below DIR */

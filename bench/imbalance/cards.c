@@ -1,6 +1,6 @@
 /* What a card is called, and single figures of it: what table.c prints and document.c writes. */
+#include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/record/jvalue.h"
 #include "runtime/base/probe.h"
 
 /* Memory by tag is the ledger's alone: what was watched from outside (bench/watch) has none. */

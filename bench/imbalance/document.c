@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/record/jvalue.h"
 #include "bench/report/excess.h"
 
 static json_t *copy_of(const json_t *object, const char *path)

@@ -6,12 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/layout.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/excess.h"
-#include "bench/report/text.h"
 
 static const double THIN_RATIO = 0.02; /* of its bar: no place in the legend */
 static const double MODE_GAP = 0.5, HALF_BAR = 0.42;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/record/jvalue.h"
 #include "bench/report/excess.h"
-#include "bench/report/text.h"
 
 /* Below this part of the first card's peak a difference, or a change of one, is none. */
 #define EVEN_RATIO 0.01

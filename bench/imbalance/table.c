@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/layout.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/report/parts.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 #include "runtime/base/probe.h"
 
 enum { COLUMNS = 110, NAME_WIDTH = 17, WIDTH = 8, NARROW = 7, CARDS_SHOWN = 8, CELLS_MAX = 16, N_GROUPS = 9 };

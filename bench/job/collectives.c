@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/gather.h"
-#include "bench/record/jvalue.h"
 
 enum { TIMES_MAX = 1 << 17 }; /* of one member: beyond, waits are not separated */
 

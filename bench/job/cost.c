@@ -2,7 +2,7 @@
  * count adds up its streams (profiles/cost.h). */
 #include "bench/job/cost.h"
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "profiles/cost.h"
 
 static json_t *cost_of(const struct el_cost_events *events, const struct el_cost_prices *prices)

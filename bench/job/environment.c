@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/cores.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "runtime/launch/launch.h"
 

@@ -2,8 +2,8 @@
  * follows, is gate.c's. */
 #include <stdlib.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/gather.h"
-#include "bench/record/jvalue.h"
 #include "runtime/comm/comm.h"
 
 #include <string.h>

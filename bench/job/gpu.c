@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "runtime/comm/nccl/api.h"
 
 struct el_job_gpu {

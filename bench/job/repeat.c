@@ -1,9 +1,9 @@
 /* Rank 0's document of a launch: what training gave, and every rank's account. Fields: record.h. */
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/cost.h"
 #include "bench/job/measurement.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/record/system.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
 #include "bench/campaign/trial.h"
 #include "bench/job/join.h"
 #include "bench/options/options.h"

@@ -9,10 +9,11 @@
 
 #include <jansson.h>
 
+#include "bench/base/io.h"
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_PATH_BYTES = 1024, EL_OPTIONS_MAX = 96 };
+enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_OPTIONS_MAX = 96 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/options/values.h"
-#include "bench/record/jvalue.h"
 
 static const char *const backends[] = {"cpu", "null", "sim", "cuda", NULL};
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 
 enum { VALUE_BYTES = 2048, FIRST_CODE = 256 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 
 static enum el_status fail_number(const struct el_option_row *row, const char *text, const char *what)
 {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/verdict/verdict.h"
 
 static const char *const names[] = {

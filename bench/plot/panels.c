@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "runtime/parallel/train.h"
 
 static const double MIB = 1048576;

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/base/text.h"
 #include "bench/options/config.h"
 #include "bench/record/record.h"
-#include "bench/report/text.h"
 #include "runtime/base/clock.h"
 #include "runtime/launch/launch.h"
 

@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/plot/layout.h"
 #include "bench/plot/panels.h"
 #include "bench/plot/plot.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/parts.h"
-#include "bench/report/text.h"
 
 enum { WIDTH_BARS = 10 };
 static const double HEAD_ROOM = 1.2;      /* the axis over the highest peak: room for the label */

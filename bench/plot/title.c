@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/plot/layout.h"
-#include "bench/record/jvalue.h"
 
 enum { CPUS_MAX = 1024 };
 

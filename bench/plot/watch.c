@@ -6,10 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/options/config.h"
 #include "bench/plot/layout.h"
 #include "bench/plot/plot.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/report/parts.h"
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "runtime/base/utf8.h"

@@ -3,8 +3,8 @@
  * Here seconds become milliseconds. With --no-record all that spans would have told is null. */
 #include <math.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/gpu.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/record/system.h"
 

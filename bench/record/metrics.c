@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "profiles/nvml_api.h"
 #include "runtime/base/probe.h"
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/stats.h"
 #include "bench/verdict/verdict.h"
 

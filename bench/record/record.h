@@ -38,7 +38,6 @@
 #define EL_BENCH_RECORD_H
 
 #include <jansson.h>
-#include <stdio.h>
 
 #include "bench/options/config.h"
 #include "profiles/memory_timeline.h"
@@ -102,18 +101,8 @@ json_t *el_record_run(json_t *environment, json_t *trials);
  * its settings; null where no repeat so far had a GPU. `repeat` may be NULL. */
 void el_record_learn(json_t *environment, const json_t *repeat);
 
-/* Writers. All write to a temporary name and rename. Errors: EL_ERR_IO with the path. */
-enum el_status el_write_json(const json_t *document, const char *path);
-/* The same form on an open stream: `run --json`. */
-enum el_status el_print_json(const json_t *document, FILE *out);
 /* trials.csv, devices.csv, and of all but a watch's record steps.csv, in that folder. */
 enum el_status el_write_csv(const json_t *run, const char *dir);
-
-/* For other writers of files: opens "<path>.tmp.<pid>" (NULL and errno: could not); ends it with rename, or removes it.
- * A link is followed: what it leads to is replaced. What is there and no regular file (a device, a pipe) is written in
- * place, and `temporary` is "" then; a folder is EISDIR, a pipe that nobody reads ENXIO. */
-FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
-enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
 
 /* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New
  * reference. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/record/stats.h"
 

@@ -1,7 +1,7 @@
 /* A device's memory timeline as JSON: a column a quantity, so that it stands on a few lines of the record.
  *
  * Nanoseconds become milliseconds here. Tags that never occur are left out: what is not listed is 0 throughout. */
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 
 static const char *phase_of(const struct el_memory_point *point)

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/runs.h"
-#include "bench/report/text.h"
 
 enum { BLOCKS_MAX = 200 };
 /* Nobody who asks for a gate lets more than this through. */

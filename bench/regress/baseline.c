@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/options/config.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"

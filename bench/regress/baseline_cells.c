@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/options/config.h"
-#include "bench/record/jvalue.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"

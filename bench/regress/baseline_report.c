@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/figure.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/program.h"
 #include "bench/regress/session.h"
-#include "bench/report/text.h"
 
 enum { COLUMNS = 110, NAME_COLUMNS = 38 };
 

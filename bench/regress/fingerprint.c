@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/trial.h"
-#include "bench/record/jvalue.h"
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 

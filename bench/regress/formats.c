@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
 

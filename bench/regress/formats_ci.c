@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/options/config.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/ab.h"
 #include "bench/regress/formats.h"
-#include "bench/report/text.h"
 
 /* Writes `text` with each character of `special` replaced by the words at its place; control characters are left out.
  */

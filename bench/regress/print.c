@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/regress/formats.h"
-#include "bench/report/text.h"
 #include "bench/stats/stats.h"
 
 enum {

@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/options/config.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
 #include "profiles/gpu_processes.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/regress/readings.h"
 #include "bench/regress/session.h"
 #include "bench/stats/stats.h"

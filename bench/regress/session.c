@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/trial.h"
-#include "bench/record/jvalue.h"
 #include "bench/regress/program.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/utf8.h"

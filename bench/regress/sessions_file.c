@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/trial.h"
-#include "bench/record/jvalue.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/program.h"
 #include "bench/regress/session.h"

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 
 double el_excess_of(const json_t *per_device, const char *path)
 {

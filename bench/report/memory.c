@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/report/parts.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 
 enum { DEVICES_SHOWN = 6 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "runtime/base/utf8.h"
 
 static const char *const codes[] = {[EL_TABLE_PLAIN] = "",

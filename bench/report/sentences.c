@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/report/excess.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/probe.h"
 

@@ -2,10 +2,10 @@
  * the record; trials on one device have no such rows. */
 #include <math.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/report/parts.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 
 static bool is_told(const json_t *trial)
 {

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/report/parts.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 #include "runtime/base/probe.h"
 
 enum { LINE_BYTES = EL_TABLE_LINE_BYTES, TAGS_SHOWN = 3 };

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/scale/scale.h"
 
 static const double MIB = 1 << 20;

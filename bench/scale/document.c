@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/scale/scale.h"
 
 /* Two baselines: plain training, and the same mode on one device. */

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/plot/layout.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/scale/scale.h"
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/scale/scale.h"
 
 enum { COLUMNS = 110, TEXT_BYTES = 160 };

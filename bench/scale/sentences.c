@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/scale/scale.h"
 #include "bench/verdict/verdict.h"
 

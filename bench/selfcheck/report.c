@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/selfcheck/selfcheck.h"
 
 /* From here on others' work is what the verdict calls a reason for doubt. */

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/progress.h"
 #include "bench/campaign/runner.h"
 #include "bench/campaign/trial.h"
 #include "bench/job/cores.h"
 #include "bench/options/options.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/selfcheck/selfcheck.h"
 #include "runtime/base/clock.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/stats/stats.h"
 
 enum { MEMBERS = 2, SECOND = 1 /* the position that is disturbed */ };

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/options/devices.h"
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
 #include "bench/study/study.h"
 
 enum { TEXT_BYTES = 512 };

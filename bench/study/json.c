@@ -1,6 +1,6 @@
 /* A study as JSON: everything that report.c prints, and the tags. MiB where it was published so, bytes where it
  * is ours. */
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/study/study.h"
 
 static json_t *numbers(const double *values, int n)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/report/text.h"
+#include "bench/base/text.h"
 #include "bench/study/study.h"
 
 enum { TEXT_BYTES = 1024 };

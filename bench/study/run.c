@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/record/jvalue.h"
 #include "bench/study/study.h"
 
 /* A run of two-cards resided at the ledgers' sum and 32 MiB of the process's own; addresses planned by first fit may

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/verdict/verdict.h"
 
 struct finding {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
-#include "bench/report/text.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/watch/watch.h"
 
 enum { LINE_COLUMNS = 105 };

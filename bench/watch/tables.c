@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/report/parts.h"
-#include "bench/report/text.h"
 #include "bench/watch/watch.h"
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23, NAME_BYTES = 4 * NAME_COLUMNS + 8, LINE_COLUMNS = 105 };

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/trial.h"
-#include "bench/record/jvalue.h"
 #include "bench/stats/stats.h"
 #include "bench/watch/watch.h"
 

@@ -1,7 +1,7 @@
 /* A file of a baseline store: a header line, then a session a line; read, its levels made, and the store shown. */
 #include <stdlib.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/regress/baseline.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/record/stats.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 
 static inline void near(const json_t *record, const char *path, double wanted)
 {

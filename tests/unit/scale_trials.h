@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/scale/scale.h"
 
 enum { REPEATS = 5, MIB = 1 << 20 };

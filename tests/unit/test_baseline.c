@@ -11,8 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/options/config.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/runs.h"

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/options/config.h"
-#include "bench/record/jvalue.h"
 #include "bench/regress/baseline.h"
 #include "tests/unit/test_baseline_common.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/text.h"
 #include "bench/report/excess.h"
-#include "bench/report/text.h"
 #include "tests/unit/imbalance_cards.h"
 #include "tests/unit/printed.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "profiles/memory_timeline.h"
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/overhead/overhead.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/stats.h"
 #include "bench/stats/stats.h"
 #include "profiles/cost.h"

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/campaign/arguments.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/plan.h"
 #include "bench/campaign/runner.h"
 #include "bench/job/cores.h"
-#include "bench/record/jvalue.h"
 
 enum { TRIALS = 9, REPEATS = 5 };
 

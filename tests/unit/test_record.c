@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/plot/plot.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/report/report.h"
-#include "bench/report/text.h"
 #include "tests/unit/record_checks.h"
 
 static struct el_trial trial_of(const char *mode, int n_devices)

@@ -14,8 +14,9 @@
 
 #include <cmocka.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/plot/plot.h"
-#include "bench/record/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"

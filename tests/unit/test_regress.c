@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/regress/formats.h"
 #include "bench/stats/signed_rank.h"
 #include "tests/unit/test_random_common.h"

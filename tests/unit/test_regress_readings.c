@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/regress/readings.h"
 #include "runtime/base/utf8.h"
 

@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/formats.h"

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/options/inject.h"
 #include "bench/options/options.h"
-#include "bench/record/jvalue.h"
 #include "bench/selfcheck/selfcheck.h"
 
 enum { STEPS = 50 };

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/host_memory.h"
 #include "bench/options/options.h"
-#include "bench/record/jvalue.h"
 #include "bench/study/study.h"
 
 static void assert_near(double value, double wanted, double within)

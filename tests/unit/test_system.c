@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/record/system.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/verdict/verdict.h"
 
 enum { REPEATS = 5, STEPS = 30 };

@@ -2,7 +2,7 @@
 #ifndef EL_TESTS_WATCH_RECORD_H
 #define EL_TESTS_WATCH_RECORD_H
 
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 #include "bench/watch/watch.h"
 #include "tests/unit/printed.h"
 

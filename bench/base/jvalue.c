@@ -1,5 +1,5 @@
 /* JSON values by path, on top of jansson. Missing and null are alike: what is not known. */
-#include "bench/record/jvalue.h"
+#include "bench/base/jvalue.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Numbers and lines for people. */
-#include "bench/report/text.h"
+#include "bench/base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
