@@ -12,7 +12,8 @@
  * bins and scaled to unit L2 norm.
  * The synthetic set has six classes; where fewer are asked for, labels are taken modulo their number.
  *
- * Threads: a set is immutable once open; a loader belongs to one thread at a time.
+ * Threads: a set may be used by several once open, and is the same for all; a loader belongs to one thread at a time. A
+ * set outlives its loaders, which share what is made of it.
  * Errors: EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO where a file cannot be read.
  */
 #ifndef EL_DATA_H

@@ -17,6 +17,7 @@ struct el_dataset {
     int64_t words; /* distinct ones in the training file */
     bool folded;   /* labels are taken modulo the number of classes */
     int64_t every; /* each `every`-th training sample is held out; 0: none */
+    struct el_bag_store *bags;
 };
 
 static bool is_named(const struct el_dataset_spec *spec, const char *name)
@@ -163,7 +164,12 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
 {
     EL_TRY(check_spec(spec));
     struct el_dataset *set = calloc(1, sizeof *set);
-    if (!set) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
+    if (set) set->bags = calloc(1, sizeof *set->bags);
+    if (!set || !set->bags) {
+        free(set);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
+    }
+    pthread_mutex_init(&set->bags->lock, NULL);
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
     enum el_status status = is_named(spec, "dummy")       ? open_dummy(spec, set)
                             : is_named(spec, "synthetic") ? open_synthetic(spec, set)
@@ -179,6 +185,9 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
 void el_dataset_close(struct el_dataset *dataset)
 {
     if (!dataset) return;
+    el_bag_store_clear(dataset->bags);
+    pthread_mutex_destroy(&dataset->bags->lock);
+    free(dataset->bags);
     el_samples_free(&dataset->train);
     el_samples_free(&dataset->test);
     free(dataset->source);
@@ -221,6 +230,11 @@ int64_t el_dataset_seq(const struct el_dataset *dataset)
 int64_t el_dataset_classes(const struct el_dataset *dataset)
 {
     return dataset->classes;
+}
+
+struct el_bag_store *el_dataset_bag_store(const struct el_dataset *dataset)
+{
+    return dataset->bags;
 }
 
 const char *el_dataset_source(const struct el_dataset *dataset)

@@ -32,39 +32,73 @@ static double scale_of(const int32_t *bins, int64_t length, int32_t *counts)
     return 1 / sqrt(squares);
 }
 
-enum el_status el_bags_make(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
-                            struct el_bags *bags_p)
+static void free_bags(struct el_bags *bags)
+{
+    if (!bags) return;
+    free(bags->starts);
+    free(bags->bins);
+    free(bags->scales);
+    free(bags);
+}
+
+/* `counts`: [features], all zero, before and after. */
+static void fill(const struct el_dataset *dataset, int64_t count, int32_t *counts, struct el_bags *bags)
+{
+    bags->starts[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct el_sample sample = el_dataset_sample(dataset, bags->split, i);
+        int32_t *bins = bags->bins + bags->starts[i];
+        for (int64_t t = 0; t < sample.length; t++) bins[t] = bin_of(sample.tokens[t], bags->features);
+        bags->scales[i] = scale_of(bins, sample.length, counts);
+        bags->starts[i + 1] = bags->starts[i] + sample.length;
+    }
+}
+
+static struct el_bags *make_bags(const struct el_dataset *dataset, enum el_data_split split, int64_t features)
 {
     int64_t count = el_dataset_size(dataset, split), total = total_tokens(dataset, split, count);
     int32_t *counts = calloc((size_t)features, sizeof *counts);
-    struct el_bags bags = {.features = features,
-                           .starts = malloc((size_t)(count + 1) * sizeof *bags.starts),
-                           .bins = malloc((size_t)(total + 1) * sizeof *bags.bins),
-                           .scales = malloc((size_t)(count + 1) * sizeof *bags.scales)};
-    if (!counts || !bags.starts || !bags.bins || !bags.scales) {
-        free(counts);
-        el_bags_free(&bags);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for the bags of words of %lld samples", (long long)count);
-    }
-    bags.starts[0] = 0;
-    for (int64_t i = 0; i < count; i++) {
-        struct el_sample sample = el_dataset_sample(dataset, split, i);
-        int32_t *bins = bags.bins + bags.starts[i];
-        for (int64_t t = 0; t < sample.length; t++) bins[t] = bin_of(sample.tokens[t], features);
-        bags.scales[i] = scale_of(bins, sample.length, counts);
-        bags.starts[i + 1] = bags.starts[i] + sample.length;
+    struct el_bags *bags = calloc(1, sizeof *bags);
+    if (bags)
+        *bags = (struct el_bags){.split = split,
+                                 .features = features,
+                                 .starts = malloc((size_t)(count + 1) * sizeof *bags->starts),
+                                 .bins = malloc((size_t)(total + 1) * sizeof *bags->bins),
+                                 .scales = malloc((size_t)(count + 1) * sizeof *bags->scales)};
+    if (counts && bags && bags->starts && bags->bins && bags->scales) {
+        fill(dataset, count, counts, bags);
+    } else {
+        free_bags(bags);
+        bags = NULL;
     }
     free(counts);
+    return bags;
+}
+
+enum el_status el_bags_find(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
+                            const struct el_bags **bags_p)
+{
+    struct el_bag_store *store = el_dataset_bag_store(dataset);
+    pthread_mutex_lock(&store->lock);
+    struct el_bags *bags = store->first;
+    while (bags && (bags->split != split || bags->features != features)) bags = bags->next;
+    if (!bags && (bags = make_bags(dataset, split, features))) {
+        bags->next = store->first;
+        store->first = bags;
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (!bags) return el_fail(EL_ERR_HOST_MEMORY, "no memory for bags of words in %lld bins", (long long)features);
     *bags_p = bags;
     return EL_OK;
 }
 
-void el_bags_free(struct el_bags *bags)
+void el_bag_store_clear(struct el_bag_store *store)
 {
-    free(bags->starts);
-    free(bags->bins);
-    free(bags->scales);
-    *bags = (struct el_bags){0};
+    for (struct el_bags *bags = store->first, *next; bags; bags = next) {
+        next = bags->next;
+        free_bags(bags);
+    }
+    store->first = NULL;
 }
 
 void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row)

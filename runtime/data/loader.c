@@ -9,12 +9,12 @@
 struct el_loader {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
-    int64_t size;        /* samples of the split */
-    int64_t share;       /* rows a step */
-    int64_t steps;       /* an epoch */
-    int64_t *order;      /* [size] the epoch's permutation; NULL when not shuffled */
-    int64_t order_epoch; /* whose permutation that is; -1: none yet */
-    struct el_bags bags; /* EL_INPUT_FEATURES */
+    int64_t size;               /* samples of the split */
+    int64_t share;              /* rows a step */
+    int64_t steps;              /* an epoch */
+    int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
+    int64_t order_epoch;        /* whose permutation that is; -1: none yet */
+    const struct el_bags *bags; /* EL_INPUT_FEATURES; the set's */
 };
 
 int64_t el_share_size(int64_t global_batch, int ranks, int rank)
@@ -67,7 +67,7 @@ enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_
     if (spec->shuffle && !(loader->order = malloc((size_t)size * sizeof *loader->order)))
         status = el_fail(EL_ERR_HOST_MEMORY, "no memory to shuffle %lld samples", (long long)size);
     if (status == EL_OK && spec->input == EL_INPUT_FEATURES)
-        status = el_bags_make(dataset, spec->split, spec->features, &loader->bags);
+        status = el_bags_find(dataset, spec->split, spec->features, &loader->bags);
     if (status == EL_OK)
         *loader_p = loader;
     else
@@ -78,7 +78,6 @@ enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_
 void el_loader_close(struct el_loader *loader)
 {
     if (!loader) return;
-    el_bags_free(&loader->bags);
     free(loader->order);
     free(loader);
 }
@@ -125,7 +124,7 @@ enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inp
         if (spec->input == EL_INPUT_IDS)
             fill_ids(loader, position, (int32_t *)inputs + row * seq);
         else
-            el_bags_row(&loader->bags, position, spec->dtype, (char *)inputs + (size_t)row * features_bytes);
+            el_bags_row(loader->bags, position, spec->dtype, (char *)inputs + (size_t)row * features_bytes);
     }
     return EL_OK;
 }

@@ -5,6 +5,8 @@
 #ifndef EL_DATA_SAMPLES_H
 #define EL_DATA_SAMPLES_H
 
+#include <pthread.h>
+
 #include "runtime/data/data.h"
 
 enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX = 9999 };
@@ -73,14 +75,23 @@ const char *el_dataset_source(const struct el_dataset *dataset);
 
 /* Hashed bags of words of one split: what fill needs to write a row without thinking. */
 struct el_bags {
+    enum el_data_split split;
     int64_t features;
     int64_t *starts; /* [count + 1] */
     int32_t *bins;   /* [starts[count]] one a token */
     double *scales;  /* [count] what each token adds to its bin: 1 / the norm of the counts */
+    struct el_bags *next;
 };
-enum el_status el_bags_make(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
-                            struct el_bags *bags_p);
-void el_bags_free(struct el_bags *bags);
+/* A set's bags, made when a loader first asks for them. */
+struct el_bag_store {
+    pthread_mutex_t lock;
+    struct el_bags *first;
+};
+struct el_bag_store *el_dataset_bag_store(const struct el_dataset *dataset);
+/* The same for all loaders of the set, whatever their threads. Ownership: the set's. */
+enum el_status el_bags_find(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
+                            const struct el_bags **bags_p);
+void el_bag_store_clear(struct el_bag_store *store);
 /* row: [features] of f32 or f64; position < 0 writes zeros. */
 void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row);
 

@@ -18,8 +18,8 @@ struct el_session {
 struct el_run {
     struct el_session *session;
     struct el_worker worker;
-    struct el_member members[EL_MEMBERS_MAX];
-    int first; /* position of its first member among this process's devices */
+    struct el_member *members; /* worker.members: one, or all of the place where this thread has them all */
+    int first;                 /* position of its first member among this process's devices */
     int round;
     struct el_program *program;
     const char *comm; /* what its members talk by; NULL: they do not */

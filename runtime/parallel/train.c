@@ -163,6 +163,29 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     run->epochs = NULL;
 }
 
+static void free_run(struct el_run *run)
+{
+    if (!run) return;
+    free(run->members);
+    free(run->step_ns);
+    free(run->loss);
+    free(run->epochs);
+    free(run);
+}
+
+/* NULL: no memory. */
+static struct el_run *make_run(struct el_session *session, int first, int n_members)
+{
+    struct el_run *run = calloc(1, sizeof *run);
+    if (!run) return NULL;
+    run->session = session;
+    run->first = first;
+    run->members = calloc((size_t)n_members, sizeof *run->members);
+    if (run->members) return run;
+    free_run(run);
+    return NULL;
+}
+
 static enum el_status run_all(struct el_session *session, struct el_train_result *result_p)
 {
     bool threads = is_spmd(session) && session->place->n_devices > 1;
@@ -170,11 +193,8 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
     struct el_run *runs[EL_MEMBERS_MAX] = {NULL};
     enum el_status status = EL_OK;
     for (int i = 0; i < n && status == EL_OK; i++) {
-        runs[i] = calloc(1, sizeof *runs[i]);
-        if (!runs[i])
-            status = el_fail_errno("member %d", i);
-        else
-            *runs[i] = (struct el_run){.session = session, .first = i};
+        runs[i] = make_run(session, i, threads ? 1 : session->place->n_devices);
+        if (!runs[i]) status = el_fail_errno("member %d", i);
     }
     if (status == EL_OK) status = threads ? run_threads(runs, n) : run_here(runs[0]);
     if (status == EL_OK) status = first_failure(runs, n);
@@ -186,12 +206,7 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
                 result_p->flops_per_step += runs[i]->model_flops; /* real members have summed theirs */
         }
     }
-    for (int i = 0; i < n && runs[i]; i++) {
-        free(runs[i]->step_ns);
-        free(runs[i]->loss);
-        free(runs[i]->epochs);
-        free(runs[i]);
-    }
+    for (int i = 0; i < n; i++) free_run(runs[i]);
     return status;
 }
 

@@ -53,6 +53,20 @@ load common
 .
 }
 
+# Of a process: what it reads once is there once, and each device takes room for itself alone.
+@test "a process with 64 devices holds less than 60 MB" {
+    local mode
+    for mode in dp 'ddp --procs 1'; do
+        # shellcheck disable=SC2086 # a mode with its options
+        "$EVENLOAD" run --mode $mode --devices null:64 --model toy --warmup 0 --steps 1 --min-time 0 --out "of ${mode%% *}" --quiet >/dev/null &
+    done
+    wait
+    for mode in dp ddp; do
+        json "of $mode/results.json" '[p["process_bytes"] + sum(p["per_device_bytes"]) for p in d["trials"][0]["processes"]]'
+        [[ $(json "of $mode/results.json" '[10e6 < p["process_bytes"] + sum(p["per_device_bytes"]) < 60e6 for p in d["trials"][0]["processes"]]') == "[True]" ]]
+    done
+}
+
 @test "ddp as threads of one process" {
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 3 --procs 1 --out r --quiet
     [[ $(json r/results.json '[len(d["trials"][0][k]) for k in ("per_device", "processes", "batch_per_device")]') == "[3, 1, 3]" ]]
