@@ -33,11 +33,16 @@ static void draw(const json_t *run, const char *dir, bool json)
 
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)
 {
+    const char *preset = options->preset[0] ? options->preset : NULL;
     if (!options->json) {
-        el_imbalance_print(run, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+        bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
+        json_t *published = el_imbalance_published(run, preset);
+        el_imbalance_print(run, stdout, colour);
+        el_imbalance_print_published(published, stdout, colour);
+        json_decref(published);
         return EL_OK;
     }
-    json_t *document = el_imbalance_document(run, options->preset[0] ? options->preset : NULL, dir);
+    json_t *document = el_imbalance_document(run, preset, dir);
     enum el_status status = document ? el_print_json(document, stdout) : el_fail_errno("the table's document");
     json_decref(document);
     return status;
@@ -63,9 +68,7 @@ static void say_next(const struct el_options *options)
 {
     const char *program = program_invocation_name;
     if (options->json) return;
-    if (!strcmp(options->preset, "two-cards"))
-        printf("\nNext: %s study two-cards --dry-run    (the same memory against the published table)\n", program);
-    else if (options->dry_run)
+    if (options->dry_run)
         say_measured(options);
     else
         printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n", program);

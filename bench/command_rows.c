@@ -128,17 +128,6 @@ static const struct el_command_row commands[] = {
      .examples = "  evenload overhead                          the comparison's smallest batch: about 90 seconds\n"
                  "  evenload overhead --modes dp --repeats 20  one mode, a narrower interval\n",
      .run = el_cmd_overhead},
-    {.name = "study",
-     .group = TRUST,
-     .brief = "a published table, explained",
-     .bit = EL_CMD_STUDY,
-     .usage = "[NAME] [--dry-run] [--devices LIST] [options]",
-     .summary = "Explain a published table and compare it with this runtime; without a name, list the studies.",
-     .examples = "  evenload study                        what there is\n"
-                 "  evenload study two-cards --dry-run    predicted: runs nothing, takes no memory\n"
-                 "  evenload study two-cards              the same, measured: about a minute, and 4.1 GiB\n"
-                 "  evenload study two-cards --devices cuda:0,cuda:1    on two GPUs, with the driver's figures\n",
-     .run = el_cmd_study},
     {.name = NULL},
 };
 

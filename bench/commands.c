@@ -80,7 +80,9 @@ static const struct el_command_row *find_command(const char *name)
         if (!strcmp(row->name, name)) return row;
         names[n++] = row->name;
     }
-    if (name[0] == '-' && is_option(name))
+    if (!strcmp(name, "study"))
+        el_fail(EL_ERR_INVALID, "'study' is a preset now: 'evenload imbalance --preset two-cards --dry-run'");
+    else if (name[0] == '-' && is_option(name))
         el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
     else if (name[0] == '-')
         el_fail(EL_ERR_INVALID,

@@ -1,9 +1,9 @@
 /* The subcommands, and what they share: messages of failures, and exit statuses.
  *
- * Exit status: 0 success; 1 a trial did not finish (its row says why) or is not valid under --strict, or a study's
- * judgement fails, or a self-check misses what was injected, or recording costs over 1 %; 2 wrong usage, or something
- * is missing on this machine; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits. `watch`
- * has the exit status of its command.
+ * Exit status: 0 success; 1 a trial did not finish (its row says why) or is not valid under --strict, or a
+ * self-check misses what was injected, or recording costs over 1 %; 2 wrong usage, or something is missing on this
+ * machine; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits. `watch` has the exit
+ * status of its command.
  */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
@@ -24,7 +24,6 @@ int el_cmd_regress(const struct el_options *options, int argc, char **argv);
 int el_cmd_scale(const struct el_options *options, int argc, char **argv);
 int el_cmd_imbalance(const struct el_options *options, int argc, char **argv);
 int el_cmd_watch(const struct el_options *options, int argc, char **argv);
-int el_cmd_study(const struct el_options *options, int argc, char **argv);
 
 struct el_launch_place;
 /* `run` of a process that a user's mpirun or torchrun started (cmd_run_rank.c), as its environment says. */

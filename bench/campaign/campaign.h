@@ -1,8 +1,7 @@
 /* A campaign: the trials of one command, their repeats as they come in, and the run's document made of them. `run` has
  * one trial, `compare` many; both write the same files.
  *
- *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats; a study's trials are
- *                                                               compare's: EL_CMD_COMPARE | EL_CMD_STUDY
+ *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats
  *     el_campaign_load(&c);                                     optional: what an earlier command left in the folder
  *                                                               (el_campaign_continue is both)
  *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (measure.c)

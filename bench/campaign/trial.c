@@ -79,7 +79,7 @@ static enum el_status open_data(const struct el_options *options, struct el_mode
                                    .held_out = options->train.epochs ? 0.1 : 0};
     EL_TRY(el_dataset_open(&spec, &dataset));
     if (ids) model.seq = el_dataset_seq(dataset);
-    /* A set that we made has fewer words than a study's vocabulary: there the model's own default stands. */
+    /* A set that we made has fewer words than a vocabulary that was given: there the model's own default stands. */
     if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
     if (free_classes) model.classes = el_dataset_classes(dataset);
     enum el_status status = EL_OK;

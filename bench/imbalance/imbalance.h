@@ -16,16 +16,24 @@
 
 #include "bench/campaign/trial.h"
 
+/* What nvidia-smi showed of two cards at a batch. */
+struct el_published_cards {
+    int64_t global_batch; /* 0: the row that ends them */
+    double main_mib, second_mib;
+};
+
 /* A configuration whose table people publish or report. */
 struct el_imbalance_preset {
     const char *name, *summary;
-    const char *reported; /* where */
-    const char *words;    /* options of `imbalance`; NULL: the study's candidate (bench/study) */
+    const char *reported;                       /* where */
+    const char *words;                          /* options of `imbalance` */
+    const struct el_published_cards *published; /* NULL: no figures were */
 };
 /* Ended by a row whose name is NULL. */
 const struct el_imbalance_preset *el_imbalance_presets(void);
-/* Sets the preset's options over the defaults. Errors: EL_ERR_INVALID (unknown, with a suggestion), those of the study.
- */
+/* NULL where there is none: EL_ERR_INVALID has been said then, with a suggestion. */
+const struct el_imbalance_preset *el_imbalance_preset_find(const char *name);
+/* Sets the preset's options over the defaults. Errors: EL_ERR_INVALID (unknown, with a suggestion). */
 enum el_status el_imbalance_preset(const char *name, struct el_options *options);
 
 /* A run's document as the record would have it, with memory by forecast; the verdict of each trial is "predicted", and
@@ -49,9 +57,16 @@ void el_imbalance_sentences(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
-/* {"preset", "dir", "predicted", "trials": [{"mode", "model", "optimizer", "global_batch", "batch_per_device",
- * "status", "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}: docs/imbalance.md.
- * `preset` and `dir` may be NULL. New reference. */
+/* The published figures of a preset beside ours, null where it has none or no trial is on two devices at such a batch:
+ * {"source", "within_pct", "rows": [{"mode", "global_batch", "main", "second": {"published_bytes", "peaks_bytes",
+ * "left_bytes"}, "difference": {"published_bytes", "peaks_bytes", "error_pct", "holds"}}]}. peaks: the sum of each
+ * tag's own; left: published less that; difference: main minus second. `preset` may be NULL. New reference. */
+json_t *el_imbalance_published(const json_t *run, const char *preset);
+/* That object as a table and sentences; nothing of null. */
+void el_imbalance_print_published(const json_t *published, FILE *out, bool colour);
+/* {"preset", "dir", "predicted", "published", "trials": [{"mode", "model", "optimizer", "global_batch",
+ * "batch_per_device", "status", "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}:
+ * docs/imbalance.md. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Writes plots_dir/imbalance.dat, and makes the folder. *drawn_p: whether there was anything to draw. Errors:
  * EL_ERR_IO.

@@ -100,11 +100,10 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
         options->command_at = optind < argc ? optind : 0;
         return EL_OK;
     }
-    bool study = command == EL_CMD_STUDY;
     bool actions = command == EL_CMD_BASELINE, ab = command == EL_CMD_REGRESS && options->regress.ab[0];
-    bool taken = study || actions || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE ||
-                 command == EL_CMD_SCALE || (command == EL_CMD_COMPARE && options->resume);
-    const char *what = study ? "study" : ab ? "head command" : "folder";
+    bool taken = actions || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE || command == EL_CMD_SCALE ||
+                 (command == EL_CMD_COMPARE && options->resume);
+    const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) {
             EL_TRY(take_action(argv[i], options));

@@ -21,7 +21,7 @@ enum el_command_bit {
     EL_CMD_RUN = 2,
     EL_CMD_DEVICES = 4,
     EL_CMD_PLOT = 8,
-    EL_CMD_STUDY = 16,
+    EL_CMD_WATCH = 16,
     EL_CMD_SELFCHECK = 32,
     EL_CMD_OVERHEAD = 64,
     EL_CMD_IMBALANCE = 128,
@@ -29,8 +29,7 @@ enum el_command_bit {
     EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
     EL_CMD_REGRESS = 512,
     EL_CMD_BASELINE = 1024,
-    EL_CMD_WATCH = 2048,
-    EL_CMD_ALL = 255 | EL_CMD_SCALE | EL_CMD_REGRESS | EL_CMD_BASELINE | EL_CMD_WATCH
+    EL_CMD_ALL = 2047
 };
 
 enum el_option_kind {
@@ -86,7 +85,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
 void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
  * place is taken. One argument that is no option is taken into `dir`: a folder by plot, by imbalance,
- * by scale, by baseline (after its action) and by --resume, a study's name by study, the second command by regress
+ * by scale, by baseline (after its action) and by --resume, the second command by regress
  * --ab. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 /* Whether it stood on a command line that was read into them, be it with its default. */

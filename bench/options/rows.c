@@ -57,11 +57,11 @@ static const struct el_option_row rows[] = {
      .argument = "N|LIST",
      .initial = "",
      .kind = EL_OPTION_DEVICES,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_IMBALANCE,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_IMBALANCE,
      AT(devices),
      .help =
          "2 means cpu:0,cpu:1; cuda:4 the first four GPUs; cuda:0,cuda:5 these two. single uses the first. Default: "
-         "all GPUs, else two CPU devices (study: two CPU devices)"},
+         "all GPUs, else two CPU devices"},
     {.group = WHAT,
      .name = "devices",
      .argument = "LIST",
@@ -599,8 +599,8 @@ static const struct el_option_row rows[] = {
      .argument = "DIR",
      .initial = "",
      .kind = EL_OPTION_TEXT,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_BASELINE |
-                 EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_WATCH,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_BASELINE | EL_CMD_SCALE |
+                 EL_CMD_IMBALANCE | EL_CMD_WATCH,
      AT(out),
      .help = "folder for the results (default: results/<time>-<command>)"},
     {.group = OUTPUT,
@@ -653,7 +653,7 @@ static const struct el_option_row rows[] = {
      .name = "dry-run",
      .initial = "",
      .kind = EL_OPTION_FLAG,
-     .commands = EL_CMD_RUN | EL_CMD_STUDY | EL_CMD_IMBALANCE,
+     .commands = EL_CMD_RUN | EL_CMD_IMBALANCE,
      AT(dry_run),
      .help = "print the predicted memory of each device; run nothing"},
     {.group = OUTPUT,
@@ -682,16 +682,16 @@ static const struct el_option_row rows[] = {
      .name = "json",
      .initial = "",
      .kind = EL_OPTION_FLAG,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_DEVICES | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_BASELINE |
-                 EL_CMD_REGRESS | EL_CMD_SCALE | EL_CMD_IMBALANCE,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_DEVICES | EL_CMD_SELFCHECK | EL_CMD_BASELINE | EL_CMD_REGRESS |
+                 EL_CMD_SCALE | EL_CMD_IMBALANCE,
      AT(json),
      .help = "print only JSON on standard output"},
     {.group = OUTPUT,
      .name = "quiet",
      .initial = "",
      .kind = EL_OPTION_FLAG,
-     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_STUDY | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_BASELINE |
-                 EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_WATCH,
+     .commands = EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_SELFCHECK | EL_CMD_REGRESS | EL_CMD_BASELINE | EL_CMD_SCALE |
+                 EL_CMD_IMBALANCE | EL_CMD_WATCH,
      AT(quiet),
      .help = "no progress on standard error"},
     {.group = OUTPUT,

@@ -7,36 +7,6 @@
 #include "bench/base/jvalue.h"
 #include "runtime/base/utf8.h"
 
-static const char *const codes[] = {[EL_TABLE_PLAIN] = "",
-                                    [EL_TABLE_BOLD] = "\033[1m",
-                                    [EL_TABLE_DIM] = "\033[2m",
-                                    [EL_TABLE_RED] = "\033[31m",
-                                    [EL_TABLE_YELLOW] = "\033[33m"};
-
-void el_table_begin(FILE *out, enum el_table_style style, bool colour)
-{
-    if (colour) fputs(codes[style], out);
-}
-
-void el_table_end(FILE *out, bool colour)
-{
-    if (colour) fputs("\033[0m", out);
-}
-
-void el_table_line(FILE *out, enum el_table_style style, bool colour, const char *line)
-{
-    size_t n = strlen(line);
-    char *text = strdup(line);
-    if (text == NULL) return;
-    while (n > 0 && text[n - 1] == ' ') text[--n] = '\0';
-    el_utf8_printable(text);
-    el_table_begin(out, style, colour);
-    fputs(text, out);
-    el_table_end(out, colour);
-    fputc('\n', out);
-    free(text);
-}
-
 void el_table_batch(const json_t *trial, char *text, size_t bytes)
 {
     const json_t *shares = json_object_get(trial, "batch_per_device");

@@ -2,7 +2,7 @@
 """A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
 is 1 where losses disagree, a trial failed, ranks did not talk by NCCL, or no GPU was watched.
 
-usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, watch, study
+usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, watch, published
 """
 import json
 import os
@@ -135,16 +135,19 @@ def watch(path):
     return True
 
 
-def study(path, measured=None):
-    """What a card holds outside tensors, from the study's own run, or else from the limits'."""
+def published(path, measured=None):
+    """What a card holds outside tensors, from a run on the cards, or else from the limits'."""
     d = load(path)
-    wanted = sorted({round(c["context_mib"]) for c in d["candidates"] if c["possible"]})
-    leaves = f"the published table leaves {', '.join(map(str, wanted))} MiB for it, by candidate"
-    if d.get("held"):
-        last = d["held"][-1]
-        cards = " and ".join("unknown" if c["outside_bytes"] is None else f"{c['outside_bytes'] / MIB:.0f}" for c in last)
-        holds = sum(d["reserved"]["difference_holds"])
-        print(f"measured on {' and '.join(d['devices'])}: outside tensors {cards} MiB; {leaves}; main minus second holds at {holds} of {len(d['held'])} batches")
+    left = [row[card]["left_bytes"] / MIB for row in d["published"]["rows"] for card in ("main", "second")]
+    leaves = f"the published table leaves {min(left):.0f} to {max(left):.0f} MiB for it"
+    if not d["predicted"]:
+        cards = d["trials"][-1]["cards"]
+        held = " and ".join(f"{sum(c['library_bytes'].values()) / MIB:.0f}" for c in cards)
+        holds = [row["difference"]["holds"] for row in d["published"]["rows"]]
+        print(
+            f"measured on {' and '.join(c['device'] for c in cards)}: outside tensors {held} MiB; {leaves}; "
+            f"main minus second holds at {sum(holds)} of {len(holds)} batches"
+        )
         return
     libraries = load(measured)["library_bytes"]
     held = sum(libraries.values()) / MIB
@@ -152,7 +155,7 @@ def study(path, measured=None):
 
 
 def main():
-    known = {f.__name__: f for f in (losses, compare, limits, torch, nccl, overhead, watch, study)}
+    known = {f.__name__: f for f in (losses, compare, limits, torch, nccl, overhead, watch, published)}
     if len(sys.argv) < 3 or sys.argv[1] not in known:
         sys.exit(__doc__)
     return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0

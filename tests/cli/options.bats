@@ -17,7 +17,7 @@ load common
 }
 
 @test "help of each command has usage, options and examples" {
-    for command in compare run devices plot study selfcheck imbalance watch; do
+    for command in compare run devices plot selfcheck imbalance watch; do
         run --separate-stderr "$EVENLOAD" help "$command"
         [[ $status -eq 0 && $output == "usage: evenload $command"* && $output == *Examples* ]] || show
         local help=$output
@@ -36,7 +36,7 @@ load common
 }
 
 @test "no line of help is wider than 100 columns" {
-    for command in '' compare run plot imbalance scale regress baseline watch devices selfcheck overhead study; do
+    for command in '' compare run plot imbalance scale regress baseline watch devices selfcheck overhead; do
         run "$EVENLOAD" help $command
         for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     done

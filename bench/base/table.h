@@ -1,0 +1,71 @@
+/* Tables for people: a line of cells for each JSON object, under a line of heads. A column is a row of data:
+ *
+ *     static const struct el_column columns[] = {{.head = "mode", .width = -6, .path = "mode"},
+ *                                                {.head = "step ms", .width = 9, EL_FIGURE("step.step_ms")},
+ *                                                {.head = NULL}};
+ *     const struct el_table table = {.columns = columns, .out = stdout, .colour = colour};
+ *     el_table_heads(&table, EL_TABLE_BOLD);
+ *     el_table_row(&table, EL_TABLE_PLAIN, object);
+ *
+ * A cell ends where its column does; one that is too wide pushes the next, and a blank stays between them. Text of
+ * others cannot end a line or reach a terminal's controls.
+ */
+#ifndef EL_BENCH_TABLE_H
+#define EL_BENCH_TABLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { EL_TABLE_LINE_BYTES = 512, EL_CELL_BYTES = 256 };
+enum el_table_style { EL_TABLE_PLAIN, EL_TABLE_BOLD, EL_TABLE_DIM, EL_TABLE_RED, EL_TABLE_YELLOW };
+
+enum el_cell {
+    EL_CELL_TEXT,     /* "?" where there is none */
+    EL_CELL_FIGURE,   /* el_text_figure */
+    EL_CELL_MIB,      /* of bytes: el_text_mib */
+    EL_CELL_COUNT,    /* a whole number, without a comma */
+    EL_CELL_CHANGE,   /* "+1.3 %", of per cent */
+    EL_CELL_INTERVAL, /* "1.55 - 1.88", of [low, high]; "none" */
+};
+
+struct el_column {
+    const char *head; /* NULL: the row that ends the columns */
+    int gap;          /* blanks before it, beside its width */
+    int width;        /* negative: left-aligned */
+    enum el_cell kind;
+    const char *path; /* in the object; NULL: an empty cell */
+    double scale;     /* that figures and intervals are multiplied with; 0: 1 */
+    /* Optional: in place of kind and path. `context` is the table's. `text` has EL_CELL_BYTES. */
+    void (*show)(const json_t *object, const json_t *context, char *text);
+};
+
+#define EL_TEXT(at)     .kind = EL_CELL_TEXT, .path = (at)
+#define EL_FIGURE(at)   .kind = EL_CELL_FIGURE, .path = (at)
+#define EL_MIB(at)      .kind = EL_CELL_MIB, .path = (at)
+#define EL_COUNT(at)    .kind = EL_CELL_COUNT, .path = (at)
+#define EL_CHANGE(at)   .kind = EL_CELL_CHANGE, .path = (at)
+#define EL_INTERVAL(at) .kind = EL_CELL_INTERVAL, .path = (at)
+
+struct el_table {
+    const struct el_column *columns;
+    const json_t *context; /* for `show`; may be NULL */
+    FILE *out;
+    bool colour;
+};
+
+void el_table_heads(const struct el_table *table, enum el_table_style style);
+void el_table_row(const struct el_table *table, enum el_table_style style, const json_t *object);
+/* Column `c` of the object, as it stands in its cell. Returns `text`. */
+const char *el_table_cell(const struct el_table *table, const struct el_column *column, const json_t *object,
+                          char text[EL_CELL_BYTES]);
+
+/* "1.55 - 1.88", of the array's two numbers times `scale`; "none" where it is no array. Returns `text`. */
+const char *el_table_interval(const json_t *interval, double scale, char text[EL_CELL_BYTES]);
+/* A line of its own, without blanks at its end. */
+void el_table_line(FILE *out, enum el_table_style style, bool colour, const char *line);
+/* Turns the style on for what is printed until it is turned off: text of several lines. */
+void el_table_begin(FILE *out, enum el_table_style style, bool colour);
+void el_table_end(FILE *out, bool colour);
+
+#endif
