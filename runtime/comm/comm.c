@@ -9,15 +9,23 @@
 
 struct el_comm {
     const struct el_comm_backend *backend;
-    struct el_device *device;
+    struct el_comm_place place;
     void *state; /* NULL: a group of one that needs no transport */
     int rank, size;
-    uint64_t group;             /* the same for all members of this process; tells groups apart */
-    struct el_comm *first;      /* of this process's members; lives as long as operations are run */
+    struct el_comm *first; /* of this process's members, open as long as operations are run: what tells groups apart */
     struct el_comm_part *parts; /* the first member's: [n_parts], of the operation being enqueued */
     int n_parts;                /* members in this process */
-    uint16_t issued;            /* operations: members issue the same ones in the same order */
+    uint64_t issued;            /* operations: members issue the same ones in the same order */
     bool muted;
+};
+
+static const struct {
+    const char *name;
+    bool has_result; /* on its root */
+} verbs[EL_COMM_VERB_COUNT] = {
+    [EL_COMM_ALL_REDUCE] = {.name = "all_reduce"},
+    [EL_COMM_BROADCAST] = {.name = "broadcast"},
+    [EL_COMM_REDUCE] = {.name = "reduce", .has_result = true},
 };
 
 static const struct el_comm_backend self_backend = {.name = "self"};
@@ -27,47 +35,48 @@ static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend, &el_comm_tcp_backend,
                                                               &el_comm_nccl_backend};
 
-/* NULL, with the message kept, where there is no memory. */
-static struct el_comm *create(const struct el_comm_backend *backend, struct el_device *device, int rank, int size)
-{
-    struct el_comm *comm = calloc(1, sizeof *comm);
-    if (comm)
-        *comm = (struct el_comm){
-            .backend = backend, .device = device, .rank = rank, .size = size, .first = comm, .n_parts = 1};
-    else
-        el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
-    return comm;
-}
-
 static void release(struct el_comm *comm)
 {
-    if (comm) free(comm->parts);
+    if (!comm) return;
+    el_device_give_back_stream(comm->place.device, comm->place.stream);
+    free(comm->parts);
     free(comm);
+}
+
+static enum el_status create(const struct el_comm_backend *backend, struct el_device *device, int rank, int size,
+                             struct el_comm **comm_p)
+{
+    struct el_comm *comm = calloc(1, sizeof *comm);
+    if (!comm) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
+    *comm = (struct el_comm){
+        .backend = backend, .place.device = device, .rank = rank, .size = size, .first = comm, .n_parts = 1};
+    enum el_status status = el_device_take_stream(device, &comm->place.stream);
+    if (status == EL_OK)
+        *comm_p = comm;
+    else
+        free(comm);
+    return status;
 }
 
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p)
 {
-    struct el_comm *comm = create(&self_backend, device, 0, 1);
-    if (!comm) return EL_ERR_HOST_MEMORY;
-    *comm_p = comm;
-    return EL_OK;
+    return create(&self_backend, device, 0, 1, comm_p);
 }
 
 /* Fills made[0..n), as far as it gets. */
 static enum el_status open_members(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
-                                   struct el_comm **made, void **states)
+                                   struct el_comm **made, struct el_comm_place *places, void **states)
 {
-    for (int i = 0; i < n; i++)
-        if (!(made[i] = create(backend, devices[i], i, n))) return EL_ERR_HOST_MEMORY;
-    made[0]->parts = calloc((size_t)n, sizeof *made[0]->parts);
-    if (!made[0]->parts) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
-    if (n > 1) EL_TRY(backend->open_members(devices, n, states));
     for (int i = 0; i < n; i++) {
-        made[i]->state = states[i];
-        made[i]->group = (uint64_t)(uintptr_t)made[0];
+        EL_TRY(create(backend, devices[i], i, n, &made[i]));
         made[i]->first = made[0];
         made[i]->n_parts = n;
+        places[i] = made[i]->place;
     }
+    made[0]->parts = calloc((size_t)n, sizeof *made[0]->parts);
+    if (!made[0]->parts) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
+    if (n > 1) EL_TRY(backend->open_members(places, n, states));
+    for (int i = 0; i < n; i++) made[i]->state = states[i];
     return EL_OK;
 }
 
@@ -77,14 +86,16 @@ enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct e
     if (n < 1) return el_fail(EL_ERR_INVALID, "local communicator: %d members", n);
     void **states = calloc((size_t)n, sizeof *states);
     struct el_comm **made = calloc((size_t)n, sizeof(struct el_comm *));
-    enum el_status status = states && made ? open_members(backend, devices, n, made, states)
-                                           : el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory");
+    struct el_comm_place *places = calloc((size_t)n, sizeof *places);
+    enum el_status status = states && made && places ? open_members(backend, devices, n, made, places, states)
+                                                     : el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory");
     for (int i = 0; made && i < n; i++) {
         if (status == EL_OK)
             comms[i] = made[i];
         else
             release(made[i]);
     }
+    free(places);
     free(made);
     free(states);
     return status;
@@ -101,9 +112,9 @@ enum el_status el_comm_open_controller(struct el_device *const *devices, int n, 
 }
 
 static enum el_status open_group(const struct el_comm_backend **backend, struct el_bootstrap *bootstrap,
-                                 struct el_device *device, void **state_p)
+                                 const struct el_comm_place *place, void **state_p)
 {
-    if ((*backend)->open_on) return (*backend)->open_on(bootstrap, device, state_p);
+    if ((*backend)->open_on) return (*backend)->open_on(bootstrap, place->device, state_p);
     if (*backend == &mpi_backend) {
         const struct el_mpi_module *module;
         if (strcmp(el_bootstrap_kind(bootstrap), "mpi") != 0)
@@ -112,7 +123,7 @@ static enum el_status open_group(const struct el_comm_backend **backend, struct 
         *backend = module->comm;
     }
     EL_TRY((*backend)->open_ranks(bootstrap, state_p));
-    return el_device_is_asynchronous(device) ? el_staged_wrap(device, backend, state_p) : EL_OK;
+    return el_device_is_asynchronous(place->device) ? el_staged_wrap(place, backend, state_p) : EL_OK;
 }
 
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
@@ -123,9 +134,9 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
     if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, tcp, nccl)", kind);
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
-    struct el_comm *comm = create(backend, device, rank, size);
-    if (!comm) return EL_ERR_HOST_MEMORY;
-    enum el_status status = size > 1 ? open_group(&comm->backend, bootstrap, device, &comm->state) : EL_OK;
+    struct el_comm *comm;
+    EL_TRY(create(backend, device, rank, size, &comm));
+    enum el_status status = size > 1 ? open_group(&comm->backend, bootstrap, &comm->place, &comm->state) : EL_OK;
     if (status != EL_OK) {
         release(comm);
         return status;
@@ -157,7 +168,7 @@ const char *el_comm_backend(const struct el_comm *comm)
 
 struct el_device *el_comm_device(const struct el_comm *comm)
 {
-    return comm->device;
+    return comm->place.device;
 }
 
 void el_comm_abort(struct el_comm *comm)
@@ -186,53 +197,45 @@ struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape)
     }
 }
 
-void el_comm_traffic(const struct el_comm *comm, enum el_comm_verb verb, size_t count, enum el_dtype dtype, int root,
-                     uint64_t *sent_bytes_p, uint64_t *received_bytes_p)
+struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op)
 {
-    struct el_comm_shape shape = {.verb = verb,
+    struct el_comm_shape shape = {.verb = op->verb,
                                   .rank = comm->rank,
                                   .size = comm->size,
-                                  .root = root,
-                                  .count = count,
-                                  .element_bytes = el_dtype_bytes(dtype)};
-    struct el_comm_traffic traffic = {0, 0};
-    const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
-    if (ops && count > 0) {
-        traffic = ops->traffic ? ops->traffic(&shape) : el_comm_traffic_direct(&shape);
-    }
-    *sent_bytes_p = traffic.sent_bytes;
-    *received_bytes_p = traffic.received_bytes;
+                                  .root = op->root,
+                                  .count = op->count,
+                                  .element_bytes = el_dtype_bytes(op->dtype)};
+    if (!comm->state || op->count == 0) return (struct el_comm_traffic){0, 0};
+    return comm->backend->ops->traffic ? comm->backend->ops->traffic(&shape) : el_comm_traffic_direct(&shape);
 }
 
-/* An op owns nothing: what it needs besides its data travels as host "addresses" among the call's views. */
-enum { SLOT_DATA, SLOT_RESULT, SLOT_COUNT, SLOT_KIND };
+/* What a call takes along, and the places of its buffers among its views. */
+enum { VIEW_DATA, VIEW_RESULT };
 
-static struct el_view as_view(uintptr_t value)
-{
-    return (struct el_view){.buffer = NULL, .offset = value};
-}
+struct arguments {
+    enum el_comm_verb verb;
+    enum el_dtype dtype;
+    int root;
+    size_t count;
+};
+_Static_assert(sizeof(struct arguments) <= EL_CALL_ARGUMENT_BYTES, "a call cannot take it along");
 
-static uintptr_t pack_kind(const struct el_comm_task *task)
+static struct el_comm_task task_of(const struct el_call_args *args)
 {
-    return (uintptr_t)task->verb | (uintptr_t)task->dtype << 4 | (uintptr_t)task->root << 8;
-}
-
-static struct el_comm_task unpack(const struct el_call_args *args)
-{
-    uintptr_t kind = (uintptr_t)args->p[SLOT_KIND];
-    return (struct el_comm_task){.verb = (enum el_comm_verb)(kind & 15),
-                                 .dtype = (enum el_dtype)(kind >> 4 & 15),
-                                 .root = (int)(kind >> 8),
-                                 .count = (size_t)(uintptr_t)args->p[SLOT_COUNT],
-                                 .data = args->p[SLOT_DATA],
-                                 .result = args->p[SLOT_RESULT],
+    const struct arguments *arguments = args->arguments;
+    return (struct el_comm_task){.verb = arguments->verb,
+                                 .dtype = arguments->dtype,
+                                 .root = arguments->root,
+                                 .count = arguments->count,
+                                 .data = args->p[VIEW_DATA],
+                                 .result = args->p[VIEW_RESULT],
                                  .stream = args->stream};
 }
 
 /* A planted wire: the payload takes so much longer, and no core is used meanwhile. */
 static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task *task)
 {
-    double ms_per_mib = el_device_inject(comm->device)->wire_ms_per_mib;
+    double ms_per_mib = el_device_inject(comm->place.device)->wire_ms_per_mib;
     if (ms_per_mib <= 0) return;
     double mib = (double)task->count * (double)el_dtype_bytes(task->dtype) / (1 << 20);
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
@@ -242,10 +245,10 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
 static enum el_status run_alone(const struct el_comm *comm, const struct el_comm_task *task)
 {
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    struct el_device *device = comm->place.device;
     if (task->verb != EL_COMM_REDUCE || task->result == task->data) return EL_OK;
-    if (el_device_is_asynchronous(comm->device))
-        return el_device_enqueue_copy(comm->device, EL_STREAM_COMM, task->result, comm->device, task->data,
-                                      comm->device, bytes);
+    if (el_device_is_asynchronous(device))
+        return el_device_enqueue_copy(device, comm->place.stream, task->result, device, task->data, device, bytes);
     memcpy(task->result, task->data, bytes);
     return EL_OK;
 }
@@ -258,15 +261,16 @@ static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *a
     if (args->n_members > comm->first->n_parts || args->member >= args->n_members)
         return el_fail(EL_ERR_INTERNAL, "communicator %s: %d calls at once for %d members", comm->backend->name,
                        args->n_members, comm->first->n_parts);
-    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = unpack(args)};
+    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = task_of(args)};
     if (args->member + 1 < args->n_members) return EL_OK;
     return comm->backend->ops->enqueue(parts, args->n_members);
 }
 
 static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_task *task)
 {
-    EL_TRY(el_device_stream_synchronize(comm->device, EL_STREAM_COMM)); /* at once where the stream is this thread */
-    EL_TRY(comm->backend->ops->run[task->verb](comm->state, task));
+    /* At once where the stream is this thread. */
+    EL_TRY(el_device_stream_synchronize(comm->place.device, comm->place.stream));
+    EL_TRY(comm->backend->ops->run(comm->state, task));
     wait_for_wire(comm, task);
     return EL_OK;
 }
@@ -274,7 +278,7 @@ static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_tas
 static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
-    struct el_comm_task task = unpack(args);
+    struct el_comm_task task = task_of(args);
     if (task.count == 0 || comm->muted) return EL_OK;
     if (!comm->state) return run_alone(comm, &task);
     enum el_status status = comm->backend->ops->asynchronous ? enqueue(comm, args) : run_on_host(comm, &task);
@@ -291,49 +295,47 @@ static enum el_status poll(void *context)
     return status;
 }
 
-static enum el_status issue(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                            const struct el_comm_task *task, struct el_view data, struct el_view result, int *op_id_p)
+/* What the transport has to know beforehand. */
+static enum el_status announce(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op)
 {
-    static const char *const names[] = {"all_reduce", "broadcast", "reduce"};
-    if (task->root < 0 || task->root >= comm->size)
-        return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", names[task->verb], task->root, comm->size);
-    struct el_call_op op = {.head = *head,
-                            .op_class = EL_CLASS_COMM,
-                            .run = run,
-                            .context = comm,
-                            .views = {[SLOT_DATA] = data,
-                                      [SLOT_RESULT] = result,
-                                      [SLOT_COUNT] = as_view(task->count),
-                                      [SLOT_KIND] = as_view(pack_kind(task))},
-                            .bytes = (double)task->count * (double)el_dtype_bytes(task->dtype),
-                            .group = comm->group << 16 | comm->issued++};
-    if (!op.head.label) op.head.label = names[task->verb];
+    struct el_comm_task task = {.verb = op->verb, .dtype = op->dtype, .root = op->root, .count = op->count};
     const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
-    if (ops && ops->poll) el_program_on_wait(program, poll, comm);
-    if (ops && ops->reserve) EL_TRY(ops->reserve(comm->state, task));
-    el_comm_traffic(comm, task->verb, task->count, task->dtype, task->root, &op.head.sent_bytes,
-                    &op.head.received_bytes);
-    return el_program_call(program, comm->device, EL_STREAM_COMM, &op, op_id_p);
+    if (ops && ops->poll) EL_TRY(el_program_on_wait(program, poll, comm));
+    return ops && ops->reserve ? ops->reserve(comm->state, &task) : EL_OK;
 }
 
-enum el_status el_comm_all_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                                  struct el_view data, size_t count, enum el_dtype dtype, int *op_id_p)
+static enum el_status queue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op, int *id_p)
 {
-    struct el_comm_task task = {.verb = EL_COMM_ALL_REDUCE, .dtype = dtype, .count = count};
-    return issue(comm, program, head, &task, data, as_view(0), op_id_p);
+    const struct arguments arguments = {.verb = op->verb, .dtype = op->dtype, .root = op->root, .count = op->count};
+    struct el_comm_traffic traffic = el_comm_traffic(comm, op);
+    bool has_result = verbs[op->verb].has_result && comm->rank == op->root;
+    struct el_call_op call = {
+        .head = {.label = op->label ? op->label : verbs[op->verb].name,
+                 .phase = op->phase,
+                 .sent_bytes = traffic.sent_bytes,
+                 .received_bytes = traffic.received_bytes},
+        .op_class = EL_CLASS_COMM,
+        .run = run,
+        .context = comm,
+        .arguments = &arguments,
+        .argument_bytes = sizeof arguments,
+        .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = has_result ? op->result : el_view_host(NULL)},
+        .bytes = (double)op->count * (double)el_dtype_bytes(op->dtype),
+        .group = {.of = comm->first, .number = comm->issued++}};
+    return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
 }
 
-enum el_status el_comm_broadcast(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                                 struct el_view data, size_t count, enum el_dtype dtype, int root, int *op_id_p)
+enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
+                             int *op_id_p)
 {
-    struct el_comm_task task = {.verb = EL_COMM_BROADCAST, .dtype = dtype, .count = count, .root = root};
-    return issue(comm, program, head, &task, data, as_view(0), op_id_p);
-}
-
-enum el_status el_comm_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                              struct el_view data, struct el_view result, size_t count, enum el_dtype dtype, int root,
-                              int *op_id_p)
-{
-    struct el_comm_task task = {.verb = EL_COMM_REDUCE, .dtype = dtype, .count = count, .root = root};
-    return issue(comm, program, head, &task, data, comm->rank == root ? result : as_view(0), op_id_p);
+    struct el_device *device = comm->place.device;
+    int id = -1;
+    if (op->root < 0 || op->root >= comm->size)
+        return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", verbs[op->verb].name, op->root, comm->size);
+    EL_TRY(announce(comm, program, op));
+    EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
+    EL_TRY(queue(comm, program, op, &id));
+    if (op->join) EL_TRY(el_program_wait(program, device, EL_STREAM_COMPUTE, id));
+    if (op_id_p) *op_id_p = id;
+    return EL_OK;
 }

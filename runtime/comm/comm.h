@@ -1,8 +1,13 @@
 /* Communicators: a group of members that can broadcast, reduce and all-reduce device memory.
  *
- * Each member holds its own `struct el_comm`. Operations are issued into a program and run on the member's
- * communication stream (EL_STREAM_COMM): the caller lets that stream wait for the data, and lets the compute stream
- * wait for the op it gets back (el_program_wait). Every member issues the same operations in the same order.
+ *     el_comm_open_local(devices, n, comms);                 or _self, _controller, _ranks: one struct a member
+ *     el_comm_issue(comm, program, &op, &id);                into a step; the same operations in the same order by all
+ *     el_program_wait(program, device, EL_STREAM_COMPUTE, id);     before the outcome is used; or op.join
+ *     el_program_end(program); el_program_run(...); ...
+ *     el_program_destroy(program); el_comm_close(comm);
+ *
+ * Each member holds its own `struct el_comm`, which has a stream of its device for itself as long as it is open: its
+ * operations run there in order, beside the compute stream and beside other communicators'.
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
  * `mpi` (one member a process), `shm` (one member a process, one host), `tcp` (one member a process, any hosts), `nccl`
@@ -15,7 +20,7 @@
  *
  * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see
  * el_comm_traffic(). Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or
- * failed.
+ * failed. Threads: one at a time a communicator, but for el_comm_abort.
  */
 #ifndef EL_COMM_H
 #define EL_COMM_H
@@ -25,7 +30,30 @@
 
 struct el_comm;
 
-enum el_comm_verb { EL_COMM_ALL_REDUCE, EL_COMM_BROADCAST, EL_COMM_REDUCE, EL_COMM_VERB_COUNT };
+enum el_comm_verb {
+    EL_COMM_ALL_REDUCE, /* every member's `data` becomes the sum over all */
+    EL_COMM_BROADCAST,  /* every member's `data` becomes the root's */
+    EL_COMM_REDUCE,     /* the root's `result` becomes the sum over all `data`, its own first, then by rank (tcp: from
+                           the root's next rank upwards and round); `data` stays as it is */
+    EL_COMM_VERB_COUNT
+};
+
+/* One operation, as a member says it. All members give the same verb, type, count and root. */
+struct el_comm_op {
+    enum el_comm_verb verb;
+    enum el_dtype dtype;
+    size_t count;          /* elements; 0: an operation that moves nothing */
+    int root;              /* rank; 0 for an all-reduce */
+    struct el_view data;   /* [count] */
+    struct el_view result; /* [count]; looked at for a reduce, on its root; may be `data` */
+    const char *label;     /* copied; NULL: the verb's name */
+    enum el_phase phase;
+    bool join; /* the compute stream's next op waits for it */
+};
+
+struct el_comm_traffic {
+    uint64_t sent_bytes, received_bytes;
+};
 
 /* A group of one. */
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
@@ -60,20 +88,13 @@ void el_comm_abort(struct el_comm *comm);
  * the same place in their order of operations. Between steps. */
 void el_comm_mute(struct el_comm *comm, bool muted);
 
-/* What this member sends and receives in one operation: what the wrappers below book. Units: bytes. */
-void el_comm_traffic(const struct el_comm *comm, enum el_comm_verb verb, size_t count, enum el_dtype dtype, int root,
-                     uint64_t *sent_bytes_p, uint64_t *received_bytes_p);
+/* What this member sends and receives in one operation (buffers, label and phase are not looked at): what
+ * el_comm_issue books. Units: bytes. */
+struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);
 
-/* In place: every member's `data` becomes the sum over all. */
-enum el_status el_comm_all_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                                  struct el_view data, size_t count, enum el_dtype dtype, int *op_id_p);
-/* In place: every member's `data` becomes that of `root`. */
-enum el_status el_comm_broadcast(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                                 struct el_view data, size_t count, enum el_dtype dtype, int root, int *op_id_p);
-/* `result` on `root` becomes the sum of all `data`, its own first, then by rank (tcp: from the root's next rank upwards
- * and round); elsewhere `result` is not looked at. */
-enum el_status el_comm_reduce(struct el_comm *comm, struct el_program *program, const struct el_op_head *head,
-                              struct el_view data, struct el_view result, size_t count, enum el_dtype dtype, int root,
-                              int *op_id_p);
+/* Queues the operation on the communicator's stream, behind all that the compute stream of its device has been given so
+ * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for a root that is no member; EL_ERR_HOST_MEMORY. */
+enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
+                             int *op_id_p);
 
 #endif

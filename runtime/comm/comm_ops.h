@@ -2,7 +2,7 @@
  *
  * The life of a member's state, in the order of the calls:
  *     open_ranks(), open_on()      all ranks at once; open_members() for members that share a process
- *     run[verb]()  ...             by the thread of the member's communication stream, one at a time, in issue order
+ *     run()  ...                   by the thread of the member's communication stream, one at a time, in issue order
  *     enqueue(), poll()  ...       instead, where asynchronous: by the thread that issues to the device's streams
  *     abort()                      from any thread, at any time between open and close
  *     close()                      by the thread that opened; no operation runs any more
@@ -15,7 +15,7 @@
 
 #include "runtime/comm/comm.h"
 
-/* One operation as a member runs it. */
+/* One operation as a member runs it; the part without addresses is what all members agree on. */
 struct el_comm_task {
     enum el_comm_verb verb;
     enum el_dtype dtype;
@@ -24,6 +24,12 @@ struct el_comm_task {
     void *data;   /* [count] */
     void *result; /* [count], reduce on its root only; may be `data` */
     void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
+};
+
+/* Where a member lives. */
+struct el_comm_place {
+    struct el_device *device;
+    int stream; /* of the device: the communicator's own */
 };
 
 /* Whether two members are in the same operation. */
@@ -46,10 +52,6 @@ struct el_comm_shape {
     size_t element_bytes;
 };
 
-struct el_comm_traffic {
-    uint64_t sent_bytes, received_bytes;
-};
-
 struct el_comm_ops {
     /* true: works on device memory, in order on the device's streams; `enqueue` takes the place of `run`. false: `run`
      * works on memory that the host can read, when the stream has come to a stop (comm.c and staged.c see to both). */
@@ -67,9 +69,9 @@ struct el_comm_ops {
      */
     enum el_status (*poll)(void *state);
 
-    /* Required where not asynchronous, each. Returns when `data` (and `result`) may be used and overwritten again. The
+    /* Required where not asynchronous. Returns when `data` (and `result`) may be used and overwritten again. The
      * same inputs give the same bits on every member, in every run. Errors: EL_ERR_PEER. */
-    enum el_status (*run[EL_COMM_VERB_COUNT])(void *state, const struct el_comm_task *task);
+    enum el_status (*run)(void *state, const struct el_comm_task *task);
     /* Optional: default is el_comm_traffic_direct. What `run` moves, exactly. Sums of sent and received over all
      * members are equal. */
     struct el_comm_traffic (*traffic)(const struct el_comm_shape *shape);
@@ -87,7 +89,7 @@ struct el_comm_backend {
     /* Optional: default is open_ranks. For communicators that work on the device itself. */
     enum el_status (*open_on)(struct el_bootstrap *bootstrap, struct el_device *device, void **state_p);
     /* Optional: default is that it cannot be opened within a process. Fills states[0..n), n > 1. */
-    enum el_status (*open_members)(struct el_device *const *devices, int n, void **states);
+    enum el_status (*open_members)(const struct el_comm_place *places, int n, void **states);
 };
 
 extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, el_comm_tcp_backend,
@@ -102,7 +104,8 @@ enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct e
 
 /* staged.c: puts a communicator that works on host memory behind the memory of an asynchronous device; takes the state
  * over, and closes it if it fails. */
-enum el_status el_staged_wrap(struct el_device *device, const struct el_comm_backend **backend, void **state_p);
+enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el_comm_backend **backend,
+                              void **state_p);
 
 /* Every member sums its own chunk and gives it to all others; a root is read by, or reads, every other. */
 struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape);

@@ -132,14 +132,14 @@ static void close_member(void *state)
 }
 
 static const struct el_comm_ops local_ops = {
-    .run = {run, run, run},
+    .run = run,
     .abort = abort_group,
     .close = close_member,
 };
 
-static enum el_status open_members(struct el_device *const *devices, int n, void **states)
+static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
-    (void)devices;
+    (void)places;
     if (n > MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "local communicator: at most %d members", MEMBERS_MAX);
     size_t bytes = sizeof(struct local_group) + (size_t)n * sizeof(struct local_member);
     struct local_group *group = aligned_alloc(64, (bytes + 63) / 64 * 64);

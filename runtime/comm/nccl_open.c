@@ -88,14 +88,14 @@ enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootst
     return status;
 }
 
-static enum el_status open_members(struct el_device *const *devices, int n, void **states)
+static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     const struct el_nccl_api *api;
     int numbers[MEMBERS_MAX];
     if (n > MEMBERS_MAX)
         return el_fail(EL_ERR_INVALID, "nccl communicator: %d members in one process, at most %d", n, MEMBERS_MAX);
     EL_TRY(el_nccl_api_open(&api));
-    for (int i = 0; i < n; i++) numbers[i] = el_device_index(devices[i]);
+    for (int i = 0; i < n; i++) numbers[i] = el_device_index(places[i].device);
     return el_nccl_open_members(api, numbers, n, states);
 }
 

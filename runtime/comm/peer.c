@@ -13,7 +13,7 @@ enum { SCRATCH_BYTES = 4 << 20 };
 struct peer_member {
     struct peer_group *group;
     int rank;
-    struct el_device *device;
+    struct el_comm_place place;
     struct el_buffer *scratch; /* a root's: what it adds next */
 };
 
@@ -32,26 +32,27 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct peer_member *member = state;
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
-    if (!sums_here(member, task) || el_device_is_simulated(member->device)) return EL_OK;
+    if (!sums_here(member, task) || el_device_is_simulated(member->place.device)) return EL_OK;
     if (bytes > SCRATCH_BYTES) bytes = SCRATCH_BYTES;
     if (member->scratch && member->scratch->bytes >= bytes) return EL_OK;
     el_device_free(member->scratch);
     member->scratch = NULL;
-    return el_device_alloc(member->device, EL_TAG_WORKSPACE, bytes, "scratch of a reduce", &member->scratch);
+    return el_device_alloc(member->place.device, EL_TAG_WORKSPACE, bytes, "scratch of a reduce", &member->scratch);
 }
 
 static enum el_status copy(const struct peer_member *to, void *destination, const struct peer_member *from,
                            const void *source, size_t bytes)
 {
     if (destination == source) return EL_OK;
-    return el_device_enqueue_copy(to->device, EL_STREAM_COMM, destination, to->device, source, from->device, bytes);
+    return el_device_enqueue_copy(to->place.device, to->place.stream, destination, to->place.device, source,
+                                  from->place.device, bytes);
 }
 
 /* What `member` does next comes after what `other` has been given so far. */
 static enum el_status follow(const struct peer_member *member, const struct peer_member *other)
 {
     if (member == other) return EL_OK;
-    return el_device_enqueue_wait(member->device, EL_STREAM_COMM, other->device, EL_STREAM_COMM);
+    return el_device_enqueue_wait(member->place.device, member->place.stream, other->place.device, other->place.stream);
 }
 
 /* result[count] += data[count], a scratchful at a time. */
@@ -64,7 +65,7 @@ static enum el_status add(const struct peer_member *root, const struct el_comm_t
         void *scratch = (void *)root->scratch->address;
         struct el_kernel_args args = {.p = {scratch, (char *)sum->result + at * width}, .d = {(int64_t)n}};
         EL_TRY(copy(root, scratch, from, (const char *)data + at * width, n * width));
-        EL_TRY(el_device_enqueue_kernel(root->device, EL_STREAM_COMM, EL_OP_ADD, sum->dtype, &args));
+        EL_TRY(el_device_enqueue_kernel(root->place.device, root->place.stream, EL_OP_ADD, sum->dtype, &args));
     }
     return EL_OK;
 }
@@ -109,7 +110,7 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
         if (rank != i) /* parts[root] would not be the root's */
             return el_fail(EL_ERR_INTERNAL, "peer communicator: member %d was issued as number %d: issue by rank", rank,
                            i);
-        if (parts[i].task.verb != task.verb || parts[i].task.count != task.count || parts[i].task.root != task.root)
+        if (!el_comm_same_task(&parts[i].task, &task))
             return el_fail(EL_ERR_INTERNAL, "peer communicator: members issued different operations");
     }
     if (task.verb == EL_COMM_ALL_REDUCE) task.result = task.data;
@@ -142,14 +143,14 @@ static void close_member(void *state)
     if (--group->open == 0) free(group);
 }
 
-static enum el_status open_members(struct el_device *const *devices, int n, void **states)
+static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     if (n < 1) return el_fail(EL_ERR_INVALID, "peer communicator: %d members", n);
     struct peer_group *group = calloc(1, sizeof *group + (size_t)n * sizeof *group->members);
     if (!group) return el_fail(EL_ERR_HOST_MEMORY, "peer communicator: no memory for %d members", n);
     group->n = group->open = n;
     for (int i = 0; i < n; i++) {
-        group->members[i] = (struct peer_member){.group = group, .rank = i, .device = devices[i]};
+        group->members[i] = (struct peer_member){.group = group, .rank = i, .place = places[i]};
         states[i] = &group->members[i];
     }
     return EL_OK;

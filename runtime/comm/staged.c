@@ -14,7 +14,7 @@ struct staged {
     struct el_comm_ops ops;
     const struct el_comm_backend *inner;
     void *inner_state;
-    struct el_device *device;
+    struct el_comm_place place;
     void *host; /* [bytes] */
     size_t bytes;
 };
@@ -39,18 +39,17 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     struct staged *staged = state;
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
     struct el_comm_task inner = *task;
+    struct el_device *device = staged->place.device;
     void *destination = task->verb == EL_COMM_REDUCE ? task->result : task->data;
     if (bytes > staged->bytes)
         return el_fail(EL_ERR_INTERNAL, "communicator %s: %zu bytes were not reserved", staged->backend.name, bytes);
     inner.data = staged->host;
     inner.result = task->result ? staged->host : NULL;
     inner.stream = NULL;
-    EL_TRY(
-        el_device_enqueue_copy(staged->device, EL_STREAM_COMM, staged->host, NULL, task->data, staged->device, bytes));
-    EL_TRY(staged->inner->ops->run[task->verb](staged->inner_state, &inner));
+    EL_TRY(el_device_enqueue_copy(device, staged->place.stream, staged->host, NULL, task->data, device, bytes));
+    EL_TRY(staged->inner->ops->run(staged->inner_state, &inner));
     if (!destination) return EL_OK;
-    return el_device_enqueue_copy(staged->device, EL_STREAM_COMM, destination, staged->device, staged->host, NULL,
-                                  bytes);
+    return el_device_enqueue_copy(device, staged->place.stream, destination, device, staged->host, NULL, bytes);
 }
 
 static void abort_inner(void *state)
@@ -67,7 +66,7 @@ static void close_staged(void *state)
     free(staged);
 }
 
-enum el_status el_staged_wrap(struct el_device *device, const struct el_comm_backend **backend, void **state_p)
+enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el_comm_backend **backend, void **state_p)
 {
     struct staged *staged = calloc(1, sizeof *staged);
     if (!staged) {
@@ -76,9 +75,9 @@ enum el_status el_staged_wrap(struct el_device *device, const struct el_comm_bac
     }
     staged->inner = *backend;
     staged->inner_state = *state_p;
-    staged->device = device;
+    staged->place = *place;
     staged->backend = (struct el_comm_backend){.name = (*backend)->name, .ops = &staged->ops};
-    staged->ops = (struct el_comm_ops){.run = {run, run, run},
+    staged->ops = (struct el_comm_ops){.run = run,
                                        .reserve = reserve,
                                        .traffic = (*backend)->ops->traffic,
                                        .abort = abort_inner,
@@ -89,15 +88,15 @@ enum el_status el_staged_wrap(struct el_device *device, const struct el_comm_bac
 }
 
 /* Members of one process, each with a thread: `local` behind the devices' memories. */
-static enum el_status open_members(struct el_device *const *devices, int n, void **states)
+static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     const struct el_comm_backend *inner = &el_comm_local_backend;
-    EL_TRY(inner->open_members(devices, n, states));
+    EL_TRY(inner->open_members(places, n, states));
     enum el_status status = EL_OK;
     int n_wrapped = 0;
     while (status == EL_OK && n_wrapped < n) {
         const struct el_comm_backend *backend = inner;
-        status = el_staged_wrap(devices[n_wrapped], &backend, &states[n_wrapped]); /* which closes it if it fails */
+        status = el_staged_wrap(&places[n_wrapped], &backend, &states[n_wrapped]); /* which closes it if it fails */
         n_wrapped++;
     }
     if (status == EL_OK) return EL_OK;
@@ -107,7 +106,7 @@ static enum el_status open_members(struct el_device *const *devices, int n, void
 }
 
 static const struct el_comm_ops local_ops = {
-    .run = {run, run, run}, .reserve = reserve, .abort = abort_inner, .close = close_staged};
+    .run = run, .reserve = reserve, .abort = abort_inner, .close = close_staged};
 
 const struct el_comm_backend el_comm_staged_local_backend = {
     .name = "local", .ops = &local_ops, .open_members = open_members};

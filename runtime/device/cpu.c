@@ -158,7 +158,7 @@ static void bind_to_cores(const struct el_device_spec *spec, int stream)
     if (spec->n_cores == 0) return;
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (stream == EL_STREAM_COMM && spec->comm_core > 0)
+    if (stream != EL_STREAM_COMPUTE && spec->comm_core > 0)
         CPU_SET((size_t)spec->comm_core - 1, &set);
     else
         for (int i = 0; i < spec->n_cores; i++) CPU_SET((size_t)spec->cores[i], &set);

@@ -26,7 +26,7 @@ static enum el_status open_library(struct el_cuda_stream *stream, const char *na
 static enum el_status open_libraries(struct el_cuda_stream *stream, int index)
 {
     const struct el_cuda_module *module = stream->device->module;
-    if (index == EL_STREAM_COMM) return EL_OK;
+    if (index != EL_STREAM_COMPUTE) return EL_OK;
     EL_TRY(open_library(stream, "cuBLAS", module->open_cublas));
     /* A cuDNN that does not start here is one that is not there: convolutions have another way, and say so. */
     if (!module->cudnn_lack() && open_library(stream, "cuDNN", module->open_cudnn) != EL_OK)

@@ -140,6 +140,23 @@ enum el_status el_device_native_stream(struct el_device *device, int stream, voi
     return EL_OK;
 }
 
+enum el_status el_device_take_stream(struct el_device *device, int *stream_p)
+{
+    for (int s = EL_STREAM_COMM; s < EL_DEVICE_STREAMS_MAX; s++) {
+        if (device->taken[s]) continue;
+        device->taken[s] = true;
+        *stream_p = s;
+        return EL_OK;
+    }
+    return el_fail(EL_ERR_INVALID, "%s: all %d streams for communication are taken", device->name,
+                   EL_DEVICE_STREAMS_MAX - EL_STREAM_COMM);
+}
+
+void el_device_give_back_stream(struct el_device *device, int stream)
+{
+    device->taken[stream] = false;
+}
+
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream)
 {
     const struct el_async_ops *async = device->ops->async;

@@ -22,7 +22,7 @@
 
 enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MAX = 8 };
 
-/* Stream 0 computes, stream 1 communicates; more can be opened. */
+/* Stream 0 computes; from stream 1 on each communicator of a device has one of its own (el_device_take_stream). */
 enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
 
 /* Disturbances planted on a device: known answers for what measures. All 0: none. On simulated devices: no effect. */
@@ -45,7 +45,7 @@ struct el_device_spec {
     int position;        /* within the job: 0 is the first device of the list; names it in spans */
     int n_cores;         /* cores this device computes on; 0: not bound */
     int cores[EL_DEVICE_CORES_MAX];
-    int comm_core;             /* the communication stream's own core + 1; 0: it shares the compute stream's */
+    int comm_core;             /* the communication streams' own core + 1; 0: it shares the compute stream's */
     size_t memory_limit_bytes; /* 0: no limit but the machine's */
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
     bool tf32;                             /* GPUs: matrix work in TF32 instead of f32 */
@@ -134,6 +134,10 @@ bool el_device_is_host_memory(const struct el_device *device);
 bool el_device_is_asynchronous(const struct el_device *device);
 /* A stream as its library knows it (cudaStream_t), opened if need be. Errors: EL_ERR_ABSENT where there is none. */
 enum el_status el_device_native_stream(struct el_device *device, int stream, void **native_p);
+/* A stream that nobody else has, the first free one from EL_STREAM_COMM on, until it is given back. Between steps.
+ * Errors: EL_ERR_INVALID where EL_DEVICE_STREAMS_MAX - 1 are taken. */
+enum el_status el_device_take_stream(struct el_device *device, int *stream_p);
+void el_device_give_back_stream(struct el_device *device, int stream);
 /* Waits until all that was queued on a stream is done; nothing to do on synchronous backends. Only in calls and between
  * steps. Errors: what failed on the device since. */
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream);

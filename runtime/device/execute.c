@@ -53,7 +53,11 @@ static enum el_status run_task(struct el_program *program, struct el_device *dev
     case EL_TASK_COPY:
         return device->ops->copy(el_view_address(task->views[0]), el_view_address(task->views[1]), task->copy_bytes);
     case EL_TASK_CALL: {
-        struct el_call_args args = {.context = task->context, .p = task->p, .step = program->step, .n_members = 1};
+        struct el_call_args args = {.context = task->context,
+                                    .arguments = task->arguments,
+                                    .p = task->p,
+                                    .step = program->step,
+                                    .n_members = 1};
         return task->run(&args);
     }
     }

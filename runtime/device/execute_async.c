@@ -115,6 +115,7 @@ static enum el_status run_call(struct el_program *program, int id, int member, i
     struct el_task *task = &program->tasks[id];
     struct el_async_run *run = program->async;
     struct el_call_args args = {.context = task->context,
+                                .arguments = task->arguments,
                                 .p = task->p,
                                 .step = program->step,
                                 .stream = async_of(program, id)->stream_handle(run->streams[task->queue]),
@@ -197,10 +198,10 @@ static int group_size(const struct el_program *program, int at)
     const int *order = program->async->order;
     const struct el_task *first = &program->tasks[order[at]];
     int n = 1;
-    if (first->kind != EL_TASK_CALL || first->group == 0) return 1;
+    if (first->kind != EL_TASK_CALL || !first->group.of) return 1;
     for (; at + n < program->n_tasks; n++) {
         const struct el_task *task = &program->tasks[order[at + n]];
-        if (task->kind != EL_TASK_CALL || task->group != first->group) break;
+        if (task->kind != EL_TASK_CALL || !el_call_group_same(task->group, first->group)) break;
     }
     return n;
 }

@@ -15,6 +15,7 @@ struct el_device {
     char name[EL_DEVICE_NAME_BYTES];
     void *streams[EL_DEVICE_STREAMS_MAX]; /* opened at first use */
     void *marks[EL_DEVICE_STREAMS_MAX];   /* events of el_device_enqueue_wait, opened at first use */
+    bool taken[EL_DEVICE_STREAMS_MAX];    /* streams that communicators have for themselves */
     struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
     struct el_persistent *allocations;    /* list: freed at close */
     int64_t reserved_bytes;               /* mapped for allocations and arenas */
@@ -53,7 +54,7 @@ struct el_task {
     int first_wait;                         /* into program->waits */
     struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
     struct el_buffer *workspace;            /* kernels with scratch */
-    uint64_t group;
+    struct el_call_group group;
     double call_bytes;
     double stretch;   /* planted: a kernel takes so many times its time; 0: as it is */
     int64_t pause_ns; /* planted: a kernel begins so much later */
@@ -67,6 +68,7 @@ struct el_task {
             enum el_status (*run)(const struct el_call_args *args);
             void *context;
             void *p[EL_ARGS_POINTERS];
+            _Alignas(16) unsigned char arguments[EL_CALL_ARGUMENT_BYTES];
         };
     };
 };

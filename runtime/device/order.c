@@ -15,9 +15,10 @@ struct ordering {
     bool *blocked; /* [queue]: an op of it is held back in this sweep */
 };
 
-static uint64_t group_of(const struct el_program *program, int id)
+static struct el_call_group group_of(const struct el_program *program, int id)
 {
-    return program->tasks[id].kind == EL_TASK_CALL ? program->tasks[id].group : 0;
+    static const struct el_call_group none;
+    return program->tasks[id].kind == EL_TASK_CALL ? program->tasks[id].group : none;
 }
 
 /* Whether all that the op waits for has been placed. */
@@ -45,12 +46,13 @@ static bool leads_queue(const struct ordering *o, int id)
 }
 
 /* Places a whole group if every one of its calls could be next in its queue. */
-static bool place_group(struct ordering *o, uint64_t group)
+static bool place_group(struct ordering *o, struct el_call_group group)
 {
     for (int id = 0; id < o->program->n_tasks; id++)
-        if (group_of(o->program, id) == group && (!leads_queue(o, id) || !is_ready(o, id))) return false;
+        if (el_call_group_same(group_of(o->program, id), group) && (!leads_queue(o, id) || !is_ready(o, id)))
+            return false;
     for (int id = 0; id < o->program->n_tasks; id++)
-        if (group_of(o->program, id) == group) place(o, id);
+        if (el_call_group_same(group_of(o->program, id), group)) place(o, id);
     return true;
 }
 
@@ -63,9 +65,9 @@ static int sweep(struct ordering *o)
     for (int id = 0; id < o->program->n_tasks; id++) {
         bool *blocked = &o->blocked[o->program->tasks[id].queue];
         if (o->placed[id] || *blocked) continue;
-        uint64_t group = group_of(o->program, id);
-        if (group && place_group(o, group)) break;
-        if (!group && is_ready(o, id))
+        struct el_call_group group = group_of(o->program, id);
+        if (group.of && place_group(o, group)) break;
+        if (!group.of && is_ready(o, id))
             place(o, id);
         else
             *blocked = true;

@@ -294,8 +294,11 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     if (program->failure != EL_OK) return el_error_give(&program->error);
     struct el_task *task;
     struct el_op_info *info;
+    if (op->argument_bytes > EL_CALL_ARGUMENT_BYTES)
+        return keep(program, el_fail(EL_ERR_INTERNAL, "a call takes %zu bytes along", op->argument_bytes));
     EL_TRY(keep(program, append(program, device, stream, &op->head, "call", &task, &info)));
     task->kind = EL_TASK_CALL;
+    if (op->arguments) memcpy(task->arguments, op->arguments, op->argument_bytes);
     task->run = op->run;
     task->context = op->context;
     task->group = op->group;

@@ -50,11 +50,27 @@ struct el_kernel_op {
  * and the last one knows that all have been told. */
 struct el_call_args {
     void *context;
+    const void *arguments; /* the op's copy of them */
     void *const *p;
     uint64_t step;
     void *stream;          /* the library's own stream (cudaStream_t); NULL on synchronous devices */
     int member, n_members; /* of the group's calls that this thread makes; 0 of 1 where each has a thread */
 };
+
+/* Which collective a call is one member's part of. Calls of one program with equal groups start together, as far as
+ * their devices can; on simulated devices they also end together, when the last has come (el_joint). */
+struct el_call_group {
+    const void *of;  /* the communicator: the same for all its members in this process; NULL: no group */
+    uint64_t number; /* of the operation among those of the communicator */
+};
+
+static inline bool el_call_group_same(struct el_call_group a, struct el_call_group b)
+{
+    return a.of == b.of && a.number == b.number;
+}
+
+/* Room for what a call takes along by value. */
+enum { EL_CALL_ARGUMENT_BYTES = 32 };
 
 /* A function run in stream order by the stream's thread: a collective, loading a batch, making a thread. */
 struct el_call_op {
@@ -62,9 +78,11 @@ struct el_call_op {
     enum el_op_class op_class; /* EL_CLASS_COMM or EL_CLASS_HOST */
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
+    const void *arguments; /* copied; NULL: none */
+    size_t argument_bytes; /* at most EL_CALL_ARGUMENT_BYTES */
     struct el_view views[EL_ARGS_POINTERS];
-    double bytes;   /* payload, for costs */
-    uint64_t group; /* 0: none; ops of one program with the same number start together (a collective's members) */
+    double bytes; /* payload, for costs */
+    struct el_call_group group;
 };
 
 enum el_status el_program_create(struct el_program **program_p);

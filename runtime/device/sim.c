@@ -56,12 +56,12 @@ static int64_t ready_ns(const struct el_program *program, const struct el_span *
 }
 
 /* The latest start within the task's group, so that a collective's members begin together. */
-static int64_t group_start_ns(const struct el_program *program, const struct el_span *spans, uint64_t group)
+static int64_t group_start_ns(const struct el_program *program, const struct el_span *spans, struct el_call_group group)
 {
     int64_t latest = 0;
     for (int i = 0; i < program->n_tasks; i++) {
         const struct el_task *task = &program->tasks[i];
-        if (task->kind == EL_TASK_CALL && task->group == group && spans[i].begin_ns > latest)
+        if (task->kind == EL_TASK_CALL && el_call_group_same(task->group, group) && spans[i].begin_ns > latest)
             latest = spans[i].begin_ns;
     }
     return latest;
@@ -80,7 +80,7 @@ static void resolve(const struct el_program *program, struct el_span *spans)
                 const struct el_task *task = &program->tasks[id];
                 struct el_span span = {.begin_ns = ready_ns(program, spans, queue, i)};
                 if (spans[id].begin_ns > span.begin_ns) span.begin_ns = spans[id].begin_ns;
-                if (task->kind == EL_TASK_CALL && task->group) {
+                if (task->kind == EL_TASK_CALL && task->group.of) {
                     int64_t together = group_start_ns(program, spans, task->group);
                     if (together > span.begin_ns) span.begin_ns = together;
                 }

@@ -50,9 +50,13 @@ static enum el_status setup(struct el_worker *worker)
     struct el_program *program;
     EL_TRY(el_program_create(&program));
     for (int p = 0; p < worker->graph->n_params; p++) {
-        struct el_op_head head = {.label = worker->graph->params[p].name, .phase = EL_PHASE_COMM};
-        el_comm_broadcast(member->comm, program, &head, member->params[p], (size_t)el_param_count(worker->graph, p),
-                          worker->config->dtype, 0, NULL);
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = worker->config->dtype,
+                                .count = (size_t)el_param_count(worker->graph, p),
+                                .data = member->params[p],
+                                .label = worker->graph->params[p].name,
+                                .phase = EL_PHASE_COMM};
+        el_comm_issue(member->comm, program, &op, NULL);
     }
     enum el_status status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
@@ -94,19 +98,21 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     return EL_OK;
 }
 
-/* Launches bucket b's all-reduce behind what the compute stream has been given so far. */
+/* Launches bucket b's all-reduce; what comes after it on the compute stream does not wait. */
 static void reduce_bucket(struct state *state, int b)
 {
     struct el_member *member = &state->worker->members[0];
     struct bucket *bucket = &state->buckets[b];
     char label[32];
     snprintf(label, sizeof label, "all_reduce bucket %d", b);
-    struct el_op_head head = {.label = label, .phase = EL_PHASE_COMM};
-    el_program_wait(state->program, member->device, EL_STREAM_COMM,
-                    el_program_last(state->program, member->device, EL_STREAM_COMPUTE));
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .dtype = state->worker->config->dtype,
+                            .count = (size_t)bucket->count,
+                            .data = el_view_of(bucket->buffer, 0),
+                            .label = label,
+                            .phase = EL_PHASE_COMM};
     bucket->reduced_op = -1;
-    el_comm_all_reduce(member->comm, state->program, &head, el_view_of(bucket->buffer, 0), (size_t)bucket->count,
-                       state->worker->config->dtype, &bucket->reduced_op);
+    el_comm_issue(member->comm, state->program, &op, &bucket->reduced_op);
 }
 
 static struct el_view place_in_bucket(const struct state *state, int p)

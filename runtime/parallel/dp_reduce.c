@@ -12,7 +12,6 @@ static void reduce_chunk(struct el_dp *dp, int c)
     size_t bytes = (size_t)count * el_dtype_bytes(dtype);
     while (dp->chunk_of[only] != c) only++;
     el_program_alloc(dp->program, members[0].device, EL_TAG_BUCKET, bytes, "reduce result", &dp->results[c]);
-    struct el_op_head head = {.label = "reduce gradients", .phase = EL_PHASE_REDUCE};
     struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
     for (int m = 0; m < dp->n; m++) {
         struct el_view data = dp->grads[m][only];
@@ -21,12 +20,15 @@ static void reduce_chunk(struct el_dp *dp, int c)
             el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
             data = el_view_of(flat[m], 0);
         }
-        int id = -1;
-        el_program_wait(dp->program, members[m].device, EL_STREAM_COMM,
-                        el_program_last(dp->program, members[m].device, EL_STREAM_COMPUTE));
-        el_comm_reduce(dp->comms[m], dp->program, &head, data, el_view_of(dp->results[c], 0), (size_t)count, dtype, 0,
-                       &id);
-        el_program_wait(dp->program, members[m].device, EL_STREAM_COMPUTE, id);
+        struct el_comm_op op = {.verb = EL_COMM_REDUCE,
+                                .dtype = dtype,
+                                .count = (size_t)count,
+                                .data = data,
+                                .result = el_view_of(dp->results[c], 0),
+                                .label = "reduce gradients",
+                                .phase = EL_PHASE_REDUCE,
+                                .join = true};
+        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
     }
     for (int m = 0; m < dp->n; m++) el_program_free(dp->program, flat[m]);
 }

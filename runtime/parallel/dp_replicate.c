@@ -62,18 +62,19 @@ static void broadcast_chunk(struct el_dp *dp, int c)
         el_dp_flatten(dp, 0, c, EL_PHASE_REPLICATE, members[0].params, flat);
         source = el_view_of(flat, 0);
     }
-    struct el_op_head head = {.label = "broadcast parameters", .phase = EL_PHASE_REPLICATE};
     for (int m = 0; m < dp->n; m++) {
         if (m > 0) {
             el_program_alloc(dp->program, members[m].device, EL_TAG_REPLICA, bytes, "replica", &dp->replicas[m][c]);
             take_views(dp, m, c);
         }
-        struct el_view data = m ? el_view_of(dp->replicas[m][c], 0) : source;
-        int id = -1;
-        el_program_wait(dp->program, members[m].device, EL_STREAM_COMM,
-                        el_program_last(dp->program, members[m].device, EL_STREAM_COMPUTE));
-        el_comm_broadcast(dp->comms[m], dp->program, &head, data, (size_t)count, dtype, 0, &id);
-        el_program_wait(dp->program, members[m].device, EL_STREAM_COMPUTE, id);
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = dtype,
+                                .count = (size_t)count,
+                                .data = m ? el_view_of(dp->replicas[m][c], 0) : source,
+                                .label = "broadcast parameters",
+                                .phase = EL_PHASE_REPLICATE,
+                                .join = true};
+        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
     }
     el_program_free(dp->program, flat);
 }

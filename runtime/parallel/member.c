@@ -177,11 +177,13 @@ static enum el_status exchange(struct el_member *member, double *values, int64_t
     enum el_status status;
     EL_TRY_GOTO(el_device_write(el_view_of(buffer, 0), values, bytes), done);
     EL_TRY_GOTO(el_program_create(&program), done);
-    struct el_op_head head = {.label = "exchange", .phase = EL_PHASE_COMM};
-    if (sum)
-        el_comm_all_reduce(member->comm, program, &head, el_view_of(buffer, 0), (size_t)n, EL_F64, NULL);
-    else
-        el_comm_broadcast(member->comm, program, &head, el_view_of(buffer, 0), (size_t)n, EL_F64, 0, NULL);
+    struct el_comm_op op = {.verb = sum ? EL_COMM_ALL_REDUCE : EL_COMM_BROADCAST,
+                            .dtype = EL_F64,
+                            .count = (size_t)n,
+                            .data = el_view_of(buffer, 0),
+                            .label = "exchange",
+                            .phase = EL_PHASE_COMM};
+    EL_TRY_GOTO(el_comm_issue(member->comm, program, &op, NULL), done);
     EL_TRY_GOTO(el_program_end(program), done);
     EL_TRY_GOTO(el_program_run(program, 0, NULL), done);
     EL_TRY_GOTO(el_device_read(el_view_of(buffer, 0), values, bytes), done);

@@ -55,16 +55,17 @@ static inline enum el_status check_fill(struct check *check)
 /* One program with all three operations, twice over the broadcast so that roots differ. */
 static inline enum el_status check_issue(struct check *check, struct el_program *program, int root)
 {
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
-    struct el_comm *comm = check->comm;
-    int last;
-    EL_TRY(
-        el_comm_all_reduce(comm, program, &head, el_view_of(check->buffers[0], 0), check->count, check->dtype, NULL));
-    EL_TRY(el_comm_broadcast(comm, program, &head, el_view_of(check->buffers[1], 0), check->count, check->dtype, root,
-                             NULL));
-    EL_TRY(el_comm_reduce(comm, program, &head, el_view_of(check->buffers[2], 0), el_view_of(check->result, 0),
-                          check->count, check->dtype, root, &last));
-    EL_TRY(el_program_wait(program, el_comm_device(comm), EL_STREAM_COMPUTE, last));
+    static const enum el_comm_verb verbs[] = {EL_COMM_ALL_REDUCE, EL_COMM_BROADCAST, EL_COMM_REDUCE};
+    for (int i = 0; i < 3; i++) {
+        struct el_comm_op op = {.verb = verbs[i],
+                                .dtype = check->dtype,
+                                .count = check->count,
+                                .root = verbs[i] == EL_COMM_ALL_REDUCE ? 0 : root,
+                                .data = el_view_of(check->buffers[i], 0),
+                                .result = el_view_of(check->result, 0),
+                                .phase = EL_PHASE_COMM};
+        EL_TRY(el_comm_issue(check->comm, program, &op, NULL));
+    }
     return el_program_end(program);
 }
 

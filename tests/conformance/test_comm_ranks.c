@@ -58,17 +58,16 @@ static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_devic
 /* All-reduces back to back, as nccl-tests time them: 2(n-1)/n of the bytes over the mean time. */
 static enum el_status measure(struct el_comm *comm, struct el_program *program, size_t bytes)
 {
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     struct el_buffer *buffer;
-    int last, per_step = 10, n = el_comm_size(comm), steps = (int)(400000000 / (bytes * (size_t)per_step)) + 3;
+    int per_step = 10, n = el_comm_size(comm), steps = (int)(400000000 / (bytes * (size_t)per_step)) + 3;
     EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, bytes, "data", &buffer));
     char *zeros = calloc(1, bytes);
     enum el_status written = el_device_write(el_view_of(buffer, 0), zeros, bytes);
     free(zeros);
     EL_TRY(written);
-    for (int i = 0; i < per_step; i++)
-        EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), bytes / 4, EL_F32, &last));
-    EL_TRY(el_program_wait(program, el_comm_device(comm), EL_STREAM_COMPUTE, last));
+    struct el_comm_op op = {
+        .verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = bytes / 4, .data = el_view_of(buffer, 0)};
+    for (int i = 0; i < per_step; i++) EL_TRY(el_comm_issue(comm, program, &op, NULL));
     EL_TRY(el_program_end(program));
     for (int i = 0; i < 3; i++) EL_TRY(el_program_run(program, 0, NULL));
     int64_t best_ns = INT64_MAX, begin_ns = el_clock_ns(), at_ns = begin_ns;

@@ -184,13 +184,17 @@ static enum el_status open_bench(struct bench *bench, int cards)
 
 static enum el_status issue(struct bench *bench, struct el_program *program)
 {
-    const struct el_op_head head = {.phase = EL_PHASE_REDUCE};
-    for (int m = 0; m < MEMBERS; m++)
-        EL_TRY(el_comm_reduce(bench->comms[m], program, &head, el_view_of(bench->data[m], 0),
-                              el_view_of(bench->result, 0), COUNT, EL_F32, 0, NULL));
-    for (int m = 0; m < MEMBERS; m++)
-        EL_TRY(
-            el_comm_broadcast(bench->comms[m], program, &head, el_view_of(bench->data[m], 0), COUNT, EL_F32, 0, NULL));
+    static const enum el_comm_verb verbs[] = {EL_COMM_REDUCE, EL_COMM_BROADCAST};
+    for (int v = 0; v < 2; v++)
+        for (int m = 0; m < MEMBERS; m++) {
+            struct el_comm_op op = {.verb = verbs[v],
+                                    .dtype = EL_F32,
+                                    .count = COUNT,
+                                    .data = el_view_of(bench->data[m], 0),
+                                    .result = el_view_of(bench->result, 0),
+                                    .phase = EL_PHASE_REDUCE};
+            EL_TRY(el_comm_issue(bench->comms[m], program, &op, NULL));
+        }
     return el_program_end(program);
 }
 

@@ -72,26 +72,24 @@ static int wrong(const struct group *group, struct el_buffer *buffer, double fac
  * issues it. */
 static void issue(struct group *group, enum el_comm_verb verb, int root)
 {
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     for (int m = 0; m < MEMBERS; m++) {
         struct el_view data = el_view_of(group->data[m], 0);
         struct el_kernel_op twice = {.op = EL_OP_SCALE,
                                      .dtype = EL_F32,
                                      .views = {data, data},
                                      .args = {.d = {(int64_t)group->count}, .s = {2}}};
-        int id;
-        el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, &id);
-        el_program_wait(group->program, group->devices[m], EL_STREAM_COMM, id);
-        if (verb == EL_COMM_ALL_REDUCE)
-            el_comm_all_reduce(group->comms[m], group->program, &head, data, group->count, EL_F32, &id);
-        if (verb == EL_COMM_BROADCAST)
-            el_comm_broadcast(group->comms[m], group->program, &head, data, group->count, EL_F32, root, &id);
+        struct el_comm_op op = {.verb = verb,
+                                .dtype = EL_F32,
+                                .count = group->count,
+                                .root = root,
+                                .data = data,
+                                .result = el_view_of(group->result, 0),
+                                .phase = EL_PHASE_COMM,
+                                .join = true};
+        el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, NULL);
+        el_comm_issue(group->comms[m], group->program, &op, NULL);
         if (verb == EL_COMM_REDUCE)
-            el_comm_reduce(group->comms[m], group->program, &head, data, el_view_of(group->result, 0), group->count,
-                           EL_F32, root, &id);
-        el_program_wait(group->program, group->devices[m], EL_STREAM_COMPUTE, id);
-        if (verb == EL_COMM_REDUCE)
-            el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, &id);
+            el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, NULL);
     }
     assert_int_equal(el_program_end(group->program), EL_OK);
 }
@@ -133,11 +131,13 @@ static void peer_books_what_it_moves(void **state)
     struct group group;
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
     for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++) {
-        uint64_t sent, received, all_sent = 0, all_received = 0;
+        const struct el_comm_op op = {
+            .verb = (enum el_comm_verb)verb, .dtype = EL_F32, .count = 16, .root = verb ? 1 : 0};
+        uint64_t all_sent = 0, all_received = 0;
         for (int m = 0; m < MEMBERS; m++) {
-            el_comm_traffic(group.comms[m], (enum el_comm_verb)verb, 16, EL_F32, verb ? 1 : 0, &sent, &received);
-            all_sent += sent;
-            all_received += received;
+            struct el_comm_traffic traffic = el_comm_traffic(group.comms[m], &op);
+            all_sent += traffic.sent_bytes;
+            all_received += traffic.received_bytes;
         }
         assert_int_equal(all_sent, all_received);
         assert_int_equal(all_sent, 16 * sizeof(float) * (MEMBERS - 1) * (verb == EL_COMM_ALL_REDUCE ? 2 : 1));
@@ -145,13 +145,18 @@ static void peer_books_what_it_moves(void **state)
     close_group(&group);
 }
 
+static void issue_alone(struct group *group, int m)
+{
+    const struct el_comm_op op = {.dtype = EL_F32, .count = group->count, .data = el_view_of(group->data[m], 0)};
+    assert_int_equal(el_comm_issue(group->comms[m], group->program, &op, NULL), EL_OK);
+}
+
 static void peer_wants_all_members_in_one_program(void **state)
 {
     (void)state;
     struct group group;
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
-    el_comm_all_reduce(group.comms[1], group.program, &head, el_view_of(group.data[1], 0), 16, EL_F32, NULL);
+    issue_alone(&group, 1);
     assert_int_equal(el_program_end(group.program), EL_OK);
     assert_int_equal(el_program_run(group.program, 0, NULL), EL_ERR_INTERNAL);
     close_group(&group);
@@ -161,10 +166,8 @@ static void peer_wants_members_in_the_order_of_their_ranks(void **state)
 {
     (void)state;
     struct group group;
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
-    for (int m = MEMBERS - 1; m >= 0; m--)
-        el_comm_all_reduce(group.comms[m], group.program, &head, el_view_of(group.data[m], 0), 16, EL_F32, NULL);
+    for (int m = MEMBERS - 1; m >= 0; m--) issue_alone(&group, m);
     assert_int_equal(el_program_end(group.program), EL_OK);
     assert_int_equal(el_program_run(group.program, 0, NULL), EL_ERR_INTERNAL);
     assert_non_null(strstr(el_error_message(), "member 2 was issued as number 0"));
@@ -199,8 +202,7 @@ static void inner_close(void *state)
     ((struct inner *)state)->n_closed++;
 }
 
-static const struct el_comm_ops inner_ops = {
-    .run = {inner_run, inner_run, inner_run}, .abort = inner_abort, .close = inner_close};
+static const struct el_comm_ops inner_ops = {.run = inner_run, .abort = inner_abort, .close = inner_close};
 static const struct el_comm_backend inner_backend = {.name = "inner", .ops = &inner_ops};
 
 static void staged_keeps_off_device_memory(void **state)
@@ -215,19 +217,20 @@ static void staged_keeps_off_device_memory(void **state)
     assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "y", &result), EL_OK);
     struct inner inner = {.device_begin = buffer->address, .device_end = buffer->address + sizeof host};
     const struct el_comm_backend *backend = &inner_backend;
+    const struct el_comm_place place = {.device = device, .stream = EL_STREAM_COMM};
     void *wrapped = &inner;
-    assert_int_equal(el_staged_wrap(device, &backend, &wrapped), EL_OK);
+    assert_int_equal(el_staged_wrap(&place, &backend, &wrapped), EL_OK);
     assert_string_equal(backend->name, "inner");
     assert_false(backend->ops->asynchronous);
     for (int i = 0; i < COUNT; i++) host[i] = (float)i;
     el_device_write(el_view_of(buffer, 0), host, sizeof host);
     struct el_comm_task task = {.verb = EL_COMM_ALL_REDUCE, .count = COUNT, .data = (void *)buffer->address};
-    assert_int_equal(backend->ops->run[task.verb](wrapped, &task), EL_ERR_INTERNAL); /* nothing reserved */
+    assert_int_equal(backend->ops->run(wrapped, &task), EL_ERR_INTERNAL); /* nothing reserved */
     assert_int_equal(backend->ops->reserve(wrapped, &task), EL_OK);
-    assert_int_equal(backend->ops->run[task.verb](wrapped, &task), EL_OK);
+    assert_int_equal(backend->ops->run(wrapped, &task), EL_OK);
     task.verb = EL_COMM_REDUCE;
     task.result = (void *)result->address;
-    assert_int_equal(backend->ops->run[task.verb](wrapped, &task), EL_OK);
+    assert_int_equal(backend->ops->run(wrapped, &task), EL_OK);
     el_device_stream_synchronize(device, EL_STREAM_COMM);
     el_device_read(el_view_of(buffer, 0), host, sizeof host);
     assert_true(host[7] == 8); /* a reduce leaves the data alone */

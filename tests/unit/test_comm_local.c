@@ -15,6 +15,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/comm_ops.h"
+#include "runtime/device/internal.h"
 #include "tests/conformance/comm_checks.h"
 
 enum { MEMBERS_MAX = 4 };
@@ -95,6 +96,17 @@ static void test_self(void **state)
     el_device_close(device);
 }
 
+static enum el_status all_reduce(struct el_comm *comm, struct el_program *program, struct el_buffer *buffer,
+                                 size_t count)
+{
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .dtype = EL_F32,
+                            .count = count,
+                            .data = el_view_of(buffer, 0),
+                            .phase = EL_PHASE_COMM};
+    return el_comm_issue(comm, program, &op, NULL);
+}
+
 /* Numbers whose sum depends on the order: every member must get the bits of ((a+b)+c)+d. */
 static enum el_status check_order(struct el_comm *comm)
 {
@@ -102,7 +114,6 @@ static enum el_status check_order(struct el_comm *comm)
     enum { COUNT = 10000 };
     struct el_buffer *buffer;
     struct el_program *program;
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     float *host = malloc(COUNT * sizeof *host), expected = parts[0];
     for (int i = 0; i < COUNT; i++) host[i] = parts[el_comm_rank(comm)];
     for (int r = 1; r < el_comm_size(comm); r++) {
@@ -112,7 +123,7 @@ static enum el_status check_order(struct el_comm *comm)
     EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, COUNT * sizeof *host, "g", &buffer));
     EL_TRY(el_device_write(el_view_of(buffer, 0), host, COUNT * sizeof *host));
     EL_TRY(el_program_create(&program));
-    EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), COUNT, EL_F32, NULL));
+    EL_TRY(all_reduce(comm, program, buffer, COUNT));
     EL_TRY(el_program_end(program));
     EL_TRY(el_program_run(program, 0, NULL));
     el_program_destroy(program);
@@ -141,13 +152,12 @@ static enum el_status check_muted(struct el_comm *comm)
     enum { COUNT = 1000 };
     struct el_buffer *buffer;
     struct el_program *program;
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     float mine = (float)(el_comm_rank(comm) + 1), sum = 0, host[COUNT];
     bool good = true;
     for (int r = 1; r <= el_comm_size(comm); r++) sum += (float)r;
     EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, sizeof host, "g", &buffer));
     EL_TRY(el_program_create(&program));
-    EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), COUNT, EL_F32, NULL));
+    EL_TRY(all_reduce(comm, program, buffer, COUNT));
     EL_TRY(el_program_end(program));
     for (int muted = 1; muted >= 0; muted--) {
         for (int i = 0; i < COUNT; i++) host[i] = mine;
@@ -219,13 +229,11 @@ static void *abort_soon(void *context)
 static enum el_status abort_under_way(struct el_comm *comm)
 {
     enum { COUNT = 1 << 20, OPERATIONS = 20 };
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     struct el_buffer *buffer;
     struct el_program *program;
     EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, COUNT * sizeof(float), "g", &buffer));
     EL_TRY(el_program_create(&program));
-    for (int i = 0; i < OPERATIONS; i++)
-        EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), COUNT, EL_F32, NULL));
+    for (int i = 0; i < OPERATIONS; i++) EL_TRY(all_reduce(comm, program, buffer, COUNT));
     EL_TRY(el_program_end(program));
     enum el_status status = el_program_run(program, 0, NULL);
     el_program_destroy(program);
@@ -275,27 +283,28 @@ static void test_different_operations_are_noticed(void **state)
     close_group(&group);
 }
 
+static void expect_traffic(const struct el_comm *comm, const struct el_comm_op *op, uint64_t sent, uint64_t received)
+{
+    struct el_comm_traffic traffic = el_comm_traffic(comm, op);
+    assert_int_equal(traffic.sent_bytes, sent);
+    assert_int_equal(traffic.received_bytes, received);
+}
+
 static void test_bytes_of_an_all_reduce(void **state)
 {
     (void)state;
     struct group group;
-    uint64_t sent, received;
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE, .count = 1 << 20, .dtype = EL_F32};
     open_group(&group, 2, "null");
-    for (int i = 0; i < 2; i++) { /* 2(n-1)/n of the data */
-        el_comm_traffic(group.comms[i], EL_COMM_ALL_REDUCE, 1 << 20, EL_F32, 0, &sent, &received);
-        assert_int_equal(sent, 4 << 20);
-        assert_int_equal(received, 4 << 20);
-    }
-    el_comm_traffic(group.comms[0], EL_COMM_BROADCAST, 1000, EL_F64, 1, &sent, &received);
-    assert_int_equal(sent, 0);
-    assert_int_equal(received, 8000);
-    el_comm_traffic(group.comms[0], EL_COMM_REDUCE, 1000, EL_F64, 1, &sent, &received);
-    assert_int_equal(sent, 8000);
-    assert_int_equal(received, 0);
+    for (int i = 0; i < 2; i++) expect_traffic(group.comms[i], &op, 4 << 20, 4 << 20); /* 2(n-1)/n of the data */
+    op = (struct el_comm_op){.verb = EL_COMM_BROADCAST, .count = 1000, .dtype = EL_F64, .root = 1};
+    expect_traffic(group.comms[0], &op, 0, 8000);
+    op.verb = EL_COMM_REDUCE;
+    expect_traffic(group.comms[0], &op, 8000, 0);
     close_group(&group);
     open_group(&group, 1, "null");
-    el_comm_traffic(group.comms[0], EL_COMM_ALL_REDUCE, 1000, EL_F32, 0, &sent, &received);
-    assert_int_equal(sent + received, 0);
+    op = (struct el_comm_op){.verb = EL_COMM_ALL_REDUCE, .count = 1000, .dtype = EL_F32};
+    expect_traffic(group.comms[0], &op, 0, 0);
     close_group(&group);
 }
 
@@ -308,12 +317,13 @@ static void test_bytes_add_up(void **state)
         open_group(&group, n, "null");
         for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++)
             for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-                uint64_t sent, received, all_sent = 0, all_received = 0;
+                struct el_comm_op op = {
+                    .verb = (enum el_comm_verb)verb, .count = counts[c], .dtype = EL_F32, .root = n - 1};
+                uint64_t all_sent = 0, all_received = 0;
                 for (int i = 0; i < n; i++) {
-                    el_comm_traffic(group.comms[i], (enum el_comm_verb)verb, counts[c], EL_F32, n - 1, &sent,
-                                    &received);
-                    all_sent += sent;
-                    all_received += received;
+                    struct el_comm_traffic traffic = el_comm_traffic(group.comms[i], &op);
+                    all_sent += traffic.sent_bytes;
+                    all_received += traffic.received_bytes;
                 }
                 uint64_t expected = (uint64_t)(n - 1) * counts[c] * 4 * (verb == EL_COMM_ALL_REDUCE ? 2 : 1);
                 assert_int_equal(all_sent, expected);
@@ -329,14 +339,19 @@ static void test_ops_carry_their_bytes(void **state)
     struct group group;
     struct el_program *program;
     struct el_buffer *buffer;
-    const struct el_op_head head = {.label = "bucket 0", .phase = EL_PHASE_COMM};
     open_group(&group, 2, "null");
     assert_int_equal(el_device_alloc(group.devices[0], EL_TAG_GRAD, 4000, "g", &buffer), EL_OK);
     assert_int_equal(el_program_create(&program), EL_OK);
-    assert_int_equal(el_comm_all_reduce(group.comms[0], program, &head, el_view_of(buffer, 0), 1000, EL_F32, NULL),
-                     EL_OK);
-    assert_int_equal(el_comm_broadcast(group.comms[0], program, &head, el_view_of(buffer, 0), 1000, EL_F32, 2, NULL),
-                     EL_ERR_INVALID);
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .dtype = EL_F32,
+                            .count = 1000,
+                            .data = el_view_of(buffer, 0),
+                            .label = "bucket 0",
+                            .phase = EL_PHASE_COMM};
+    assert_int_equal(el_comm_issue(group.comms[0], program, &op, NULL), EL_OK);
+    op.verb = EL_COMM_BROADCAST;
+    op.root = 2;
+    assert_int_equal(el_comm_issue(group.comms[0], program, &op, NULL), EL_ERR_INVALID);
     assert_int_equal(el_program_op_count(program), 1);
     const struct el_op_info *info = el_program_ops(program);
     assert_string_equal(info->label, "bucket 0");
@@ -348,20 +363,63 @@ static void test_ops_carry_their_bytes(void **state)
     close_group(&group);
 }
 
+/* Two communicators of one device, of whatever kind, never are taken for one: streams and groups are their own. */
+static void test_two_communicators_of_a_device(void **state)
+{
+    (void)state;
+    struct el_bootstrap *bootstrap;
+    struct el_comm *comms[4];
+    struct el_device *device;
+    struct el_program *program;
+    struct el_buffer *buffer;
+    assert_int_equal(el_device_open(&(struct el_device_spec){.backend = "null"}, &device), EL_OK);
+    assert_int_equal(el_bootstrap_open("self", &bootstrap), EL_OK);
+    assert_int_equal(el_comm_open_self(device, &comms[0]), EL_OK);
+    assert_int_equal(el_comm_open_self(device, &comms[1]), EL_OK);
+    assert_int_equal(el_comm_open_ranks("shm", bootstrap, device, &comms[2]), EL_OK);
+    assert_int_equal(el_comm_open_ranks("tcp", bootstrap, device, &comms[3]), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, 4000, "g", &buffer), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    for (int i = 0; i < 8; i++) assert_int_equal(all_reduce(comms[i % 4], program, buffer, 1000), EL_OK);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(el_program_ops(program)[i].stream, EL_STREAM_COMM + i % 4);
+        for (int k = 0; k < i; k++) assert_false(el_call_group_same(program->tasks[i].group, program->tasks[k].group));
+    }
+    assert_int_equal(el_program_end(program), EL_OK);
+    assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
+    el_program_destroy(program);
+    el_comm_close(comms[1]); /* a stream that was given back is the next one's */
+    assert_int_equal(el_comm_open_self(device, &comms[1]), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    assert_int_equal(all_reduce(comms[1], program, buffer, 1000), EL_OK);
+    assert_int_equal(el_program_ops(program)[0].stream, EL_STREAM_COMM + 1);
+    el_program_destroy(program);
+    for (int i = 0; i < 4; i++) el_comm_close(comms[i]);
+    el_bootstrap_close(bootstrap);
+    el_device_close(device);
+}
+
 static void test_what_cannot_be_opened(void **state)
 {
     (void)state;
     struct el_bootstrap *bootstrap;
-    struct el_comm *comm;
+    struct el_comm *comms[EL_DEVICE_STREAMS_MAX];
+    struct el_device *device;
+    assert_int_equal(el_device_open(&(struct el_device_spec){.backend = "null"}, &device), EL_OK);
     assert_int_equal(el_bootstrap_open("none", &bootstrap), EL_ERR_ABSENT);
     assert_int_equal(el_bootstrap_open("self", &bootstrap), EL_OK);
-    assert_int_equal(el_comm_open_ranks("local", bootstrap, NULL, &comm), EL_ERR_ABSENT);
-    assert_int_equal(el_comm_open_ranks("shm", bootstrap, NULL, &comm), EL_OK);
-    assert_string_equal(el_comm_backend(comm), "shm");
-    el_comm_close(comm);
+    assert_int_equal(el_comm_open_ranks("local", bootstrap, device, &comms[0]), EL_ERR_ABSENT);
+    assert_int_equal(el_comm_open_ranks("shm", bootstrap, device, &comms[0]), EL_OK);
+    assert_string_equal(el_comm_backend(comms[0]), "shm");
+    int n = 1; /* every open communicator has a stream of its own, so there is an end to them */
+    while (n < EL_DEVICE_STREAMS_MAX && el_comm_open_self(device, &comms[n]) == EL_OK) n++;
+    assert_int_equal(n, EL_DEVICE_STREAMS_MAX - 1);
+    assert_non_null(strstr(el_error_message(), "all 7 streams for communication are taken"));
+    for (int i = 0; i < n; i++) el_comm_close(comms[i]);
     assert_int_equal(el_bootstrap_agree(bootstrap, EL_OK), EL_OK);
     assert_int_equal(el_bootstrap_agree(bootstrap, EL_ERR_OOM), EL_ERR_OOM);
     el_bootstrap_close(bootstrap);
+    el_device_close(device);
 }
 
 int main(void)
@@ -377,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_bytes_of_an_all_reduce),
         cmocka_unit_test(test_bytes_add_up),
         cmocka_unit_test(test_ops_carry_their_bytes),
+        cmocka_unit_test(test_two_communicators_of_a_device),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,10 +15,10 @@ enum { MEMBERS = 3 };
 
 static struct el_nccl_group *last_group;
 
-static enum el_status open_members(struct el_device *const *devices, int n, void **states)
+static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     int numbers[MEMBERS];
-    for (int i = 0; i < n; i++) numbers[i] = el_device_index(devices[i]);
+    for (int i = 0; i < n; i++) numbers[i] = el_device_index(places[i].device);
     EL_TRY(el_nccl_open_members(&api, numbers, n, states));
     last_group = ((struct el_nccl_member *)states[0])->group;
     return EL_OK;
@@ -64,12 +64,17 @@ static void issue_reduce(struct bench *bench)
 {
     const struct el_op_head head = {.phase = EL_PHASE_COMM};
     for (int m = 0; m < MEMBERS; m++) {
-        int id;
         struct el_view data = el_view_of(bench->data[m], 0);
+        const struct el_comm_op op = {.verb = EL_COMM_REDUCE,
+                                      .dtype = EL_F32,
+                                      .count = 4,
+                                      .root = 1,
+                                      .data = data,
+                                      .result = data,
+                                      .phase = EL_PHASE_COMM};
         el_program_copy(bench->program, bench->devices[m], EL_STREAM_COMPUTE, &head, el_view_of(bench->data[m], 32),
-                        data, 16, &id);
-        el_program_wait(bench->program, bench->devices[m], EL_STREAM_COMM, id);
-        el_comm_reduce(bench->comms[m], bench->program, &head, data, data, 4, EL_F32, 1, NULL);
+                        data, 16, NULL);
+        el_comm_issue(bench->comms[m], bench->program, &op, NULL);
     }
     el_program_on_failure(bench->program, abort_all, bench);
     assert_int_equal(el_program_end(bench->program), EL_OK);
@@ -155,9 +160,10 @@ static void a_thread_a_member_needs_no_group(void **state)
 {
     (void)state;
     struct bench bench;
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
     open_bench(&bench);
-    el_comm_all_reduce(bench.comms[2], bench.program, &head, el_view_of(bench.data[2], 0), 4, EL_F32, NULL);
+    const struct el_comm_op op = {
+        .verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = 4, .data = el_view_of(bench.data[2], 0)};
+    el_comm_issue(bench.comms[2], bench.program, &op, NULL);
     assert_int_equal(el_program_end(bench.program), EL_OK);
     nccl.n_calls = 0;
     assert_int_equal(el_program_run(bench.program, 0, NULL), EL_OK);
@@ -270,10 +276,13 @@ static void a_ring_books_what_goes_round(void **state)
     open_bench(&bench);
     for (size_t count = 1; count < 100; count += 7) {
         for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++) {
-            uint64_t sent, received, all_sent = 0, all_received = 0, bytes = count * sizeof(float);
+            const struct el_comm_op op = {
+                .verb = (enum el_comm_verb)verb, .dtype = EL_F32, .count = count, .root = verb ? 2 : 0};
+            uint64_t all_sent = 0, all_received = 0, bytes = count * sizeof(float);
             for (int m = 0; m < MEMBERS; m++) {
-                el_comm_traffic(bench.comms[m], (enum el_comm_verb)verb, count, EL_F32, verb ? 2 : 0, &sent, &received);
-                all_sent += sent;
+                struct el_comm_traffic traffic = el_comm_traffic(bench.comms[m], &op);
+                uint64_t received = traffic.received_bytes;
+                all_sent += traffic.sent_bytes;
                 all_received += received;
                 if (verb == EL_COMM_BROADCAST) assert_int_equal(received, m == 2 ? 0 : bytes);
                 if (verb == EL_COMM_REDUCE) assert_int_equal(received, m == 0 ? 0 : bytes);

@@ -73,14 +73,16 @@ static enum el_status all_reduce_awkward(struct el_comm *comm, float *data, size
 {
     struct el_buffer *buffer;
     struct el_program *program;
-    const struct el_op_head head = {.phase = EL_PHASE_COMM};
-    int last;
     for (size_t i = 0; i < count; i++) data[i] = (float)awkward(el_comm_rank(comm), i);
     EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, count * sizeof *data, "data", &buffer));
     EL_TRY(el_device_write(el_view_of(buffer, 0), data, count * sizeof *data));
     EL_TRY(el_program_create(&program));
-    EL_TRY(el_comm_all_reduce(comm, program, &head, el_view_of(buffer, 0), count, EL_F32, &last));
-    EL_TRY(el_program_wait(program, el_comm_device(comm), EL_STREAM_COMPUTE, last));
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .dtype = EL_F32,
+                            .count = count,
+                            .data = el_view_of(buffer, 0),
+                            .phase = EL_PHASE_COMM};
+    EL_TRY(el_comm_issue(comm, program, &op, NULL));
     EL_TRY(el_program_end(program));
     enum el_status status = el_program_run(program, 0, NULL);
     el_program_destroy(program);
@@ -137,11 +139,11 @@ static enum el_status check_traffic(struct el_bootstrap *bootstrap, struct el_tc
     double *data = calloc(count, sizeof *data), *result = calloc(count, sizeof *result);
     struct el_comm_task task = {
         .verb = verb, .dtype = EL_F64, .root = 1, .count = count, .data = data, .result = result};
-    uint64_t sent, received, begin = sent_bytes(group);
+    const struct el_comm_op op = {.verb = verb, .dtype = EL_F64, .root = 1, .count = count};
+    uint64_t sent = el_comm_traffic(comm, &op).sent_bytes, begin = sent_bytes(group);
     enum el_status status = data && result ? el_tcp_run(group, &task) : el_fail_errno("test");
     status = el_bootstrap_agree(bootstrap, status); /* now all of it has left the buffers, too */
     uint64_t moved = sent_bytes(group) - begin;
-    el_comm_traffic(comm, verb, count, EL_F64, 1, &sent, &received);
     if (moved >= HEADER_BYTES) moved -= HEADER_BYTES;
     if (status == EL_OK && moved != sent)
         status = el_fail(EL_ERR_INTERNAL, "verb %d of %zu: %llu bytes went, %llu were booked", (int)verb, count,
@@ -155,7 +157,7 @@ static enum el_status counted(struct el_bootstrap *bootstrap, struct el_comm *co
 {
     static const size_t counts[] = {1, 17, 1000, 70001};
     void *group;
-    uint64_t sent, received, sums[2] = {0};
+    uint64_t sums[2] = {0};
     EL_TRY(el_comm_tcp_backend.open_ranks(bootstrap, &group));
     enum el_status status = EL_OK;
     for (size_t c = 0; c < 4 && status == EL_OK; c++)
@@ -169,8 +171,10 @@ static enum el_status counted(struct el_bootstrap *bootstrap, struct el_comm *co
         sums[0] += one.sent_bytes;
         sums[1] += one.received_bytes;
     }
-    el_comm_traffic(comm, EL_COMM_ALL_REDUCE, 1001, EL_F32, 0, &sent, &received);
-    return sums[0] == sums[1] && sent > 0 ? EL_OK : el_fail(EL_ERR_INTERNAL, "sums of sent and received differ");
+    const struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = 1001};
+    return sums[0] == sums[1] && el_comm_traffic(comm, &op).sent_bytes > 0
+               ? EL_OK
+               : el_fail(EL_ERR_INTERNAL, "sums of sent and received differ");
 }
 
 static void test_what_is_booked_is_what_moves(void **state)

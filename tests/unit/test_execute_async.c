@@ -281,7 +281,7 @@ static void groups_are_called_together(void **state)
                                       .run = join_group,
                                       .context = &group,
                                       .views = {el_view_of(bench.buffers[d], 0)},
-                                      .group = 7};
+                                      .group = {.of = &group, .number = 7}};
             el_program_wait(bench.program, bench.devices[d], EL_STREAM_COMM, id);
             el_program_call(bench.program, bench.devices[d], EL_STREAM_COMM, &call, &id);
             el_program_wait(bench.program, bench.devices[d], EL_STREAM_COMPUTE, id);

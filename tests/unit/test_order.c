@@ -42,7 +42,8 @@ static void close_step(struct step *step)
 static int add(struct step *step, int device, int stream, uint64_t group, int wait)
 {
     int id;
-    struct el_call_op op = {.head.phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .run = nothing, .group = group};
+    struct el_call_op op = {.head.phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .run = nothing};
+    if (group) op.group = (struct el_call_group){.of = step, .number = group};
     assert_int_equal(el_program_wait(step->program, step->devices[device], stream, wait), EL_OK);
     assert_int_equal(el_program_call(step->program, step->devices[device], stream, &op, &id), EL_OK);
     return id;

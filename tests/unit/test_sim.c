@@ -22,7 +22,7 @@ static int call(struct el_program *program, struct el_device *device, int stream
         .head = {.label = "collective", .phase = EL_PHASE_COMM, .sent_bytes = 2000, .received_bytes = 2000},
         .op_class = EL_CLASS_COMM,
         .run = never,
-        .group = group};
+        .group = {.of = program, .number = group}};
     assert_int_equal(el_program_call(program, device, stream, &op, &id), EL_OK);
     return id;
 }

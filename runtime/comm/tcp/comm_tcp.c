@@ -195,7 +195,7 @@ static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
 }
 
 static const struct el_comm_ops tcp_ops = {
-    .run = {el_tcp_run, el_tcp_run, el_tcp_run},
+    .run = el_tcp_run,
     .traffic = traffic,
     .abort = abort_group,
     .close = close_group,

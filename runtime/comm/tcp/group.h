@@ -21,7 +21,7 @@ struct el_tcp_group {
     char *stage;     /* [EL_TCP_STAGE_BYTES] */
 };
 
-/* Contract: comm_ops.h, run[]. */
+/* Contract: comm_ops.h, run. */
 enum el_status el_tcp_run(void *state, const struct el_comm_task *task);
 
 #endif
