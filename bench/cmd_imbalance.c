@@ -14,21 +14,13 @@
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 
-/* Draws DIR/plots/imbalance. Paths are lines of standard output, but with --json. */
-static enum el_status try_to_draw(const json_t *run, const char *dir, bool json)
-{
-    char plots[EL_PATH_BYTES];
-    bool drawn;
-    if ((size_t)snprintf(plots, sizeof plots, "%s/plots", dir) >= sizeof plots)
-        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
-    EL_TRY(el_imbalance_plot(run, plots, &drawn));
-    return drawn ? el_plot_draw(plots, "imbalance", json ? NULL : stdout) : EL_OK;
-}
-
-/* A folder that cannot be drawn into is no reason not to show what is in it. */
+/* Paths are lines of standard output, but with --json. A folder that cannot be drawn into is no reason not to show what
+ * is in it. */
 static void draw(const json_t *run, const char *dir, bool json)
 {
-    el_say_not_drawn(try_to_draw(run, dir, json), json ? NULL : stdout);
+    static const struct el_figure *const figure = &el_figure_imbalance;
+    FILE *messages = json ? NULL : stdout;
+    el_say_not_drawn(el_plot_figures(&figure, 1, run, dir, messages), messages);
 }
 
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)

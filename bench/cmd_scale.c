@@ -72,19 +72,10 @@ static void print_next(const json_t *document, const struct el_options *options,
         el_text_line(stdout, "Next: %s plot %s --term", program, el_shell_word(dir, word, sizeof word));
 }
 
-static enum el_status try_to_draw(const json_t *document, const char *dir, FILE *messages)
-{
-    char plots[EL_PATH_BYTES];
-    bool swept = false;
-    snprintf(plots, sizeof plots, "%.*s/plots", (int)sizeof plots - 8, dir);
-    EL_TRY(el_scale_plot_data(document, plots));
-    EL_TRY(el_scale_plot_buckets(document, plots, &swept));
-    EL_TRY(el_plot_draw(plots, "scale", messages));
-    return swept ? el_plot_draw(plots, "buckets", messages) : EL_OK;
-}
-
 static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
 {
+    static const struct el_figure *const figures[] = {&el_figure_scale, &el_figure_buckets};
+    FILE *messages = options->json ? NULL : stdout;
     json_t *document = NULL;
     enum el_status status = EL_OK;
     EL_TRY(el_scale_document(run, dir, &document));
@@ -95,8 +86,7 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
         printf("\n");
         el_text_line(stdout, "%s/results.json", dir);
     }
-    if (status == EL_OK)
-        el_say_not_drawn(try_to_draw(document, dir, options->json ? NULL : stdout), options->json ? NULL : stdout);
+    if (status == EL_OK) el_say_not_drawn(el_plot_figures(figures, 2, document, dir, messages), messages);
     if (status == EL_OK && !options->json) {
         printf("\n");
         print_next(document, options, dir);

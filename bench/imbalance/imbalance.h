@@ -4,7 +4,7 @@
  *     el_imbalance_preset("adam", &options);              optional: a table that was published or reported
  *     el_imbalance_predict(&set, &run);                  --dry-run: such a document by forecast, nothing is run
  *     el_imbalance_print(run, stdout, colour);            or el_imbalance_document(run, ...), for --json
- *     el_imbalance_plot(run, "DIR/plots");                the figure's data file
+ *     el_figure_imbalance                                 the figure, for el_plot_figures
  *
  * The record has the measures; nothing is computed here but differences and sums of its figures. Units: bytes. */
 #ifndef EL_BENCH_IMBALANCE_H
@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "bench/campaign/trial.h"
+#include "bench/plot/data_file.h"
 
 /* What nvidia-smi showed of two cards at a batch. */
 struct el_published_cards {
@@ -68,9 +69,7 @@ void el_imbalance_print_published(const json_t *published, FILE *out, bool colou
  * "batch_per_device", "status", "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}:
  * docs/imbalance.md. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
-/* Writes plots_dir/imbalance.dat, and makes the folder. *drawn_p: whether there was anything to draw. Errors:
- * EL_ERR_IO.
- */
-enum el_status el_imbalance_plot(const json_t *run, const char *plots_dir, bool *drawn_p);
+/* Bars of the cards, and of what the first holds more; plot.c. The document is a run's. */
+extern const struct el_figure el_figure_imbalance;
 
 #endif

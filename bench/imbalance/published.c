@@ -73,11 +73,12 @@ static void say_holds(const json_t *rows, FILE *out)
         n += json_is_true(el_json_at(json_array_get(rows, i), "difference.holds"));
     range_of(rows, "difference.published_bytes", &low, &high);
     range_of(rows, "difference.peaks_bytes", &our_low, &our_high);
-    snprintf(text, sizeof text,
-             "main minus second is within %.0f %% of the published at %d of %zu batches. Between them the published one "
-             "varies by %s MiB, ours by %s.",
-             WITHIN_PCT, n, json_array_size(rows), el_text_mib(high - low, published),
-             el_text_mib(our_high - our_low, ours));
+    snprintf(
+        text, sizeof text,
+        "main minus second is within %.0f %% of the published at %d of %zu batches. Between them the published one "
+        "varies by %s MiB, ours by %s.",
+        WITHIN_PCT, n, json_array_size(rows), el_text_mib(high - low, published),
+        el_text_mib(our_high - our_low, ours));
     el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
 }
 

@@ -6,7 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/plot/layout.h"
+#include "bench/plot/data_file.h"
 #include "bench/record/metrics.h"
 #include "bench/report/parts.h"
 #include "bench/report/report.h"
@@ -263,7 +263,7 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
     const json_t *trials = json_object_get(run, "trials");
     struct shape shape = shape_of(trials);
     char title[EL_TITLE_BYTES];
-    el_layout_title(trials, title);
+    el_data_title(trials, title);
     fprintf(out, "Card by card: %s\n\n", title);
     put_heads(&shape, out, colour);
     for (size_t i = 0; i < json_array_size(trials); i++) {

@@ -7,28 +7,23 @@
 #ifndef EL_BENCH_PLOT_H
 #define EL_BENCH_PLOT_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "runtime/base/status.h"
+#include "bench/plot/data_file.h"
 
 /* Reads DIR/results.json, writes DIR/plots/<figure>.dat and draws. `term`: also draws as text to standard output. Each
  * picture's path, and each reason why one is missing, is a line on `messages` (may be NULL).
- * Errors: EL_ERR_IO (no results.json, folder not writable), EL_ERR_INVALID (not a record we read). No gnuplot, or a
- * terminal it lacks, is no error. Blocking: a few seconds. */
+ * Errors: EL_ERR_IO (no results.json, folder not writable, a picture that could not be drawn), EL_ERR_INVALID (not a
+ * record we read, nothing to draw), EL_ERR_ABSENT (no gnuplot). A terminal that gnuplot lacks is no error. Blocking: a
+ * few seconds. */
 enum el_status el_plot_run(const char *dir, bool term, FILE *messages);
 
-/* Draws one figure whose data file plots_dir/<figure>.dat is there: of a subcommand that has a figure of its own.
- * `messages` may be NULL. Errors: EL_ERR_IO. */
-enum el_status el_plot_draw(const char *plots_dir, const char *figure, FILE *messages);
+/* Of subcommands with figures of their own, which are in no list: writes the data files of those that the document has
+ * something for, and draws them. Lines and errors as above; no figure is no error. */
+enum el_status el_plot_figures(const struct el_figure *const *figures, int n, const json_t *document, const char *dir,
+                               FILE *messages);
 
 /* Only the data files. `n_files_p` may be NULL. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
-/* The one figure of a run of `evenload watch`, likewise: el_plot_data makes it where the run has such a part, and no
- * other. */
-enum el_status el_plot_watch(const json_t *run, const char *plots_dir, int *n_files_p);
-/* The one of the memory timeline, a part of el_plot_data: none, and *n_files_p stays, where no trial has a timeline. */
-enum el_status el_plot_timeline(const json_t *trials, const char *plots_dir, int *n_files_p);
+/* Only draws, from data files that are there; a figure without one is a line on `messages`. */
+enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages);
 
 #endif

@@ -1,25 +1,16 @@
-/* The figures' data: speed-up over devices with the ideal line, and efficiency below it; and of a sweep of bucket sizes
- * each size's step against the usual one's. */
-#include <errno.h>
+/* The figures of scaling: speed-up over devices with the ideal line, and efficiency below it; and of a sweep of bucket
+ * sizes each size's step against the usual one's. */
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/plot/layout.h"
-#include "bench/record/record.h"
+#include "bench/plot/data_file.h"
 #include "bench/scale/scale.h"
 
 enum { BARS = 12 };
 
 /* Between the largest count and the frame, as a ratio: on a logarithmic axis it is the same everywhere. */
 static const double MARGIN = 1.25;
-
-static bool is_drawn(const json_t *row)
-{
-    return !isnan(el_json_number(row, "samples_per_s"));
-}
 
 static double most_devices(const json_t *rows)
 {
@@ -45,41 +36,23 @@ static void find_extent(const json_t *rows, double *low_p, double *high_p)
     }
 }
 
-static bool seen(const json_t *rows, size_t end, const char *key)
-{
-    for (size_t i = 0; i < end; i++) {
-        const json_t *value = json_object_get(json_array_get(rows, i), key);
-        if (json_equal(value, json_object_get(json_array_get(rows, end), key))) return true;
-    }
-    return false;
-}
-
-static void put(double value, FILE *file)
-{
-    if (isnan(value))
-        fputs("\t?", file);
-    else
-        fprintf(file, "\t%.6g", value);
-}
-
 /* Whiskers of no length where there is no interval: a missing end would drop the point. */
 static void put_point(double value, double low, double high, FILE *file)
 {
-    put(value, file);
-    put(isnan(low) ? value : low, file);
-    put(isnan(high) ? value : high, file);
+    el_data_number(file, value);
+    el_data_number(file, isnan(low) ? value : low);
+    el_data_number(file, isnan(high) ? value : high);
 }
 
-static void write_points(const json_t *rows, FILE *file)
+static void put_points(const json_t *rows, FILE *file)
 {
-    el_layout_begin(file, "points",
-                    "devices, speed-up against plain single, ci95 low, high, efficiency %, ci95 low, high, mode, "
-                    "whether the devices share a core or a card, whether it is valid");
+    el_data_block(file,
+                  "devices, speed-up against plain single, ci95 low, high, efficiency %, ci95 low, high, mode, "
+                  "whether the devices share a core or a card, whether it is valid",
+                  "points");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *plain = json_object_get(row, "plain");
-        char mode[EL_NAME_BYTES];
-        if (!is_drawn(row)) continue;
-        el_layout_name(el_json_text(row, "mode", "?"), mode);
+        if (isnan(el_json_number(row, "samples_per_s"))) continue;
         fprintf(file, "%g", el_json_number(row, "devices"));
         if (json_is_object(plain)) {
             put_point(el_json_number(plain, "speedup"), el_json_number(plain, "speedup_ci95.0"),
@@ -90,96 +63,73 @@ static void write_points(const json_t *rows, FILE *file)
             put_point(1, NAN, NAN, file);
             put_point(100, NAN, NAN, file);
         }
-        fprintf(file, "\t%s\t%d\t%d\n", mode, json_is_string(json_object_get(row, "shared")), el_layout_is_valid(row));
+        fprintf(file, "\t%s\t%d\t%d\n", el_data_word(el_json_text(row, "mode", "?")).text,
+                json_is_string(json_object_get(row, "shared")), el_data_is_valid(row));
     }
     fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* so that the block is never empty */
-    el_layout_end(file);
 }
 
-static void write_ideal(const json_t *rows, FILE *file)
+static void put_axes(const json_t *rows, FILE *file)
 {
     double most = most_devices(rows) * MARGIN;
-    el_layout_begin(file, "ideal", "devices, speed-up, efficiency %");
+    el_data_block(file, "devices, speed-up, efficiency %", "ideal");
     fprintf(file, "%.6g\t%.6g\t100\n%.6g\t%.6g\t100\n", 1 / MARGIN, 1 / MARGIN, most, most);
-    el_layout_end(file);
+    el_data_block(file, "devices, label", "counts");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        double devices = el_json_number(json_array_get(rows, i), "devices");
+        if (!el_data_seen(rows, i, "devices")) fprintf(file, "%.0f\t%.0f\n", devices, devices);
+    }
 }
 
-static void write_ticks(const json_t *rows, FILE *file)
+/* "; textcnn, f32": the end of a title. */
+static void add_model(const json_t *document, char title[EL_TITLE_BYTES])
 {
-    el_layout_begin(file, "counts", "devices, label");
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        if (!seen(rows, i, "devices"))
-            fprintf(file, "%.0f\t%.0f\n", el_json_number(json_array_get(rows, i), "devices"),
-                    el_json_number(json_array_get(rows, i), "devices"));
-    el_layout_end(file);
-}
-
-/* "Strong scaling: 64 samples a step on all devices; textcnn, f32" */
-static void title_text(const json_t *document, char title[EL_TITLE_BYTES])
-{
-    bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    char model[EL_NAME_BYTES], dtype[EL_NAME_BYTES];
-    el_layout_text(el_json_text(document, "model", "?"), model, sizeof model);
-    el_layout_text(el_json_text(document, "dtype", "?"), dtype, sizeof dtype);
-    snprintf(title, EL_TITLE_BYTES, "%s scaling: %.0f samples a step on %s; %s, %s%s", weak ? "Weak" : "Strong",
-             el_json_number(document, "batch"), weak ? "each device" : "all devices", model, dtype,
+    size_t used = strlen(title);
+    snprintf(title + used, EL_TITLE_BYTES - used, "; %s, %s%s",
+             el_data_label(el_json_text(document, "model", "?")).text,
+             el_data_label(el_json_text(document, "dtype", "?")).text,
              json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
 }
 
-/* Whether an earlier row of row `end`'s mode is of devices that share. */
-static bool shares_earlier(const json_t *rows, size_t end)
+/* Whether row `i` is the first of its mode whose devices share. */
+static bool first_shares(const json_t *rows, size_t i)
 {
-    const json_t *mode = json_object_get(json_array_get(rows, end), "mode");
-    for (size_t i = 0; i < end; i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (json_is_string(json_object_get(row, "shared")) && json_equal(json_object_get(row, "mode"), mode))
-            return true;
+    const json_t *row = json_array_get(rows, i);
+    for (size_t k = 0; k < i; k++) {
+        const json_t *earlier = json_array_get(rows, k);
+        if (json_is_string(json_object_get(earlier, "shared")) &&
+            json_equal(json_object_get(earlier, "mode"), json_object_get(row, "mode")))
+            return false;
     }
-    return false;
+    return json_is_string(json_object_get(row, "shared"));
 }
 
-static void write_about(const json_t *document, FILE *file)
+/* "Strong scaling: 64 samples a step on all devices; textcnn, f32" */
+static enum el_status write_scale(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
+    (void)figure;
     const json_t *rows = json_object_get(document, "rows");
-    char modes[EL_NAMES_BYTES] = "", shared[EL_NAMES_BYTES] = "", foot[EL_TITLE_BYTES], title[EL_TITLE_BYTES],
-         mode[EL_NAME_BYTES];
+    bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES];
+    struct el_data_names modes = {"", ""}; /* `thin`: with devices that share */
     double low, high;
-    find_extent(rows, &low, &high);
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        el_layout_name(el_json_text(row, "mode", "?"), mode);
-        if (json_is_string(json_object_get(row, "shared")) && !shares_earlier(rows, i))
-            el_layout_append(shared, sizeof shared, mode);
-        if (seen(rows, i, "mode")) continue;
-        el_layout_append(modes, sizeof modes, mode);
+        const char *mode = el_json_text(json_array_get(rows, i), "mode", "?");
+        if (!el_data_seen(rows, i, "mode")) el_data_add_name(modes.present, mode);
+        if (first_shares(rows, i)) el_data_add_name(modes.thin, mode);
     }
-    title_text(document, title);
-    el_layout_foot(rows, "circled", foot);
-    el_layout_begin(file, "about", EL_ABOUT_COLUMNS ", left end, lowest and highest speed-up");
-    el_layout_about(file, title, modes, shared, most_devices(rows) * MARGIN, BARS, foot);
+    snprintf(title, sizeof title, "%s scaling: %.0f samples a step on %s", weak ? "Weak" : "Strong",
+             el_json_number(document, "batch"), weak ? "each device" : "all devices");
+    add_model(document, title);
+    find_extent(rows, &low, &high);
+    el_data_foot(rows, "circled", foot);
+    el_data_about(file, &(struct el_data_about){title, &modes, most_devices(rows) * MARGIN, BARS, foot},
+                  ", left end, lowest and highest speed-up");
     fprintf(file, "\t%.6g\t%.6g\t%.6g\n", 1 / MARGIN, low / MARGIN, high * MARGIN);
-    el_layout_end(file);
-}
-
-static enum el_status begin_file(const char *plots_dir, const char *name, char *path, char *temporary, FILE **file_p)
-{
-    if (mkdir(plots_dir, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s could not be made", plots_dir);
-    snprintf(path, EL_PATH_BYTES, "%s/%s.dat", plots_dir, name);
-    *file_p = el_file_begin(path, temporary, EL_PATH_BYTES + 64);
-    return *file_p == NULL ? el_fail_errno("%s could not be written", path) : EL_OK;
-}
-
-enum el_status el_scale_plot_data(const json_t *document, const char *plots_dir)
-{
-    const json_t *rows = json_object_get(document, "rows");
-    char path[EL_PATH_BYTES], temporary[EL_PATH_BYTES + 64];
-    FILE *file;
-    EL_TRY(begin_file(plots_dir, "scale", path, temporary, &file));
-    write_about(document, file);
-    write_ideal(rows, file);
-    write_ticks(rows, file);
-    write_points(rows, file);
-    return el_file_end(file, temporary, path);
+    put_axes(rows, file);
+    put_points(rows, file);
+    *any_p = true;
+    return EL_OK;
 }
 
 static bool is_step_known(const json_t *row)
@@ -187,40 +137,26 @@ static bool is_step_known(const json_t *row)
     return el_json_number(row, "step_ms") > 0 && el_json_number(row, "mib") > 0 && el_json_number(row, "ratio") > 0;
 }
 
-/* "Buckets of ddp on 2 devices; textcnn, f32" */
-static void write_sweep_about(const json_t *document, const json_t *rows, FILE *file)
+/* "Size of ddp's buckets on 2 devices; textcnn, f32" */
+static enum el_status write_buckets(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
-    double low = INFINITY, high = 0;
-    char title[EL_TITLE_BYTES], mode[EL_NAME_BYTES], model[EL_NAME_BYTES], dtype[EL_NAME_BYTES];
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        double mib = el_json_number(json_array_get(rows, i), "mib");
-        if (!is_step_known(json_array_get(rows, i))) continue;
-        low = fmin(low, mib);
-        high = fmax(high, mib);
-    }
-    el_layout_name(el_json_text(document, "buckets.mode", "?"), mode);
-    el_layout_text(el_json_text(document, "model", "?"), model, sizeof model);
-    el_layout_text(el_json_text(document, "dtype", "?"), dtype, sizeof dtype);
-    snprintf(title, sizeof title, "Size of %s's buckets on %.0f devices; %s, %s%s", mode,
-             el_json_number(document, "buckets.devices"), model, dtype,
-             json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
-    el_layout_begin(file, "about", EL_ABOUT_COLUMNS ", left end, base MiB");
-    el_layout_about(file, title, "", "", high * MARGIN, BARS, " ");
-    fprintf(file, "\t%.6g\t%.6g\n", low / MARGIN, el_json_number(document, "buckets.base_mib"));
-    el_layout_end(file);
-}
-
-enum el_status el_scale_plot_buckets(const json_t *document, const char *plots_dir, bool *drawn_p)
-{
+    (void)figure;
     const json_t *rows = el_json_at(document, "buckets.rows");
-    char path[EL_PATH_BYTES], temporary[EL_PATH_BYTES + 64];
-    FILE *file;
-    *drawn_p = false;
-    for (size_t i = 0; i < json_array_size(rows); i++) *drawn_p |= is_step_known(json_array_get(rows, i));
-    if (!*drawn_p) return EL_OK;
-    EL_TRY(begin_file(plots_dir, "buckets", path, temporary, &file));
-    write_sweep_about(document, rows, file);
-    el_layout_begin(file, "sizes", "MiB, step against the base, ci95 low, high, step ms, label");
+    double low = INFINITY, high = 0;
+    char title[EL_TITLE_BYTES];
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        if (!is_step_known(json_array_get(rows, i))) continue;
+        low = fmin(low, el_json_number(json_array_get(rows, i), "mib"));
+        high = fmax(high, el_json_number(json_array_get(rows, i), "mib"));
+        *any_p = true;
+    }
+    snprintf(title, sizeof title, "Size of %s's buckets on %.0f devices",
+             el_data_word(el_json_text(document, "buckets.mode", "?")).text,
+             el_json_number(document, "buckets.devices"));
+    add_model(document, title);
+    el_data_about(file, &(struct el_data_about){title, NULL, high * MARGIN, BARS, NULL}, ", left end, base MiB");
+    fprintf(file, "\t%.6g\t%.6g\n", low / MARGIN, el_json_number(document, "buckets.base_mib"));
+    el_data_block(file, "MiB, step against the base, ci95 low, high, step ms, label", "sizes");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         if (!is_step_known(row)) continue;
@@ -228,6 +164,8 @@ enum el_status el_scale_plot_buckets(const json_t *document, const char *plots_d
         put_point(el_json_number(row, "ratio"), el_json_number(row, "ci95.0"), el_json_number(row, "ci95.1"), file);
         fprintf(file, "\t%.6g\t%.3g\n", el_json_number(row, "step_ms"), el_json_number(row, "mib"));
     }
-    el_layout_end(file);
-    return el_file_end(file, temporary, path);
+    return EL_OK;
 }
+
+const struct el_figure el_figure_scale = {.name = "scale", .write = write_scale};
+const struct el_figure el_figure_buckets = {.name = "buckets", .write = write_buckets};

@@ -5,7 +5,7 @@
  *     el_scale_options(&asked, cores, gpus, &options);      what is to be measured: a campaign's options
  *     el_scale_document(run, dir, &document);               from a run's document (results.json) alone
  *     el_scale_print(document, stdout);
- *     el_scale_plot_data(document, plots_dir);              DIR/plots/scale.dat
+ *     el_figure_scale, el_figure_buckets                    for el_plot_figures
  *
  * Ratios are of repeats with the same number, which ran in the same round; intervals are Student's t on their
  * logarithms. Counts whose devices share a core or a card are marked, and nothing is claimed of them.
@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "bench/options/config.h"
+#include "bench/plot/data_file.h"
 #include "bench/stats/stats.h"
 
 /* What torch's reducer takes where nobody says otherwise: the size that all others are held against. */
@@ -54,9 +55,7 @@ json_t *el_scale_interval(struct el_interval interval, double divisor);
 void el_scale_say(const json_t *document, FILE *out);
 /* Two tables, that of the buckets, and el_scale_say; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
-/* The figure's data file. Errors: EL_ERR_IO. */
-enum el_status el_scale_plot_data(const json_t *document, const char *plots_dir);
-/* plots_dir/buckets.dat, where bucket sizes were swept; else *drawn_p is false. Errors: EL_ERR_IO. */
-enum el_status el_scale_plot_buckets(const json_t *document, const char *plots_dir, bool *drawn_p);
+/* Speed-up and efficiency; and of a sweep of bucket sizes each one's step, where sizes were swept. plot.c. */
+extern const struct el_figure el_figure_scale, el_figure_buckets;
 
 #endif

@@ -6,12 +6,14 @@
 
 static void scale(const json_t *run, const char *plots)
 {
+    bool drawn;
     json_t *document;
     if (!fuzz_status(el_scale_document(run, "dir", &document))) return;
     FILE *out = fuzz_print_begin();
     el_scale_print(document, out);
     fuzz_print_end(out);
-    fuzz_status(el_scale_plot_data(document, plots));
+    fuzz_status(el_data_save(&el_figure_scale, document, plots, &drawn));
+    fuzz_status(el_data_save(&el_figure_buckets, document, plots, &drawn));
     json_decref(document);
 }
 
@@ -22,7 +24,7 @@ static void imbalance(const json_t *run, const char *plots)
     el_imbalance_print(run, out, false);
     fuzz_print_end(out);
     json_decref(el_imbalance_document(run, NULL, "dir"));
-    fuzz_status(el_imbalance_plot(run, plots, &drawn));
+    fuzz_status(el_data_save(&el_figure_imbalance, run, plots, &drawn));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -219,7 +219,7 @@ static void the_figure_has_the_same_sums(void **state)
     bool drawn = false;
     json_t *run = made_run();
     assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_imbalance_plot(run, dir, &drawn), EL_OK);
+    assert_int_equal(el_data_save(&el_figure_imbalance, run, dir, &drawn), EL_OK);
     assert_true(drawn);
     snprintf(path, sizeof path, "%s/imbalance.dat", dir);
     read_block(path, "bars", "optimizer", &sum, &top);
@@ -237,7 +237,7 @@ static void the_figure_has_the_same_sums(void **state)
     assert_near(sum, 0);
     unlink(path);
     json_array_clear(json_object_get(run, "trials"));
-    assert_int_equal(el_imbalance_plot(run, dir, &drawn), EL_OK);
+    assert_int_equal(el_data_save(&el_figure_imbalance, run, dir, &drawn), EL_OK);
     assert_false(drawn);
     assert_int_not_equal(access(path, F_OK), 0);
     rmdir(dir);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/plot/plot.h"
+#include "bench/plot/figures.h"
 #include "bench/report/report.h"
 
 enum { MIB = 1 << 20 };
@@ -45,11 +45,11 @@ static json_t *run_of(void)
 }
 
 /* The file's text, or NULL; to be freed. */
-static char *data_of(const json_t *run, int *n_files_p)
+static char *data_of(const json_t *run, bool *drawn_p)
 {
     char dir[] = "/tmp/el-timeline-XXXXXX", path[64];
     assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_plot_timeline(json_object_get(run, "trials"), dir, n_files_p), EL_OK);
+    assert_int_equal(el_data_save(&el_figure_timeline, run, dir, drawn_p), EL_OK);
     snprintf(path, sizeof path, "%s/timeline.dat", dir);
     FILE *file = fopen(path, "r");
     char *text = file != NULL ? calloc(1, 1 << 16) : NULL;
@@ -70,11 +70,11 @@ static void holds(const char *text, const char *wanted)
 static void the_largest_batch_that_finished_is_drawn(void **state)
 {
     (void)state;
-    int n_files = 0;
+    bool drawn = false;
     json_t *run = run_of();
-    char *text = data_of(run, &n_files);
+    char *text = data_of(run, &drawn);
     assert_non_null(text);
-    assert_int_equal(n_files, 1);
+    assert_true(drawn);
     holds(text,
           "toy, _, _, 2 CPU devices\tparam activation\t \t1\t10\tmean step of the launch\t4\tdata forward backward "
           "idle\t \t6\t2\n"); /* four panels, of 6 MiB */
@@ -89,9 +89,9 @@ static void the_largest_batch_that_finished_is_drawn(void **state)
 static void a_panel_has_steps_a_strip_and_a_peak(void **state)
 {
     (void)state;
-    int n_files = 0;
+    bool drawn = false;
     json_t *run = run_of();
-    char *text = data_of(run, &n_files);
+    char *text = data_of(run, &drawn);
     assert_non_null(text);
     holds(text, "# 1 activation\n# columns: ms, MiB of the outline\n"
                 "0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n8\t1\n0\t1\n\n");
@@ -108,7 +108,7 @@ static void a_panel_has_steps_a_strip_and_a_peak(void **state)
 static void without_timelines_there_is_no_file(void **state)
 {
     (void)state;
-    int n_files = 0;
+    bool drawn = false;
     size_t i;
     json_t *run = run_of(), *trial;
     json_array_foreach(json_object_get(run, "trials"), i, trial)
@@ -116,8 +116,8 @@ static void without_timelines_there_is_no_file(void **state)
         json_t *memory = json_object_get(json_array_get(json_object_get(trial, "per_device"), 0), "memory");
         json_object_set_new(memory, "timeline", json_null());
     }
-    assert_null(data_of(run, &n_files));
-    assert_int_equal(n_files, 0);
+    assert_null(data_of(run, &drawn));
+    assert_false(drawn);
     json_decref(run);
 }
 

@@ -70,16 +70,18 @@ static void the_figure_marks_shared_counts(void **state)
     (void)state;
     char dir[] = "/tmp/test_scale_XXXXXX", path[64], line[256];
     double two[REPEATS];
+    bool drawn;
     times(1.7, NULL, two);
     json_t *shared = make_trial("ddp", 4, true, two, 25);
     mark_shared(shared);
     json_t *document = document_of(
         json_pack("[o, o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25), shared));
     assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_scale_plot_data(document, dir), EL_OK);
+    assert_int_equal(el_data_save(&el_figure_scale, document, dir, &drawn), EL_OK);
     snprintf(path, sizeof path, "%s/scale.dat", dir);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
+    assert_true(drawn);
     bool found_own = false, found_hollow = false;
     while (fgets(line, sizeof line, file)) {
         found_own = found_own || (!strncmp(line, "2\t1.7\t1.7\t1.7\t85\t", 17) && strstr(line, "\tddp\t0\t1\n"));

@@ -1,0 +1,171 @@
+/* Positions and labels of bars, and the blocks that carry them. */
+#include "bench/plot/bars.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+
+static const double BATCH_GAP = 1.2;
+
+static double batch_of(const json_t *trial)
+{
+    return el_json_number(trial, "global_batch");
+}
+
+static size_t bars_of(const json_t *trial, bool per_device)
+{
+    size_t n = per_device ? json_array_size(json_object_get(trial, "per_device")) : 0;
+    return n > 0 ? n : 1;
+}
+
+static void add_trial(struct el_bars *bars, const json_t *trial, bool per_device, double *x)
+{
+    const json_t *devices = per_device ? json_object_get(trial, "per_device") : NULL;
+    for (size_t k = 0, n = bars_of(trial, per_device); k < n; k++) {
+        bars->list[bars->n++] =
+            (struct el_bar){.trial = trial, .device = json_array_get(devices, k), .position = k, .x = *x};
+        *x += 1;
+    }
+}
+
+enum el_status el_bars_place(const json_t *trials, bool per_device, double mode_gap, struct el_bars *bars_p)
+{
+    struct el_bars bars = {0};
+    double x = 1;
+    size_t n = json_array_size(trials), n_bars = 0;
+    for (size_t i = 0; i < n; i++) n_bars += bars_of(json_array_get(trials, i), per_device);
+    bars.list = calloc(n_bars + 1, sizeof *bars.list);
+    if (bars.list == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu bars", n_bars);
+    for (size_t i = 0; i < n; i++) {
+        if (el_data_seen(trials, i, "global_batch")) continue; /* its group has been placed */
+        if (bars.n > 0) x += BATCH_GAP - mode_gap;
+        for (size_t k = i; k < n; k++) {
+            const json_t *trial = json_array_get(trials, k);
+            if (batch_of(trial) != batch_of(json_array_get(trials, i))) continue;
+            add_trial(&bars, trial, per_device, &x);
+            x += mode_gap;
+        }
+    }
+    bars.right = x - mode_gap;
+    *bars_p = bars;
+    return EL_OK;
+}
+
+void el_bars_free(struct el_bars *bars)
+{
+    free(bars->list);
+    *bars = (struct el_bars){0};
+}
+
+static bool same_batch(const struct el_bar *a, const struct el_bar *b)
+{
+    return batch_of(a->trial) == batch_of(b->trial);
+}
+
+static bool same_trial(const struct el_bar *a, const struct el_bar *b)
+{
+    return a->trial == b->trial;
+}
+
+/* The middle of the run of bars that belong together, which begins at `i`; *end_p is behind it. */
+static double middle(const struct el_bars *bars, size_t i, bool (*same)(const struct el_bar *, const struct el_bar *),
+                     size_t *end_p)
+{
+    size_t end = i + 1;
+    while (end < bars->n && same(&bars->list[i], &bars->list[end])) end++;
+    *end_p = end;
+    return (bars->list[i].x + bars->list[end - 1].x) / 2;
+}
+
+double el_bars_middle(const struct el_bars *bars, size_t i, size_t *end_p)
+{
+    return middle(bars, i, same_trial, end_p);
+}
+
+static struct el_data_text mode_of(const struct el_bar *bar)
+{
+    return el_data_word(el_json_text(bar->trial, "mode", "?"));
+}
+
+/* Trials that have no bar say why. A row without text keeps the block from being empty. */
+static void put_notes(const struct el_bars *bars, FILE *file)
+{
+    el_data_block(file, "x, status of a trial without figures", "notes");
+    fputs("0\t \n", file);
+    for (size_t i = 0; i < bars->n; i++) {
+        const struct el_bar *bar = &bars->list[i];
+        const char *status = el_json_text(bar->trial, "status", "failed");
+        if (bar->position == 0 && strcmp(status, "ok") != 0)
+            fprintf(file, "%g\t%s: %s\n", bar->x, mode_of(bar).text, el_data_word(status).text);
+    }
+}
+
+void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char *title,
+                    const struct el_data_names *names, FILE *file)
+{
+    char foot[EL_TITLE_BYTES];
+    size_t end;
+    el_data_foot(trials, "* and cross-hatched", foot);
+    el_data_about(file, &(struct el_data_about){title, names, bars->right, (double)bars->n, foot}, "");
+    fputc('\n', file);
+    el_data_block(file, "x, position of the device", "devices");
+    for (size_t i = 0; i < bars->n; i++)
+        if (bars->list[i].device != NULL) fprintf(file, "%g\t%zu\n", bars->list[i].x, bars->list[i].position);
+    el_data_block(file, "x, mode (*: not valid)", "modes");
+    for (size_t i = 0; i < bars->n; i = end) {
+        fprintf(file, "%g\t%s", el_bars_middle(bars, i, &end), mode_of(&bars->list[i]).text);
+        fputs(el_data_is_valid(bars->list[i].trial) ? "\n" : "*\n", file);
+    }
+    el_data_block(file, "x, global batch", "batches");
+    for (size_t i = 0; i < bars->n; i = end) {
+        double x = middle(bars, i, same_batch, &end);
+        fprintf(file, "%g\tbatch %.0f\n", x, batch_of(bars->list[i].trial));
+    }
+    put_notes(bars, file);
+}
+
+bool el_bars_has(double value, bool stacked)
+{
+    return !isnan(value) && (value > 0 || !stacked);
+}
+
+void el_bars_row(FILE *file, double x, double half, double from, double to, const char *part)
+{
+    fprintf(file, "%g\t%.6g\t%.6g\t%.6g\t%.6g", x, x - half, x + half, from, to);
+    if (part != NULL) fprintf(file, "\t%s", el_data_word(part).text);
+    fputc('\n', file);
+}
+
+/* What of a bar is below the part `end`; with NULL its top. */
+static double top_of(const struct el_bar *bar, const struct el_bar_part *parts, const char *end, bool stacked)
+{
+    double top = 0;
+    for (const struct el_bar_part *part = parts; part->name != end; part++) {
+        double value = part->value(bar, part->name);
+        if (el_bars_has(value, stacked)) top = stacked ? top + value : fmax(top, value);
+    }
+    return top;
+}
+
+void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, bool stacked, FILE *file)
+{
+    el_data_block(file, "x, left, right, from, to, part", "bars");
+    for (const struct el_bar_part *part = parts; part->name != NULL; part++) {
+        for (size_t i = 0; i < bars->n; i++) {
+            const struct el_bar *bar = &bars->list[i];
+            double value = part->value(bar, part->name);
+            if (!el_bars_has(value, stacked)) continue;
+            double from = stacked ? top_of(bar, parts, part->name, true) : 0;
+            el_bars_row(file, bar->x, EL_BAR_HALF, from, from + value, part->name);
+        }
+    }
+    el_data_block(file, "x, left, right, from, to", "not valid");
+    fputs("0\t0\t0\t0\t0\n", file); /* left of the axis: the block is never empty */
+    for (size_t i = 0; i < bars->n; i++) {
+        double top = top_of(&bars->list[i], parts, NULL, stacked);
+        if (!el_data_is_valid(bars->list[i].trial) && top > 0)
+            el_bars_row(file, bars->list[i].x, EL_BAR_HALF, 0, top, NULL);
+    }
+}

@@ -1,0 +1,136 @@
+/* Blocks, cells and texts of a figure's data file. Which figures there are: figures.c. */
+#include "bench/plot/data_file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+
+static enum el_status put_file(const char *plots_dir, const char *path, const char *text)
+{
+    char temporary[EL_PATH_BYTES + 64];
+    if (mkdir(plots_dir, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s could not be made", plots_dir);
+    FILE *file = el_file_begin(path, temporary, sizeof temporary);
+    if (file == NULL) return el_fail_errno("%s could not be written", path);
+    fputs(text, file);
+    return el_file_end(file, temporary, path);
+}
+
+enum el_status el_data_save(const struct el_figure *figure, const json_t *document, const char *plots_dir,
+                            bool *drawn_p)
+{
+    char path[EL_PATH_BYTES], *text = NULL;
+    size_t bytes = 0;
+    bool any = false;
+    *drawn_p = false;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s.dat", plots_dir, figure->name) >= sizeof path)
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", plots_dir);
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory == NULL) return el_fail(EL_ERR_HOST_MEMORY, "%s: out of memory", path);
+    enum el_status status = figure->write(figure, document, memory, &any);
+    fputs("\n\n", memory);
+    bool bad = ferror(memory) != 0;
+    bad |= fclose(memory) != 0;
+    if (status == EL_OK && bad) status = el_fail(EL_ERR_HOST_MEMORY, "%s: out of memory", path);
+    if (status == EL_OK && any) status = put_file(plots_dir, path, text);
+    if (status == EL_OK && !any) remove(path); /* of an earlier run in the same folder */
+    free(text);
+    *drawn_p = status == EL_OK && any;
+    return status;
+}
+
+static struct el_data_text safe(const char *foreign, const char *allowed)
+{
+    struct el_data_text safe;
+    snprintf(safe.text, sizeof safe.text, "%s", *foreign ? foreign : "_");
+    for (char *at = safe.text; *at; at++)
+        if (!strchr(allowed, *at)) *at = '_';
+    return safe;
+}
+
+#define WORD "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-"
+
+struct el_data_text el_data_word(const char *foreign)
+{
+    return safe(foreign, WORD);
+}
+
+struct el_data_text el_data_label(const char *foreign)
+{
+    return safe(foreign, WORD " ");
+}
+
+void el_data_add_name(char list[EL_NAMES_BYTES], const char *foreign)
+{
+    struct el_data_text name = el_data_word(foreign);
+    size_t used = strlen(list), length = strlen(name.text);
+    if (used + length + 2 <= EL_NAMES_BYTES)
+        snprintf(list + used, EL_NAMES_BYTES - used, "%s%s", used == 0 ? "" : " ", name.text);
+}
+
+void el_data_block(FILE *file, const char *columns, const char *name, ...)
+{
+    va_list list;
+    fputs(ftell(file) > 0 ? "\n\n# " : "# ", file); /* the block before ends */
+    va_start(list, name);
+    vfprintf(file, name, list);
+    va_end(list);
+    fprintf(file, "\n# columns: %s\n", columns);
+}
+
+void el_data_number(FILE *file, double value)
+{
+    fprintf(file, isnan(value) ? "\t?" : "\t%.6g", value);
+}
+
+static const char *or_blank(const char *text)
+{
+    return text != NULL && *text ? text : " "; /* a cell is never empty */
+}
+
+void el_data_about(FILE *file, const struct el_data_about *about, const char *columns)
+{
+    const struct el_data_names none = {"", ""}, *names = about->names ? about->names : &none;
+    char all[256];
+    snprintf(all, sizeof all, "title, parts drawn, parts too thin for the legend, right end, width in bars, foot%s",
+             columns);
+    el_data_block(file, all, "about");
+    fprintf(file, "%s\t%s\t%s\t%.6g\t%g\t%s", about->title, or_blank(names->present), or_blank(names->thin),
+            about->right, about->bars, or_blank(about->foot));
+}
+
+bool el_data_seen(const json_t *rows, size_t i, const char *key)
+{
+    const json_t *value = json_object_get(json_array_get(rows, i), key);
+    size_t k = 0;
+    while (k < i && !json_equal(json_object_get(json_array_get(rows, k), key), value)) k++;
+    return k < i;
+}
+
+bool el_data_is_valid(const json_t *trial)
+{
+    const char *verdict = el_json_text(trial, "verdict", "valid");
+    return strcmp(verdict, "valid") == 0 || strcmp(verdict, "predicted") == 0;
+}
+
+void el_data_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES])
+{
+    size_t n = 0, n_suspect = 0;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        n += !el_data_is_valid(trial);
+        n_suspect += strcmp(el_json_text(trial, "verdict", ""), "suspect") == 0;
+    }
+    if (n == 0)
+        snprintf(foot, EL_TITLE_BYTES, " ");
+    else if (n_suspect == 0 || n_suspect == n)
+        snprintf(foot, EL_TITLE_BYTES, "%s: %s, see the warnings", how, n_suspect == 0 ? "not checked" : "suspect");
+    else
+        snprintf(foot, EL_TITLE_BYTES, "%s: suspect (%zu) or not checked (%zu), see the warnings", how, n_suspect,
+                 n - n_suspect);
+}

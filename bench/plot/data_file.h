@@ -1,0 +1,84 @@
+/* The data file of a figure: what a script of plots/ draws, and the one way to write it.
+ *
+ *     static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
+ *     {
+ *         el_data_about(file, &about, ", lowest y");
+ *         fprintf(file, "\t%g\n", lowest);
+ *         el_data_block(file, "x, mode", "points");
+ *         fprintf(file, "%g\t%s\n", x, el_data_word(mode).text);
+ *         *any_p = true;
+ *         return EL_OK;
+ *     }
+ *     static const struct el_figure figure = {.name = "points", .write = write};
+ *     el_data_save(&figure, document, "DIR/plots", &drawn);
+ *
+ * A file has named blocks: a comment with the name, one with the columns, rows whose cells are parted by tabs, two
+ * empty lines. Scripts compute nothing: positions, sums and labels are finished here. A block that a script reads has a
+ * row at least; a missing number is "?".
+ *
+ * gnuplot must never read foreign text as its own words, so every text of a record goes through el_data_word or
+ * el_data_label: what is not a letter, a digit, a blank or one of "_.:/-" becomes '_', and it is cut to the room. */
+#ifndef EL_BENCH_PLOT_DATA_FILE_H
+#define EL_BENCH_PLOT_DATA_FILE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "runtime/base/status.h"
+
+enum { EL_TITLE_BYTES = 256, EL_NAME_BYTES = 32, EL_NAMES_BYTES = 512 };
+
+struct el_figure {
+    const char *name; /* of its data file, its script and its pictures */
+    /* Writes all blocks, and sets *any_p where there is something to draw; it is false before. */
+    enum el_status (*write)(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p);
+    const void *rows; /* the writer's own */
+};
+
+/* Makes the folder where it is missing, and writes plots_dir/<name>.dat; where there is nothing to draw that of an
+ * earlier run is removed. Errors: EL_ERR_IO, EL_ERR_HOST_MEMORY, the writer's. */
+enum el_status el_data_save(const struct el_figure *figure, const json_t *document, const char *plots_dir,
+                            bool *drawn_p);
+
+/* A foreign text: a word has no blanks, a label may have some; neither is empty. */
+struct el_data_text {
+    char text[EL_NAME_BYTES];
+};
+struct el_data_text el_data_word(const char *foreign);
+struct el_data_text el_data_label(const char *foreign);
+
+/* Parts that are drawn, as words by blanks; `thin`: those that are too thin to be seen and have no place in the legend.
+ * A word that has no room is left out. */
+struct el_data_names {
+    char present[EL_NAMES_BYTES], thin[EL_NAMES_BYTES];
+};
+void el_data_add_name(char list[EL_NAMES_BYTES], const char *foreign);
+
+/* Begins a block; `name` as by printf. */
+void el_data_block(FILE *file, const char *columns, const char *name, ...) __attribute__((format(printf, 3, 4)));
+/* A cell after another one. */
+void el_data_number(FILE *file, double value);
+
+/* The block "about", which every figure has first. */
+struct el_data_about {
+    const char *title;
+    const struct el_data_names *names; /* NULL: none */
+    double right;                      /* end of the axis */
+    double bars;                       /* width of the figure */
+    const char *foot;                  /* NULL: none */
+};
+/* Leaves the row open: the caller writes the cells of its further `columns` (", panels, lines"; "": none), each after a
+ * tab, and the line's end. */
+void el_data_about(FILE *file, const struct el_data_about *about, const char *columns);
+
+/* Whether an earlier row has the same value at `key` as row `i`. */
+bool el_data_seen(const json_t *rows, size_t i, const char *key);
+/* Whether the trial's figures may be trusted; a predicted trial's may. */
+bool el_data_is_valid(const json_t *trial);
+/* The words under a figure that say which trials are not valid and `how` they are drawn; " " where all are. */
+void el_data_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES]);
+/* "textcnn, f32, sgd, 2 CPU cores": what was measured, and on what; title.c. */
+void el_data_title(const json_t *trials, char title[EL_TITLE_BYTES]);
+
+#endif

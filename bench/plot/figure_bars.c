@@ -1,0 +1,157 @@
+/* The four figures of bars that every run has: memory, throughput, step, utilization. All arithmetic of a figure is
+ * here (stacking, units, which part of comm is drawn). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/plot/bars.h"
+#include "bench/plot/figures.h"
+#include "runtime/base/probe.h"
+
+static const double THIN_RATIO = 0.01; /* of the largest part */
+
+struct kind {
+    bool per_device, stacked, whiskers;
+    double mode_gap;
+    const struct el_bar_part *parts; /* NULL: one a mode */
+    double (*of_mode)(const struct el_bar *bar, const char *mode);
+};
+
+static double tag_mib(const struct el_bar *bar, const char *tag)
+{
+    return el_json_number(el_json_at(bar->device, "memory.at_peak_by_tag"), tag) / 1048576;
+}
+
+/* What the system says that the device holds beyond the ledger's peak. */
+static double unattributed_mib(const struct el_bar *bar, const char *name)
+{
+    (void)name;
+    return el_json_number(bar->device, "memory.unattributed_bytes") / 1048576;
+}
+
+/* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked; and where waits
+ * for late members are known they are a part of their own. */
+static double phase_ms(const struct el_bar *bar, const char *phase)
+{
+    if (strcmp(phase, "idle") == 0) return el_json_number(bar->trial, "idle_ms");
+    if (strcmp(phase, "wait") == 0) return el_json_number(bar->trial, "comm.wait_exposed_ms");
+    double ms = el_json_number(el_json_at(bar->trial, "phases_ms"), phase);
+    if (strcmp(phase, el_phase_name(EL_PHASE_COMM)) != 0 || !(ms > 0)) return ms;
+    double hidden = el_json_number(bar->trial, "comm.overlapped_ms");
+    double wait = el_json_number(bar->trial, "comm.wait_ms");
+    if (!isnan(wait)) hidden -= wait - el_json_number(bar->trial, "comm.wait_exposed_ms");
+    return hidden > 0 ? fmax(0, ms - hidden) : ms;
+}
+
+#define PHASE_NAME(id, text) text,
+static const char *const phase_names[] = {EL_PHASE_LIST(PHASE_NAME) "wait", "idle"};
+
+/* Phases are medians over launches, each for itself: in proportion, so that the bar ends at the trial's step. */
+static double step_part_ms(const struct el_bar *bar, const char *phase)
+{
+    double sum = 0, step = el_json_number(bar->trial, "step_ms.mean");
+    for (size_t i = 0; i < sizeof phase_names / sizeof phase_names[0]; i++) {
+        double ms = phase_ms(bar, phase_names[i]);
+        sum += ms > 0 ? ms : 0;
+    }
+    return phase_ms(bar, phase) * (sum > 0 && step > 0 ? step / sum : 1);
+}
+
+static double throughput(const struct el_bar *bar, const char *mode)
+{
+    bool own = strcmp(el_json_text(bar->trial, "mode", ""), mode) == 0;
+    return own ? el_json_number(bar->trial, "throughput.samples_per_s") : NAN;
+}
+
+static double busy_pct(const struct el_bar *bar, const char *mode)
+{
+    bool own = strcmp(el_json_text(bar->trial, "mode", ""), mode) == 0;
+    return own ? el_json_number(bar->device, "utilization.busy_pct") : NAN;
+}
+
+/* Modes in the order of their first trial, as parts. Ended by a row whose name is NULL; to be freed. */
+static struct el_bar_part *modes_of(const json_t *trials, double (*value)(const struct el_bar *, const char *))
+{
+    size_t n = 0;
+    struct el_bar_part *modes = calloc(json_array_size(trials) + 1, sizeof *modes);
+    for (size_t i = 0; i < json_array_size(trials) && modes != NULL; i++)
+        if (!el_data_seen(trials, i, "mode"))
+            modes[n++] = (struct el_bar_part){el_json_text(json_array_get(trials, i), "mode", "?"), value};
+    return modes;
+}
+
+/* The part's largest value; NAN if it has none to draw. */
+static double part_max(const struct el_bars *bars, const struct el_bar_part *part, bool stacked)
+{
+    double max = NAN;
+    for (size_t i = 0; i < bars->n; i++) {
+        double value = part->value(&bars->list[i], part->name);
+        if (el_bars_has(value, stacked)) max = fmax(max, value); /* fmax passes over a NAN */
+    }
+    return max;
+}
+
+static void name_parts(const struct el_bars *bars, const struct el_bar_part *parts, bool stacked,
+                       struct el_data_names *names)
+{
+    double tallest = 0;
+    for (const struct el_bar_part *part = parts; part->name != NULL; part++)
+        tallest = fmax(tallest, part_max(bars, part, stacked));
+    for (const struct el_bar_part *part = parts; part->name != NULL; part++) {
+        double max = part_max(bars, part, stacked);
+        bool thin = stacked && max < tallest * THIN_RATIO;
+        if (!isnan(max)) el_data_add_name(thin ? names->thin : names->present, part->name);
+    }
+}
+
+static void put_whiskers(const struct el_bars *bars, FILE *file)
+{
+    el_data_block(file, "x, ci95 low, ci95 high", "whiskers");
+    fputs("0\t0\t0\n", file); /* left of the axis: the block is never empty */
+    for (size_t i = 0; i < bars->n; i++) {
+        double low = el_json_number(bars->list[i].trial, "throughput.ci95.0");
+        double high = el_json_number(bars->list[i].trial, "throughput.ci95.1");
+        if (!isnan(low) && !isnan(high)) fprintf(file, "%g\t%.6g\t%.6g\n", bars->list[i].x, low, high);
+    }
+}
+
+static enum el_status write_bars(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
+{
+    const struct kind *kind = figure->rows;
+    const json_t *trials = json_object_get(run, "trials");
+    char title[EL_TITLE_BYTES];
+    struct el_data_names names = {"", ""};
+    struct el_bars bars;
+    struct el_bar_part *modes = modes_of(trials, kind->of_mode);
+    const struct el_bar_part *parts = kind->parts != NULL ? kind->parts : modes;
+    enum el_status status = modes ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for modes");
+    if (status == EL_OK) status = el_bars_place(trials, kind->per_device, kind->mode_gap, &bars);
+    if (status == EL_OK) {
+        name_parts(&bars, parts, kind->stacked, &names);
+        el_data_title(trials, title);
+        el_bars_labels(&bars, trials, title, &names, file);
+        el_bars_parts(&bars, parts, kind->stacked, file);
+        if (kind->whiskers) put_whiskers(&bars, file);
+        *any_p = names.present[0] != '\0';
+        el_bars_free(&bars);
+    }
+    free(modes);
+    return status;
+}
+
+#define TAG_PART(id, text)   {text, tag_mib},
+#define PHASE_PART(id, text) {text, step_part_ms},
+static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", unattributed_mib}, {0}};
+static const struct el_bar_part phases[] = {
+    EL_PHASE_LIST(PHASE_PART){"wait", step_part_ms}, {"idle", step_part_ms}, {0}};
+
+static const struct kind memory = {.per_device = true, .stacked = true, .mode_gap = 0.5, .parts = tags};
+static const struct kind rates = {.whiskers = true, .of_mode = throughput};
+static const struct kind step = {.stacked = true, .mode_gap = 0.45, .parts = phases};
+static const struct kind utilization = {.per_device = true, .mode_gap = 0.5, .of_mode = busy_pct};
+
+const struct el_figure el_figure_memory = {"memory", write_bars, &memory};
+const struct el_figure el_figure_throughput = {"throughput", write_bars, &rates};
+const struct el_figure el_figure_step = {"step", write_bars, &step};
+const struct el_figure el_figure_utilization = {"utilization", write_bars, &utilization};

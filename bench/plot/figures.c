@@ -1,0 +1,82 @@
+/* Which figures there are, and which of them a run's folder has. Drawing them is gnuplot.c's. */
+#include "bench/plot/figures.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/options/config.h"
+#include "bench/plot/plot.h"
+#include "bench/record/record.h"
+
+/* Of every run, and of a run of `evenload watch`. */
+static const struct el_figure *const of_runs[] = {&el_figure_memory, &el_figure_throughput, &el_figure_step,
+                                                  &el_figure_utilization, &el_figure_timeline};
+static const struct el_figure *const of_watches[] = {&el_figure_watch};
+/* Figures of subcommands that write their data themselves: drawn again where those lie. */
+static const char *const of_subcommands[] = {"scale", "buckets", "imbalance"};
+enum { N_RUNS = sizeof of_runs / sizeof of_runs[0], N_SUBCOMMANDS = sizeof of_subcommands / sizeof of_subcommands[0] };
+
+static int list_figures(const json_t *run, const struct el_figure *const **list_p)
+{
+    bool watched = json_object_get(run, "watch") != NULL;
+    *list_p = watched ? of_watches : of_runs;
+    return watched ? 1 : N_RUNS;
+}
+
+enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p)
+{
+    const struct el_figure *const *list;
+    int n = list_figures(run, &list), n_files = 0;
+    bool drawn;
+    for (int i = 0; i < n; i++) {
+        EL_TRY(el_data_save(list[i], run, plots_dir, &drawn));
+        n_files += drawn;
+    }
+    if (n_files_p != NULL) *n_files_p = n_files;
+    return EL_OK;
+}
+
+enum el_status el_plot_figures(const struct el_figure *const *figures, int n, const json_t *document, const char *dir,
+                               FILE *messages)
+{
+    const char *names[N_SUBCOMMANDS];
+    char plots[EL_PATH_BYTES];
+    int n_drawn = 0;
+    bool drawn;
+    if ((size_t)snprintf(plots, sizeof plots, "%s/plots", dir) >= sizeof plots)
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    for (int i = 0; i < n; i++) {
+        EL_TRY(el_data_save(figures[i], document, plots, &drawn));
+        if (drawn) names[n_drawn++] = figures[i]->name;
+    }
+    return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, false, messages) : EL_OK;
+}
+
+/* With those of other subcommands. Returns how many. */
+static int name_figures(const json_t *run, const char *plots_dir, const char **names)
+{
+    const struct el_figure *const *list;
+    int n_own = list_figures(run, &list), n = 0;
+    for (; n < n_own; n++) names[n] = list[n]->name;
+    for (int i = 0; i < N_SUBCOMMANDS && list == of_runs; i++) {
+        char data[EL_PATH_BYTES + 32];
+        snprintf(data, sizeof data, "%s/%s.dat", plots_dir, of_subcommands[i]);
+        if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];
+    }
+    return n;
+}
+
+enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
+{
+    const char *names[N_RUNS + N_SUBCOMMANDS];
+    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES];
+    json_t *run = NULL;
+    if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path)
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    EL_TRY(el_record_read(path, &run));
+    snprintf(plots, sizeof plots, "%s/plots", dir);
+    enum el_status status = el_plot_data(run, plots, NULL);
+    int n = name_figures(run, plots, names);
+    json_decref(run);
+    return status == EL_OK ? el_plot_draw(plots, names, n, term, messages) : status;
+}

@@ -1,0 +1,235 @@
+/* Draws figures: finds gnuplot and the scripts, starts gnuplot once a picture, and says what came of it.
+ *
+ * gnuplot is started with an argument list, never through a shell, in the folder DIR/plots: it takes a
+ * path that begins with '<' or '|' for a command, so no path of the user's is given to it. It reads <figure>.dat there
+ * and writes the picture to its standard output, a file that we opened. What it complains about goes to gnuplot.log
+ * there, which stays only where a picture failed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/base/text.h"
+#include "bench/options/config.h"
+#include "bench/plot/plot.h"
+#include "runtime/launch/launch.h"
+
+/* Where the sources were built: the last place the scripts are looked for. */
+#ifndef EL_SOURCE_DIR
+#define EL_SOURCE_DIR "."
+#endif
+
+enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60, GNUPLOT_STOPPED = 256 };
+
+/* `end`: what the last bytes of such a file have in them; NULL: it is letters, for standard output. */
+static const struct format {
+    const char *name, *terminal, *end;
+} formats[] = {
+    {"svg", "svg", "</svg>"}, {"png", "pngcairo", "IEND"}, {"pdf", "pdfcairo", "%%EOF"}, {"text", "dumb", NULL}};
+enum { N_FORMATS = sizeof formats / sizeof formats[0], TEXT = N_FORMATS - 1 };
+
+#define LOG_NAME "gnuplot.log"
+
+struct drawing {
+    char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts, absolute; "": not found */
+    char data[EL_PATH_BYTES];    /* DIR/plots */
+    char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
+    bool wanted[N_FORMATS];
+    int n_drawn, n_failed, n_refused; /* of the failed: by gnuplot, whose log says why */
+    FILE *messages;
+};
+
+/* In the child, as any program is started, whatever the caller has blocked or ignored: Ctrl-C ends it. The alarm stays
+ * across exec: it ends a gnuplot that does not come to an end. */
+static void become_gnuplot(const char *program, const char *const *arguments, const char *folder, const char *log,
+                           const char *out)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGALRM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (chdir(folder) != 0) return;
+    int in = open("/dev/null", O_RDONLY), err = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
+    int picture = out ? open(out, O_WRONLY | O_CREAT | O_EXCL, 0666) : STDOUT_FILENO;
+    if (dup2(in, STDIN_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 || dup2(picture, STDOUT_FILENO) < 0) return;
+    alarm(GNUPLOT_S);
+    execv(program, (char *const *)(uintptr_t)arguments);
+}
+
+/* Runs gnuplot with these arguments in `folder`; what it complains about goes to `log` there, its standard output to
+ * the new file `out` there, or to ours where that is NULL. Returns its exit status, 127 where it could not be started,
+ * 128 where a signal ended it, GNUPLOT_STOPPED where it took longer than GNUPLOT_S. */
+static int run_gnuplot(const char *program, const char *const *arguments, const char *folder, const char *log,
+                       const char *out)
+{
+    int state = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        become_gnuplot(program, arguments, folder, log, out);
+        _exit(127);
+    }
+    if (child < 0) return 127;
+    while (waitpid(child, &state, 0) < 0)
+        if (errno != EINTR) return 127;
+    if (WIFSIGNALED(state)) return WTERMSIG(state) == SIGALRM ? GNUPLOT_STOPPED : 128;
+    return WEXITSTATUS(state);
+}
+
+static bool is_scripts_folder(const char *folder)
+{
+    char file[TEXT_BYTES];
+    snprintf(file, sizeof file, "%s/style.gnuplot", folder);
+    return access(file, R_OK) == 0;
+}
+
+/* Beside the program (build/evenload: ../plots), where it is installed, or where it was built. */
+static void find_scripts(struct drawing *d)
+{
+    static const char *const near[] = {"/../plots", "/plots", "/../share/evenload/plots"};
+    char program[EL_PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = NULL;
+    if (n > 0) {
+        program[n] = '\0';
+        slash = strrchr(program, '/');
+    }
+    for (size_t i = 0; slash != NULL && i < sizeof near / sizeof near[0]; i++) {
+        *slash = '\0';
+        if ((size_t)snprintf(d->scripts, sizeof d->scripts, "%s%s", program, near[i]) >= sizeof d->scripts) continue;
+        if (is_scripts_folder(d->scripts)) return;
+    }
+    snprintf(d->scripts, sizeof d->scripts, "%s", EL_SOURCE_DIR "/plots");
+    if (!is_scripts_folder(d->scripts)) d->scripts[0] = '\0';
+}
+
+/* A terminal is there if gnuplot can set it; the command is ours. A gnuplot that has none at all is none. */
+static void find_gnuplot(struct drawing *d)
+{
+    char *path = NULL, *absolute = NULL, command[64];
+    bool any = false;
+    if (el_launch_find_program("gnuplot", &path) == EL_OK) absolute = realpath(path, NULL);
+    for (int f = 0; f < N_FORMATS && absolute != NULL; f++) {
+        const char *arguments[] = {"gnuplot", "-d", "-e", command, NULL};
+        snprintf(command, sizeof command, "set terminal %s", formats[f].terminal);
+        d->wanted[f] = run_gnuplot(absolute, arguments, "/", "/dev/null", NULL) == 0;
+        any |= d->wanted[f];
+    }
+    if (any) snprintf(d->gnuplot, sizeof d->gnuplot, "%s", absolute);
+    free(path);
+    free(absolute);
+}
+
+/* Whether a picture has the end of its kind: gnuplot has exit status 0 where the disk is full. */
+static bool is_whole(const char *path, const char *end)
+{
+    char tail[TAIL_BYTES + 1] = "";
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return false;
+    if (fseek(file, -TAIL_BYTES, SEEK_END) != 0) rewind(file);
+    size_t n = fread(tail, 1, TAIL_BYTES, file);
+    fclose(file);
+    return memmem(tail, n, end, strlen(end)) != NULL;
+}
+
+/* What gnuplot drew as letters, without its form feeds: they clear some terminals. */
+static bool copy_text(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return false;
+    for (int c; (c = getc(file)) != EOF;)
+        if (c == '\n' || c >= ' ') putchar(c);
+    fclose(file);
+    return true;
+}
+
+/* Under another name first, so that no half picture is taken for one. Returns whether the picture is there. */
+static bool draw(struct drawing *d, const char *figure, const struct format *format)
+{
+    char script[TEXT_BYTES], data[64], name[96], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];
+    snprintf(script, sizeof script, "%s/%s.gnuplot", d->scripts, figure);
+    snprintf(data, sizeof data, "%s.dat", figure);
+    snprintf(name, sizeof name, "%s.%s.tmp.%ld", figure, format->name, (long)getpid());
+    snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format->name);
+    snprintf(temporary, sizeof temporary, "%s/%s", d->data, name);
+    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, format->name, NULL};
+    unlink(temporary); /* of an earlier process with this number */
+    int status = run_gnuplot(d->gnuplot, arguments, d->data, LOG_NAME, name);
+    bool drawn = status == 0 &&
+                 (format->end ? is_whole(temporary, format->end) && rename(temporary, out) == 0 : copy_text(temporary));
+    if (!drawn || !format->end) unlink(temporary);
+    d->n_refused += status != 0;
+    if (drawn && format->end)
+        el_text_line(d->messages, "%s", out);
+    else if (status == 0 && !drawn)
+        el_text_line(d->messages, "%s could not be written: is the disk full?", out);
+    else if (status != 0)
+        el_text_line(d->messages, "%s could not be drawn as %s%s: see %s/" LOG_NAME, figure, format->name,
+                     status == GNUPLOT_STOPPED ? " in a minute" : "", d->data);
+    return drawn;
+}
+
+static void draw_figure(struct drawing *d, const char *figure)
+{
+    char data[TEXT_BYTES];
+    snprintf(data, sizeof data, "%s/%s.dat", d->data, figure);
+    if (access(data, R_OK) != 0) {
+        el_text_line(d->messages,
+                     "no figure '%s': the run has no data for it (it failed, was too short, ran with --no-record, "
+                     "or was recorded by an evenload that did not measure it)",
+                     figure);
+        return;
+    }
+    for (int f = 0; f < N_FORMATS; f++)
+        if (d->wanted[f]) d->n_failed += !draw(d, figure, &formats[f]);
+    d->n_drawn++;
+}
+
+/* What stands in the way of any picture, said as a failure. */
+static enum el_status check(const struct drawing *d)
+{
+    if (d->scripts[0] == '\0')
+        return el_fail(EL_ERR_ABSENT,
+                       "the folder plots/ with the gnuplot scripts was not found; the data files lie in %s", d->data);
+    if (!*d->gnuplot)
+        return el_fail(EL_ERR_ABSENT,
+                       "gnuplot is not installed (apt install gnuplot-nox); the data files lie in %s, and 'evenload "
+                       "plot' draws them",
+                       d->data);
+    return EL_OK;
+}
+
+static void draw_all(struct drawing *d, const char *const *figures, int n)
+{
+    char log[TEXT_BYTES];
+    snprintf(log, sizeof log, "%s/" LOG_NAME, d->data);
+    unlink(log); /* of an earlier drawing */
+    for (int f = 0; f < TEXT; f++)
+        if (!d->wanted[f])
+            el_text_line(d->messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)",
+                         formats[f].name, formats[f].terminal);
+    for (int i = 0; i < n; i++) draw_figure(d, figures[i]);
+    if (d->n_refused == 0) unlink(log);
+}
+
+enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages)
+{
+    struct drawing d = {.messages = messages};
+    if ((size_t)snprintf(d.data, sizeof d.data, "%s", plots_dir) >= sizeof d.data)
+        return el_fail(EL_ERR_INVALID, "%s: the path is too long", plots_dir);
+    find_scripts(&d);
+    if (d.scripts[0] != '\0') find_gnuplot(&d);
+    EL_TRY(check(&d));
+    if (messages == NULL) d.messages = fopen("/dev/null", "w");
+    if (d.messages == NULL) return el_fail_errno("/dev/null");
+    d.wanted[TEXT] &= term;
+    draw_all(&d, figures, n);
+    if (messages == NULL) fclose(d.messages);
+    if (d.n_failed > 0)
+        return el_fail(EL_ERR_IO, "%s: %d picture%s could not be drawn", plots_dir, d.n_failed,
+                       d.n_failed == 1 ? "" : "s");
+    return d.n_drawn > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "%s: nothing to draw", plots_dir);
+}
