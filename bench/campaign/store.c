@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/files.h"
+
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
@@ -19,25 +21,7 @@ enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
 enum { N_FOLDERS = EL_STORE_FOLDERS };
 static const char *const folders[N_FOLDERS] = {"repeats", "logs"};
 
-static enum el_status make_folder(const char *path)
-{
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return EL_OK;
-    return el_fail_errno("%s: cannot make this folder; give another --out", path);
-}
-
-/* mkdir -p. */
-static enum el_status make_folders(const char *path)
-{
-    char part[EL_PATH_BYTES];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *at = part + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        EL_TRY(make_folder(part));
-        *at = '/';
-    }
-    return make_folder(part);
-}
+static const char advice[] = "give another --out";
 
 /* Letters of the longest folder of a/b/c that is there, from the end on. */
 static size_t existing_part(const char *path)
@@ -68,14 +52,14 @@ static enum el_status make_named(const char *command, struct el_store *store)
     localtime_r(&now, &local);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
     store->existing = existing_part("results");
-    EL_TRY(make_folder("results"));
+    EL_TRY(el_folder_make("results", advice));
     for (int i = 1; i < 1000; i++) {
         snprintf(store->dir, sizeof store->dir, "results/%s-%s", stamp, command);
         if (i > 1) snprintf(store->dir, sizeof store->dir, "results/%s-%s-%d", stamp, command, i);
         if (mkdir(store->dir, 0777) == 0) return EL_OK;
         if (errno != EEXIST) break;
     }
-    return el_fail_errno("%s: cannot make this folder; give another with --out", store->dir);
+    return el_fail_errno("%s: cannot make this folder; %s", store->dir, advice);
 }
 
 static enum el_status check_folder(const struct el_store *store)
@@ -95,7 +79,7 @@ static enum el_status make_parts(struct el_store *store)
         if (mkdir(path, 0777) == 0)
             store->made[i] = true;
         else if (errno != EEXIST)
-            return el_fail_errno("%s: cannot make this folder; give another --out", path);
+            return el_fail_errno("%s: cannot make this folder; %s", path, advice);
     }
     return EL_OK;
 }
@@ -106,7 +90,7 @@ static enum el_status make_given(const char *out, struct el_store *store)
     size_t length = strlen(store->dir);
     while (length > 1 && store->dir[length - 1] == '/') store->dir[--length] = 0;
     store->existing = existing_part(store->dir);
-    EL_TRY(make_folders(store->dir));
+    EL_TRY(el_folder_make(store->dir, advice));
     return check_folder(store);
 }
 

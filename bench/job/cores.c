@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/files.h"
+
 enum { CPUS_MAX = 4096 };
 
 /* First line of a file below root, "" if there is none. */
@@ -13,13 +15,7 @@ static bool read_line(const char *root, const char *path, char *line, size_t byt
 {
     char whole[EL_PATH_BYTES * 2];
     snprintf(whole, sizeof whole, "%s%s", root, path);
-    FILE *file = fopen(whole, "r");
-    line[0] = 0;
-    if (!file) return false;
-    bool got = fgets(line, (int)bytes, file) != NULL;
-    fclose(file);
-    line[strcspn(line, "\n")] = 0;
-    return got;
+    return el_file_line(whole, "", line, bytes);
 }
 
 /* The lowest logical CPU of this one's core: siblings have the same. */

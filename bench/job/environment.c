@@ -4,7 +4,6 @@
  * record's. */
 #include <glob.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -14,6 +13,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/job/cores.h"
 #include "bench/record/record.h"
+#include "runtime/base/files.h"
 #include "runtime/launch/launch.h"
 
 #ifndef EL_BUILD_COMMIT
@@ -26,33 +26,19 @@
 #define EL_BUILD_MPI ""
 #endif
 
-/* The first line of a file, without its newline; NULL if it cannot be read. */
-static const char *first_line(const char *path, char *line, size_t bytes)
+/* The first line of a file; null if it cannot be read. */
+static json_t *first_line(const char *path)
 {
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return NULL;
-    char *read = fgets(line, (int)bytes, file);
-    fclose(file);
-    if (read == NULL) return NULL;
-    line[strcspn(line, "\n")] = '\0';
-    return line;
+    char line[512];
+    return el_json_string(el_file_line(path, "", line, sizeof line) ? line : NULL);
 }
 
-/* What follows "key<spaces>:" in a file of such lines; NULL if there is no such key. */
-static const char *value_of(const char *path, const char *key, char *line, size_t bytes)
+/* What follows "key<spaces>:" in /proc/cpuinfo; null if there is no such key. */
+static json_t *cpuinfo(const char *key)
 {
-    FILE *file = fopen(path, "r");
-    const char *value = NULL;
-    while (file != NULL && value == NULL && fgets(line, (int)bytes, file) != NULL) {
-        size_t n = strlen(key);
-        if (strncmp(line, key, n) != 0 || strchr("\t :", line[n]) == NULL) continue;
-        char *colon = strchr(line, ':');
-        if (colon == NULL) continue;
-        line[strcspn(line, "\n")] = '\0';
-        value = colon + 1 + strspn(colon + 1, " \t");
-    }
-    if (file != NULL) fclose(file);
-    return value;
+    char line[512];
+    bool found = el_file_line("/proc/cpuinfo", key, line, sizeof line);
+    return el_json_string(found ? line + strspn(line, "\t :") : NULL);
 }
 
 static json_t *affinity(void)
@@ -78,8 +64,8 @@ static json_t *cgroup_cores(void)
 static json_t *says(const char *path, char yes)
 {
     char line[16];
-    const char *text = first_line(path, line, sizeof line);
-    return text == NULL || (*text != '0' && *text != '1') ? json_null() : json_boolean(*text == yes);
+    el_file_line(path, "", line, sizeof line);
+    return *line != '0' && *line != '1' ? json_null() : json_boolean(*line == yes);
 }
 
 /* Intel's driver says what is switched off, the others what is on. */
@@ -129,35 +115,30 @@ static json_t *program_path(const char *name)
 
 json_t *el_machine(void)
 {
-    char line[512];
     struct utsname names;
     bool named = uname(&names) == 0;
     json_t *e = json_object();
     json_object_set_new(e, "hostname", el_json_string(named ? names.nodename : NULL));
     json_object_set_new(e, "kernel", named ? json_sprintf("%s %s", names.sysname, names.release) : json_null());
     json_object_set_new(e, "machine", el_json_string(named ? names.machine : NULL));
-    json_object_set_new(e, "cpu_model", el_json_string(value_of("/proc/cpuinfo", "model name", line, sizeof line)));
+    json_object_set_new(e, "cpu_model", cpuinfo("model name"));
     json_object_set_new(e, "cores_online", el_json_count(sysconf(_SC_NPROCESSORS_ONLN)));
     json_object_set_new(e, "memory_bytes",
                         el_json_count((int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)));
-    json_object_set_new(e, "boot_id", el_json_string(first_line("/proc/sys/kernel/random/boot_id", line, sizeof line)));
+    json_object_set_new(e, "boot_id", first_line("/proc/sys/kernel/random/boot_id"));
     return e;
 }
 
 static void put_state(json_t *e)
 {
-    static const char cpus[] = "/proc/cpuinfo";
-    char line[4096]; /* a line of flags is long */
-    json_object_set_new(e, "cpu_stepping", el_json_string(value_of(cpus, "stepping", line, sizeof line)));
-    json_object_set_new(e, "cpu_microcode", el_json_string(value_of(cpus, "microcode", line, sizeof line)));
+    json_object_set_new(e, "cpu_stepping", cpuinfo("stepping"));
+    json_object_set_new(e, "cpu_microcode", cpuinfo("microcode"));
     json_object_set_new(e, "smt", says("/sys/devices/system/cpu/smt/active", '1'));
     json_object_set_new(e, "turbo", turbo());
     json_object_set_new(e, "numa_nodes", numa_nodes());
     json_object_set_new(e, "affinity", affinity());
     json_object_set_new(e, "cgroup_cores", cgroup_cores());
-    json_object_set_new(
-        e, "governor",
-        el_json_string(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line)));
+    json_object_set_new(e, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     json_object_set_new(e, "load_average", load_average());
 }
 

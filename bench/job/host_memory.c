@@ -5,26 +5,18 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
-#include "bench/options/config.h"
+#include "runtime/base/files.h"
 
 /* The number after `key` at the begin of a line, or the first of the file where key is ""; NAN: none ("max" too). */
 static double number_in(const char *root, const char *path, const char *key)
 {
-    char name[1024], line[256];
-    double number = NAN;
+    char name[1024], text[64], *end;
     snprintf(name, sizeof name, "%s%s", root, path);
-    FILE *file = fopen(name, "r");
-    while (file && isnan(number) && fgets(line, sizeof line, file)) {
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        char *end, *at = line + strlen(key);
-        double read = strtod(at, &end);
-        if (end > at) number = read;
-    }
-    if (file) fclose(file);
-    return number;
+    el_file_line(name, key, text, sizeof text);
+    double number = strtod(text, &end);
+    return end > text ? number : NAN;
 }
 
 /* Limit minus use, cached files not counted as use: they make way. */

@@ -8,6 +8,7 @@
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 #include "profiles/nvtx.h"
+#include "runtime/base/files.h"
 #include "runtime/comm/comm.h"
 
 static enum el_status open_recorders(struct el_job_measurement *m)
@@ -32,11 +33,10 @@ static void mark_for_profiler(struct el_job_measurement *m)
 /* The resident size of this process, or -1. */
 static int64_t process_resident_bytes(void)
 {
-    long long pages = -1;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fscanf(file, "%*d %lld", &pages) != 1) pages = -1;
-    if (file) fclose(file);
-    return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
+    char line[128];
+    long long pages;
+    el_file_line("/proc/self/statm", "", line, sizeof line);
+    return sscanf(line, "%*d %lld", &pages) == 1 ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
 static int64_t read_memory(struct el_job_measurement *m, int member)

@@ -3,10 +3,8 @@
 #include "bench/regress/baseline.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
@@ -17,6 +15,7 @@
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/runs.h"
 #include "bench/regress/session.h"
+#include "runtime/base/files.h"
 
 /* A run beside its machine's folder. */
 struct visit {
@@ -50,26 +49,10 @@ static json_t *trials_of(const struct visit *v)
 
 /* ---- adding ---- */
 
-/* mkdir -p. */
-static enum el_status make_folders(const char *path)
-{
-    char part[EL_PATH_BYTES];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *at = part + 1;; at++) {
-        char kept = *at;
-        if (kept && kept != '/') continue;
-        *at = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return el_fail_errno("%s: cannot make this folder; give another --store", part);
-        *at = kept;
-        if (!kept) return EL_OK;
-    }
-}
-
 static enum el_status make_machine(const struct visit *v)
 {
     char path[EL_PATH_BYTES + 32];
-    EL_TRY(make_folders(v->folder));
+    EL_TRY(el_folder_make(v->folder, "give another --store"));
     snprintf(path, sizeof path, "%s/machine.json", v->folder);
     if (access(path, F_OK) == 0) return EL_OK;
     json_t *machine =

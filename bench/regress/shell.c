@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/launch/children.h"
 #include "runtime/launch/guard.h"
+
+#define TOKEN "EL_SHELL_TOKEN"
 
 enum { TEXT_MAX = 16 << 20, TAIL_BYTES = 1024, TAIL_LINES = 3, TICK_MS = 100, GRACE_MS = 2000 };
 
@@ -34,61 +37,55 @@ struct running {
     int wait_status;
 };
 
-static void become_shell(const char *command, const char *token, pid_t parent, int out, int err)
+static enum el_status open_pipe(const char *command, int ends[2])
 {
-    sigset_t none;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    int in = open("/dev/null", O_RDONLY);
-    if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(127);
-    if (in > 2) close(in);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    putenv((char *)token);
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-    _exit(127);
+    return pipe2(ends, O_CLOEXEC) == 0 ? EL_OK : el_fail_errno("a pipe for '%.60s'", command);
 }
 
-static enum el_status fork_shell(const char *command, const char *token, struct running *running)
+/* With TOKEN in its environment, by which the guard finds it and its children. */
+static enum el_status start_shell(const char *command, struct running *running)
 {
     int out[2], err[2];
-    pid_t parent = getpid();
-    if (pipe2(out, O_CLOEXEC) != 0) return el_fail_errno("a pipe for '%.60s'", command);
-    if (pipe2(err, O_CLOEXEC) != 0) {
+    char *const words[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
+    struct el_child child;
+    EL_TRY(open_pipe(command, out));
+    enum el_status status = open_pipe(command, err);
+    if (status != EL_OK) {
         close(out[0]), close(out[1]);
-        return el_fail_errno("a pipe for '%.60s'", command);
+        return status;
     }
-    pid_t pid = fork();
-    if (pid == 0) become_shell(command, token, parent, out[1], err[1]);
-    int number = errno;
+    const struct el_child_spec spec = {.program = "/bin/sh",
+                                       .command = words,
+                                       .environment = environ,
+                                       .out = out[1],
+                                       .err = err[1],
+                                       .death_signal = SIGKILL,
+                                       .kept_file = -1};
+    status = el_child_start(&spec, &child);
     close(out[1]), close(err[1]);
-    running->pid = pid;
     running->out = (struct stream){.file = out[0]};
     running->err = (struct stream){.file = err[0], .tail = true};
-    if (pid > 0) {
-        setpgid(pid, pid); /* the child does so too: whoever comes first */
-        return EL_OK;
-    }
-    close(out[0]), close(err[0]);
-    errno = number;
-    return el_fail_errno("'%.60s' cannot be started", command);
+    if (status == EL_OK)
+        running->pid = child.pid;
+    else
+        close(out[0]), close(err[0]);
+    return status;
 }
 
 static enum el_status start(const char *command, struct running *running)
 {
-    char token[80];
+    char token[80], value[64];
     *running = (struct running){.pid = -1};
-    snprintf(token, sizeof token, "EL_SHELL_TOKEN=%d-%lld.", (int)getpid(), (long long)el_clock_ns());
+    snprintf(value, sizeof value, "%d-%lld.", (int)getpid(), (long long)el_clock_ns());
+    snprintf(token, sizeof token, TOKEN "=%s", value);
     /* Ignored, the kernel would throw away what an ended child was; and whoever loses its parent shall come to us. */
     signal(SIGCHLD, SIG_DFL);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return el_fail_errno("'%.60s': its processes cannot be adopted", command);
     EL_TRY(el_guard_start(token, &running->guard));
-    enum el_status status = fork_shell(command, token, running);
+    setenv(TOKEN, value, 1); /* what is started inherits it */
+    enum el_status status = start_shell(command, running);
+    unsetenv(TOKEN);
     if (status != EL_OK) el_guard_stop(&running->guard);
     return status;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/files.h"
+
 enum el_status el_share_texts(struct el_bootstrap *bootstrap, const char *mine, size_t bytes, char *all)
 {
     int size = el_bootstrap_size(bootstrap);
@@ -22,13 +24,8 @@ enum el_status el_share_texts(struct el_bootstrap *bootstrap, const char *mine, 
 
 bool el_share_boot(const char *name_space, char name[EL_BOOT_NAME_BYTES])
 {
-    char boot[64] = "", path[64], link[48] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (file) {
-        if (!fgets(boot, sizeof boot, file)) boot[0] = 0;
-        fclose(file);
-    }
-    boot[strcspn(boot, "\n")] = 0;
+    char boot[64], path[64], link[48] = "";
+    el_file_line("/proc/sys/kernel/random/boot_id", "", boot, sizeof boot);
     snprintf(path, sizeof path, "/proc/self/ns/%s", name_space);
     ssize_t length = readlink(path, link, sizeof link - 1);
     link[length < 0 ? 0 : length] = 0;

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/files.h"
 #include "runtime/base/rng.h"
 
 /* Change VERSION with anything that changes the bytes. */
@@ -168,21 +169,6 @@ static enum el_status keep(const char *path, const char *bytes, size_t length)
     return failed ? el_fail_errno("cannot write the synthetic set to %s", el_path_tail(path)) : EL_OK;
 }
 
-/* Makes `dir` and the folders above it. What cannot be made shows when the first file is opened in it. */
-static void make_folders(const char *dir)
-{
-    char *path = strdup(dir);
-    if (!path) return;
-    for (char *at = path + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        mkdir(path, 0777);
-        *at = '/';
-    }
-    mkdir(path, 0777);
-    free(path);
-}
-
 static enum el_status write_one(const char *dir, uint64_t seed, uint32_t test, char *path, size_t path_bytes)
 {
     char *bytes = NULL;
@@ -200,7 +186,7 @@ static enum el_status write_one(const char *dir, uint64_t seed, uint32_t test, c
 enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes)
 {
     if (!dir || !*dir) return el_fail(EL_ERR_INVALID, "no folder given for the synthetic set");
-    make_folders(dir);
+    EL_TRY(el_folder_make(dir, NULL));
     EL_TRY(write_one(dir, seed, 0, train_path, path_bytes));
     return write_one(dir, seed, 1, test_path, path_bytes);
 }

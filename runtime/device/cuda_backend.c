@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/files.h"
 #include "runtime/device/cuda.h"
 
 static enum el_status usable(int *n_devices_p)
@@ -57,11 +58,9 @@ static enum el_status check_index(const struct el_cuda_module *module, const str
 static void read_versions(struct el_cuda_device *device)
 {
     struct el_device_identity *identity = &device->identity;
-    char line[256] = "", version[24] = "";
+    char line[256], version[24] = "";
     int cuda = 0;
-    FILE *file = fopen("/proc/driver/nvidia/version", "r");
-    if (file && !fgets(line, sizeof line, file)) line[0] = 0;
-    if (file) fclose(file);
+    el_file_line("/proc/driver/nvidia/version", "", line, sizeof line);
     const char *at = strstr(line, "Kernel Module");
     for (at = at ? at + strlen("Kernel Module") : ""; *at && !(*at >= '0' && *at <= '9' && at[-1] == ' ');) at++;
     snprintf(version, sizeof version, "%.*s", (int)strcspn(at, " \n"), at);

@@ -13,17 +13,24 @@
 
 enum { CHILDREN_MAX = 256, OLD_KERNEL_NS = 20000000, EXEC_MS = 5000 };
 
-/* In the child: only calls that are safe after fork. Returns only on failure. */
-static void become_program(const struct el_child_spec *spec, pid_t parent)
+struct program {
+    const struct el_child_spec *spec;
+    pid_t parent;
+};
+
+static void become_program(const void *context)
 {
+    const struct program *program = context;
+    const struct el_child_spec *spec = program->spec;
     sigset_t none;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, spec->death_signal);
-    if (getppid() != parent) _exit(127);
-    int in = open("/dev/null", O_RDONLY), out = open(spec->log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) return;
+    if (getppid() != program->parent) _exit(127);
+    int in = open("/dev/null", O_RDONLY), log = spec->log ? open(spec->log, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    int out = spec->log ? log : spec->out, err = spec->log ? log : spec->err;
+    if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) return;
     if (in > 2) close(in);
-    if (out > 2) close(out);
+    if (log > 2) close(log);
     if (spec->kept_file >= 0) fcntl(spec->kept_file, F_SETFD, 0);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGINT, SIG_DFL);
@@ -35,12 +42,12 @@ static void become_program(const struct el_child_spec *spec, pid_t parent)
 
 /* Waits until the pipe speaks or closes. A child that somebody stops before its exec would keep us here for ever,
  * before any time-out counts: it is killed, and found as a child that a signal ended. */
-static ssize_t hear_of_exec(int end, pid_t pid, int *number_p)
+static ssize_t hear_of_exec(int end, pid_t pid, int patience_ms, int *number_p)
 {
     struct pollfd one = {.fd = end, .events = POLLIN};
     int ready;
     ssize_t got;
-    do ready = poll(&one, 1, EXEC_MS);
+    do ready = poll(&one, 1, patience_ms);
     while (ready < 0 && errno == EINTR);
     if (ready == 0) kill(pid, SIGKILL);
     do got = read(end, number_p, sizeof *number_p);
@@ -49,29 +56,34 @@ static ssize_t hear_of_exec(int end, pid_t pid, int *number_p)
 }
 
 /* A pipe that closes at exec, or brings the reason why there was none. */
-enum el_status el_child_start(const struct el_child_spec *spec, struct el_child *child_p)
+pid_t el_child_fork(void (*become)(const void *context), const void *context, int patience_ms)
 {
     int ends[2], number = 0;
-    pid_t parent = getpid();
-    if (pipe2(ends, O_CLOEXEC) != 0) return el_fail_errno("%s: pipe", spec->program);
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
     pid_t pid = fork();
     if (pid == 0) {
-        become_program(spec, parent);
+        become(context);
         number = errno;
         ssize_t ignored = write(ends[1], &number, sizeof number);
         _exit(ignored == sizeof number ? 127 : 126);
     }
     int fork_error = errno;
     close(ends[1]);
-    ssize_t got = pid > 0 ? hear_of_exec(ends[0], pid, &number) : 0;
+    ssize_t got = pid > 0 ? hear_of_exec(ends[0], pid, patience_ms, &number) : 0;
     close(ends[0]);
-    if (pid > 0 && got <= 0) {
-        *child_p = (struct el_child){.pid = pid};
-        return EL_OK;
-    }
+    if (pid > 0 && got <= 0) return pid;
     if (pid > 0) waitpid(pid, NULL, 0);
     errno = pid > 0 ? number : fork_error;
-    return el_fail_errno("%s: cannot be started", spec->program);
+    return -1;
+}
+
+enum el_status el_child_start(const struct el_child_spec *spec, struct el_child *child_p)
+{
+    const struct program program = {.spec = spec, .parent = getpid()};
+    pid_t pid = el_child_fork(become_program, &program, EXEC_MS);
+    if (pid < 0) return el_fail_errno("%s: cannot be started", spec->program);
+    *child_p = (struct el_child){.pid = pid};
+    return EL_OK;
 }
 
 /* Until one of the children may have ended: an event where the kernel has pidfds (Linux 5.3), else a nap. */

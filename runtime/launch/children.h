@@ -17,12 +17,18 @@ struct el_child {
 struct el_child_spec {
     const char *program; /* full path */
     char *const *command, *const *environment;
-    const char *log;  /* its standard output and error */
+    const char *log; /* its standard output and error; NULL: the files `out` and `err` are */
+    int out, err;
     int death_signal; /* what it gets when this process dies */
     int kept_file;    /* that it inherits under the same number; -1: none */
 };
 
-/* Returns when the child has become the program. Errors: EL_ERR_IO, with the reason why not. */
+/* Returns when the child has become a program, in which `become` ends unless it fails (with errno): it may make only
+ * calls that are safe after fork. A child that takes longer than `patience_ms` (-1: any time) is killed. The child's
+ * number, or -1 with errno. */
+pid_t el_child_fork(void (*become)(const void *context), const void *context, int patience_ms);
+/* A child in a group of its own, with an empty standard input and no signals blocked or caught. Returns when it has
+ * become the program. Errors: EL_ERR_IO, with the reason why not. */
 enum el_status el_child_start(const struct el_child_spec *spec, struct el_child *child_p);
 
 /* Blocking until one more child has ended or `patience_ns` has passed; reaps what has ended. Returns whether all have.
