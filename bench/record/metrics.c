@@ -93,8 +93,6 @@ static const struct el_metric metrics[] = {
     TRIAL_ROW("flops_per_step", "FLOP", "work", NEITHER, "flops_per_step", "counted by each op's definition",
               "model FLOPs of forward and backward, all devices together, no recomputation")
     TRIAL_ROW("param_bytes", "B", "parameters", NEITHER, "param_bytes", "counted", "logical bytes of the parameters, P")
-    TRIAL_ROW("mfu", "1", "MFU", HIGHER, "mfu", "not yet measured",
-              "model FLOPs a second over the peak of all devices; null where the peak is not known")
     DEVICE_ROW("device_peak_bytes", "B", "peak memory", LOWER, "memory.peak_bytes", LEDGER,
                "highest sum of allocated bytes, without warm-up")
     EL_TAG_LIST(TAG_AT_PEAK)

@@ -243,7 +243,6 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     json_object_set_new(record, "accuracy", from_first(ok, "accuracy", json_null()));
     json_object_set_new(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
     json_object_set_new(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
-    json_object_set_new(record, "mfu", json_null());
     json_object_set_new(record, "repeats", repeat_rows(repeats, batch));
     json_decref(ok);
     return record;

@@ -117,7 +117,6 @@ static void test_trial(void **state)
     near(t, "comm.bytes", 2000);
     near(t, "comm.exposed_ms", 1.5);
     near(t, "comm.overlap_pct", 25);
-    assert_true(is_null(t, "mfu"));
     near(t, "comm.wait_ms", 0.8);
     near(t, "comm.transfer_ms", 1.2);
     assert_true(is_null(t, "per_device.1.comm.wait_ms"));

@@ -103,7 +103,6 @@ static void test_v1_names(void **state)
         "loss.0",
         "epochs",
         "accuracy",
-        "mfu",
     };
     json_t *run = NULL;
     assert_int_equal(el_record_read(V1, &run), EL_OK);
