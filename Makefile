@@ -219,7 +219,7 @@ COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls E
 $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 # What else the record says of a build, for a comparison of two.
-$(BUILD)/bench/job/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$(strip $(CFLAGS)))"' -DEL_BUILD_MPI='"$(HAVE_MPI)"'
+$(BUILD)/bench/machine/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$(strip $(CFLAGS)))"' -DEL_BUILD_MPI='"$(HAVE_MPI)"'
 # Where the plots' scripts are looked for last, for a build outside the tree.
 $(BUILD)/bench/plot/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 

@@ -8,10 +8,10 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/options/devices.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/devices.h"
 #include "runtime/launch/launch.h"
 
 enum { VALUE_BYTES = 2048 };

@@ -4,7 +4,7 @@
 
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/job/cores.h"
+#include "bench/machine/cores.h"
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/campaign/trial.h"
 #include "bench/commands.h"
+#include "bench/trial/trial.h"
 
 static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
 {

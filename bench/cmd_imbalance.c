@@ -9,10 +9,10 @@
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/options/devices.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/devices.h"
 
 /* Paths are lines of standard output, but with --json. A folder that cannot be drawn into is no reason not to show what
  * is in it. */

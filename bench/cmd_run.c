@@ -7,9 +7,9 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/options/devices.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/devices.h"
 #include "runtime/launch/launch.h"
 
 static void print_result(const struct el_campaign *c)

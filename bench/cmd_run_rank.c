@@ -13,9 +13,9 @@
 #include "bench/job/deadline.h"
 #include "bench/job/join.h"
 #include "bench/job/worker.h"
-#include "bench/options/devices.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/devices.h"
 
 /* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
  * knows more and has the first word. */

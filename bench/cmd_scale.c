@@ -9,11 +9,11 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/job/cores.h"
-#include "bench/options/devices.h"
+#include "bench/machine/cores.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/scale/scale.h"
+#include "bench/trial/devices.h"
 
 /* The same study with ddp's bucket size as a sweep; false: what was asked for is not known, or it is of one device. */
 static bool print_sweep(const struct el_options *asked)

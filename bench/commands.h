@@ -1,16 +1,9 @@
-/* The subcommands, and what they share: messages of failures, and exit statuses.
- *
- * Exit status: 0 success; 1 a trial did not finish (its row says why) or is not valid under --strict, or a
- * self-check misses what was injected, or recording costs over 1 %; 2 wrong usage, or something is missing on this
- * machine; 130 interrupted. `regress` has two more: 3 inconclusive, 4 no baseline that fits. `watch` has the exit
- * status of its command.
- */
+/* The subcommands, and what they share: messages of failures. */
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
 
+#include "bench/base/exit.h"
 #include "bench/options/options.h"
-
-enum { EL_EXIT_TRIAL = 1, EL_EXIT_USE = 2, EL_EXIT_INTERRUPTED = 130 };
 
 /* `argv[0]` is the subcommand; options have been read once. */
 int el_cmd_compare(const struct el_options *options, int argc, char **argv);

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/exit.h"
 #include "bench/base/jvalue.h"
-#include "bench/commands.h"
+#include "bench/machine/environment.h"
+#include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/verdict/verdict.h"
 

@@ -11,7 +11,7 @@
 #define EL_BENCH_CAMPAIGN_H
 
 #include "bench/campaign/runner.h"
-#include "bench/campaign/trial.h"
+#include "bench/trial/trial.h"
 
 struct el_campaign {
     unsigned command;

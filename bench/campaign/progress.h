@@ -4,6 +4,7 @@
 #define EL_BENCH_PROGRESS_H
 
 #include "bench/options/config.h"
+#include "bench/trial/trial.h"
 
 struct el_progress {
     int n, done;

@@ -9,10 +9,10 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/campaign/arguments.h"
-#include "bench/campaign/trial.h"
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
+#include "bench/trial/trial.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"

@@ -11,6 +11,7 @@
 #define EL_BENCH_STORE_H
 
 #include "bench/options/config.h"
+#include "bench/trial/trial.h"
 
 enum { EL_STORE_FOLDERS = 2 };
 

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "bench/campaign/trial.h"
 #include "bench/plot/data_file.h"
+#include "bench/trial/trial.h"
 
 /* What nvidia-smi showed of two cards at a batch. */
 struct el_published_cards {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/imbalance/imbalance.h"
-#include "bench/job/host_memory.h"
+#include "bench/machine/host_memory.h"
 #include "bench/record/record.h"
 
 /* A run resides at its ledgers' sum and what surrounds them; addresses planned by first fit may lie a little wider. */

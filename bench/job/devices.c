@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/job/host_memory.h"
 #include "bench/job/worker.h"
-#include "bench/options/inject.h"
+#include "bench/machine/host_memory.h"
+#include "bench/trial/inject.h"
 
 /* Whether its streams are threads, each with a core to compute on. */
 static bool is_on_cores(const struct el_device_name *name)

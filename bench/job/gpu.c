@@ -1,14 +1,7 @@
 /* NVML's window round the measured steps of each GPU of a process. */
 #include "bench/job/gpu.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "bench/base/jvalue.h"
-#include "runtime/comm/nccl/api.h"
 
 struct el_job_gpu {
     struct el_nvml *nvml;          /* NULL: not to be had */
@@ -63,88 +56,4 @@ const struct el_nvml_figures *el_job_gpu_figures(const struct el_job_gpu *gpus, 
 {
     if (!gpus || !gpus->is_gpu[member]) return NULL;
     return gpus->nvml ? el_nvml_figures(gpus->nvml, member) : &gpus->absent;
-}
-
-json_t *el_record_gpu(const struct el_nvml_figures *f)
-{
-    if (!f) return json_null();
-    json_t *throttled = json_object();
-    for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++)
-        json_object_set_new(throttled, el_nvml_throttle_name(r), el_json_real(f->throttled_pct[r]));
-    json_t *clock = json_pack("{s:o, s:o, s:o}", "min", el_json_real(f->clock_min_hz / 1e6), "mean",
-                              el_json_real(f->clock_mean_hz / 1e6), "max", el_json_real(f->clock_max_hz / 1e6));
-    json_t *gpu = json_object();
-    json_object_set_new(gpu, "clock_mhz", clock);
-    json_object_set_new(gpu, "power_w", el_json_real(f->power_w));
-    json_object_set_new(gpu, "energy_mj", el_json_real(f->energy_j * 1e3));
-    json_object_set_new(gpu, "throttled_pct", throttled);
-    json_object_set_new(gpu, "used_bytes", el_json_count(f->used_bytes));
-    json_object_set_new(gpu, "total_bytes", el_json_count(f->total_bytes));
-    json_object_set_new(gpu, "process_bytes", el_json_count(f->process_bytes));
-    json_object_set_new(gpu, "processes", el_json_count(f->n_processes));
-    json_object_set_new(gpu, "samples", json_integer(f->n_looks));
-    json_object_set_new(gpu, "window_s", el_json_real(f->window_s));
-    json_object_set_new(gpu, "reason", el_json_string(*f->reason ? f->reason : NULL));
-    return gpu;
-}
-
-/* Whether another member is on the same card; `apart_p`: one of another process is. */
-static bool is_shared(const json_t *members, size_t position, bool *apart_p)
-{
-    const json_t *member = json_array_get(members, position);
-    const char *uuid = el_json_text(member, "uuid", NULL);
-    bool shared = false;
-    *apart_p = false;
-    for (size_t i = 0; i < json_array_size(members) && uuid; i++) {
-        const json_t *other = json_array_get(members, i);
-        if (i == position || strcmp(el_json_text(other, "uuid", ""), uuid) != 0) continue;
-        shared = true;
-        *apart_p |= el_json_number(other, "rank") != el_json_number(member, "rank");
-    }
-    return shared;
-}
-
-void el_record_shared_cards(json_t *members, json_t *processes)
-{
-    static const char *const figures[] = {"driver_bytes", "unattributed_bytes", "grown_bytes"};
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        bool apart;
-        json_t *memory = json_object_get(json_array_get(members, i), "memory");
-        if (!is_shared(members, i, &apart)) continue;
-        for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++)
-            json_object_set_new(memory, figures[f], json_null());
-        json_object_set_new(memory, "driver_reason",
-                            json_string("several of the run's devices are on this card, and the driver tells the "
-                                        "card's bytes, not a device's (gpu.used_bytes)"));
-        if (apart) json_object_set_new(memory, "library_bytes", json_object());
-        for (size_t p = 0; p < json_array_size(processes); p++) {
-            json_t *bytes = json_object_get(json_array_get(processes, p), "per_device_bytes");
-            if (i < json_array_size(bytes)) json_array_set_new(bytes, i, json_null());
-        }
-    }
-}
-
-/* NCCL's settings as they were given: it says nowhere what it made of them. */
-static json_t *variables(void)
-{
-    json_t *variables = json_object();
-    for (char **at = environ; *at; at++) {
-        const char *value = strchr(*at, '=');
-        char name[128];
-        if (strncmp(*at, "NCCL_", 5) != 0 || !value) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(value - *at), *at);
-        json_object_set_new(variables, name, el_json_string(value + 1));
-    }
-    return variables;
-}
-
-json_t *el_record_nccl(void)
-{
-    char version[32];
-    bool known = el_nccl_version(version, sizeof version) == EL_OK;
-    json_t *nccl = json_object();
-    json_object_set_new(nccl, "version", el_json_string(known ? version : NULL));
-    json_object_set_new(nccl, "reason", el_json_string(known ? NULL : el_error_message()));
-    json_object_set_new(nccl, "variables", variables());
-    return nccl;
 }

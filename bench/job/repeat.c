@@ -4,6 +4,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/job/cost.h"
 #include "bench/job/measurement.h"
+#include "bench/machine/environment.h"
 #include "bench/record/record.h"
 #include "bench/record/system.h"
 

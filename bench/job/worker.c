@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "bench/base/io.h"
-#include "bench/campaign/trial.h"
 #include "bench/job/join.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
+#include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
 enum { FIXED_ARGUMENTS = 6 }; /* "worker" KIND RESULT REPEAT ORDER ID */

@@ -8,7 +8,8 @@
 #ifndef EL_BENCH_WORKER_H
 #define EL_BENCH_WORKER_H
 
-#include "bench/job/cores.h"
+#include "bench/machine/cores.h"
+#include "bench/trial/trial.h"
 
 struct el_job {
     const struct el_trial *trial;

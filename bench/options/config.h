@@ -1,9 +1,5 @@
-/* What the user asked for, and the trials that follow from it.
- *
- * `struct el_options` is the command line as parsed (lists and all); `struct el_trial` is one resolved configuration:
- * one mode, one batch. Rows in rows.c feed parser, defaults, help, suggestion for a typo and the echo in the
- * record.
- */
+/* What the user asked for: the command line as parsed, lists and all. Rows in rows.c feed parser, defaults, help,
+ * suggestion for a typo and the echo in the record. */
 #ifndef EL_BENCH_CONFIG_H
 #define EL_BENCH_CONFIG_H
 
@@ -13,7 +9,7 @@
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { EL_LIST_MAX = 32, EL_TRIAL_ID_BYTES = 17, EL_OPTIONS_MAX = 96 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 96 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -72,7 +68,7 @@ struct el_options {
     enum el_launching launch;
     enum el_launcher launcher;
     char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
-    char inject[EL_PATH_BYTES]; /* injected disturbances (bench/options/inject.h); "": none */
+    char inject[EL_PATH_BYTES]; /* injected disturbances (bench/trial/inject.h); "": none */
     struct el_regress_options regress;
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
@@ -80,24 +76,6 @@ struct el_options {
     char store[EL_PATH_BYTES];  /* a stored baseline's folder */
     bool force;
     bool given[EL_OPTIONS_MAX]; /* on the command line, by the row's place; ask el_option_given */
-};
-
-/* One configuration to be measured. */
-struct el_trial {
-    char id[EL_TRIAL_ID_BYTES]; /* hash of the resolved configuration and of the build: 16 hex digits */
-    struct el_train_config train;
-    struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
-    struct el_device_name devices[EL_MEMBERS_MAX];
-    int n_devices;
-    int procs; /* resolved: 1, or as many as devices */
-    bool batch_is_per_device;
-    int64_t device_mem_bytes;
-    double timeout_s;
-    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
-    bool record, tf32;
-    enum el_launcher launcher;
-    char comm[8];
-    char inject[EL_PATH_BYTES];
 };
 
 #endif

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/job/gpu.h"
 #include "bench/record/record.h"
 #include "bench/record/system.h"
 

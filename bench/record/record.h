@@ -18,8 +18,9 @@
  *                   "unattributed_bytes"|null, "grown_bytes"|null, "timeline": {..}|null},
  *        "utilization": {"busy_pct", "cpu_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms},
  * "idle_ms", "step_ms", "queue_ms"|null, "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes", "gpu":
- * {...}|null on cpu,                           (job/gpu.h) "comm": {"bytes", "total_ms", "overlapped_ms", "exposed_ms",
- * "wait_ms", "wait_exposed_ms", "transfer_ms", "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes", "control":
+ * {...}|null on cpu,                           (el_record_gpu) "comm": {"bytes", "total_ms", "overlapped_ms",
+ * "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms", "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
+ * "control":
  * {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null, "ops": [{"op", "phase",
  * "count", "ms", "median_ms", "implementation"|null}] } ], (all a step, on average; el_record_member makes one)
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
@@ -39,7 +40,7 @@
 
 #include <jansson.h>
 
-#include "bench/options/config.h"
+#include "bench/trial/trial.h"
 #include "profiles/memory_timeline.h"
 #include "profiles/nvml.h"
 #include "profiles/recorder.h"
@@ -82,6 +83,15 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline);
  * each of the job's devices (0 where it has none), and what it holds that is no device's: code, libraries, buffers of
  * MPI. Negative: unknown, null. */
 json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);
+/* {"clock_mhz": {"min", "mean", "max"}, "power_w", "energy_mj", "throttled_pct": {a reason: per cent of the looks},
+ * "used_bytes", "total_bytes", "process_bytes", "processes", "samples", "window_s", "reason"}; null for NULL. */
+json_t *el_record_gpu(const struct el_nvml_figures *figures);
+/* Of members that share a card (one UUID) takes back what the driver said of it as if it were each one's own: its bytes
+ * and their growth are the whole card's; of ranks of several processes also the libraries', as each may have seen the
+ * other's being opened. null then, with the reason. `processes`: as el_record_process makes them. */
+void el_record_shared_cards(json_t *members, json_t *processes);
+/* {"version", "reason" (why that is null), "variables": {NCCL_...: text}}: opens the library. */
+json_t *el_record_nccl(void);
 /* Milliseconds from nanoseconds, an array. */
 json_t *el_record_ms(const int64_t *ns, size_t n);
 /* A repeat that came to nothing: what the parent writes when rank 0 cannot. status: "oom|failed|timeout|absent". */
@@ -103,11 +113,5 @@ void el_record_learn(json_t *environment, const json_t *repeat);
 
 /* trials.csv, devices.csv, and of all but a watch's record steps.csv, in that folder. */
 enum el_status el_write_csv(const json_t *run, const char *dir);
-
-/* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. New
- * reference. */
-json_t *el_environment(void);
-/* What of it belongs to the machine, and the boot it runs since. New reference. */
-json_t *el_machine(void);
 
 #endif

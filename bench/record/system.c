@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/machine/environment.h"
 #include "bench/record/record.h"
 
 static json_t *numbers(const int *values, int n)

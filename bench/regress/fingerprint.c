@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/trial.h"
+#include "bench/trial/trial.h"
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 

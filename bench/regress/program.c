@@ -5,6 +5,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/machine/environment.h"
 #include "bench/options/config.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign/trial.h"
+#include "bench/base/hash.h"
 #include "bench/stats/stats.h"
+#include "bench/trial/trial.h"
 #include "runtime/base/utf8.h"
 
 static const char *const units[] = {

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/trial.h"
 #include "bench/regress/program.h"
 #include "bench/stats/stats.h"
+#include "bench/trial/trial.h"
 #include "runtime/base/utf8.h"
 #include "runtime/parallel/train.h"
 

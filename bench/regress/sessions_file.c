@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/trial.h"
 #include "bench/regress/baseline.h"
 #include "bench/regress/program.h"
 #include "bench/regress/session.h"
+#include "bench/trial/trial.h"
 
 /* More than can count for a level, with room for what is far or of another unit. */
 enum { SLUG_BYTES = 96, PARSED_MAX = 4 * EL_LEVEL_SESSIONS_MAX };

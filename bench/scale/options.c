@@ -1,4 +1,4 @@
-/* What is to be measured, from what was asked for. Each trial is then resolved as any other (bench/campaign/trial.h).
+/* What is to be measured, from what was asked for. Each trial is then resolved as any other (bench/trial/trial.h).
  *
  * Weak scaling unless told otherwise: who adds cards gives each the batch that one could hold, as the launchers of
  * DistributedDataParallel do. A batch says by itself which of both it belongs to; where the two disagree it is an

@@ -7,11 +7,12 @@
 #include "bench/base/jvalue.h"
 #include "bench/campaign/progress.h"
 #include "bench/campaign/runner.h"
-#include "bench/campaign/trial.h"
-#include "bench/job/cores.h"
+#include "bench/machine/cores.h"
+#include "bench/machine/environment.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/selfcheck/selfcheck.h"
+#include "bench/trial/trial.h"
 #include "runtime/base/clock.h"
 
 enum { COMMAND_BYTES = 8192, TIMEOUT_S = 60 };

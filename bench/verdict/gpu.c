@@ -1,4 +1,4 @@
-/* Doubts that GPUs raise, by what the driver said of them (bench/job/gpu.h): clocks that were held down, a host that
+/* Doubts that GPUs raise, by what the driver said of them (el_record_gpu): clocks that were held down, a host that
  * does not keep up, and who else computed there. Each looks at all finished repeats and tells of the worst one. */
 #include <math.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/machine/environment.h"
 #include "bench/record/record.h"
 #include "bench/watch/watch.h"
 

@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/trial.h"
 #include "bench/stats/stats.h"
+#include "bench/trial/trial.h"
 #include "bench/watch/watch.h"
 
 /* A row of the trial's devices. */

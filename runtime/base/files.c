@@ -23,9 +23,8 @@ enum el_status el_folder_make(const char *path, const char *advice)
         if (made) *at = '/';
     }
     if (made) made = make_one(part);
-    enum el_status status = made ? EL_OK
-                                 : el_fail_errno("%s: cannot make this folder%s%s", part, advice ? "; " : "",
-                                                 advice ? advice : "");
+    enum el_status status =
+        made ? EL_OK : el_fail_errno("%s: cannot make this folder%s%s", part, advice ? "; " : "", advice ? advice : "");
     free(part);
     return status;
 }

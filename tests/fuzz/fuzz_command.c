@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/campaign/store.h"
-#include "bench/campaign/trial.h"
 #include "bench/options/options.h"
+#include "bench/trial/trial.h"
 #include "tests/fuzz/fuzz.h"
 
 static enum el_status take(const json_t *echo, struct el_options *options)

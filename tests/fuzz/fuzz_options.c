@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign/trial.h"
 #include "bench/options/options.h"
+#include "bench/trial/trial.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { WORDS_MAX = 64, LINE_BYTES = 8192 };

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/job/cores.h"
-#include "bench/job/host_memory.h"
+#include "bench/machine/cores.h"
+#include "bench/machine/host_memory.h"
 #include "profiles/process_tree.h"
 #include "profiles/system.h"
 #include "tests/fuzz/fuzz.h"

@@ -2,10 +2,10 @@
  * and its table. */
 #include <stdlib.h>
 
-#include "bench/campaign/trial.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/trial.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct el_trial_set set;

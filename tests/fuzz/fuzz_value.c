@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/options/inject.h"
 #include "bench/options/options.h"
+#include "bench/trial/inject.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SHOWN_BYTES = 4096, DEVICES = 4 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Includes point one way, from what measures down to what computes, and heavy libraries are known in one folder each.
-# A second part plants includes that break each rule, and fails when one of them goes unseen.
+# Includes point one way, from what measures down to what computes, the rooms of bench/ in their order too, and heavy
+# libraries are known in one folder each. A second part injects includes that break each rule, and fails when one of them
+# goes unseen.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -19,6 +20,20 @@ profiles:          runtime kernels
 bench:             profiles runtime kernels
 tests:             bench profiles runtime kernels'
 
+# The rooms of bench/, a floor a line, from the lowest: a room may include those of lower floors, not of its own or a
+# higher one. What stands in bench/ itself, the subcommands, is the roof.
+ROOMS='
+base stats
+options
+trial machine
+verdict
+record
+job
+campaign
+report
+plot
+imbalance overhead regress scale selfcheck watch'
+
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='
 (oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
@@ -30,13 +45,18 @@ nvtx.*                 profiles/nvtx'
 violations() (
     set +o pipefail # a folder that is not there is no finding
     { cd "$1" && find bench kernels profiles runtime tests \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -exec grep -nHE '^ *# *include' {} + 2>/dev/null; } |
-        ARROWS=$ARROWS LIBRARIES=$LIBRARIES awk '
+        ARROWS=$ARROWS ROOMS=$ROOMS LIBRARIES=$LIBRARIES awk '
         BEGIN {
             rows = split(ENVIRON["ARROWS"], row, "\n")
             for (i = 1; i <= rows; i++) {
                 if (split(row[i], part, ":") < 2) continue
                 folder[++folders] = part[1]
                 allowed[part[1]] = part[1] " " part[2]
+            }
+            floors = split(ENVIRON["ROOMS"], row, "\n")
+            for (i = 1; i <= floors; i++) {
+                rows = split(row[i], part, " ")
+                for (k = 1; k <= rows; k++) floor_of["bench/" part[k]] = i
             }
             rows = split(ENVIRON["LIBRARIES"], row, "\n")
             for (i = 1; i <= rows; i++) if (split(row[i], part, " ") == 2) home[part[1]] = part[2]
@@ -51,6 +71,8 @@ violations() (
             for (i = 1; i <= n; i++) if (under(path, names[i])) return 1
             return 0
         }
+        # "bench/record" of a path in that room, "bench" of what stands in no room.
+        function room_of(path, part) { return split(path, part, "/") > 2 ? part[1] "/" part[2] : part[1] }
         {
             split($0, field, ":")
             file = field[1]; where = field[1] ":" field[2] ": "
@@ -60,6 +82,12 @@ violations() (
                 if (from == "") print where "stands in no folder of the plan"
                 else if (folder_of(path) == "") print where "\"" path "\" is not a path from the root"
                 else if (!may(from, path)) print where from " may not include " path
+                else if (from == "bench" && folder_of(path) == "bench") {
+                    room = room_of(file); other = room_of(path)
+                    if (room != "bench" && !(room in floor_of)) print where room " stands on no floor of the plan"
+                    else if (room != "bench" && room != other && !((other in floor_of) && floor_of[other] < floor_of[room]))
+                        print where room " may not include " path
+                }
             } else if (match($0, /<[^>]*>/)) {
                 path = substr($0, RSTART + 1, RLENGTH - 2)
                 for (header in home)
@@ -68,7 +96,7 @@ violations() (
         }'
 )
 
-PLANTED='
+INJECTED='
 runtime/base/x.c     #include "kernels/kernels.h"
 kernels/x.c          #include "runtime/device/device.h"
 runtime/launch/x.c   #include "runtime/comm/comm.h"
@@ -86,9 +114,15 @@ kernels/cpu/y.c      #include <dnnl.h>
 runtime/comm/y.c     #include <mpi.h>
 kernels/cuda/x.cu    #include "runtime/device/device.h"
 profiles/y.c         #include <nvtx3/nvToolsExt.h>
-bench/x.c            #include <cuda_runtime.h>'
+bench/x.c            #include <cuda_runtime.h>
+bench/options/x.c    #include "bench/record/record.h"
+bench/record/x.c     #include "bench/job/worker.h"
+bench/job/x.c        #include "bench/campaign/campaign.h"
+bench/campaign/x.c   #include "bench/commands.h"
+bench/scale/x.c      #include "bench/watch/watch.h"
+bench/attic/x.c      #include "bench/base/text.h"'
 
-# Prints the planted includes that went unseen.
+# Prints the injected includes that went unseen.
 unseen() {
     local tree file line
     tree=$(mktemp -d)
@@ -96,11 +130,11 @@ unseen() {
         [[ -n $file ]] || continue
         mkdir -p "$tree/${file%/*}"
         printf '%s\n' "$line" >"$tree/$file"
-    done <<<"$PLANTED"
+    done <<<"$INJECTED"
     violations "$tree" >"$tree/found"
     while read -r file line; do
         [[ -z $file ]] || grep -q "^$file:1:" "$tree/found" || printf '%s  %s\n' "$file" "$line"
-    done <<<"$PLANTED"
+    done <<<"$INJECTED"
     rm -rf "$tree"
 }
 
@@ -117,5 +151,5 @@ verdict() { # verdict NUMBER WORDS FINDINGS
 
 echo 1..2
 verdict 1 "includes follow the arrows" "$(violations .)"
-verdict 2 "each planted include that breaks them is seen" "$(unseen)"
+verdict 2 "each injected include that breaks them is seen" "$(unseen)"
 exit "$failed"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/machine/environment.h"
 #include "bench/record/record.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/session.h"

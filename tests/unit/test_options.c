@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/campaign/trial.h"
-#include "bench/job/cores.h"
+#include "bench/machine/cores.h"
 #include "bench/options/options.h"
+#include "bench/trial/trial.h"
 #include "tests/unit/words.h"
 
 static struct el_options options;

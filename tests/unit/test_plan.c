@@ -18,7 +18,7 @@
 #include "bench/campaign/gate.h"
 #include "bench/campaign/plan.h"
 #include "bench/campaign/runner.h"
-#include "bench/job/cores.h"
+#include "bench/machine/cores.h"
 
 enum { TRIALS = 9, REPEATS = 5 };
 

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/campaign/trial.h"
 #include "bench/options/options.h"
 #include "bench/scale/scale.h"
+#include "bench/trial/trial.h"
 #include "tests/unit/words.h"
 
 static struct el_options asked, options;

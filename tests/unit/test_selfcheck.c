@@ -12,9 +12,9 @@
 #include <math.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/options/inject.h"
 #include "bench/options/options.h"
 #include "bench/selfcheck/selfcheck.h"
+#include "bench/trial/inject.h"
 
 enum { STEPS = 50 };
 

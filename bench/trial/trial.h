@@ -12,6 +12,26 @@
 
 #include "bench/options/config.h"
 
+enum { EL_TRIAL_ID_BYTES = 17 };
+
+/* One configuration to be measured. */
+struct el_trial {
+    char id[EL_TRIAL_ID_BYTES]; /* hash of the resolved configuration and of the build: 16 hex digits */
+    struct el_train_config train;
+    struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
+    struct el_device_name devices[EL_MEMBERS_MAX];
+    int n_devices;
+    int procs; /* resolved: 1, or as many as devices */
+    bool batch_is_per_device;
+    int64_t device_mem_bytes;
+    double timeout_s;
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    bool record, tf32;
+    enum el_launcher launcher;
+    char comm[8];
+    char inject[EL_PATH_BYTES];
+};
+
 struct el_trial_set {
     struct el_trial *trials; /* batches outer, then modes, then counts of devices, then further buckets */
     int n;
@@ -32,11 +52,5 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
 enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes);
 /* Fills in `id`. */
 void el_trial_identify(struct el_trial *trial);
-
-/* FNV-1a over this program's file and its modules, once a process. */
-uint64_t el_build_hash(void);
-/* Goes on with a hash over more bytes; begin with EL_HASH_BEGIN. */
-#define EL_HASH_BEGIN 0xcbf29ce484222325u
-uint64_t el_hash(uint64_t hash, const void *bytes, size_t n);
 
 #endif

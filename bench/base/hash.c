@@ -1,11 +1,12 @@
-/* What was built: a hash over the program's own file and its modules, so that a resumed run never mixes two builds.
- * The commit would not do: a build from a changed tree has the same. */
+/* FNV-1a. What was built is known by its bytes: the commit would not do, as a build from a changed tree has the same.
+ */
+#include "bench/base/hash.h"
+
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/campaign/trial.h"
 #include "runtime/base/module.h"
 
 uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)

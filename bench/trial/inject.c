@@ -1,5 +1,5 @@
 /* The words of --inject. What a disturbance does is the device's business. */
-#include "bench/options/inject.h"
+#include "bench/trial/inject.h"
 
 #include <math.h>
 #include <stdlib.h>

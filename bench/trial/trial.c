@@ -1,14 +1,15 @@
 /* Options into trials: sizes from model and data, processes, batches, and the checks of what goes together. The range
  * of each option by itself was checked when it was read. */
-#include "bench/campaign/trial.h"
+#include "bench/trial/trial.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/options/devices.h"
-#include "bench/options/inject.h"
+#include "bench/base/hash.h"
 #include "bench/options/options.h"
+#include "bench/trial/devices.h"
+#include "bench/trial/inject.h"
 
 static const double MIB = 1 << 20;
 

@@ -1,5 +1,5 @@
 /* Cores for devices, from sched_getaffinity, /sys and the cgroup. It binds nothing: a device binds its own streams. */
-#include "bench/job/cores.h"
+#include "bench/machine/cores.h"
 
 #include <sched.h>
 #include <stdio.h>

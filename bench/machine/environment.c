@@ -2,6 +2,8 @@
  *
  * Read from /proc, /sys and uname by plain files; what cannot be read is null. It judges nothing: verdicts are the
  * record's. */
+#include "bench/machine/environment.h"
+
 #include <glob.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,8 +13,8 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/job/cores.h"
-#include "bench/record/record.h"
+#include "bench/machine/cores.h"
+#include "kernels/kernels.h"
 #include "runtime/base/files.h"
 #include "runtime/launch/launch.h"
 

@@ -1,6 +1,6 @@
 /* How much memory this process may still take. Read from plain files under a root, so that tests can give their own;
  * what cannot be read does not limit. */
-#include "bench/job/host_memory.h"
+#include "bench/machine/host_memory.h"
 
 #include <math.h>
 #include <stdio.h>
