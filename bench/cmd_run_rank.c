@@ -64,10 +64,10 @@ static enum el_status check_size(int size)
 static enum el_status take_place(const struct el_options *asked, const struct el_launch_place *place, int size,
                                  struct el_options *options)
 {
-    const struct el_mode_info *mode = el_mode_find(asked->modes[0]);
+    const char *mode = asked->modes[0];
     *options = *asked;
-    if (size > 1 && (mode->controller || mode->one_device))
-        return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode->name,
+    if (size > 1 && !el_mode_takes(mode, "procs"))
+        return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode,
                        place->launcher, size, place->launcher);
     if (asked->n_devices && asked->n_devices != size)
         return el_fail(EL_ERR_INVALID,

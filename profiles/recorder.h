@@ -51,7 +51,7 @@ struct el_device_summary {
     double flops;
 };
 
-/* A controller's program spans several devices: one recorder then serves them all (`n_positions`), each position
+/* A worker may issue for several devices: one recorder then serves them all (`n_positions`), each position
  * summarized apart. */
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p);
 void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */

@@ -7,7 +7,6 @@
 
 #include "bench/base/jvalue.h"
 #include "runtime/base/clock.h"
-#include "runtime/parallel/mode.h"
 
 #define SAY_EVERY_NS       ((int64_t)10 * 1000000000)
 #define DRAW_EVERY_NS      ((int64_t)1000000000)
@@ -53,8 +52,7 @@ static void estimate(const struct el_progress *progress, char *text, size_t byte
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat)
 {
     char buckets[32] = "";
-    const struct el_mode_info *mode = el_mode_find(trial->train.mode);
-    if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && !(mode && mode->controller))
+    if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && el_mode_takes(trial->train.mode, "bucket-mb"))
         snprintf(buckets, sizeof buckets, ", buckets of %g MiB", (double)trial->train.bucket_cap_bytes / (1 << 20));
     snprintf(progress->now, sizeof progress->now, "%s on %d, batch %lld%s, repeat %d", trial->train.mode,
              trial->n_devices, (long long)trial->train.global_batch, buckets, repeat + 1);

@@ -97,8 +97,9 @@ static bool have_cards_of_their_own(const struct el_trial *trial)
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given)
 {
     static const char *const eager[] = {"CUDA_MODULE_LOADING=EAGER", NULL};
-    bool threads = trial->procs == 1 && trial->n_devices > 1 && !el_mode_find(trial->train.mode)->controller;
-    return threads && !given && have_cards_of_their_own(trial) ? eager : NULL;
+    struct el_layout layout;
+    el_layout_of(&trial->train, trial->procs, &layout);
+    return layout.n_workers > layout.n_processes && !given && have_cards_of_their_own(trial) ? eager : NULL;
 }
 
 /* The trial as options of `run`: what the worker resolves again. */

@@ -28,12 +28,12 @@ static json_t *member_of(const struct el_trial *trial, int position, const struc
 
 static json_t *repeat_of(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
-    int64_t shares[EL_MEMBERS_MAX] = {0};
+    struct el_layout layout;
     json_t *members = json_array(), *batches = json_array();
-    el_train_shares(&trial->train, shares);
+    el_layout_of(&trial->train, trial->procs, &layout);
     for (int i = 0; i < trial->n_devices; i++) {
         json_array_append_new(members, member_of(trial, i, &forecasts[i]));
-        json_array_append_new(batches, json_integer(shares[i]));
+        json_array_append_new(batches, json_integer(layout.devices[i].samples));
     }
     return json_pack("{s:i, s:s, s:s, s:o, s:o}", "schema", EL_SCHEMA, "trial", trial->id, "status", "ok",
                      "batch_per_device", batches, "members", members);

@@ -13,11 +13,16 @@
 
 static enum el_status open_recorders(struct el_job_measurement *m)
 {
-    bool one = el_mode_find(m->job->trial->train.mode)->controller;
-    int wanted = !m->job->trial->record ? 0 : one ? 1 : m->open.n;
-    for (; m->n_recorders < wanted; m->n_recorders++)
-        EL_TRY(el_recorder_create(m->open.first + m->n_recorders, one ? m->open.n : 1, &m->recorders[m->n_recorders]));
-    for (int i = 0; i < m->open.n && wanted; i++) m->probes[i] = el_recorder_probe(el_job_recorder(m, i));
+    for (int i = 0; i < m->open.n && m->job->trial->record; i++) {
+        int worker = m->layout.devices[m->open.first + i].worker, first,
+            n = el_layout_of_worker(&m->layout, worker, &first);
+        if (first == m->open.first + i) {
+            EL_TRY(el_recorder_create(first, n, &m->recorders[m->n_recorders]));
+            m->n_recorders++;
+        }
+        m->of_member[i] = m->recorders[m->n_recorders - 1];
+        m->probes[i] = el_recorder_probe(m->of_member[i]);
+    }
     return EL_OK;
 }
 
@@ -136,6 +141,7 @@ static void close_measurement(struct el_job_measurement *m)
 
 static enum el_status open_measurement(struct el_job_measurement *m)
 {
+    el_layout_of(&m->job->trial->train, el_bootstrap_size(m->job->bootstrap), &m->layout);
     EL_TRY(el_job_open_devices(m->job, &m->open));
     EL_TRY(el_job_system_open(&m->open, &m->window));
     EL_TRY(el_job_gpu_open(&m->open, &m->gpus));

@@ -20,8 +20,10 @@ struct el_job_measurement {
     struct el_job_devices open;
     struct el_job_system *window;
     struct el_job_gpu *gpus;
-    struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a member; one for all of a controller */
+    struct el_layout layout;
+    struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a worker of this process */
     int n_recorders;
+    struct el_recorder *of_member[EL_MEMBERS_MAX]; /* each member's of them; NULL: nothing is recorded */
     struct el_probe probes[EL_MEMBERS_MAX];
     struct el_watch watch; /* for a profiler that is attached */
     bool watched;
@@ -35,7 +37,7 @@ struct el_job_measurement {
 
 static inline struct el_recorder *el_job_recorder(const struct el_job_measurement *m, int member)
 {
-    return m->n_recorders == 0 ? NULL : m->recorders[m->n_recorders == 1 ? 0 : member];
+    return m->of_member[member];
 }
 
 /* The recorder's number of a segment of training; negative: not kept. */

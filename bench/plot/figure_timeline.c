@@ -54,7 +54,7 @@ static const json_t *largest(const json_t *trials, const char *mode)
 static void add_panels(struct panels *panels, const json_t *trial)
 {
     const struct el_mode_info *info = el_mode_find(el_json_text(trial, "mode", ""));
-    size_t wanted = info != NULL && info->controller ? 2 : 1;
+    size_t wanted = info != NULL ? (size_t)info->n_shown : 1;
     for (size_t k = 0; k < wanted && panels->n < PANELS_MAX; k++) {
         const json_t *timeline = timeline_of(trial, k);
         if (timeline == NULL) return;

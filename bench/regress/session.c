@@ -39,12 +39,12 @@ json_t *el_workload_of(const json_t *trial)
 void el_workload_buckets(const json_t *trial, char *text, size_t bytes)
 {
     static const double MIB = 1 << 20;
-    const struct el_mode_info *mode = el_mode_find(el_json_text(trial, "mode", "?"));
     double cap = el_json_number(trial, "config.bucket_cap_bytes");
     double first = el_json_number(trial, "config.bucket_first_bytes");
     bool usual = cap == EL_BUCKET_CAP_BYTES && (isnan(first) || first == EL_BUCKET_FIRST_BYTES);
     text[0] = 0;
-    if (isnan(cap) || usual || (mode && mode->controller)) return; /* older records have none */
+    if (isnan(cap) || usual || !el_mode_takes(el_json_text(trial, "mode", "?"), "bucket-mb"))
+        return; /* older records have none */
     int used = snprintf(text, bytes, " buckets of %g MiB", cap / MIB);
     if (!isnan(first) && first != cap) snprintf(text + used, bytes - (size_t)used, ", the first %g", first / MIB);
 }

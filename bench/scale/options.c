@@ -94,7 +94,7 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
     EL_TRY(put_base_bucket_first(asked, o));
     if (o->n_modes == 1) return el_fail(EL_ERR_INVALID, "--modes: single runs on one device only: add dp or ddp");
     bool ddp = false;
-    for (int m = 0; m < o->n_modes; m++) ddp = ddp || !el_mode_find(o->modes[m])->controller;
+    for (int m = 0; m < o->n_modes; m++) ddp = ddp || el_mode_takes(o->modes[m], "bucket-mb");
     if (o->n_buckets > 1 && !ddp) return el_fail(EL_ERR_INVALID, "--bucket-mb: buckets are ddp's: add it to --modes");
     if (o->n_buckets > 1 && o->counts[o->n_counts - 1] == 1)
         return el_fail(EL_ERR_INVALID, "--bucket-mb: one device has nothing to sum: add more to --devices");

@@ -97,24 +97,26 @@ static enum el_status open_data(const struct el_options *options, struct el_mode
     return EL_OK;
 }
 
-static enum el_status resolve_procs(unsigned command, const struct el_options *options, const struct el_mode_info *mode,
-                                    struct el_trial *trial)
+static enum el_status resolve_procs(unsigned command, const struct el_options *options, struct el_trial *trial)
 {
+    struct el_layout layout;
     int n = trial->n_devices, asked = options->procs;
+    const char *mode = trial->train.mode;
     bool simulated = !strcmp(trial->devices[0].backend, "sim");
-    trial->procs = 1;
-    if (mode->controller || mode->one_device) {
+    if (!el_mode_takes(mode, "procs")) {
+        trial->procs = 1;
         if (asked > 1 && command == EL_CMD_RUN)
-            return el_fail(EL_ERR_INVALID, "--procs %d: mode %s is one process: leave --procs out", asked, mode->name);
+            return el_fail(EL_ERR_INVALID, "--procs %d: mode %s is one process: leave --procs out", asked, mode);
         return EL_OK;
     }
     if (asked > 1 && simulated)
         return el_fail(EL_ERR_INVALID, "--procs %d: simulated devices live in one process: leave --procs out", asked);
-    if (asked > 1 && asked != n)
+    el_layout_of(&trial->train, asked || !simulated ? asked : 1, &layout);
+    if (asked && asked != layout.n_processes)
         return el_fail(EL_ERR_INVALID,
                        "--procs %d does not go with %d devices: give 1 (a thread a device) or %d (a process a device)",
                        asked, n, n);
-    trial->procs = asked ? asked : simulated ? 1 : n;
+    trial->procs = layout.n_processes;
     if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
         return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
     return EL_OK;
@@ -176,19 +178,20 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
                                   struct el_trial *trial)
 {
-    const struct el_mode_info *mode = el_mode_find(choice->mode);
-    int n = choose_devices(options, choice->count, trial->devices);
+    struct el_layout layout;
+    trial->train.n_devices = choose_devices(options, choice->count, trial->devices);
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
-    trial->n_devices = trial->train.n_devices = mode->one_device ? 1 : n;
+    el_layout_of(&trial->train, 0, &layout);
+    trial->n_devices = trial->train.n_devices = layout.n_devices;
     memset(&trial->devices[trial->n_devices], 0,
            sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
     if (trial->tf32 && strcmp(trial->devices[0].backend, "cuda"))
         return el_fail(EL_ERR_INVALID, "--tf32 on is for GPUs, and the devices are %s: leave it out",
                        trial->devices[0].backend);
-    EL_TRY(resolve_procs(command, options, mode, trial));
+    EL_TRY(resolve_procs(command, options, trial));
     EL_TRY(resolve_batch(options, choice->batch, trial));
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
@@ -224,17 +227,18 @@ static enum el_status check_training_set(const struct el_trial *trial, const str
 /* Of one mode and batch: each count with the usual buckets, then the highest count with the others. */
 static int list_counts(const struct el_options *options, struct choice choice, struct choice *choices)
 {
-    const struct el_mode_info *mode = el_mode_find(choice.mode);
-    int n = 0, n_counts = mode->one_device && options->n_counts > 0 ? 1 : options->n_counts;
-    if (n_counts == 0) {
+    int n = 0;
+    if (options->n_counts == 0) {
         choice.bucket_mib = options->bucket_mib[0];
         choices[n++] = choice;
     }
-    for (int c = 0; c < n_counts; c++) {
+    for (int c = 0; c < options->n_counts; c++) {
+        if (c > 0 && el_mode_devices(choice.mode, options->counts[c]) == el_mode_devices(choice.mode, choice.count))
+            continue;
         choice.count = options->counts[c];
         choices[n++] = choice;
     }
-    for (int k = 1; k < options->n_buckets && !mode->controller; k++) {
+    for (int k = 1; k < options->n_buckets && el_mode_takes(choice.mode, "bucket-mb"); k++) {
         choice.bucket_mib = options->bucket_mib[k];
         choices[n++] = choice;
     }
@@ -319,7 +323,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     memcpy(o->modes[0], trial->train.mode, sizeof o->modes[0]);
     memcpy(o->devices, trial->devices, sizeof o->devices);
     o->n_devices = trial->n_devices;
-    o->procs = trial->procs > 1 || !el_mode_find(trial->train.mode)->controller ? trial->procs : 0;
+    o->procs = el_mode_takes(trial->train.mode, "procs") ? trial->procs : 0;
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;

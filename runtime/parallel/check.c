@@ -1,8 +1,7 @@
 /* Checks of a configuration that need no device, and what follows from it. */
 #include <math.h>
-#include <string.h>
 
-#include "runtime/parallel/dp.h"
+#include "runtime/parallel/mode.h"
 
 double el_train_default_lr(enum el_optimizer_kind optimizer)
 {
@@ -39,31 +38,18 @@ static enum el_status check_numbers(const struct el_train_config *config)
 
 enum el_status el_train_check(struct el_train_config *config)
 {
-    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
-    if (!mode) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
+    if (!el_mode_ops_find(config->mode)) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
     if (config->n_devices < 1 || config->n_devices > EL_MEMBERS_MAX) {
         return el_fail(EL_ERR_INVALID, "--devices %d: must be between 1 and %d", config->n_devices, EL_MEMBERS_MAX);
     }
     if (config->global_batch < 1)
         return el_fail(EL_ERR_INVALID, "--batch %lld: must be at least 1", (long long)config->global_batch);
-    if (config->global_batch < config->n_devices && !mode->info.one_device) {
+    struct el_layout layout;
+    el_layout_of(config, 0, &layout);
+    if (config->global_batch < layout.n_devices) {
         return el_fail(EL_ERR_INVALID, "--batch %lld: smaller than the number of devices (%d); each needs a sample",
-                       (long long)config->global_batch, config->n_devices);
+                       (long long)config->global_batch, layout.n_devices);
     }
     fill_in(config);
     return check_numbers(config);
-}
-
-void el_train_shares(const struct el_train_config *config, int64_t *batch_per_device)
-{
-    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
-    memset(batch_per_device, 0, EL_MEMBERS_MAX * sizeof *batch_per_device);
-    if (mode->info.one_device)
-        batch_per_device[0] = config->global_batch;
-    else if (mode->info.controller)
-        el_dp_chunks(config->global_batch, config->n_devices, batch_per_device);
-    else {
-        for (int r = 0; r < config->n_devices; r++)
-            batch_per_device[r] = el_share_size(config->global_batch, config->n_devices, r);
-    }
 }

@@ -15,18 +15,13 @@ enum {
     BLOCK_STEPS_MAX = 200
 };
 
-static bool communicates(const struct el_run *run)
-{
-    return run->worker.n_members > 1 || run->worker.members[0].size > 1;
-}
-
 static bool is_wanted(const struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
     if (config->control == EL_CONTROL_NONE || config->control_pairs < 1 || config->epochs || config->min_time_s <= 0)
         return false;
     if (el_device_is_simulated(run->worker.members[0].device)) return false;
-    return config->control == EL_CONTROL_RECORD || communicates(run);
+    return config->control == EL_CONTROL_RECORD || (run->worker.comm && run->worker.layout->n_devices > 1);
 }
 
 static void tell(const struct el_run *run, enum el_segment segment)
@@ -40,8 +35,8 @@ static void mute(struct el_run *run, bool muted)
 {
     if (run->session->mode->mute)
         run->session->mode->mute(&run->worker, muted);
-    else if (run->worker.members[0].comm)
-        el_comm_mute(run->worker.members[0].comm, muted);
+    else
+        el_comm_mute(run->worker.world, muted);
 }
 
 /* The steps of one block but for those left out; `*number_p` is the next step's number. */
@@ -84,7 +79,7 @@ static enum el_status plan_blocks(struct el_run *run)
     if (mean_ns > 0) steps = round(config->min_time_s * 1e9 / mean_ns / (2 * config->control_pairs)) - !record;
     if (!(steps >= least)) steps = least;
     if (steps > BLOCK_STEPS_MAX) steps = BLOCK_STEPS_MAX;
-    if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &steps, 1));
+    EL_TRY(el_worker_take_first(&run->worker, &steps, 1));
     run->control_steps = (int)steps;
     return EL_OK;
 }

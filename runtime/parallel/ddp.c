@@ -45,6 +45,7 @@ static enum el_status setup(struct el_worker *worker)
     struct state *state = calloc(1, sizeof *state);
     if (!state) return el_fail_errno("ddp");
     worker->state = state;
+    worker->comm = el_comm_backend(worker->world);
     state->worker = worker;
     for (int p = 0; p < worker->graph->n_params; p++) state->order[p] = p;
     struct el_program *program;
@@ -56,7 +57,7 @@ static enum el_status setup(struct el_worker *worker)
                                 .data = member->params[p],
                                 .label = worker->graph->params[p].name,
                                 .phase = EL_PHASE_COMM};
-        el_comm_issue(member->comm, program, &op, NULL);
+        el_comm_issue(worker->world, program, &op, NULL);
     }
     enum el_status status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
@@ -101,7 +102,6 @@ static enum el_status begin_round(struct el_worker *worker, int round)
 /* Launches bucket b's all-reduce; what comes after it on the compute stream does not wait. */
 static void reduce_bucket(struct state *state, int b)
 {
-    struct el_member *member = &state->worker->members[0];
     struct bucket *bucket = &state->buckets[b];
     char label[32];
     snprintf(label, sizeof label, "all_reduce bucket %d", b);
@@ -112,7 +112,7 @@ static void reduce_bucket(struct state *state, int b)
                             .label = label,
                             .phase = EL_PHASE_COMM};
     bucket->reduced_op = -1;
-    el_comm_issue(member->comm, state->program, &op, &bucket->reduced_op);
+    el_comm_issue(state->worker->world, state->program, &op, &bucket->reduced_op);
 }
 
 static struct el_view place_in_bucket(const struct state *state, int p)
@@ -128,7 +128,8 @@ static void grad_ready(void *context, int p)
     struct el_member *member = &state->worker->members[0];
     if (state->n_ready < state->worker->graph->n_params) state->order[state->n_ready++] = p;
     el_member_issue_scale(member, state->program, EL_PHASE_REDUCE, "copy to bucket", state->grads[p],
-                          place_in_bucket(state, p), el_param_count(state->worker->graph, p), 1.0 / member->size);
+                          place_in_bucket(state, p), el_param_count(state->worker->graph, p),
+                          1.0 / state->worker->layout->n_data);
     state->buckets[state->group[p]].n_pending--;
     if (!state->worker->config->overlap) return;
     while (state->next_bucket < state->n_buckets && state->buckets[state->next_bucket].n_pending == 0) {
@@ -194,7 +195,13 @@ static void teardown(struct el_worker *worker)
 
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
-             .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets"},
+             .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
+             .takes = "procs overlap bucket-mb first-bucket-mb",
+             .loss = EL_LOSS_OF_RANKS,
+             .memory = {.backward = 3, .optimizer = 3},
+             .n_shown = 1,
+             .look = {.fill = 0x5b84c4, .ink = 0x5b84c4, .pattern = 3, .point = 7, .point_size = 1.6}},
+    .layout = el_layout_worker_each,
     .rounds = 2,
     .setup = setup,
     .begin_round = begin_round,

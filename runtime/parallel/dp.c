@@ -1,20 +1,12 @@
-/* dp: DataParallel. One controller; the parameters, the optimizer and the loss live on the master, and every step the
- * model is sent out and the gradients are brought back: load, scatter, replicate, forward on each, gather, loss,
- * scatter its gradient, backward on each, reduce (a sum, after the whole backward), optimizer. The order, the chunking
- * and the moments of memory follow torch.nn.DataParallel (docs/semantics.md); the parts of a step stand in
- * dp_replicate.c and dp_reduce.c. */
+/* dp: DataParallel. One host thread issues for all devices; the parameters, the optimizer and the loss live on the
+ * master, and every step the model is sent out and the gradients are brought back: load, scatter, replicate, forward on
+ * each, gather, loss, scatter its gradient, backward on each, reduce (a sum, after the whole backward), optimizer. The
+ * order, the chunking and the moments of memory follow torch.nn.DataParallel (docs/semantics.md); the parts of a step
+ * stand in dp_replicate.c and dp_reduce.c. */
 #include "runtime/parallel/dp.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-
-int el_dp_chunks(int64_t batch, int n, int64_t *sizes)
-{
-    int64_t chunk = (batch + n - 1) / n;
-    int used = 0;
-    for (int64_t left = batch; left > 0; left -= chunk) sizes[used++] = left < chunk ? left : chunk;
-    return used;
-}
 
 static enum el_status setup(struct el_worker *worker)
 {
@@ -22,7 +14,8 @@ static enum el_status setup(struct el_worker *worker)
     if (!dp) return el_fail_errno("dp");
     worker->state = dp;
     dp->worker = worker;
-    dp->n = el_dp_chunks(worker->config->global_batch, worker->n_members, dp->sizes);
+    dp->n = worker->layout->n_data;
+    for (int m = 0; m < dp->n; m++) dp->sizes[m] = worker->layout->devices[m].samples;
     size_t bytes[EL_GRAPH_PARAMS_MAX];
     for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_member_param_bytes(&worker->members[0], p);
     dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, EL_DP_CHUNK_BYTES, dp->chunk_of);
@@ -239,7 +232,11 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
-             .controller = true},
+             .loss = EL_LOSS_OF_BATCH,
+             .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
+             .n_shown = 2,
+             .look = {.fill = 0xcc5500, .ink = 0xcc5500, .pattern = 5, .point = 9, .point_size = 2.2}},
+    .layout = el_layout_one_worker,
     .rounds = 1,
     .setup = setup,
     .issue = issue,

@@ -25,9 +25,6 @@ struct el_dp {
     struct el_buffer *gathered;
 };
 
-/* tensor.chunk: pieces of ceil(batch / n), the last one smaller; fills sizes[] and returns how many (at most n). */
-int el_dp_chunks(int64_t batch, int n, int64_t *sizes);
-
 /* Sends the parameters to the other devices; params[] are set. */
 void el_dp_replicate(struct el_dp *dp);
 void el_dp_free_params(struct el_dp *dp);

@@ -1,5 +1,5 @@
-/* Evaluation: a forward-only program over a split, every sample once, over all ranks; and the weights of the best epoch
- * kept in host memory until the end. A controller evaluates on its master alone. */
+/* Evaluation: a forward-only program over a split, every sample once, over all owners; and the weights of the best
+ * epoch kept in host memory until the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,49 +45,81 @@ static enum el_status count(struct el_member *reader, struct el_buffer *correct,
     return EL_OK;
 }
 
-enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p)
+/* Correct answers of an owner's share of the split: owners have the whole model, and share it evenly. A batch is what
+ * they have room for in training. */
+static enum el_status count_share(const struct el_run *run, const struct el_member *owner, int position,
+                                  enum el_data_split split, double *count_p)
 {
-    struct el_member *member = &run->worker.members[0], reader;
-    int64_t size = el_dataset_size(member->dataset, split);
-    *accuracy_p = -1;
-    if (size == 0 || run->session->graph->loss != EL_LOSS_CROSS_ENTROPY || !el_device_computes(member->device))
-        return EL_OK;
-    struct el_ledger before = *el_device_ledger(member->device);
+    const struct el_layout *layout = &run->session->layout;
+    struct el_member reader;
     struct el_buffer *correct = NULL;
-    double n = 0;
-    enum el_status status = el_member_open_evaluation(&reader, member, split);
-    if (status == EL_OK) status = el_device_alloc(member->device, EL_TAG_OUTPUT, sizeof(int32_t), "correct", &correct);
-    if (status == EL_OK) status = count(&reader, correct, &n);
+    int rank = 0, size = 0;
+    int64_t batch = 0;
+    for (int d = 0; d < layout->n_devices; d++) {
+        if (!layout->devices[d].owns) continue;
+        if (d == position) rank = size;
+        batch += layout->devices[d].samples;
+        size++;
+    }
+    struct el_ledger before = *el_device_ledger(owner->device);
+    enum el_status status = el_member_open_evaluation(&reader, owner, split, rank, size, batch);
+    if (status == EL_OK) status = el_device_alloc(owner->device, EL_TAG_OUTPUT, sizeof(int32_t), "correct", &correct);
+    if (status == EL_OK) status = count(&reader, correct, count_p);
     el_device_free(correct);
     el_member_close_share(&reader);
-    el_device_ledger_restore_peak(member->device, &before);
-    EL_TRY(status);
-    if (!run->session->mode->info.controller) EL_TRY(el_member_sum(member, &n, 1));
-    *accuracy_p = n / (double)size;
+    el_device_ledger_restore_peak(owner->device, &before);
+    return status;
+}
+
+enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p)
+{
+    struct el_worker *worker = &run->worker;
+    int64_t size = el_dataset_size(run->session->place->dataset, split);
+    double sum = 0;
+    *accuracy_p = -1;
+    if (size == 0 || worker->graph->loss != EL_LOSS_CROSS_ENTROPY || !el_device_computes(worker->members[0].device))
+        return EL_OK;
+    for (int m = 0; m < worker->n_members; m++) {
+        double n = 0;
+        if (!worker->layout->devices[worker->first + m].owns) continue;
+        EL_TRY(count_share(run, &worker->members[m], worker->first + m, split, &n));
+        sum += n;
+    }
+    EL_TRY(el_worker_sum(worker, &sum, 1));
+    *accuracy_p = sum / (double)size;
     return EL_OK;
 }
 
-static enum el_status move_weights(struct el_run *run, char *weights, bool save)
+/* Between the worker's owners and host memory; without memory it only counts the bytes. */
+static enum el_status move_weights(struct el_run *run, char *weights, bool save, size_t *bytes_p)
 {
-    struct el_member *member = &run->worker.members[0];
-    for (int p = 0; p < run->session->graph->n_params; p++) {
-        size_t bytes = el_member_param_bytes(member, p);
-        EL_TRY(save ? el_device_read(member->params[p], weights, bytes)
-                    : el_device_write(member->params[p], weights, bytes));
-        weights += bytes;
+    const struct el_worker *worker = &run->worker;
+    size_t at = 0;
+    for (int m = 0; m < worker->n_members; m++) {
+        const struct el_member *member = &worker->members[m];
+        for (int p = 0; worker->layout->devices[worker->first + m].owns && p < member->graph->n_params; p++) {
+            size_t bytes = el_member_param_bytes(member, p);
+            if (weights)
+                EL_TRY(save ? el_device_read(member->params[p], weights + at, bytes)
+                            : el_device_write(member->params[p], weights + at, bytes));
+            at += bytes;
+        }
     }
+    *bytes_p = at;
     return EL_OK;
 }
 
 enum el_status el_run_save_weights(struct el_run *run, void **weights_p)
 {
-    size_t bytes = (size_t)el_graph_param_count(run->session->graph) * el_dtype_bytes(run->session->config->dtype);
+    size_t bytes;
+    EL_TRY(move_weights(run, NULL, true, &bytes));
     if (!*weights_p) *weights_p = malloc(bytes);
     if (!*weights_p) return el_fail_errno("the best epoch's weights");
-    return move_weights(run, *weights_p, true);
+    return move_weights(run, *weights_p, true, &bytes);
 }
 
 enum el_status el_run_restore_weights(struct el_run *run, const void *weights)
 {
-    return move_weights(run, (char *)(uintptr_t)weights, false);
+    size_t bytes;
+    return move_weights(run, (char *)(uintptr_t)weights, false, &bytes);
 }

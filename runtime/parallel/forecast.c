@@ -33,54 +33,55 @@ done:
     return status;
 }
 
-/* One worker on the devices [first, first + n_members). */
-static enum el_status forecast_worker(const struct el_train_config *config, const struct el_graph *graph,
-                                      struct el_device *const *devices, struct el_comm *comm, int rank, int n_members,
-                                      struct el_memory_forecast *forecasts)
+static enum el_status forecast_worker(const struct el_worker_spec *spec, struct el_memory_forecast *forecasts)
 {
-    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
-    struct el_member *members = calloc((size_t)n_members, sizeof *members);
-    if (!members) return el_fail_errno("a forecast");
-    struct el_worker worker = {.config = config, .graph = graph, .members = members, .n_members = n_members};
-    enum el_status status =
-        el_member_open_owner(&members[0], config, graph, devices[0], comm, rank, comm ? config->n_devices : 1, NULL);
-    for (int m = 1; m < n_members; m++) el_member_open_helper(&members[m], config, graph, devices[m], NULL);
-    if (status == EL_OK) status = issue_step(&worker, mode, forecasts);
+    const struct el_mode_ops *mode = el_mode_ops_find(spec->config->mode);
+    struct el_worker worker;
+    enum el_status status = el_worker_open(&worker, spec);
+    if (status == EL_OK) status = issue_step(&worker, mode, &forecasts[worker.first]);
     if (mode->teardown) mode->teardown(&worker);
-    for (int m = 0; m < n_members; m++) el_member_close(&members[m]);
-    free(members);
+    el_worker_close(&worker);
     return status;
 }
 
-static enum el_status forecast_all(const struct el_train_config *config, const struct el_graph *graph,
-                                   struct el_device *const *devices, int n, struct el_memory_forecast *forecasts)
+static enum el_status forecast_all(const struct el_train_config *config, const struct el_layout *layout,
+                                   const struct el_graph *graph, struct el_device *const *devices,
+                                   struct el_memory_forecast *forecasts)
 {
-    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
-    if (mode->info.controller) return forecast_worker(config, graph, devices, NULL, 0, n, forecasts);
-    struct el_comm *comms[EL_MEMBERS_MAX];
-    EL_TRY(el_comm_open_local(devices, n, comms));
-    enum el_status status = EL_OK;
-    for (int r = 0; r < n && status == EL_OK; r++) {
-        status = forecast_worker(config, graph, &devices[r], comms[r], r, 1, &forecasts[r]);
+    struct el_device *firsts[EL_MEMBERS_MAX];
+    struct el_comm *worlds[EL_MEMBERS_MAX];
+    struct el_worker_spec spec = {.config = config, .graph = graph, .layout = layout};
+    int n = layout->n_workers, first[EL_MEMBERS_MAX];
+    for (int w = 0; w < n; w++) {
+        el_layout_of_worker(layout, w, &first[w]);
+        firsts[w] = devices[first[w]];
     }
-    for (int r = 0; r < n; r++) el_comm_close(comms[r]);
+    EL_TRY(el_comm_open_local(firsts, n, worlds));
+    enum el_status status = EL_OK;
+    for (spec.index = 0; spec.index < n && status == EL_OK; spec.index++) {
+        spec.world = worlds[spec.index];
+        spec.devices = &devices[first[spec.index]];
+        status = forecast_worker(&spec, forecasts);
+    }
+    for (int w = 0; w < n; w++) el_comm_close(worlds[w]);
     return status;
 }
 
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts)
 {
-    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
-    int n = mode->info.one_device ? 1 : config->n_devices, opened = 0;
+    struct el_layout layout;
+    int opened = 0;
     struct el_device *devices[EL_MEMBERS_MAX] = {NULL};
     struct el_graph *graph = NULL;
+    el_layout_of(config, 1, &layout);
     enum el_status status = el_model_build(&config->model, &graph);
-    for (; opened < n && status == EL_OK; opened++) {
+    for (; opened < layout.n_devices && status == EL_OK; opened++) {
         struct el_device_spec spec = {.backend = "sim", .index = opened, .position = opened, .kernels = kernels};
         status = el_device_open(&spec, &devices[opened]);
     }
-    if (status == EL_OK) status = forecast_all(config, graph, devices, n, forecasts);
-    for (int d = 0; d < n; d++) el_device_close(devices[d]);
+    if (status == EL_OK) status = forecast_all(config, &layout, graph, devices, forecasts);
+    for (int d = 0; d < layout.n_devices; d++) el_device_close(devices[d]);
     el_graph_destroy(graph);
     return status;
 }

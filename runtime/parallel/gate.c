@@ -13,7 +13,7 @@ enum el_status el_train_reference(const struct el_train_config *config, struct e
     const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
     struct el_train_config reference = *config;
     snprintf(reference.mode, sizeof reference.mode, "%s", el_mode_reference.info.name);
-    if (mode->info.controller) reference.n_devices = 1; /* the loss is over the whole batch */
+    if (mode->info.loss == EL_LOSS_OF_BATCH) reference.n_devices = 1;
     struct el_bootstrap *self;
     EL_TRY(el_bootstrap_open("self", &self));
     struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};

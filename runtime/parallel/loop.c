@@ -12,7 +12,7 @@ enum { STEPS_MAX = 1000000 };
 static void abort_comm(void *context)
 {
     struct el_worker *worker = context;
-    if (worker->members[0].comm) el_comm_abort(worker->members[0].comm);
+    el_comm_abort(worker->world);
 }
 
 /* Builds the step's program. */
@@ -21,7 +21,7 @@ static enum el_status issue(struct el_run *run)
     el_program_destroy(run->program);
     run->program = NULL;
     EL_TRY(el_program_create(&run->program));
-    if (!run->session->mode->info.controller) el_program_on_failure(run->program, abort_comm, &run->worker);
+    el_program_on_failure(run->program, abort_comm, &run->worker);
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     EL_TRY(el_program_end(run->program));
     run->model_flops = el_program_model_flops(run->program);
@@ -87,7 +87,7 @@ static enum el_status plan_steps(struct el_run *run)
         int64_t first = measured ? run->n_warmup : run->n_done - 1;
         double needed = ceil(config->min_time_s * 1e9 / mean_step_ns(run, first, run->n_done));
         if (needed > wanted) wanted = needed > STEPS_MAX ? STEPS_MAX : needed;
-        if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &wanted, 1));
+        EL_TRY(el_worker_take_first(&run->worker, &wanted, 1));
     }
     run->n_steps = (int64_t)wanted;
     return el_run_reserve(run, run->n_warmup + run->n_steps);
@@ -108,7 +108,7 @@ static enum el_status end_measuring(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
-        run->ledgers[m] = *el_device_ledger(run->members[m].device);
+        run->session->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].device);
         if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
     }
     return el_run_control(run);
@@ -119,10 +119,8 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
     struct el_epoch_result *result = &run->epochs[run->n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
     for (int64_t i = first; i < last; i++) result->train_loss += run->loss[i] / (double)(last - first);
-    if (!run->session->mode->info.controller) {
-        EL_TRY(el_member_sum(&run->worker.members[0], &result->train_loss, 1));
-        result->train_loss /= run->worker.members[0].size;
-    }
+    EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
+    result->train_loss /= run->worker.layout->n_workers;
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
     if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out_accuracy;
@@ -187,8 +185,7 @@ enum el_status el_run_loop(struct el_run *run)
     if (status == EL_OK && config->epochs) status = final_test(run, best);
     free(best);
     EL_TRY(status);
-    if (run->session->mode->info.controller || member->size == 1) return EL_OK;
-    EL_TRY(el_member_sum(member, run->loss, run->n_done));
-    for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= member->size;
-    return el_member_sum(member, &run->model_flops, 1);
+    EL_TRY(el_worker_sum(&run->worker, run->loss, run->n_done));
+    for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= run->worker.layout->n_workers;
+    return el_worker_sum(&run->worker, &run->model_flops, 1);
 }

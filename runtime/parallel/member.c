@@ -1,5 +1,4 @@
-/* A member's state: what it allocates, how weights begin, how members agree on numbers between steps. What a step does
- * with it stands in member_issue.c. */
+/* A member's state: what it allocates, how weights begin. What a step does with it stands in member_issue.c. */
 #include "runtime/parallel/member.h"
 
 #include <stdlib.h>
@@ -85,11 +84,10 @@ static enum el_status open_loader(struct el_member *member, enum el_data_split s
 }
 
 enum el_status el_member_open_owner(struct el_member *member, const struct el_train_config *config,
-                                    const struct el_graph *graph, struct el_device *device, struct el_comm *comm,
-                                    int rank, int size, const struct el_dataset *dataset)
+                                    const struct el_graph *graph, struct el_device *device, int rank, int size,
+                                    const struct el_dataset *dataset)
 {
-    *member = (struct el_member){
-        .config = config, .graph = graph, .device = device, .comm = comm, .rank = rank, .size = size};
+    *member = (struct el_member){.config = config, .graph = graph, .device = device, .rank = rank, .size = size};
     member->share = el_share_size(config->global_batch, size, rank);
     member->dataset = dataset;
     EL_TRY(alloc_like_params(member, EL_TAG_PARAM, member->params));
@@ -106,14 +104,14 @@ enum el_status el_member_open_owner(struct el_member *member, const struct el_tr
 }
 
 void el_member_open_helper(struct el_member *member, const struct el_train_config *config, const struct el_graph *graph,
-                           struct el_device *device, struct el_comm *comm)
+                           struct el_device *device)
 {
-    *member = (struct el_member){.config = config, .graph = graph, .device = device, .comm = comm};
+    *member = (struct el_member){.config = config, .graph = graph, .device = device};
 }
 
 enum el_status el_member_open_share(struct el_member *member, const struct el_member *owner, int rank, int size)
 {
-    el_member_open_helper(member, owner->config, owner->graph, owner->device, NULL);
+    el_member_open_helper(member, owner->config, owner->graph, owner->device);
     member->dataset = owner->dataset;
     member->rank = rank;
     member->size = size;
@@ -122,16 +120,15 @@ enum el_status el_member_open_share(struct el_member *member, const struct el_me
 }
 
 enum el_status el_member_open_evaluation(struct el_member *member, const struct el_member *owner,
-                                         enum el_data_split split)
+                                         enum el_data_split split, int rank, int size, int64_t batch)
 {
     *member = *owner;
     member->loader = NULL;
     member->host_inputs = NULL;
     member->host_labels = NULL;
-    /* A controller evaluates on its master alone: what fits there is the master's share of a training batch. */
-    int64_t shares[EL_MEMBERS_MAX];
-    el_train_shares(owner->config, shares);
-    return open_loader(member, split, owner->size > 1 ? owner->config->global_batch : shares[0]);
+    member->rank = rank;
+    member->size = size;
+    return open_loader(member, split, batch);
 }
 
 void el_member_close_share(struct el_member *member)
@@ -163,43 +160,4 @@ enum el_status el_member_read_loss(const struct el_member *member, double *loss_
     EL_TRY(el_device_read(el_view_of(member->loss, 0), &value, el_dtype_bytes(member->config->dtype)));
     *loss_p = member->config->dtype == EL_F64 ? value.d : (double)value.f;
     return EL_OK;
-}
-
-/* A step of its own with one collective over `n` doubles. */
-static enum el_status exchange(struct el_member *member, double *values, int64_t n, bool sum)
-{
-    if (!member->comm || el_comm_size(member->comm) == 1 || el_device_is_simulated(member->device)) return EL_OK;
-    size_t bytes = (size_t)n * sizeof(double);
-    struct el_ledger before = *el_device_ledger(member->device);
-    struct el_buffer *buffer;
-    struct el_program *program = NULL;
-    EL_TRY(el_device_alloc(member->device, EL_TAG_WORKSPACE, bytes, "exchange", &buffer));
-    enum el_status status;
-    EL_TRY_GOTO(el_device_write(el_view_of(buffer, 0), values, bytes), done);
-    EL_TRY_GOTO(el_program_create(&program), done);
-    struct el_comm_op op = {.verb = sum ? EL_COMM_ALL_REDUCE : EL_COMM_BROADCAST,
-                            .dtype = EL_F64,
-                            .count = (size_t)n,
-                            .data = el_view_of(buffer, 0),
-                            .label = "exchange",
-                            .phase = EL_PHASE_COMM};
-    EL_TRY_GOTO(el_comm_issue(member->comm, program, &op, NULL), done);
-    EL_TRY_GOTO(el_program_end(program), done);
-    EL_TRY_GOTO(el_program_run(program, 0, NULL), done);
-    EL_TRY_GOTO(el_device_read(el_view_of(buffer, 0), values, bytes), done);
-done:
-    el_program_destroy(program);
-    el_device_free(buffer);
-    el_device_ledger_restore_peak(member->device, &before);
-    return status;
-}
-
-enum el_status el_member_sum(struct el_member *member, double *values, int64_t n)
-{
-    return exchange(member, values, n, true);
-}
-
-enum el_status el_member_take_first(struct el_member *member, double *values, int64_t n)
-{
-    return exchange(member, values, n, false);
 }

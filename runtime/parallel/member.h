@@ -15,9 +15,8 @@ struct el_member {
     const struct el_train_config *config;
     const struct el_graph *graph;
     struct el_device *device;
-    struct el_comm *comm; /* NULL: none needed */
-    int rank, size;       /* which share of each global batch is its own; a controller's master: 0 of 1 */
-    int64_t share;        /* samples of its share */
+    int rank, size; /* which share of each global batch it loads */
+    int64_t share;  /* samples of its share */
     struct el_view params[EL_GRAPH_PARAMS_MAX];
     struct el_view grads[EL_GRAPH_PARAMS_MAX]; /* --zero-grad keep; else buffers are NULL */
     struct el_view slots[2][EL_GRAPH_PARAMS_MAX];
@@ -30,16 +29,17 @@ struct el_member {
 
 /* Opens an owner: allocates and initializes. `dataset` NULL: nothing can be loaded (forecasts). */
 enum el_status el_member_open_owner(struct el_member *member, const struct el_train_config *config,
-                                    const struct el_graph *graph, struct el_device *device, struct el_comm *comm,
-                                    int rank, int size, const struct el_dataset *dataset);
+                                    const struct el_graph *graph, struct el_device *device, int rank, int size,
+                                    const struct el_dataset *dataset);
 /* A device without state of its own. */
 void el_member_open_helper(struct el_member *member, const struct el_train_config *config, const struct el_graph *graph,
-                           struct el_device *device, struct el_comm *comm);
+                           struct el_device *device);
 /* Rank `rank` of `size`'s samples for a device that `owner` already owns: nothing but a loader. */
 enum el_status el_member_open_share(struct el_member *member, const struct el_member *owner, int rank, int size);
-/* The owner's weights with its share of another split, in order and once. */
+/* The owner's weights with share `rank` of `size` of another split, in order and once; `batch` of all shares together.
+ */
 enum el_status el_member_open_evaluation(struct el_member *member, const struct el_member *owner,
-                                         enum el_data_split split);
+                                         enum el_data_split split, int rank, int size, int64_t batch);
 /* Closes what the two above opened; the owner's state stays. */
 void el_member_close_share(struct el_member *member);
 void el_member_close(struct el_member *member);
@@ -85,10 +85,5 @@ void el_member_free_grads(struct el_member *member, struct el_program *program, 
 
 /* The last step's loss; 0 where kernels do not compute. Between steps. */
 enum el_status el_member_read_loss(const struct el_member *member, double *loss_p);
-
-/* The values of all members of an SPMD job are summed (or rank 0's taken) in place. Between steps; all members call it.
- */
-enum el_status el_member_sum(struct el_member *member, double *values, int64_t n);
-enum el_status el_member_take_first(struct el_member *member, double *values, int64_t n);
 
 #endif

@@ -24,6 +24,26 @@ const struct el_mode_info *el_mode_list(void)
     return list;
 }
 
+int el_mode_devices(const char *mode, int n)
+{
+    struct el_train_config config = {.n_devices = n, .global_batch = n};
+    struct el_layout layout;
+    el_mode_ops_find(mode)->layout(&config, 0, &layout);
+    return layout.n_devices;
+}
+
+bool el_mode_takes(const char *mode, const char *option)
+{
+    const struct el_mode_info *info = el_mode_find(mode);
+    const char *at = info ? info->takes : option;
+    size_t length = strlen(option);
+    for (; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, option, length) == 0 && (at[length] == ' ' || !at[length])) return true;
+    }
+    return false;
+}
+
 const struct el_mode_info *el_mode_find(const char *name)
 {
     const struct el_mode_ops *mode = el_mode_ops_find(name);

@@ -1,7 +1,6 @@
 /* A mode: a placement of the graph and a schedule for one step. The contract for authors; the registry is mode.c.
  *
- * A worker is one host thread with the members it issues for: one for an SPMD mode, all of them for a controller. A
- * mode never names a backend, and never says where its members live.
+ * A worker is one host thread with the members it issues for, as the layout says. A mode never names a backend.
  */
 #ifndef EL_MODE_H
 #define EL_MODE_H
@@ -11,15 +10,39 @@
 struct el_worker {
     const struct el_train_config *config;
     const struct el_graph *graph;
+    const struct el_layout *layout;
+    int first;             /* position of its first member in the job */
+    struct el_comm *world; /* all workers of the job, on the first member's device; never NULL */
     struct el_member *members;
     int n_members;
-    const char *comm; /* what a controller's own communicator is; NULL: it has none */
+    const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
     void *state;      /* the mode's */
 };
+
+struct el_worker_spec {
+    const struct el_train_config *config;
+    const struct el_graph *graph;
+    const struct el_layout *layout;
+    int index;                        /* of the job's workers */
+    struct el_device *const *devices; /* its members', opened */
+    struct el_comm *world;
+    const struct el_dataset *dataset; /* NULL: nothing can be loaded (forecasts) */
+};
+
+/* Opens its members as the layout has them. After a failure too it is to be closed. */
+enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec);
+void el_worker_close(struct el_worker *worker);
+
+/* The values of all workers are summed (or the first one's taken) in place. Between steps; all workers call it. */
+enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n);
+enum el_status el_worker_take_first(struct el_worker *worker, double *values, int64_t n);
 
 struct el_mode_ops {
     struct el_mode_info info;
     bool hidden; /* not offered on the command line */
+    /* Required. Where each device stands (layout.h has the usual ones): as `n_processes` processes where the mode can
+     * be split so, else, and for 0, as it can. */
+    void (*layout)(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
     /* Steps 0 .. rounds-2 each have a program of their own, all later ones share the last (ddp rebuilds its buckets
      * after the first). */
     int rounds;
@@ -33,7 +56,7 @@ struct el_mode_ops {
     enum el_status (*issue)(struct el_worker *worker, struct el_program *program, int round);
     /* Optional: default is member 0's loss. Between steps. */
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
-    /* Optional: default is member 0's communicator, where it has one. Between steps: el_comm_mute. */
+    /* Optional: default is the world's communicator. Between steps: el_comm_mute. */
     void (*mute)(struct el_worker *worker, bool muted);
     /* Optional: default is nothing. Frees `state`. */
     void (*teardown)(struct el_worker *worker);

@@ -73,13 +73,12 @@ static void teardown(struct el_worker *worker)
     free(state);
 }
 
-const struct el_mode_ops el_mode_reference = {.info = {.name = "reference",
-                                                       .summary = "the mean of the shares' means, on one device",
-                                                       .controller = true,
-                                                       .one_device = true},
-                                              .hidden = true,
-                                              .rounds = 1,
-                                              .setup = setup,
-                                              .issue = issue,
-                                              .read_loss = read_loss,
-                                              .teardown = teardown};
+const struct el_mode_ops el_mode_reference = {
+    .info = {.name = "reference", .summary = "the mean of the shares' means, on one device", .loss = EL_LOSS_OF_RANKS},
+    .hidden = true,
+    .layout = el_layout_one_device,
+    .rounds = 1,
+    .setup = setup,
+    .issue = issue,
+    .read_loss = read_loss,
+    .teardown = teardown};

@@ -9,17 +9,18 @@ struct el_session {
     const struct el_train_place *place;
     const struct el_train_hooks *hooks; /* never NULL; its hooks may be */
     const struct el_mode_ops *mode;
+    struct el_layout layout;
     struct el_graph *graph;
-    bool want_grads; /* keep_grads is on: worker 0 leaves the last step's gradients in `grads` */
-    double *grads;
+    double *grads; /* NULL, or room for the last step's gradients, which are kept: workers fill in their own */
+    struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, when the last step had ended */
 };
 
 /* One host thread: its members and what it measured. */
 struct el_run {
     struct el_session *session;
     struct el_worker worker;
-    struct el_member *members; /* worker.members: one, or all of the place where this thread has them all */
-    int first;                 /* position of its first member among this process's devices */
+    int index; /* of the job's workers */
+    int first; /* position of its first member among this process's devices */
     int round;
     struct el_program *program;
     const char *comm; /* what its members talk by; NULL: they do not */
@@ -30,7 +31,6 @@ struct el_run {
     int n_control_pairs, control_steps;
     double control_ns[2][EL_CONTROL_PAIRS_MAX]; /* by EL_SEGMENT_ON, EL_SEGMENT_OFF: a block's mean step */
     double model_flops;
-    struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of its members, when the last step had ended */
     int n_epochs;
     struct el_epoch_result *epochs;
     int best_epoch;
@@ -51,8 +51,8 @@ enum el_status el_run_control(struct el_run *run);
 /* Room for `n` steps' times and losses. */
 enum el_status el_run_reserve(struct el_run *run, int64_t n);
 
-/* evaluate.c: correct answers of the current weights over a split, over all ranks, as a share; negative: nothing to
- * evaluate. SPMD members all call it. */
+/* evaluate.c: correct answers of the current weights over a split, over all workers, as a share; negative: nothing
+ * to evaluate. All workers call it. */
 enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p);
 /* The owner's weights to and from host memory; save makes *weights_p where it is NULL: the caller frees it. */
 enum el_status el_run_save_weights(struct el_run *run, void **weights_p);

@@ -16,9 +16,13 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return EL_OK;
 }
 
-const struct el_mode_ops el_mode_single = {.info = {.name = "single",
-                                                    .summary = "one device, no wrapper: the baseline",
-                                                    .controller = true,
-                                                    .one_device = true},
-                                           .rounds = 1,
-                                           .issue = issue};
+const struct el_mode_ops el_mode_single = {
+    .info = {.name = "single",
+             .summary = "one device, no wrapper: the baseline",
+             .loss = EL_LOSS_OF_BATCH,
+             .memory = {.backward = 2, .optimizer = 2},
+             .n_shown = 1,
+             .look = {.fill = 0xc8c8c8, .ink = 0x707070, .pattern = 3, .point = 5, .point_size = 1.6}},
+    .layout = el_layout_one_device,
+    .rounds = 1,
+    .issue = issue};

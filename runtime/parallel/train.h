@@ -13,8 +13,9 @@
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/device.h"
 #include "runtime/models/models.h"
+#include "runtime/parallel/layout.h"
+#include "runtime/parallel/mode_info.h"
 
-enum { EL_MEMBERS_MAX = 64 };
 /* PyTorch's, where nothing is given. */
 enum { EL_BUCKET_FIRST_BYTES = 1 << 20, EL_BUCKET_CAP_BYTES = 25 << 20 };
 
@@ -23,16 +24,6 @@ enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
 /* Adam's temporaries, as in PyTorch. Off: one parameter after another, two temporaries of its size each time. On: all
  * parameters in one call, one temporary of each at the same time. */
 enum el_foreach { EL_FOREACH_AUTO, EL_FOREACH_OFF, EL_FOREACH_ON };
-
-struct el_mode_info {
-    const char *name;
-    const char *summary;
-    bool controller; /* one host thread issues for all devices; no --procs but 1 */
-    bool one_device; /* uses only the first device */
-};
-/* The list, ended by a row whose name is NULL. */
-const struct el_mode_info *el_mode_list(void);
-const struct el_mode_info *el_mode_find(const char *name);
 
 /* Blocks of further steps after the measured ones: in half of them something is switched off, so that its cost is the
  * difference, found in one process and in turns. Not with epochs: without communication weights mean nothing. */
@@ -65,7 +56,7 @@ struct el_train_config {
     bool capture;    /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     int64_t global_batch;
-    int n_devices; /* members of the job */
+    int n_devices; /* of the job; what the mode makes of them is its layout */
     int64_t warmup, steps;
     double min_time_s; /* measure at least so long: steps are added; 0: no step more than asked for, no control */
     enum el_control control;
@@ -114,7 +105,6 @@ struct el_train_result {
     double test_accuracy;  /* of the best epoch's weights, negative: not evaluated */
     double flops_per_step; /* all members together: model FLOPs, forward and backward */
     uint64_t param_bytes;  /* P, logical */
-    int64_t batch_per_device[EL_MEMBERS_MAX];
     bool simulated;
     const char *comm;                         /* the communicator, "nccl"; NULL: none */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
@@ -129,14 +119,10 @@ enum el_status el_train(const struct el_train_config *config, const struct el_tr
                         const struct el_train_hooks *hooks, struct el_train_result *result_p);
 void el_train_result_free(struct el_train_result *result);
 
-/* Samples of each device; 0 for those that get none. `batch_per_device` has EL_MEMBERS_MAX entries. */
-void el_train_shares(const struct el_train_config *config, int64_t *batch_per_device);
-
 /* The gate between modes. Loss and gradients of step EL_GATE_STEPS - 1 with a learning rate of 0 (so that ddp's rebuilt
  * buckets are looked at too): grads are doubles in order of parameters, on rank 0 (elsewhere NULL); to be freed.
- * el_train_gradients runs the mode; el_train_reference computes on one device what it must give: dp and single the
- * whole batch, ddp the mean over ranks of each rank's own mean. el_train_compare: the worst parameter's relative L2
- * difference, and its name. */
+ * el_train_gradients runs the mode; el_train_reference computes on one device what it must give, by the loss of its
+ * row. el_train_compare: the worst parameter's relative L2 difference, and its name. */
 enum { EL_GATE_STEPS = 2 };
 enum el_status el_train_gradients(const struct el_train_config *config, const struct el_train_place *place,
                                   double *loss_p, double **grads_p);

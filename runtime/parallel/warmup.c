@@ -38,7 +38,7 @@ enum el_status el_run_settle(struct el_run *run)
     double more = 0;
     run->settled = has_settled(run);
     if (!run->settled && !at_limit(run)) more = run->n_done == config->warmup ? 2 : 1;
-    if (!run->session->mode->info.controller) EL_TRY(el_member_take_first(&run->worker.members[0], &more, 1));
+    EL_TRY(el_worker_take_first(&run->worker, &more, 1));
     run->n_warmup += (int64_t)more;
     return el_run_reserve(run, run->n_warmup + run->n_steps);
 }

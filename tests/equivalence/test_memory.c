@@ -217,13 +217,14 @@ static void adams_temporaries_are_workspace(void **state)
 static void forecast_equals_the_ledger(void **state)
 {
     (void)state;
-    static const char *const modes[] = {"single", "dp", "ddp"}, *const models[] = {"textcnn", "mlp", "toy"};
-    for (int i = 0; i < 9; i++) {
+    static const char *const models[] = {"textcnn", "mlp", "toy"};
+    const struct el_mode_info *mode = el_mode_list();
+    for (int i = 0; mode->name; mode += i++ % 3 == 2) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
         struct el_memory_forecast forecasts[DEVICES];
-        int n = i / 3 ? DEVICES : 1;
-        configure(&config, modes[i / 3], models[i % 3], EL_OPT_MOMENTUM, i & 1, n, 20);
+        int n = el_mode_devices(mode->name, DEVICES);
+        configure(&config, mode->name, models[i % 3], EL_OPT_MOMENTUM, i & 1, n, 20);
         measure(&config, "cpu", ledgers);
         assert_int_equal(el_train_forecast(&config, el_kernels_cpu(), forecasts), EL_OK);
         for (int d = 0; d < n; d++) {
@@ -240,17 +241,17 @@ static void forecast_equals_the_ledger(void **state)
 static void an_evaluation_does_not_count(void **state)
 {
     (void)state;
-    static const char *const modes[] = {"dp", "ddp"};
-    for (int m = 0; m < 2; m++) {
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
         struct el_memory_forecast forecasts[DEVICES];
-        configure(&config, modes[m], "textcnn", EL_OPT_SGD, false, DEVICES, 1024);
+        int n = el_mode_devices(mode->name, DEVICES);
+        configure(&config, mode->name, "textcnn", EL_OPT_SGD, false, n, 1024);
         config.model.vocab = 50; /* activations weigh most */
         config.epochs = 1;
         measure(&config, "cpu", ledgers);
         assert_int_equal(el_train_forecast(&config, el_kernels_cpu(), forecasts), EL_OK);
-        for (int d = 0; d < DEVICES; d++) {
+        for (int d = 0; d < n; d++) {
             assert_int_equal(ledgers[d].peak_bytes, forecasts[d].ledger.peak_bytes);
             assert_memory_equal(ledgers[d].peak_by_tag, forecasts[d].ledger.peak_by_tag, sizeof ledgers[d].peak_by_tag);
         }
@@ -311,25 +312,31 @@ static void check_timeline(const struct el_recorder *recorder, int position, con
 static void an_observer_finds_the_ledgers_peak(void **state)
 {
     (void)state;
-    static const char *const modes[] = {"single", "dp", "ddp"}, *const models[] = {"textcnn", "mlp", "toy", "linear"};
-    for (int i = 0; i < 3 * 4 * 2; i++) {
+    static const char *const models[] = {"textcnn", "mlp", "toy", "linear"};
+    const struct el_mode_info *mode = el_mode_list();
+    for (int i = 0; mode->name; mode += i++ % 8 == 7) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
         struct el_recorder *recorders[DEVICES] = {NULL};
         struct el_probe probes[DEVICES] = {{0}};
-        const char *mode = modes[i / 8];
-        bool anew = i & 1, dp = strcmp(mode, "dp") == 0;
-        int n = i / 8 ? DEVICES : 1;
-        configure(&config, mode, models[i / 2 % 4], EL_OPT_MOMENTUM, false, n, anew ? 3000 : 20);
+        struct el_layout layout;
+        bool anew = i & 1;
+        int n = el_mode_devices(mode->name, DEVICES), first = 0;
+        configure(&config, mode->name, models[i / 2 % 4], EL_OPT_MOMENTUM, false, n, anew ? 3000 : 20);
         config.capture = !anew;
         config.epochs = anew;
+        el_layout_of(&config, 1, &layout);
         for (int d = 0; d < n; d++) {
-            if (!dp || d == 0) assert_int_equal(el_recorder_create(d, dp ? n : 1, &recorders[d]), EL_OK);
-            probes[d] = el_recorder_probe(recorders[dp ? 0 : d]);
+            int members = el_layout_of_worker(&layout, layout.devices[d].worker, &first);
+            if (first == d) assert_int_equal(el_recorder_create(d, members, &recorders[d]), EL_OK);
+            probes[d] = el_recorder_probe(recorders[first]);
         }
         struct el_train_hooks hooks = {.probes = probes, .context = recorders, .measure_begin = forget_warm_up};
         measure_with(&config, anew ? "null" : "sim", &hooks, ledgers);
-        for (int d = 0; d < n; d++) check_timeline(recorders[dp ? 0 : d], d, &ledgers[d]);
+        for (int d = 0; d < n; d++) {
+            el_layout_of_worker(&layout, layout.devices[d].worker, &first);
+            check_timeline(recorders[first], d, &ledgers[d]);
+        }
         for (int d = 0; d < n; d++) el_recorder_destroy(recorders[d]);
     }
 }

@@ -1,4 +1,4 @@
-/* The numerics gate: in f32 by the fast kernels, a step's loss and every parameter's gradient of dp and ddp against
+/* The numerics gate: in f32 by the fast kernels, a step's loss and every parameter's gradient of every mode against
  * plain training on one device, and against the f64 reference kernels. What single itself gets wrong in f32 shows in
  * the second. */
 #include <setjmp.h>
@@ -89,9 +89,9 @@ static void f32_agrees(const char *model)
     configure(&config, "single", model, EL_F32, 1, 24);
     double single_loss = gradients(&config, NULL, &single);
     hold(&config, "f64", single_loss, single, exact_loss, exact);
-    for (int n = 1; n <= DEVICES; n++) {
-        for (int m = 0; m < 2; m++) {
-            configure(&config, m ? "ddp" : "dp", model, EL_F32, n, 24);
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        for (int n = 1; n <= el_mode_devices(mode->name, DEVICES); n++) { /* 24 is even for each */
+            configure(&config, mode->name, model, EL_F32, n, 24);
             double loss = gradients(&config, NULL, &grads);
             hold(&config, "single", loss, grads, single_loss, single);
             hold(&config, "f64", loss, grads, exact_loss, exact);

@@ -1,6 +1,6 @@
-/* The semantics gate within one process: dp equals single for every batch; ddp by threads equals single for even
- * batches, and for uneven ones the mean of the ranks' means. Captured and issued steps, and the same trial twice, give
- * the same bits and the same ledger. */
+/* The semantics gate within one process: every mode has the loss that its row promises, single's or the mean of the
+ * ranks' means, which is single's too where the batch is even. Captured and issued steps, and the same trial twice,
+ * give the same bits and the same ledger. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,38 +67,33 @@ static void compare(const struct el_case *c, const char *mode, int n_devices, co
     el_train_result_free(&wanted);
 }
 
-static void dp_equals_single(void **state)
+/* By the loss of its row: single's, or that of the mean of the ranks' means. */
+static void every_mode_gives_the_loss_of_its_row(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_CASES; i++) {
-        for (int n = 1; n <= DEVICES; n++) compare(&el_cases[i], "dp", n, "single", 1);
-    }
-}
-
-static void ddp_equals_single_or_mean_of_means(void **state)
-{
-    (void)state;
-    for (int i = 0; i < N_CASES; i++) {
-        for (int n = 1; n <= DEVICES; n++) {
-            bool even = el_cases[i].batch % n == 0;
-            compare(&el_cases[i], "ddp", n, even ? "single" : "reference", even ? 1 : n);
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        for (int i = 0; i < N_CASES; i++) {
+            for (int n = 1; n <= el_mode_devices(mode->name, DEVICES); n++) {
+                bool same = mode->loss == EL_LOSS_OF_BATCH || el_cases[i].batch % n == 0;
+                compare(&el_cases[i], mode->name, n, same ? "single" : "reference", same ? 1 : n);
+            }
         }
     }
 }
 
-/* An uneven ddp batch must not equal single: else the comparison above would show nothing. */
-static void uneven_ddp_differs_from_single(void **state)
+/* With an uneven batch the two must differ: else the comparison above would show nothing. */
+static void an_uneven_mean_of_means_is_not_singles_loss(void **state)
 {
     (void)state;
     struct el_train_config config;
-    struct el_train_result ddp, single;
+    struct el_train_result means, single;
     const struct el_case *c = &el_cases[6];
-    assert_int_equal(el_case_config(c, "ddp", 4, &config), EL_OK);
-    train(&config, el_kernels_reference(), &ddp, NULL);
+    assert_int_equal(el_case_config(c, "reference", 4, &config), EL_OK);
+    train(&config, el_kernels_reference(), &means, NULL);
     assert_int_equal(el_case_config(c, "single", 1, &config), EL_OK);
     train(&config, el_kernels_reference(), &single, NULL);
-    assert_true(el_case_difference(&ddp, &single) > 1e-5);
-    el_train_result_free(&ddp);
+    assert_true(el_case_difference(&means, &single) > 1e-5);
+    el_train_result_free(&means);
     el_train_result_free(&single);
 }
 
@@ -106,13 +101,12 @@ static void uneven_ddp_differs_from_single(void **state)
  * same ledger. */
 static void same_bits(enum el_dtype dtype)
 {
-    static const char *const modes[] = {"single", "dp", "ddp"};
-    for (int m = 0; m < 3; m++) {
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct el_train_result base, other;
         struct el_ledger base_ledger[DEVICES], other_ledger[DEVICES];
-        int n = m ? 3 : 1;
-        assert_int_equal(el_case_config(&el_cases[1], modes[m], n, &config), EL_OK);
+        int n = el_mode_devices(mode->name, 3);
+        assert_int_equal(el_case_config(&el_cases[1], mode->name, n, &config), EL_OK);
         config.dtype = dtype;
         train(&config, NULL, &base, base_ledger);
         for (int variant = 0; variant < 4; variant++) {
@@ -144,9 +138,8 @@ static void variants_give_the_same_bits_in_f32(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dp_equals_single),
-        cmocka_unit_test(ddp_equals_single_or_mean_of_means),
-        cmocka_unit_test(uneven_ddp_differs_from_single),
+        cmocka_unit_test(every_mode_gives_the_loss_of_its_row),
+        cmocka_unit_test(an_uneven_mean_of_means_is_not_singles_loss),
         cmocka_unit_test(variants_give_the_same_bits_in_f64),
         cmocka_unit_test(variants_give_the_same_bits_in_f32),
     };

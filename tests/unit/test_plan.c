@@ -261,7 +261,7 @@ static void the_quota_is_of_the_cpu_controller(void **state)
 static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **state)
 {
     (void)state;
-    struct el_trial trial = {.procs = 1, .n_devices = 2, .train.mode = "ddp"};
+    struct el_trial trial = {.procs = 1, .n_devices = 2, .train = {.mode = "ddp", .n_devices = 2}};
     for (int i = 0; i < 2; i++) trial.devices[i] = (struct el_device_name){.backend = "cuda", .index = i};
     assert_string_equal(el_runner_environment(&trial, NULL)[0], "CUDA_MODULE_LOADING=EAGER");
     assert_null(el_runner_environment(&trial, NULL)[1]);

@@ -103,6 +103,8 @@ static int64_t more_of(const int64_t *step_ns, double min_time_s, bool *settled_
     struct el_train_config config = {.warmup = DONE, .min_time_s = min_time_s};
     struct el_session session = {.config = &config, .mode = el_mode_ops_find("dp")};
     struct el_run run = {.session = &session, .n_warmup = DONE, .n_done = DONE, .n_steps = 1};
+    struct el_layout alone = {.n_workers = 1};
+    run.worker.layout = &alone;
     run.step_ns = malloc(DONE * sizeof *run.step_ns);
     memcpy(run.step_ns, step_ns, DONE * sizeof *run.step_ns);
     assert_int_equal(el_run_settle(&run), EL_OK);

@@ -1,0 +1,86 @@
+/* Layouts: the usual ones, and questions to any. */
+#include "runtime/parallel/layout.h"
+
+#include "runtime/parallel/mode.h"
+
+void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    el_mode_ops_find(config->mode)->layout(config, n_processes, layout_p);
+}
+
+int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p)
+{
+    int n = 0;
+    for (int d = layout->n_devices - 1; d >= 0; d--) {
+        if (layout->devices[d].worker != worker) continue;
+        *first_p = d;
+        n++;
+    }
+    return n;
+}
+
+int el_layout_of_process(const struct el_layout *layout, int process, int *first_p)
+{
+    int n = 0;
+    for (int d = layout->n_devices - 1; d >= 0; d--) {
+        if (layout->devices[d].process != process) continue;
+        *first_p = d;
+        n++;
+    }
+    return n;
+}
+
+int el_layout_source(const struct el_layout *layout, int device)
+{
+    const struct el_spot *of = &layout->devices[device];
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot *spot = &layout->devices[d];
+        if (spot->owns && spot->stage == of->stage && spot->shard == of->shard) return d;
+    }
+    return device;
+}
+
+/* One copy of the whole model a data rank. */
+static struct el_layout uncut(int n_devices, int n_data)
+{
+    return (struct el_layout){
+        .n_devices = n_devices, .n_processes = 1, .n_workers = 1, .n_data = n_data, .n_stages = 1, .n_shards = 1};
+}
+
+void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    (void)n_processes;
+    *layout_p = uncut(1, 1);
+    layout_p->devices[0] = (struct el_spot){.samples = config->global_batch, .n_feeds = 1, .owns = true};
+}
+
+void el_layout_one_worker(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    (void)n_processes;
+    int n = config->n_devices;
+    int64_t chunk = (config->global_batch + n - 1) / n, left = config->global_batch;
+    *layout_p = uncut(n, 0);
+    for (int d = 0; d < n; d++) {
+        struct el_spot *spot = &layout_p->devices[d];
+        *spot = (struct el_spot){.data_rank = d, .n_feeds = d == 0, .owns = d == 0};
+        spot->samples = left < chunk ? left : chunk;
+        left -= spot->samples;
+        layout_p->n_data += spot->samples > 0;
+    }
+}
+
+void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    int n = config->n_devices;
+    *layout_p = uncut(n, n);
+    layout_p->n_workers = n;
+    layout_p->n_processes = n_processes == 1 ? 1 : n;
+    for (int d = 0; d < n; d++)
+        layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
+                                                .worker = d,
+                                                .data_rank = d,
+                                                .samples = el_share_size(config->global_batch, n, d),
+                                                .feed = d,
+                                                .n_feeds = n,
+                                                .owns = true};
+}

@@ -1,0 +1,76 @@
+/* A worker: its members, and how workers agree on numbers between steps. */
+#include <stdlib.h>
+
+#include "runtime/parallel/mode.h"
+
+static enum el_status open_members(struct el_worker *worker, struct el_device *const *devices,
+                                   const struct el_dataset *dataset)
+{
+    for (int m = 0; m < worker->n_members; m++) {
+        const struct el_spot *spot = &worker->layout->devices[worker->first + m];
+        if (!spot->owns)
+            el_member_open_helper(&worker->members[m], worker->config, worker->graph, devices[m]);
+        else
+            EL_TRY(el_member_open_owner(&worker->members[m], worker->config, worker->graph, devices[m], spot->feed,
+                                        spot->n_feeds, dataset));
+    }
+    return EL_OK;
+}
+
+enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec)
+{
+    *worker =
+        (struct el_worker){.config = spec->config, .graph = spec->graph, .layout = spec->layout, .world = spec->world};
+    worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
+    worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
+    if (!worker->members) return el_fail_errno("worker %d", spec->index);
+    return open_members(worker, spec->devices, spec->dataset);
+}
+
+void el_worker_close(struct el_worker *worker)
+{
+    for (int m = 0; m < worker->n_members && worker->members; m++) el_member_close(&worker->members[m]);
+    free(worker->members);
+    worker->members = NULL;
+}
+
+/* A step of its own with one collective over `n` doubles. */
+static enum el_status exchange(struct el_worker *worker, double *values, int64_t n, bool sum)
+{
+    if (worker->layout->n_workers == 1) return EL_OK;
+    struct el_device *device = worker->members[0].device;
+    if (el_device_is_simulated(device)) return EL_OK;
+    size_t bytes = (size_t)n * sizeof(double);
+    struct el_ledger before = *el_device_ledger(device);
+    struct el_buffer *buffer;
+    struct el_program *program = NULL;
+    EL_TRY(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "exchange", &buffer));
+    enum el_status status;
+    EL_TRY_GOTO(el_device_write(el_view_of(buffer, 0), values, bytes), done);
+    EL_TRY_GOTO(el_program_create(&program), done);
+    struct el_comm_op op = {.verb = sum ? EL_COMM_ALL_REDUCE : EL_COMM_BROADCAST,
+                            .dtype = EL_F64,
+                            .count = (size_t)n,
+                            .data = el_view_of(buffer, 0),
+                            .label = "exchange",
+                            .phase = EL_PHASE_COMM};
+    EL_TRY_GOTO(el_comm_issue(worker->world, program, &op, NULL), done);
+    EL_TRY_GOTO(el_program_end(program), done);
+    EL_TRY_GOTO(el_program_run(program, 0, NULL), done);
+    EL_TRY_GOTO(el_device_read(el_view_of(buffer, 0), values, bytes), done);
+done:
+    el_program_destroy(program);
+    el_device_free(buffer);
+    el_device_ledger_restore_peak(device, &before);
+    return status;
+}
+
+enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n)
+{
+    return exchange(worker, values, n, true);
+}
+
+enum el_status el_worker_take_first(struct el_worker *worker, double *values, int64_t n)
+{
+    return exchange(worker, values, n, false);
+}
