@@ -186,8 +186,7 @@ static double sent(const json_t *device)
     return el_json_number(device, "sent_bytes");
 }
 
-/* Each measure of each launch's members, then the median over launches. */
-static json_t *imbalance_of(const json_t *ok, double (*value)(const json_t *))
+json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *))
 {
     static const char *const names[] = {"max_over_mean_minus_1", "imbalance_pct", "lb", "cv", "first_over_rest"};
     enum { N = sizeof names / sizeof names[0] };
@@ -217,8 +216,8 @@ json_t *el_trial_imbalance(const json_t *ok)
 {
     if (json_array_size(el_json_at(ok, "0.members")) < 2) return json_null();
     json_t *imbalance = json_object();
-    json_object_set_new(imbalance, "memory", imbalance_of(ok, peak));
-    json_object_set_new(imbalance, "busy", imbalance_of(ok, busy_time));
-    json_object_set_new(imbalance, "bytes", imbalance_of(ok, sent));
+    json_object_set_new(imbalance, "memory", el_launches_imbalance(ok, peak));
+    json_object_set_new(imbalance, "busy", el_launches_imbalance(ok, busy_time));
+    json_object_set_new(imbalance, "bytes", el_launches_imbalance(ok, sent));
     return imbalance;
 }

@@ -25,7 +25,9 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
 json_t *el_trial_breakdown(const json_t *ok, int slowest);
 /* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
-/* Of each launch's members, then medians over launches; null for one device. */
+/* Each measure of one value of each launch's "members", then the median over launches. */
+json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member));
+/* Of memory, busy time and bytes moved; null for one device. */
 json_t *el_trial_imbalance(const json_t *ok);
 
 #endif

@@ -127,11 +127,6 @@ static void look_at_gpus(struct el_watching *watch)
     take_gpus(watch, ours_bytes, others_bytes);
 }
 
-void el_watch_look_at_ended(struct el_watching *watch, pid_t pid)
-{
-    el_process_tree_look_at(watch->tree, pid);
-}
-
 enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity)
 {
     switch (activity) {

@@ -20,6 +20,7 @@ static const double SMALL_RATIO = 0.1;        /* of the largest of it, in memory
 struct subtree {
     int64_t cpu_ns;
     int heaviest;
+    int family; /* the first process of the same program and parent */
 };
 
 static const struct el_tree_process *at(const struct el_watching *watch, int i)
@@ -57,80 +58,74 @@ static double own_peak_bytes(const struct el_tree_process *p)
     return p->peak_bytes >= 0 ? (double)p->peak_bytes : NAN;
 }
 
-static void add_process(const struct el_watching *watch, struct el_watch_peers *peers, int i)
+static struct el_watch_peer peer_of(const struct el_watching *watch, int i)
 {
     const struct el_tree_process *p = at(watch, i);
-    peers->list[peers->n++] = (struct el_watch_peer){
-        .process = i, .use = -1, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = el_watch_cpu_pct(watch, p)};
+    return (struct el_watch_peer){
+        .process = i, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = el_watch_cpu_pct(watch, p)};
 }
 
 static void add_uses(const struct el_watching *watch, struct el_watch_peers *peers)
 {
     for (int k = 0; k < watch->n_uses; k++) {
         const struct el_watch_use *use = &watch->uses[k];
-        peers->list[peers->n++] = (struct el_watch_peer){
-            .process = use->process,
-            .use = k,
-            .gpu = use->gpu,
-            .memory_bytes = (double)use->peak_bytes,
-            .busy_pct = el_watch_use_busy_pct(use),
-        };
+        peers->list[peers->n++] = (struct el_watch_peer){.process = use->process,
+                                                         .gpu = use->gpu,
+                                                         .memory_bytes = (double)use->peak_bytes,
+                                                         .busy_pct = el_watch_use_busy_pct(use)};
     }
     peers->what = "processes";
     peers->rule = "processes on the one GPU in use";
+}
+
+static bool is_used(const struct el_watching *watch, int gpu)
+{
+    for (int k = 0; k < watch->n_uses; k++)
+        if (watch->uses[k].gpu == gpu) return true;
+    return false;
 }
 
 static void add_gpus(const struct el_watching *watch, struct el_watch_peers *peers)
 {
     for (int g = 0; g < el_gpu_processes_count(watch->gpus); g++) {
         const struct el_watch_gpu *gpu = &watch->gpu[g];
-        bool used = false;
-        for (int k = 0; k < watch->n_uses; k++) used |= watch->uses[k].gpu == g;
-        if (!used) continue;
-        peers->list[peers->n++] = (struct el_watch_peer){
-            .process = -1,
-            .use = -1,
-            .gpu = g,
-            .memory_bytes = (double)gpu->ours_peak_bytes,
-            .busy_pct = gpu->n_busy ? gpu->busy_sum / gpu->n_busy : NAN,
-        };
+        if (!is_used(watch, g)) continue;
+        peers->list[peers->n++] = (struct el_watch_peer){.process = -1,
+                                                         .gpu = g,
+                                                         .memory_bytes = (double)gpu->ours_peak_bytes,
+                                                         .busy_pct = gpu->n_busy ? gpu->busy_sum / gpu->n_busy : NAN};
     }
     peers->what = "GPUs";
     peers->rule = "GPUs in use by its processes";
 }
 
-static int by_rank(const struct el_watching *watch, const struct el_watch_peer *peer)
-{
-    return at(watch, peer->process)->identity.rank;
-}
-
-/* Keeps the list in the order of ranks. */
-static void insert_rank(const struct el_watching *watch, struct el_watch_peers *peers, int i)
-{
-    int rank = at(watch, i)->identity.rank, k = peers->n;
-    for (int j = 0; j < peers->n; j++) {
-        if (by_rank(watch, &peers->list[j]) != rank) continue;
-        if (!heavier(watch, i, peers->list[j].process)) return;
-        int n = peers->n;
-        peers->n = j;
-        add_process(watch, peers, i);
-        peers->n = n;
-        return;
-    }
-    add_process(watch, peers, i);
-    for (; k > 0 && by_rank(watch, &peers->list[k - 1]) > rank; k--) {
-        struct el_watch_peer later = peers->list[k - 1];
-        peers->list[k - 1] = peers->list[k];
-        peers->list[k] = later;
-    }
-}
-
+/* One of each rank, in their order. */
 static void add_ranks(const struct el_watching *watch, struct el_watch_peers *peers)
 {
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
-        if (at(watch, i)->identity.rank >= 0) insert_rank(watch, peers, i);
+    for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
+        int rank = at(watch, i)->identity.rank, k = peers->n;
+        if (rank < 0) continue;
+        while (k > 0 && at(watch, peers->list[k - 1].process)->identity.rank > rank) k--;
+        struct el_watch_peer *before = k > 0 ? &peers->list[k - 1] : NULL;
+        if (before && at(watch, before->process)->identity.rank == rank) {
+            if (heavier(watch, i, before->process)) *before = peer_of(watch, i);
+            continue;
+        }
+        memmove(&peers->list[k + 1], &peers->list[k], (size_t)(peers->n++ - k) * sizeof *peers->list);
+        peers->list[k] = peer_of(watch, i);
+    }
     peers->what = "ranks";
     peers->rule = "processes with a rank from a launcher, the largest of each rank";
+}
+
+static const char *program_of(const struct el_tree_process *p)
+{
+    return *p->identity.executable ? p->identity.executable : p->look.name;
+}
+
+static bool is_family(const struct el_tree_process *a, const struct el_tree_process *b)
+{
+    return a->parent == b->parent && a->above == b->above && !strcmp(program_of(a), program_of(b));
 }
 
 /* A child is found after its parent: sums go from the end to the begin. */
@@ -138,7 +133,10 @@ static struct subtree *sum_subtrees(const struct el_watching *watch)
 {
     int n = el_process_tree_count(watch->tree);
     struct subtree *trees = calloc((size_t)n + 1, sizeof *trees);
-    for (int i = 0; i < n && trees; i++) trees[i] = (struct subtree){at(watch, i)->look.cpu_ns, i};
+    for (int i = 0; i < n && trees; i++) {
+        trees[i] = (struct subtree){at(watch, i)->look.cpu_ns, i, 0};
+        while (!is_family(at(watch, trees[i].family), at(watch, i))) trees[i].family++;
+    }
     for (int i = n - 1; i >= 0 && trees; i--) {
         int above = at(watch, i)->above;
         if (above < 0) continue;
@@ -148,94 +146,57 @@ static struct subtree *sum_subtrees(const struct el_watching *watch)
     return trees;
 }
 
-static const char *program_of(const struct el_tree_process *p)
+static int64_t life_ns(const struct el_tree_process *p)
 {
-    return *p->identity.executable ? p->identity.executable : p->look.name;
+    return p->end_ns - p->begin_ns;
 }
 
-static bool is_family(const struct el_watching *watch, int i, int k)
+/* Adds the members of a family that ran side by side with the longest of its lives, and are no helpers: in memory and
+ * CPU time not far below its largest. Returns their CPU time. */
+static double add_family(const struct el_watching *watch, const struct subtree *trees, int family,
+                         struct el_watch_peers *peers)
 {
-    const struct el_tree_process *a = at(watch, i), *b = at(watch, k);
-    return a->parent == b->parent && a->above == b->above && !strcmp(program_of(a), program_of(b));
-}
-
-/* The highest figures in a family, and its longest life. */
-struct measure {
-    int64_t bytes, cpu_ns, begin_ns, end_ns;
-};
-
-static struct measure measure_family(const struct el_watching *watch, const struct subtree *trees, int first)
-{
-    struct measure most = {0};
-    for (int i = first; i < el_process_tree_count(watch->tree); i++) {
-        if (!is_family(watch, first, i)) continue;
-        const struct el_tree_process *p = at(watch, i);
-        int64_t bytes = at(watch, trees[i].heaviest)->peak_bytes;
-        if (bytes > most.bytes) most.bytes = bytes;
-        if (trees[i].cpu_ns > most.cpu_ns) most.cpu_ns = trees[i].cpu_ns;
-        if (p->end_ns - p->begin_ns <= most.end_ns - most.begin_ns) continue;
-        most.begin_ns = p->begin_ns;
-        most.end_ns = p->end_ns;
-    }
-    return most;
-}
-
-static bool counts(const struct el_watching *watch, const struct subtree *trees, const struct measure *most, int i)
-{
-    const struct el_tree_process *p = at(watch, i);
-    int64_t from = p->begin_ns > most->begin_ns ? p->begin_ns : most->begin_ns;
-    int64_t to = p->end_ns < most->end_ns ? p->end_ns : most->end_ns;
-    if ((double)(to - from) < SIDE_BY_SIDE_RATIO * (double)(most->end_ns - most->begin_ns)) return false;
-    return (double)at(watch, trees[i].heaviest)->peak_bytes >= SMALL_RATIO * (double)most->bytes &&
-           (double)trees[i].cpu_ns >= SMALL_RATIO * (double)most->cpu_ns;
-}
-
-/* The family of `first`, its first member; adds its peers where `peers` is not NULL. Returns their CPU time. */
-static double take_family(const struct el_watching *watch, const struct subtree *trees, int first,
-                          struct el_watch_peers *peers, int *n_p)
-{
-    struct measure most = measure_family(watch, trees, first);
+    int n = el_process_tree_count(watch->tree);
+    int64_t most_bytes = 0, most_ns = 0;
     double cpu_ns = 0;
-    *n_p = 0;
-    for (int i = first; i < el_process_tree_count(watch->tree); i++) {
-        if (!is_family(watch, first, i) || !counts(watch, trees, &most, i)) continue;
-        if (peers) add_process(watch, peers, trees[i].heaviest);
+    const struct el_tree_process *longest = at(watch, family);
+    for (int i = family; i < n; i++) {
+        if (trees[i].family != family) continue;
+        int64_t bytes = at(watch, trees[i].heaviest)->peak_bytes;
+        if (bytes > most_bytes) most_bytes = bytes;
+        if (trees[i].cpu_ns > most_ns) most_ns = trees[i].cpu_ns;
+        if (life_ns(at(watch, i)) > life_ns(longest)) longest = at(watch, i);
+    }
+    for (int i = family; i < n; i++) {
+        const struct el_tree_process *p = at(watch, i);
+        int64_t from_ns = p->begin_ns > longest->begin_ns ? p->begin_ns : longest->begin_ns;
+        int64_t to_ns = p->end_ns < longest->end_ns ? p->end_ns : longest->end_ns;
+        if (trees[i].family != family) continue;
+        if (to_ns <= from_ns || (double)(to_ns - from_ns) < SIDE_BY_SIDE_RATIO * (double)life_ns(longest)) continue;
+        if ((double)at(watch, trees[i].heaviest)->peak_bytes < SMALL_RATIO * (double)most_bytes) continue;
+        if ((double)trees[i].cpu_ns < SMALL_RATIO * (double)most_ns) continue;
+        peers->list[peers->n++] = peer_of(watch, trees[i].heaviest);
         cpu_ns += (double)trees[i].cpu_ns;
-        ++*n_p;
     }
     return cpu_ns;
 }
 
-static bool is_first_of_family(const struct el_watching *watch, int i)
-{
-    for (int k = 0; k < i; k++)
-        if (is_family(watch, k, i)) return false;
-    return true;
-}
-
 static void add_siblings(const struct el_watching *watch, const struct subtree *trees, struct el_watch_peers *peers)
 {
-    int best = -1, n;
+    int best = -1;
     double best_ns = -1;
     for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
-        if (!is_first_of_family(watch, i)) continue;
-        double cpu_ns = take_family(watch, trees, i, NULL, &n);
-        if (n < 2 || cpu_ns <= best_ns) continue;
-        best = i;
-        best_ns = cpu_ns;
+        if (trees[i].family != i) continue;
+        double cpu_ns = add_family(watch, trees, i, peers);
+        if (peers->n >= 2 && cpu_ns > best_ns) {
+            best = i;
+            best_ns = cpu_ns;
+        }
+        peers->n = 0;
     }
-    if (best >= 0) take_family(watch, trees, best, peers, &n);
+    if (best >= 0) add_family(watch, trees, best, peers);
     peers->what = "processes";
     peers->rule = "processes of one program and one parent that ran at the same time";
-}
-
-static int count_gpus(const struct el_watching *watch)
-{
-    int n = 0;
-    for (int g = 0; g < EL_GPUS_MAX; g++)
-        for (int k = 0; k < watch->n_uses; k++)
-            if (watch->uses[k].gpu == g && ++n) break;
-    return n;
 }
 
 enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_peers *peers_p)
@@ -248,10 +209,8 @@ enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_p
         free(trees);
         return el_fail(EL_ERR_HOST_MEMORY, "no memory to compare %d processes", n);
     }
-    if (count_gpus(watch) > 1)
-        add_gpus(watch, &peers);
-    else if (watch->n_uses > 1)
-        add_uses(watch, &peers);
+    add_gpus(watch, &peers);
+    if (peers.n < 2) peers.n = 0, add_uses(watch, &peers);
     if (peers.n < 2) peers.n = 0, add_ranks(watch, &peers);
     if (peers.n < 2) peers.n = 0, add_siblings(watch, trees, &peers);
     if (peers.n < 2) {

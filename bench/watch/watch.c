@@ -1,14 +1,18 @@
-/* The run of a watch: begin, wait for what is due or for a signal, end. look.c has the samples. */
+/* The run of a watch: the command is started, what is due or a signal is waited for, until its end. look.c has the
+ * samples. */
 #include "bench/watch/watch.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/launch/children.h"
 
 enum { LAST_LOOKS = 10 };
 
@@ -51,6 +55,44 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static const int taken[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+struct started {
+    char *const *command;
+    sigset_t mask;
+    struct sigaction on_child;
+};
+
+static void become(const void *context)
+{
+    const struct started *started = context;
+    sigaction(SIGCHLD, &started->on_child, NULL);
+    sigprocmask(SIG_SETMASK, &started->mask, NULL);
+    execvp(started->command[0], started->command);
+}
+
+/* Its environment, streams, process group, signals and terminal are as without evenload. It is our child; so becomes
+ * every descendant that loses its parent. */
+static enum el_status start_command(struct el_watching *watch, int *exit_status_p)
+{
+    char *const *command = watch->command;
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    struct started started = {.command = command};
+    sigemptyset(&watch->signals);
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) sigaddset(&watch->signals, taken[i]);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return el_fail_errno("%s: cannot adopt its processes", command[0]);
+    sigaction(SIGCHLD, &plain, &started.on_child); /* ignored, the kernel would throw away what ended children were */
+    sigprocmask(SIG_BLOCK, &watch->signals, &watch->signals_before);
+    started.mask = watch->signals_before;
+    watch->pid = el_child_fork(become, &started, -1);
+    if (watch->pid > 0) return EL_OK;
+    int number = errno;
+    sigprocmask(SIG_SETMASK, &watch->signals_before, NULL);
+    *exit_status_p = number == ENOENT ? EL_WATCH_NOT_FOUND : EL_WATCH_NOT_STARTED;
+    return el_fail(EL_ERR_ABSENT, "%s: cannot be started: %s; write the command after '--'", command[0],
+                   strerror(number));
+}
+
 enum el_status el_watch_begin(char *const *command, double interval_s, struct el_watching **watch_p, int *exit_status_p)
 {
     struct el_watching *watch = calloc(1, sizeof *watch);
@@ -60,8 +102,7 @@ enum el_status el_watch_begin(char *const *command, double interval_s, struct el
     find_gpus(watch);
     enum el_status status = el_process_tree_open("", getpid(), &watch->tree);
     watch->begin_ns = el_clock_ns();
-    if (status == EL_OK)
-        status = el_watch_start(command, &watch->signals, &watch->signals_before, &watch->pid, exit_status_p);
+    if (status == EL_OK) status = start_command(watch, exit_status_p);
     if (status != EL_OK) {
         el_watch_end(watch);
         return status;
@@ -133,7 +174,7 @@ static bool reap(struct el_watching *watch)
         siginfo_t info = {.si_pid = 0};
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno != ECHILD;
         if (info.si_pid == 0) return true;
-        el_watch_look_at_ended(watch, info.si_pid);
+        el_process_tree_look_at(watch->tree, info.si_pid);
         int wait_status = 0;
         if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid) return true;
         if (info.si_pid != watch->pid) continue;
@@ -229,4 +270,13 @@ int el_watch_exit_status(const struct el_watching *watch)
 {
     if (WIFEXITED(watch->wait_status)) return WEXITSTATUS(watch->wait_status);
     return 128 + WTERMSIG(watch->wait_status);
+}
+
+void el_watch_release_signals(const struct el_watching *watch)
+{
+    const struct timespec at_once = {.tv_sec = 0};
+    struct sigaction dropped = {.sa_handler = SIG_IGN};
+    while (sigtimedwait(&watch->signals, NULL, &at_once) > 0) continue;
+    sigaction(SIGPIPE, &dropped, NULL);
+    sigprocmask(SIG_SETMASK, &watch->signals_before, NULL);
 }

@@ -98,14 +98,8 @@ void el_watch_end(struct el_watching *watch); /* NULL is legal */
 /* The command's own status, or 128 plus the number of the signal that ended it. */
 int el_watch_exit_status(const struct el_watching *watch);
 
-/* start.c: the signals that the watcher handles are blocked in it and not in the command. `taken_p`: these signals;
- * `before_p`: the mask of before, which the command keeps. */
-enum el_status el_watch_start(char *const *command, sigset_t *taken_p, sigset_t *before_p, pid_t *pid_p,
-                              int *exit_status_p);
 /* The activities; look.c. */
 enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity);
-/* Samples a child that has ended and was not yet waited for. */
-void el_watch_look_at_ended(struct el_watching *watch, pid_t pid);
 
 /* CPU time over its life; 100: a whole core; NAN: its life is unknown. */
 double el_watch_cpu_pct(const struct el_watching *watch, const struct el_tree_process *p);
@@ -117,7 +111,6 @@ int64_t el_watch_end_of(const struct el_watching *watch, const struct el_tree_pr
 /* A peer: a process or GPU that is compared with others. */
 struct el_watch_peer {
     int process;                   /* place in the tree; -1: a whole GPU */
-    int use;                       /* place in uses; -1: no GPU */
     int gpu;                       /* -1: none */
     double memory_bytes, busy_pct; /* NAN: unknown */
 };
@@ -133,8 +126,6 @@ void el_watch_peers_free(struct el_watch_peers *peers);
 
 /* A run's document; `words`: the evenload command that made it. New reference; NULL without memory. */
 json_t *el_watch_record(const struct el_watching *watch, const char *words);
-/* Its trial, in the form of every run's; trial.c. */
-json_t *el_watch_trial(const struct el_watching *watch, const struct el_watch_peers *peers, const char *words);
 /* The bytes at `key` as MiB; `text` has EL_FIGURE_BYTES. Returns it. */
 const char *el_watch_mib(const json_t *object, const char *key, char *text);
 /* Tables and sentences, from the document alone. */
