@@ -10,61 +10,47 @@
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
-#include "bench/regress/advice.h"
-#include "bench/regress/baseline.h"
-#include "bench/regress/formats.h"
-#include "bench/regress/launching.h"
-#include "bench/regress/program.h"
-#include "bench/regress/runs.h"
-#include "runtime/base/utf8.h"
+#include "bench/regress/answer.h"
+#include "bench/regress/compare.h"
+#include "bench/regress/launches.h"
+#include "bench/regress/run_folder.h"
+#include "bench/regress/store.h"
 
-static bool names_none(const char *list)
-{
-    return *list && !list[strspn(list, ", ")];
-}
+/* What there is to compare. */
+enum way { AB = 1, FROM = 2, RUNS = 4, STORE = 8 };
 
-/* The first of these options, ended by NULL, that was given; NULL: none. */
-static const char *given_of(const struct el_options *options, const char *const *names)
-{
-    while (*names && !el_option_given(options, *names)) names++;
-    return *names;
-}
+/* Options that would do nothing in another way. */
+static const struct only {
+    unsigned ways;
+    const char *options; /* between blanks */
+    const char *words;
+} only[] = {
+    {AB, " blocks budget max-samples seed ", "two programs launched interleaved (--ab)"},
+    {AB | FROM, " exact higher lower timeout prepare export-csv name ",
+     "programs that are launched (--ab, --from): runs have been measured"},
+    {FROM, " launches ", "--from 'COMMAND'"},
+    {RUNS, " session ", "two runs: --ab measures both sides in one session, and in a store is how far sessions differ"},
+    {STORE, " add ", "a store to add to: --baseline results/baseline"},
+};
 
-static enum el_status check_rule(const struct el_options *options)
+static enum el_status check_together(const struct el_options *options)
 {
     const struct el_regress_options *r = &options->regress;
-    if (el_option_given(options, "session") && r->ab[0])
-        return el_fail(EL_ERR_INVALID,
-                       "--session is for two runs (--baseline): --ab measures both sides in one session");
-    if (el_option_given(options, "session") && !el_regress_is_run(r->baseline))
-        return el_fail(EL_ERR_INVALID,
-                       "--session is for two runs: %s is no run, and how far the sessions of a store differ is in them",
-                       r->baseline);
+    unsigned way = r->ab[0] ? AB : el_regress_is_run(r->baseline) ? RUNS : STORE;
+    if (r->from[0]) way |= FROM;
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char word[64];
+        snprintf(word, sizeof word, " %s ", row->name);
+        for (size_t i = 0; i < sizeof only / sizeof only[0]; i++)
+            if (el_option_given(options, row->name) && strstr(only[i].options, word) && !(only[i].ways & way))
+                return el_fail(EL_ERR_INVALID, "--%s is for %s", row->name, only[i].words);
+    }
+    if (r->metrics[0] && !r->metrics[strspn(r->metrics, ", ")])
+        return el_fail(EL_ERR_INVALID, "--metric: '%s' names no metric", r->metrics);
     if (el_option_given(options, "blocks") && el_option_given(options, "max-samples"))
         return el_fail(EL_ERR_INVALID, "--blocks %d means one analysis, --max-samples %d the last of three: give one",
                        r->blocks, r->max_samples);
-    if (r->add && (r->ab[0] || el_regress_is_run(r->baseline)))
-        return el_fail(EL_ERR_INVALID, "--add needs a store to add to: --baseline results/baseline");
     return EL_OK;
-}
-
-/* What contradicts another option, or would do nothing. */
-static enum el_status check_together(const struct el_options *options)
-{
-    static const char *const of_ab[] = {"blocks", "budget", "max-samples", "seed", NULL};
-    static const char *const of_from[] = {"launches", NULL};
-    static const char *const of_launches[] = {"exact", "higher", "timeout", "prepare", "export-csv", "name", NULL};
-    const struct el_regress_options *r = &options->regress;
-    const char *idle = given_of(options, of_ab);
-    if (names_none(r->metrics)) return el_fail(EL_ERR_INVALID, "--metric: '%s' names no metric", r->metrics);
-    if (idle && !r->ab[0]) return el_fail(EL_ERR_INVALID, "--%s is for two programs launched interleaved (--ab)", idle);
-    idle = given_of(options, of_launches);
-    if (idle && !r->ab[0] && !r->from[0])
-        return el_fail(EL_ERR_INVALID, "--%s is for programs that are launched (--ab, --from): runs have been measured",
-                       idle);
-    idle = given_of(options, of_from);
-    if (idle && !r->from[0]) return el_fail(EL_ERR_INVALID, "--%s is for --from 'COMMAND'", idle);
-    return check_rule(options);
 }
 
 static enum el_status check(const struct el_options *options)
@@ -109,36 +95,26 @@ static enum el_status check_files(const struct el_regress_options *r)
 {
     EL_TRY(check_file("junit", r->junit));
     EL_TRY(check_file("markdown", r->markdown));
-    EL_TRY(check_file("export-csv", r->csv));
-    return check_file("bencher", r->bencher);
+    return check_file("export-csv", r->csv);
 }
 
 static enum el_status measure(const struct el_options *options, struct el_regress_set *set, const char *dir)
 {
-    const struct el_regress_options *r = &options->regress;
     struct el_regress_launching launching;
     el_launching_begin(options, &launching);
     EL_TRY(el_regress_ab(&launching.ask, set));
-    if (set->blocks == 0) return EL_OK;
-    EL_TRY(el_program_save(set, el_launching_name(options), dir));
-    return r->csv[0] ? el_regress_write_csv(set, options->train.seed, r->csv) : EL_OK;
+    return set->blocks ? el_launching_save(options, dir, set) : EL_OK;
 }
 
 /* `dir`: where --from's launches go, as the run that is judged. */
 static enum el_status read_runs(const struct el_options *options, struct el_regress_set *set, const char *dir)
 {
     const struct el_regress_options *r = &options->regress;
-    if (r->from[0]) {
-        struct el_regress_set launched = {0};
-        struct el_regress_launching launching;
-        el_launching_begin(options, &launching);
-        enum el_status status = el_launching_program(&launching, options, dir, &launched);
-        el_regress_free(&launched);
-        if (status != EL_OK || el_runner_interrupted()) return status;
-    }
-    EL_TRY(el_regress_dirs(r->baseline, r->from[0] ? dir : r->current, r->from[0] ? "" : r->metrics, stderr, set));
-    if (r->from[0]) snprintf(set->head_name, sizeof set->head_name, "%s", r->from);
-    el_utf8_printable(set->head_name);
+    bool from = r->from[0];
+    if (from) EL_TRY(el_launching_from(options, dir));
+    if (from && el_runner_interrupted()) return EL_OK;
+    EL_TRY(el_regress_dirs(r->baseline, from ? dir : r->current, from ? "" : r->metrics, stderr, set));
+    if (from) el_regress_name_sides(set, r->baseline, r->from);
     set->last_analysis = true;
     el_regress_judge(set);
     return EL_OK;
@@ -150,7 +126,7 @@ static enum el_status write_files(const struct el_options *options, const struct
 {
     const struct el_regress_options *r = &options->regress;
     char path[EL_PATH_BYTES];
-    json_t *document = el_regress_json(set);
+    json_t *document = el_answer_json(set);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was compared");
     json_object_set_new(document, "exit_status", json_integer(exit_status));
     json_object_set_new(document, "added", json_boolean(added));
@@ -160,10 +136,9 @@ static enum el_status write_files(const struct el_options *options, const struct
     enum el_status status = el_write_json(document, path);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);
     json_decref(document);
-    if (status == EL_OK && r->junit[0]) status = el_regress_write_junit(set, r->junit);
-    if (status == EL_OK && r->markdown[0]) status = el_regress_write_markdown(set, r->markdown);
-    if (status == EL_OK && r->bencher[0]) status = el_regress_write_bencher(set, r->bencher);
-    if (status == EL_OK && r->github) el_regress_print_github(set, stderr);
+    if (status == EL_OK && r->junit[0]) status = el_answer_write_junit(set, r->junit);
+    if (status == EL_OK && r->markdown[0]) status = el_answer_write_markdown(set, r->markdown);
+    if (status == EL_OK && r->github) el_answer_print_github(set, stderr);
     return status;
 }
 
@@ -185,14 +160,10 @@ static int exit_status_of(const struct el_options *options, const struct el_regr
     enum el_regress_exit outcome = el_regress_outcome(set);
     if (outcome == EL_REGRESS_NO_BASELINE && added) return EL_REGRESS_NONE;
     if (outcome != EL_REGRESS_INCONCLUSIVE) return (int)outcome;
-    switch (options->regress.inconclusive) {
-    case EL_INCONCLUSIVE_PASS:
-        return EL_REGRESS_NONE;
-    case EL_INCONCLUSIVE_FAIL:
-        return EL_REGRESS_FOUND;
-    default:
-        return EL_REGRESS_INCONCLUSIVE;
-    }
+    static const int statuses[] = {[EL_INCONCLUSIVE_TELL] = EL_REGRESS_INCONCLUSIVE,
+                                   [EL_INCONCLUSIVE_PASS] = EL_REGRESS_NONE,
+                                   [EL_INCONCLUSIVE_FAIL] = EL_REGRESS_FOUND};
+    return statuses[options->regress.inconclusive];
 }
 
 /* What the exit status does not say. */
@@ -227,11 +198,11 @@ static int show(const struct el_options *options, const struct el_regress_set *s
     if (status == EL_OK) status = write_files(options, set, store, added, exit_status);
     if (status != EL_OK) return fail_use(status);
     if (!options->json) {
-        el_regress_print(set, stdout);
+        el_answer_print(set, stdout);
         print_outcome(options, set, added, stdout);
         el_text_line(stdout, "%s/regress.json", store->dir);
         printf("\n");
-        el_regress_print_next(options, set, run, added, stdout);
+        el_answer_print_next(options, set, run, added, stdout);
     }
     exit_status = el_exit_flush(exit_status);
     if (interrupted)

@@ -27,8 +27,8 @@ struct el_regress_options {
     char ab[EL_PATH_BYTES]; /* the base's command; the head's is `dir` */
     char baseline[EL_PATH_BYTES], current[EL_PATH_BYTES];
     char from[EL_PATH_BYTES], name[EL_PATH_BYTES], prepare[EL_PATH_BYTES]; /* with baseline add too */
-    char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES];
-    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], bencher[EL_PATH_BYTES], csv[EL_PATH_BYTES];
+    char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES], lower[EL_PATH_BYTES];
+    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], csv[EL_PATH_BYTES];
     double budget_s; /* negative: none */
     double min_effect_pct, session_pct;
     int blocks, max_samples, launches;

@@ -1,7 +1,5 @@
-/* Which advice helps is found by judging again: a larger --min-effect passes only what is already known to be small,
- * and more blocks only shrink what chance does. */
-#include "bench/regress/advice.h"
-
+/* What to do next. Which advice helps is found by judging again: a larger --min-effect passes only what is already
+ * known to be small, and more blocks only shrink what chance does. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,8 +7,9 @@
 
 #include "bench/base/text.h"
 #include "bench/options/options.h"
-#include "bench/regress/baseline.h"
-#include "bench/regress/runs.h"
+#include "bench/regress/answer.h"
+#include "bench/regress/run_folder.h"
+#include "bench/regress/store.h"
 
 enum { BLOCKS_MAX = 200 };
 /* Nobody who asks for a gate lets more than this through. */
@@ -18,25 +17,18 @@ static const int MIN_EFFECT_MAX_PCT = 10;
 
 /* Of a stored baseline the run that was judged becomes a session, or the level; where it is that already, only another
  * run helps. */
-static bool print_next_of_store(const struct el_options *options, const struct el_regress_set *set, const char *run,
-                                bool added, FILE *out)
+static void print_of_store(const char *store, bool found, bool in_store, const char *run, FILE *out)
 {
-    enum el_regress_exit outcome = el_regress_outcome(set);
-    const char *store = options->regress.baseline;
-    if (!*store || el_regress_is_run(store) || outcome == EL_REGRESS_USE) return false;
-    bool found = outcome == EL_REGRESS_FOUND, elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
-    if (outcome == EL_REGRESS_INCONCLUSIVE && !added) return false;
-    if (added || (found ? set->other_trials : set->new_trials) == 0) {
-        fprintf(out, "Next: measure again for another session: this run is %s\n",
-                found && !added ? "the accepted level already" : "a session of the store");
-        return true;
-    }
+    bool elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
     char folder[EL_WORD_BYTES], word[EL_WORD_BYTES];
-    el_text_line(out, "Next: %s baseline %s %s%s%s%s", program_invocation_name, found ? "accept" : "add",
-                 el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",
-                 elsewhere ? el_shell_word(store, word, sizeof word) : "",
-                 found ? "    (if the new level is right)" : "");
-    return true;
+    if (in_store)
+        fprintf(out, "Next: measure again for another session: this run is %s\n",
+                found ? "the accepted level already" : "a session of the store");
+    else
+        el_text_line(out, "Next: %s baseline %s %s%s%s%s", program_invocation_name, found ? "accept" : "add",
+                     el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",
+                     elsewhere ? el_shell_word(store, word, sizeof word) : "",
+                     found ? "    (if the new level is right)" : "");
 }
 
 /* Whether nothing would be left open, were only effects above so many per cent to count. */
@@ -73,37 +65,33 @@ static int deciding_blocks(const struct el_regress_set *set)
     return set->blocks + more <= BLOCKS_MAX ? set->blocks + more : 0;
 }
 
-static void print_next_of_ab(const struct el_options *options, const struct el_regress_set *set, FILE *out)
+static void print_of_open_ab(const struct el_options *options, const struct el_regress_set *set, FILE *out)
 {
-    const char *name = program_invocation_name;
     int blocks = deciding_blocks(set), pct = deciding_effect(set);
+    fprintf(out, "Next: %s regress ... ", program_invocation_name);
     if (blocks > 0)
-        fprintf(out, "Next: %s regress ... --%s %d\n", name, options->regress.blocks ? "blocks" : "max-samples",
-                blocks);
+        fprintf(out, "--%s %d\n", options->regress.blocks ? "blocks" : "max-samples", blocks);
     else if (pct > 0)
-        fprintf(out, "Next: %s regress ... --min-effect %d    (if slowdowns below %d %% do not matter)\n", name, pct,
-                pct);
+        fprintf(out, "--min-effect %d    (if slowdowns below %d %% do not matter)\n", pct, pct);
     else
-        fprintf(out, "Next: %s regress ... with longer launches, fewer metrics (--metric) or a quieter machine\n",
-                name);
+        fputs("with longer launches, fewer metrics (--metric) or a quieter machine\n", out);
 }
 
-void el_regress_print_next(const struct el_options *options, const struct el_regress_set *set, const char *run,
-                           bool added, FILE *out)
+void el_answer_print_next(const struct el_options *options, const struct el_regress_set *set, const char *run,
+                          bool added, FILE *out)
 {
     enum el_regress_exit outcome = el_regress_outcome(set);
-    const char *name = program_invocation_name;
+    const char *name = program_invocation_name, *store = options->regress.baseline;
+    bool found = outcome == EL_REGRESS_FOUND, open = outcome == EL_REGRESS_INCONCLUSIVE, ab = options->regress.ab[0];
     char word[EL_WORD_BYTES];
-    bool ab = options->regress.ab[0];
-    if (print_next_of_store(options, set, run, added, out)) return;
-    if (outcome == EL_REGRESS_INCONCLUSIVE && ab)
-        print_next_of_ab(options, set, out);
-    else if (outcome == EL_REGRESS_INCONCLUSIVE)
+    if (*store && !el_regress_is_run(store) && outcome != EL_REGRESS_USE && (added || !open))
+        print_of_store(store, found, added || (found ? set->other_trials : set->new_trials) == 0, run, out);
+    else if (open && ab)
+        print_of_open_ab(options, set, out);
+    else if (open)
         fprintf(out, "Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (detects more than two sessions do)\n",
                 name);
-    else if (outcome == EL_REGRESS_NO_BASELINE)
-        fprintf(out, "Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (needs no baseline)\n", name);
-    else if (outcome == EL_REGRESS_FOUND && ab && options->regress.blocks == 0)
+    else if (found && ab && options->regress.blocks == 0)
         fprintf(out, "Next: %s regress ... --blocks 40 --seed 2    (again, in another order, to the end)\n", name);
     else if (outcome == EL_REGRESS_NONE && !ab)
         el_text_line(out, "Next: %s baseline add %s    (after eight such sessions their spread is known)", name,

@@ -8,7 +8,6 @@
 
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/trial/trial.h"
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 

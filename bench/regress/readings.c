@@ -1,131 +1,110 @@
-/* Lines of a program into metrics. A line of prose must not become one: a metric is two words, or three of which the
- * last is a unit that is known; the first begins with a letter, and the second is a number and nothing else. */
+/* What a program printed, into metrics. A line of prose must not become one: a metric is two words, or three of which
+ * the last is a unit; the first begins with a letter, and the second is a number and nothing else. */
 #include "bench/regress/readings.h"
 
 #include <ctype.h>
-#include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/hash.h"
+#include "bench/base/jvalue.h"
+#include "bench/regress/session.h"
 #include "bench/stats/stats.h"
-#include "bench/trial/trial.h"
 #include "runtime/base/utf8.h"
 
-static const char *const units[] = {
-    "ns",    "us",    "µs",     "ms",     "s",      "sec",    "min",     "h",     "B",    "KB",    "kB",    "MB",
-    "GB",    "TB",    "KiB",    "MiB",    "GiB",    "TiB",    "byte",    "bytes", "FLOP", "FLOPs", "MFLOP", "GFLOP",
-    "TFLOP", "FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS", "ops",     "op",    "x",    "%",     "pct",   "1",
-    "count", "W",     "J",      "mJ",     "Hz",     "MHz",    "GHz",     "C",     "K",    "it",    "steps", "ratio",
-    "times", "calls", "ips",    "fps",    "tokens", "images", "samples", NULL};
-static const char *const exact_units[] = {"B", "byte", "bytes", "FLOP", "FLOPs", "count", "calls", "ops", NULL};
-static const char *const more_is_better[] = {
-    "throughput", "per_s",    "per_sec",   "per_second", "per_min", "bandwidth", "speedup", "goodput", "mfu",
-    "qps",        "ips",      "fps",       "tflops",     "gflops",  "hit_rate",  "util",    "busy",    "utilization",
-    "occupancy",  "accuracy", "acc",       "top1",       "top5",    "f1",        "auc",     "map",     "miou",
-    "bleu",       "rouge",    "precision", "recall",     "score",   "reward",    NULL};
-/* Also where a slash follows, as in "time/s", which is a time in seconds. */
-static const char *const less_is_better[] = {"time",       "latency", "duration", "elapsed", "loss", "error",
-                                             "perplexity", "ms",      "us",       "ns",      NULL};
-static const char *const rates[] = {"ips", "fps", "FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS", NULL};
-/* Before a slash these make a cost ("ms/step", "J/sample", and "ms/s" too), whatever follows it. */
-static const char *const costs[] = {"ns",     "us",      "µs", "ms", "s",  "sec", "min", "h",
-                                    "second", "seconds", "mJ", "J",  "kJ", "Wh",  "kWh", NULL};
-static const char *const seconds[] = {"s", "sec", "second", "seconds", "min", "h", NULL};
+/* ---- units ---- */
 
-static bool in(const char *word, const char *const *list)
+static const struct unit_kind {
+    const char *names; /* between blanks */
+    enum el_better better;
+    bool directed, exact;
+    bool cost, seconds; /* before a slash a cost ("ms/step", "J/sample"); after one a rate ("samples/s") */
+} unit_kinds[] = {
+    {" s sec second seconds min h ", EL_BETTER_LOWER, .directed = true, .cost = true, .seconds = true},
+    {" ns us µs ms mJ J kJ Wh kWh ", EL_BETTER_LOWER, .directed = true, .cost = true},
+    {" B byte bytes FLOP FLOPs count calls ops ", EL_BETTER_LOWER, .directed = true, .exact = true},
+    {" KB kB MB GB TB KiB MiB GiB TiB MFLOP GFLOP TFLOP ", EL_BETTER_LOWER, .directed = true},
+    {" FLOPS MFLOPS GFLOPS TFLOPS PFLOPS ips fps ", EL_BETTER_HIGHER, .directed = true},
+    {" % pct 1 x ratio times op it steps tokens images samples W Hz MHz GHz C K ", EL_BETTER_LOWER, .directed = false},
+};
+
+static const struct unit_kind *kind_of(const char *unit, size_t length)
 {
-    for (; *list; list++)
-        if (!strcmp(word, *list)) return true;
-    return false;
+    char word[EL_CELL_UNIT_BYTES + 2];
+    if (length == 0 || length >= EL_CELL_UNIT_BYTES) return NULL;
+    snprintf(word, sizeof word, " %.*s ", (int)length, unit);
+    for (size_t i = 0; i < sizeof unit_kinds / sizeof unit_kinds[0]; i++)
+        if (strstr(unit_kinds[i].names, word)) return &unit_kinds[i];
+    return NULL;
 }
 
-/* As whole words of the name, whatever stands between them: "samples-per-s" has "per_s", "ms_per_step" has not. */
-static bool contains_any(const char *name, const char *const *list)
-{
-    for (; *list; list++) {
-        size_t length = strlen(*list);
-        for (const char *at = name; *at; at++) {
-            size_t n = 0;
-            if (at > name && isalnum((unsigned char)at[-1])) continue;
-            while (n < length && (tolower((unsigned char)at[n]) == (*list)[n] ||
-                                  ((*list)[n] == '_' && ispunct((unsigned char)at[n]))))
-                n++;
-            if (n == length && !isalnum((unsigned char)at[n])) return true;
-        }
-    }
-    return false;
-}
-
-static bool is_cost(const char *unit)
-{
-    char before[EL_CELL_NAME_BYTES];
-    snprintf(before, sizeof before, "%.*s", (int)strcspn(unit, "/"), unit);
-    return in(before, costs);
-}
-
-static bool is_rate(const char *unit)
-{
-    const char *slash = strchr(unit, '/');
-    return (slash && in(slash + 1, seconds)) || in(unit, rates);
-}
-
-/* By the unit, and where there is none by the name: "tok/s 100". */
-static enum el_better better_by_words(const char *name, const char *unit)
-{
-    if (is_cost(unit) || is_cost(name)) return EL_BETTER_LOWER;
-    if (is_rate(unit)) return EL_BETTER_HIGHER;
-    if (contains_any(name, less_is_better)) return EL_BETTER_LOWER;
-    return is_rate(name) || contains_any(name, more_is_better) ? EL_BETTER_HIGHER : EL_BETTER_LOWER;
-}
-
+/* "images/s" is a unit though nobody knows images. */
 static bool is_unit(const char *word)
 {
     const char *slash = strchr(word, '/');
-    return in(word, units) || (slash && slash != word && isalpha((unsigned char)word[0]) && slash[1]);
+    return kind_of(word, strlen(word)) || (slash && slash != word && isalpha((unsigned char)*word) && slash[1]);
 }
 
-/* The part before a blank: "device_peak_bytes" of "device_peak_bytes cpu:0". */
-static const struct el_metric *our_row(const char *name)
+/* A rate of what costs ("ms/step") is a cost; another by time ("MB/s") is better when higher; else as without the
+ * slash ("B/step"), but no longer without noise. */
+static void direct(struct el_reading *row)
 {
-    char first[EL_CELL_NAME_BYTES];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(name, " "), name);
-    return el_metric_find(first);
+    size_t length = strcspn(row->unit, "/");
+    const char *after = row->unit[length] ? row->unit + length + 1 : "";
+    const struct unit_kind *before = kind_of(row->unit, length), *by = kind_of(after, strlen(after));
+    bool rate = by && by->seconds && !(before && before->cost);
+    row->better = rate ? EL_BETTER_HIGHER : before ? before->better : EL_BETTER_LOWER;
+    row->directed = rate || (before && before->directed);
+    row->exact = before && before->exact && !*after;
 }
 
-void el_readings_join(char *text, size_t bytes, const char *before, const char *after)
+/* ---- rows ---- */
+
+struct reader {
+    struct el_readings *readings;
+    json_t *places; /* {name: row}, so that many are found at once */
+};
+
+/* The row of that name, a new one where there is none, with one value more. */
+static enum el_status add(struct reader *reader, const char *name, const char *unit, double value,
+                          struct el_reading **row_p)
 {
-    enum { MARK_BYTES = 17 }; /* '~' and 16 digits */
-    const char *between = *before && *after ? " " : "";
-    int length = snprintf(text, bytes, "%s%s%s", before, between, after);
-    if (length >= 0 && (size_t)length < bytes) {
-        el_utf8_printable(text);
-        return;
+    struct el_readings *all = reader->readings;
+    struct el_reading new = {0};
+    if (strlen(name) >= sizeof new.name || strlen(unit) >= sizeof new.unit)
+        return el_fail(EL_ERR_INVALID, "printed a metric whose name has more than %zu bytes, or its unit %zu: %.40s...",
+                       sizeof new.name - 1, sizeof new.unit - 1, name);
+    strcpy(new.name, name);
+    strcpy(new.unit, unit);
+    el_utf8_printable(new.name);
+    el_utf8_printable(new.unit);
+    const json_t *place = json_object_get(reader->places, new.name);
+    if (place == NULL) {
+        struct el_reading *rows = realloc(all->rows, (all->n + 1) * sizeof *rows);
+        if (rows) all->rows = rows;
+        if (!rows || json_object_set_new(reader->places, new.name, json_integer((json_int_t)all->n)) != 0)
+            return el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
+        memcpy(new.other_unit, new.unit, sizeof new.unit);
+        direct(&new);
+        rows[all->n++] = new;
     }
-    uint64_t hash = el_hash(EL_HASH_BEGIN, before, strlen(before));
-    hash = el_hash(el_hash(hash, between, strlen(between)), after, strlen(after));
-    text[bytes - 1 - MARK_BYTES] = 0;
-    el_utf8_printable(text);
-    size_t kept = strlen(text);
-    snprintf(text + kept, bytes - kept, "~%016" PRIx64, hash);
+    struct el_reading *row = &all->rows[place ? (size_t)json_integer_value(place) : all->n - 1];
+    if (strcmp(row->unit, new.unit) != 0) memcpy(row->other_unit, new.unit, sizeof new.unit);
+    if (row_p) *row_p = row;
+    return el_regress_append(&row->values, &row->n_values, value);
 }
 
-enum el_status el_readings_add(struct el_readings *readings, const char *name, const char *unit, double value)
+/* One value that is none spoils the median. */
+static double median_of(const struct el_reading *row)
 {
-    struct el_reading *rows = realloc(readings->rows, (readings->n + 1) * sizeof *rows);
-    if (rows == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-    readings->rows = rows;
-    struct el_reading *row = &rows[readings->n++];
-    const struct el_metric *ours = our_row(name);
-    *row = (struct el_reading){.value = value, .exact = in(unit, exact_units)};
-    el_readings_join(row->name, sizeof row->name, "", name);
-    el_readings_join(row->unit, sizeof row->unit, "", unit);
-    memcpy(row->other_unit, row->unit, sizeof row->unit);
-    row->better = ours ? ours->better : better_by_words(name, unit);
-    return EL_OK;
+    for (size_t i = 0; i < row->n_values; i++)
+        if (isnan(row->values[i])) return NAN;
+    return el_stats_median(row->values, row->n_values);
 }
+
+/* ---- lines ---- */
 
 /* A number, and right behind it perhaps a unit: "12.5", "12.5ms", "nan". */
 static bool read_number(const char *word, double *value_p, const char **unit_p)
@@ -150,7 +129,7 @@ static bool read_name(char *word)
     return true;
 }
 
-static enum el_status take_line(struct el_readings *readings, char *line)
+static enum el_status take_line(struct reader *reader, char *line)
 {
     enum { WORDS = 4 };
     char *words[WORDS] = {NULL}, *rest = NULL;
@@ -163,111 +142,106 @@ static enum el_status take_line(struct el_readings *readings, char *line)
         words[n++] = word;
     if (n < 2 || n > 3 || !read_name(words[0]) || !read_number(words[1], &value, &unit)) return EL_OK;
     if (n == 3 && (*unit || !is_unit(words[2]))) return EL_OK;
-    return el_readings_add(readings, words[0], n == 3 ? words[2] : unit, value);
+    return add(reader, words[0], n == 3 ? words[2] : unit, value, NULL);
 }
 
-/* Line by line; one that begins with a brace may be an object of JSON. */
-static enum el_status take_lines(struct el_readings *readings, char *text)
+static enum el_status take_lines(struct reader *reader, const char *text)
 {
-    char *rest = NULL;
-    enum el_status status = EL_OK;
-    for (char *line = strtok_r(text, "\n", &rest); line && status == EL_OK; line = strtok_r(NULL, "\n", &rest)) {
-        line += strspn(line, " \t");
-        json_t *object = *line == '{' ? json_loads(line, JSON_ALLOW_NUL, NULL) : NULL;
-        if (object)
-            status = el_readings_json(readings, object);
-        else if (*line != '{')
-            status = take_line(readings, line);
-        json_decref(object);
-    }
+    char *copy = strdup(text), *rest = NULL;
+    enum el_status status = copy ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
+    char *line = copy ? strtok_r(copy, "\n", &rest) : NULL;
+    for (; line && status == EL_OK; line = strtok_r(NULL, "\n", &rest)) status = take_line(reader, line);
+    free(copy);
     return status;
 }
 
-/* By name, and where that is the same in the order in which they were printed. */
-static int by_name(const void *a, const void *b)
+/* ---- records of ours ---- */
+
+/* "step_median_ms", of a device "device_peak_bytes cpu:0", of one among several trials with the trial behind it. */
+static enum el_status take_figure(struct reader *reader, const struct el_metric *metric, const char *trial_name,
+                                  const char *device, double value)
 {
-    const struct el_reading *x = *(const struct el_reading *const *)a, *y = *(const struct el_reading *const *)b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x > y) - (x < y);
+    char name[EL_CELL_NAME_BYTES];
+    struct el_reading *row;
+    if (isnan(value)) return EL_OK; /* not measured */
+    snprintf(name, sizeof name, "%s%s%s%s%s", metric->name, *device ? " " : "", device, *trial_name ? " " : "",
+             trial_name);
+    EL_TRY(add(reader, name, metric->unit, value, &row));
+    row->better = metric->better;
+    row->directed = true;
+    row->exact = el_session_is_exact(metric);
+    /* What a gate is for: times by the median step, which a neighbour's burst does not move, and what has no noise. */
+    row->extra = !row->exact && strcmp(metric->name, el_session_timed()[0]) != 0;
+    return EL_OK;
 }
 
-/* The median of readings of one name; one that is none spoils them. `values` has room for n. */
-static double median_of(struct el_reading *const *same, size_t n, double *values)
+/* The tenth of the steps that ran least disturbed, of the best repeat: for machines that others use too. */
+static double fast_steps_ms(const json_t *trial)
 {
-    for (size_t i = 0; i < n; i++) {
-        values[i] = same[i]->value;
-        if (isnan(values[i])) return NAN;
+    const json_t *repeats = json_object_get(trial, "repeats");
+    double fast_ms = INFINITY;
+    for (size_t r = 0; r < json_array_size(repeats); r++) {
+        double *steps = NULL;
+        size_t n = el_json_numbers(el_json_at(json_array_get(repeats, r), "step_ms"), &steps);
+        if (n > 0) fast_ms = fmin(fast_ms, el_stats_quantile(steps, n, 0.1));
+        free(steps);
     }
-    return el_stats_median(values, n);
+    return isinf(fast_ms) ? NAN : fast_ms;
 }
 
-/* The first unit of `same` that is not the first one's, to that one: figures in two units have no median. */
-static void find_other_unit(struct el_reading *const *same, size_t n)
+static enum el_status take_trial(struct reader *reader, const json_t *trial, const char *trial_name)
 {
-    for (size_t k = 1; k < n; k++) {
-        if (!strcmp(same[k]->unit, same[0]->unit)) continue;
-        memcpy(same[0]->other_unit, same[k]->unit, sizeof same[0]->other_unit);
-        return;
+    static const struct el_metric fast = {.name = "step_p10_ms", .unit = "ms", .better = EL_BETTER_LOWER, .path = ""};
+    const json_t *devices = json_object_get(trial, "per_device");
+    if (!el_trial_finished(trial))
+        return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s",
+                       el_json_text(trial, "reason", "no reason"));
+    for (const struct el_metric *m = el_metric_list(); m->name; m++) {
+        if (m->of == EL_METRIC_OF_TRIAL)
+            EL_TRY(take_figure(reader, m, trial_name, "", el_metric_value(m, trial, NULL)));
+        for (size_t d = 0; m->of != EL_METRIC_OF_TRIAL && d < json_array_size(devices); d++) {
+            const json_t *device = json_array_get(devices, d);
+            EL_TRY(take_figure(reader, m, trial_name, el_json_text(device, "device", "?"),
+                               el_metric_value(m, trial, device)));
+        }
     }
+    return take_figure(reader, &fast, trial_name, "", fast_steps_ms(trial));
 }
 
-/* Readings of one name become the first of them, with the median. */
-static enum el_status merge(struct el_readings *readings)
+/* A run's document, or the one trial that `run --json` prints. */
+static enum el_status take_record(struct reader *reader, const json_t *record)
 {
-    size_t kept = 0, n = readings->n;
-    double *values = malloc((n + 1) * sizeof *values);
-    struct el_reading **order = malloc((n + 1) * sizeof *order);
-    for (size_t i = 0; order && i < n; i++) order[i] = &readings->rows[i];
-    if (values && order) qsort(order, n, sizeof *order, by_name);
-    for (size_t i = 0, end; values && order && i < n; i = end) {
-        for (end = i + 1; end < n && !strcmp(order[i]->name, order[end]->name); end++) continue;
-        order[i]->value = median_of(order + i, end - i, values);
-        find_other_unit(order + i, end - i);
-        for (size_t k = i + 1; k < end; k++) order[k]->again = true;
+    const json_t *trials = json_object_get(record, "trials");
+    if (json_is_object(json_object_get(record, "step_ms"))) return take_trial(reader, record, "");
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        char name[EL_CELL_NAME_BYTES / 2], buckets[EL_WORKLOAD_BUCKETS_BYTES];
+        el_workload_buckets(trial, buckets, sizeof buckets);
+        snprintf(name, sizeof name, "%s %.0f %s batch %.0f%s", el_json_text(trial, "mode", "?"),
+                 el_json_number(trial, "devices"), el_json_text(trial, "model", "?"),
+                 el_json_number(trial, "global_batch"), buckets);
+        EL_TRY(take_trial(reader, trial, name));
     }
-    for (size_t i = 0; values && order && i < n; i++)
-        if (!readings->rows[i].again) readings->rows[kept++] = readings->rows[i];
-    bool made = values && order;
-    if (made) readings->n = kept;
-    free(values);
-    free(order);
-    return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-}
-
-/* A log may begin with a bracket too ("[INFO] ..."). */
-static bool looks_like_json(const char *text)
-{
-    if (*text == '[') text += 1 + strspn(text + 1, " \t\r\n");
-    return *text == '{';
+    return EL_OK;
 }
 
 enum el_status el_readings_parse(const char *text, struct el_readings *readings)
 {
-    json_error_t error;
-    memset(readings, 0, sizeof *readings);
-    text += strspn(text, " \t\r\n");
-    json_t *document = looks_like_json(text) ? json_loads(text, 0, &error) : NULL;
-    enum el_status status = EL_OK;
-    if (document) {
-        status = el_readings_json(readings, document);
-    } else {
-        char *copy = strdup(text);
-        status =
-            copy ? take_lines(readings, copy) : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-        free(copy);
-    }
-    bool was_json = !document && looks_like_json(text);
-    json_decref(document);
-    if (status != EL_OK) return status;
-    if (readings->n == 0 && was_json)
-        return el_fail(EL_ERR_INVALID, "printed JSON that cannot be read: line %d: %s", error.line, error.text);
-    if (readings->n == 0)
-        return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value [unit]' or JSON are read");
-    return merge(readings);
+    struct reader reader = {.readings = readings, .places = json_object()};
+    *readings = (struct el_readings){0};
+    json_t *record = text[strspn(text, " \t\r\n")] == '{' ? json_loads(text, 0, NULL) : NULL;
+    enum el_status status = record ? take_record(&reader, record) : take_lines(&reader, text);
+    for (size_t i = 0; i < readings->n; i++) readings->rows[i].value = median_of(&readings->rows[i]);
+    json_decref(record);
+    json_decref(reader.places);
+    if (status != EL_OK || readings->n > 0) return status;
+    return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value unit' are read, and the JSON of 'evenload "
+                                   "run' and 'compare'");
 }
 
 void el_readings_free(struct el_readings *readings)
 {
+    for (size_t i = 0; i < readings->n; i++) free(readings->rows[i].values);
     free(readings->rows);
     *readings = (struct el_readings){0};
 }

@@ -1,9 +1,9 @@
 /* Did training get slower? Cells, each judged by itself, and what is said of them.
  *
- *     el_regress_ab(&ask, &set);                          two programs interleaved, until every cell is decided or time
- * is up el_regress_runs(base_dir, head_dir, "", stderr, &set);       or two runs of ours el_regress_baseline(store_dir,
- * head_dir, "", stderr, &set);  or a run of ours against this machine's sessions el_regress_judge(&set); verdicts
- * (rule.c); pure el_regress_print(&set, stdout); ...                 one document, several formats (formats.h)
+ *     el_regress_ab(&ask, &set);                                two programs interleaved (launches.h)
+ *     el_regress_dirs(base_dir, head_dir, "", stderr, &set);    or two runs, or a run and a store (compare.h)
+ *     el_regress_judge(&set);                                   verdicts (rule.c); pure
+ *     el_answer_print(&set, stdout); ...                        one answer, several forms (answer.h)
  *     el_regress_free(&set);
  *
  * A cell is one metric of one thing that is measured; there is never a mean over cells. Costs are judged on logarithms,
@@ -30,8 +30,10 @@ enum el_cell_kind {
     EL_CELL_HISTORY  /* base[] are sessions of the past, oldest first; head[] is one figure: this session */
 };
 
-/* What who fills a cell in has found wrong with it; `reason` then says what. The judge leaves such a cell's reason
- * alone. */
+/* What says that a launched program's cell is exact: its unit only as long as it is seen to be. */
+enum el_cell_claim { EL_CELL_NOISY, EL_CELL_EXACT_BY_UNIT, EL_CELL_EXACT_BY_NAME };
+
+/* What who fills a cell in has found wrong with it; `reason` then says what, and the judge leaves it alone. */
 enum el_cell_fault {
     EL_CELL_FAULTLESS,
     EL_CELL_FAULT_UNREADABLE, /* a side is missing, or has another unit */
@@ -48,20 +50,17 @@ enum el_cell_verdict {
 };
 
 struct el_regress_cell {
-    char
-        name[EL_CELL_NAME_BYTES]; /* "ddp 2 devices textcnn batch 128 step_mean_ms"; of a program's the metric's name */
+    char name[EL_CELL_NAME_BYTES]; /* "ddp 2 devices textcnn batch 128 step_mean_ms"; of a program the metric's name */
     char unit[EL_CELL_UNIT_BYTES]; /* "": none given */
     enum el_better better;         /* NEITHER: of an exact cell any change counts, of others more is taken for worse */
     enum el_cell_kind kind;
+    enum el_cell_claim claim;
     enum el_cell_fault fault;
     double *base, *head; /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
     size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (level.h); 0: n_base - 1 */
     bool is_level;  /* of a history: the head is what base[]'s level was accepted by, and is the same as it */
-
-    /* Why a side is doubtful ("current is suspect: drift"), or "": written by who fills the cell, said with the
-     * verdict. */
-    char doubt[EL_CELL_REASON_BYTES];
+    char doubt[EL_CELL_REASON_BYTES]; /* why a side is doubtful ("current is suspect: drift"), said with the verdict */
 
     /* Written by el_regress_judge. NAN: does not apply, or is not known. */
     enum el_cell_verdict verdict;
@@ -107,11 +106,19 @@ enum el_regress_exit el_regress_outcome(const struct el_regress_set *set);
 double el_regress_level(int stage, bool last_analysis);
 int el_regress_blocks_needed(size_t cells, double level);
 
-/* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: replaced). NULL: no memory. Valid
- * until the next call. */
-struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *name);
+/* What the command calls the two sides, made printable. */
+void el_regress_name_sides(struct el_regress_set *set, const char *base, const char *head);
+/* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: replaced). Valid until the next
+ * call. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_regress_add(struct el_regress_set *set, const char *name, struct el_regress_cell **cell_p);
 /* A sample of one side. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_regress_cell_append(double **values, size_t *n, double value);
+enum el_status el_regress_append(double **values, size_t *n, double value);
+/* Marks the cell with what is wrong; the first such reason stays. */
+void el_regress_fault(struct el_regress_cell *cell, enum el_cell_fault fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void el_regress_free(struct el_regress_set *set);
+
+/* "peak", "peak[1]" and "peak cpu:0" are in the comma-separated list "step_ms,peak". */
+bool el_regress_listed(const char *list, const char *name);
 
 #endif

@@ -2,6 +2,7 @@
 #include "bench/regress/rule.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,16 +54,16 @@ static enum el_cell_verdict read_cell(struct el_regress_cell *cell)
     return read;
 }
 
-/* For a kind that is tested: all its cells as one family. */
-struct kind {
+/* A kind's cells are one family. One that is tested has `measure`, whose p is adjusted before it is decided. */
+static const struct kind {
     enum el_cell_kind kind;
     void (*measure)(struct el_regress_cell *cell, double *p_better_p, const struct el_regress_context *context);
     void (*decide)(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
-};
-
-static const struct kind kinds[] = {
+} kinds[] = {
     {EL_CELL_PAIRED, el_regress_measure_paired, el_regress_decide_paired},
     {EL_CELL_HISTORY, el_regress_measure_history, el_regress_decide_history},
+    {EL_CELL_SESSION, NULL, el_regress_decide_session},
+    {EL_CELL_EXACT, NULL, el_regress_decide_exact},
 };
 
 static bool belongs(const struct el_regress_cell *cell, const struct kind *kind)
@@ -75,11 +76,12 @@ static void judge_family(struct el_regress_set *set, const struct kind *kind, st
     double *p = calloc(set->n + 1, sizeof *p), *p_better = calloc(set->n + 1, sizeof *p_better);
     bool can = p != NULL && p_better != NULL; /* else nothing can be judged */
     context->cells = 0;
+    context->level = kind->kind == EL_CELL_PAIRED ? el_regress_level(set->stage, set->last_analysis) : EL_REGRESS_LEVEL;
     for (size_t i = 0; i < set->n; i++) context->cells += belongs(&set->cells[i], kind);
     for (size_t i = 0; i < set->n && can; i++) {
         p[i] = p_better[i] = NAN;
         if (!belongs(&set->cells[i], kind)) continue;
-        kind->measure(&set->cells[i], &p_better[i], context);
+        if (kind->measure) kind->measure(&set->cells[i], &p_better[i], context);
         p[i] = set->cells[i].p;
     }
     if (can) {
@@ -118,26 +120,16 @@ static void carry_doubt(struct el_regress_cell *cell)
 void el_regress_judge(struct el_regress_set *set)
 {
     struct el_regress_context context = {
-        .level = el_regress_level(set->stage, set->last_analysis),
         .least_effect = set->least_effect > 0 ? set->least_effect : 1.02,
         .session_effect = set->session_effect > 0 ? set->session_effect : 1.12,
     };
-    struct el_regress_context history = context;
-    history.level = EL_REGRESS_LEVEL;
     for (size_t i = 0; i < set->n; i++) {
         struct el_regress_cell *cell = &set->cells[i];
         cell->effect = cell->low = cell->high = cell->p = cell->p_adjusted = cell->floor = cell->detectable = NAN;
         cell->more = 0;
         cell->verdict = read_cell(cell);
     }
-    judge_family(set, &kinds[0], &context);
-    judge_family(set, &kinds[1], &history);
-    for (size_t i = 0; i < set->n; i++) {
-        struct el_regress_cell *cell = &set->cells[i];
-        if (cell->verdict != EL_CELL_SAME) continue;
-        if (cell->kind == EL_CELL_SESSION) el_regress_decide_session(cell, &context);
-        if (cell->kind == EL_CELL_EXACT) el_regress_decide_exact(cell);
-    }
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) judge_family(set, &kinds[k], &context);
     for (size_t i = 0; i < set->n; i++) {
         carry_doubt(&set->cells[i]);
         el_utf8_printable(set->cells[i].reason);
@@ -155,25 +147,53 @@ enum el_regress_exit el_regress_outcome(const struct el_regress_set *set)
     return count[EL_CELL_INCONCLUSIVE] > 0 ? EL_REGRESS_INCONCLUSIVE : EL_REGRESS_NONE;
 }
 
-struct el_regress_cell *el_regress_add(struct el_regress_set *set, const char *name)
+void el_regress_name_sides(struct el_regress_set *set, const char *base, const char *head)
+{
+    snprintf(set->base_name, sizeof set->base_name, "%s", base);
+    snprintf(set->head_name, sizeof set->head_name, "%s", head);
+    el_utf8_printable(set->base_name);
+    el_utf8_printable(set->head_name);
+}
+
+enum el_status el_regress_add(struct el_regress_set *set, const char *name, struct el_regress_cell **cell_p)
 {
     struct el_regress_cell *cells = realloc(set->cells, (set->n + 1) * sizeof *cells);
-    if (cells == NULL) return NULL;
+    if (cells == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for cells");
     set->cells = cells;
     struct el_regress_cell *cell = &cells[set->n++];
     memset(cell, 0, sizeof *cell);
     snprintf(cell->name, sizeof cell->name, "%s", name);
     el_utf8_printable(cell->name);
-    return cell;
+    *cell_p = cell;
+    return EL_OK;
 }
 
-enum el_status el_regress_cell_append(double **values, size_t *n, double value)
+enum el_status el_regress_append(double **values, size_t *n, double value)
 {
     double *grown = realloc(*values, (*n + 1) * sizeof *grown);
     if (grown == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a sample");
     grown[(*n)++] = value;
     *values = grown;
     return EL_OK;
+}
+
+void el_regress_fault(struct el_regress_cell *cell, enum el_cell_fault fault, const char *format, ...)
+{
+    va_list arguments;
+    if (cell->fault != EL_CELL_FAULTLESS) return;
+    cell->fault = fault;
+    va_start(arguments, format);
+    vsnprintf(cell->reason, sizeof cell->reason, format, arguments);
+    va_end(arguments);
+}
+
+bool el_regress_listed(const char *list, const char *name)
+{
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        if (n > 0 && !strncmp(at, name, n) && strchr(" [", name[n])) return true; /* its end is found too */
+    }
+    return false;
 }
 
 void el_regress_free(struct el_regress_set *set)

@@ -5,6 +5,7 @@
 #ifndef EL_BENCH_REGRESS_RULE_H
 #define EL_BENCH_REGRESS_RULE_H
 
+#include "bench/regress/level.h"
 #include "bench/regress/regress.h"
 
 /* A session in which a program differs from itself by more than this can show nothing that would be of use. */
@@ -35,7 +36,11 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
                                 const struct el_regress_context *context);
 void el_regress_decide_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
 
-void el_regress_decide_session(struct el_regress_cell *cell, const struct el_regress_context *context);
-void el_regress_decide_exact(struct el_regress_cell *cell);
+/* These are not tested: no p to adjust. */
+void el_regress_decide_session(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context);
+void el_regress_decide_exact(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context);
+
+/* What a gate of so many histories like this one would detect in 90 of 100 runs, as a ratio; NAN: it judges none. */
+double el_regress_history_detects(const struct el_level *level, size_t cells);
 
 #endif

@@ -8,13 +8,21 @@
 
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/regress/program.h"
 #include "bench/stats/stats.h"
-#include "bench/trial/trial.h"
 #include "runtime/base/utf8.h"
 #include "runtime/parallel/train.h"
 
 enum { NAME_BYTES = 160 };
+
+bool el_program_is(const json_t *trial)
+{
+    return json_is_string(json_object_get(trial, "program"));
+}
+
+bool el_trial_finished(const json_t *trial)
+{
+    return !strcmp(el_json_text(trial, "status", "failed"), "ok");
+}
 
 /* ---- the workload ---- */
 
@@ -129,71 +137,49 @@ static void put_exact(const json_t *trial, json_t *figures)
 
 /* ---- timed figures: one a launch ---- */
 
-struct timed {
-    const char *name; /* a metric row's */
-    double (*of_steps)(const double *step_ms, size_t n, double batch);
-};
-
-static double median_of(const double *x, size_t n, double batch)
-{
-    (void)batch;
-    return el_stats_median(x, n);
-}
-
-static double mean_of(const double *x, size_t n, double batch)
-{
-    (void)batch;
-    return el_stats_mean(x, n);
-}
-
-static double p95_of(const double *x, size_t n, double batch)
-{
-    (void)batch;
-    return el_stats_quantile(x, n, 0.95);
-}
-
-static double rate_of(const double *x, size_t n, double batch)
-{
-    return batch * 1e3 / el_stats_mean(x, n);
-}
-
-/* The first is a gate's own: a median passes over the few steps in which the system had other work. */
-static const struct timed timed[] = {
-    {"step_median_ms", median_of}, {"step_mean_ms", mean_of}, {"step_p95_ms", p95_of}, {"samples_per_s", rate_of}};
-enum { N_TIMED = sizeof timed / sizeof timed[0] };
+/* Metric rows. The first is a gate's own: a median passes over the few steps in which the system had other work. */
+static const char *const timed[] = {"step_median_ms", "step_mean_ms", "step_p95_ms", "samples_per_s", NULL};
+enum { N_TIMED = sizeof timed / sizeof timed[0] - 1 };
 
 const char *const *el_session_timed(void)
 {
-    static const char *const names[] = {"step_median_ms", "step_mean_ms", "step_p95_ms", "samples_per_s", NULL};
-    _Static_assert(sizeof names / sizeof names[0] == N_TIMED + 1, "a name a row");
-    return names;
+    return timed;
+}
+
+bool el_session_leads(const json_t *session, const char *figure)
+{
+    return el_program_is(session) || !strcmp(figure, timed[0]);
 }
 
 /* NAN where a step is no number or not above 0. */
-static double of_launch(const struct timed *row, const json_t *repeat, double batch)
+static double of_launch(int which, const json_t *repeat, double batch)
 {
     const json_t *steps = json_object_get(repeat, "step_ms");
-    double *step_ms, result = NAN;
-    size_t n = el_json_numbers(steps, &step_ms);
+    double *x, result = NAN;
+    size_t n = el_json_numbers(steps, &x);
     bool good = n > 0 && n == json_array_size(steps);
-    for (size_t i = 0; i < n; i++) good = good && step_ms[i] > 0;
-    if (good) result = row->of_steps(step_ms, n, batch);
-    free(step_ms);
+    for (size_t i = 0; i < n; i++) good = good && x[i] > 0;
+    if (good) {
+        double mean = el_stats_mean(x, n);
+        result =
+            (double[N_TIMED]){el_stats_median(x, n), mean, el_stats_quantile(x, n, 0.95), batch * 1e3 / mean}[which];
+    }
+    free(x);
     return result;
 }
 
-static json_t *timed_figure(const struct timed *row, const json_t *trial)
+static json_t *timed_figure(int which, const json_t *trial)
 {
     const json_t *repeats = json_object_get(trial, "repeats");
     size_t n = json_array_size(repeats), known = 0;
     double *values = calloc(n + 1, sizeof *values), batch = el_json_number(trial, "global_batch");
     json_t *launches = json_array();
     for (size_t i = 0; i < n && values; i++) {
-        values[i] = of_launch(row, json_array_get(repeats, i), batch);
+        values[i] = of_launch(which, json_array_get(repeats, i), batch);
         known += isfinite(values[i]);
         json_array_append_new(launches, el_json_real(values[i]));
     }
-    const struct el_metric *metric = el_metric_find(row->name);
+    const struct el_metric *metric = el_metric_find(timed[which]);
     double value = values && n && known == n ? el_stats_geometric_mean(values, n) : NAN;
     free(values);
     json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", metric->unit, "better", el_better_text(metric->better),
@@ -248,7 +234,7 @@ json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
         json_decref(figures);
         return session;
     }
-    for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i].name, timed_figure(&timed[i], trial));
+    for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i], timed_figure(i, trial));
     put_exact(trial, figures);
     json_object_set_new(session, "figures", figures);
     return session;

@@ -1,5 +1,5 @@
 /* A session: what one run measured of one workload, as JSON, in the form in which it is stored. That of a program of
- * one's own (program.h) has "program" and the program's own figures, and its workload is {"program": name}.
+ * one's own (run_folder.h) has "program" and the program's own figures, and its workload is {"program": name}.
  *
  *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits, other ones in each run
  *      "name": "ddp 2 devices textcnn batch 128", "suspect": [rules...],
@@ -41,5 +41,13 @@ bool el_workload_same(const json_t *base, const json_t *head, char *differs, siz
 const char *const *el_session_timed(void);
 /* Whether a metric row's figures have none. */
 bool el_session_is_exact(const struct el_metric *metric);
+/* Whether the store's table shows the figure's level: of a run of ours that of a gate's own, of a program of all.
+ * `session` may be an entry of el_baseline_describe too. */
+bool el_session_leads(const json_t *session, const char *figure);
+
+/* Whether a trial, a session or a workload is of somebody else's program. */
+bool el_program_is(const json_t *trial);
+/* Whether it finished. */
+bool el_trial_finished(const json_t *trial);
 
 #endif

@@ -1,21 +1,24 @@
-/* One file of a store, found and read: a header line that says the workload, then a session a line. Appending is
- * sessions_append.c's. */
+/* One file of a store, found, read and appended to: a header line that says the workload, then a session a line. */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
-#include "bench/regress/baseline.h"
-#include "bench/regress/program.h"
+#include "bench/record/record.h"
 #include "bench/regress/session.h"
-#include "bench/trial/trial.h"
+#include "bench/regress/store.h"
 
-/* More than can count for a level, with room for what is far or of another unit. */
-enum { SLUG_BYTES = 96, PARSED_MAX = 4 * EL_LEVEL_SESSIONS_MAX };
+enum { SLUG_BYTES = 96, LOCK_TRIES = 1000, LOCK_PAUSE_NS = 10000000 };
 
 /* "ddp-2-textcnn-b128": for people who list the folder. */
 static void slug_of(const json_t *workload, char slug[SLUG_BYTES])
@@ -30,16 +33,18 @@ static void slug_of(const json_t *workload, char slug[SLUG_BYTES])
         if (!isalnum((unsigned char)*at) && *at != '-') *at = '_';
 }
 
-/* The header of a file; NULL where it has none. */
-static json_t *header_of(const char *path)
+/* The file behind its first line, and the workload that this says; NULL where it says none. */
+static FILE *open_sessions(const char *path, json_t **workload_p)
 {
     char *line = NULL;
     size_t capacity = 0;
     FILE *file = fopen(path, "r");
     json_t *header = file && getline(&line, &capacity, file) > 0 ? json_loads(line, 0, NULL) : NULL;
-    if (file) fclose(file);
+    json_t *workload = json_object_get(header, "workload");
+    *workload_p = json_is_object(workload) ? json_incref(workload) : NULL;
+    json_decref(header);
     free(line);
-    return header;
+    return file;
 }
 
 bool el_sessions_is_file(const char *name)
@@ -58,10 +63,11 @@ enum el_status el_sessions_path(const char *folder, const json_t *workload, char
     for (struct dirent *entry; entries && !found && (entry = readdir(entries));) {
         if (strncmp(entry->d_name, slug, strlen(slug)) != 0 || !el_sessions_is_file(entry->d_name)) continue;
         if ((size_t)snprintf(path, bytes, "%s/%s", folder, entry->d_name) >= bytes) continue;
-        json_t *header = header_of(path);
-        const json_t *its = json_object_get(header, "workload");
+        json_t *its;
+        FILE *file = open_sessions(path, &its);
         found = its && el_workload_same(its, workload, NULL, 0);
-        json_decref(header);
+        if (file) fclose(file);
+        json_decref(its);
     }
     if (entries) closedir(entries);
     *exists_p = found;
@@ -76,126 +82,49 @@ enum el_status el_sessions_path(const char *folder, const json_t *workload, char
 
 /* ---- reading ---- */
 
-struct lines {
-    char **texts;
-    size_t n, capacity;
-};
-
-static void free_lines(struct lines *lines)
+static json_t *session_of(const char *line)
 {
-    for (size_t i = 0; i < lines->n; i++) free(lines->texts[i]);
-    free(lines->texts);
-}
-
-static bool add_line(struct lines *lines, char *text)
-{
-    if (lines->n == lines->capacity) {
-        size_t capacity = 2 * lines->capacity + 64;
-        char **texts = realloc(lines->texts, capacity * sizeof *texts);
-        if (!texts) return false;
-        lines->texts = texts;
-        lines->capacity = capacity;
-    }
-    lines->texts[lines->n++] = text;
-    return true;
-}
-
-static enum el_status load_lines(const char *path, struct lines *lines)
-{
-    FILE *file = fopen(path, "r");
-    enum el_status status = EL_OK;
-    if (!file) return el_fail_errno("%s could not be read", path);
-    for (;;) {
-        char *text = NULL;
-        size_t capacity = 0;
-        if (getline(&text, &capacity, file) < 0) {
-            free(text);
-            break;
-        }
-        if (add_line(lines, text)) continue;
-        free(text);
-        status = el_fail(EL_ERR_HOST_MEMORY, "no memory for the lines of %s", path);
-        break;
-    }
-    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s could not be read", path);
-    fclose(file);
-    return status;
-}
-
-static bool is_balanced(const char *text)
-{
-    long open = 0;
-    for (; *text; text++) open += (*text == '{') - (*text == '}');
-    return open == 0;
-}
-
-/* A text of a line that we wrote, into the session. A quote within a text has a backslash, so that no folder's name
- * looks like a key. */
-static bool copy_text(const char *line, const char *key, json_t *session)
-{
-    char quoted[32];
-    snprintf(quoted, sizeof quoted, "\"%s\":\"", key);
-    const char *at = strstr(line, quoted);
-    if (!at) return false;
-    at += strlen(quoted);
-    return json_object_set_new(session, key, json_stringn(at, strcspn(at, "\""))) == 0;
-}
-
-/* Of an old line only which run it was, when, and whether it was accepted: nothing else of it is asked for, and to
- * parse a thousand lines takes a tenth of a second. NULL: not as we write them. */
-static json_t *old_session(const char *text)
-{
-    json_t *session = json_object();
-    bool good = is_balanced(text) && copy_text(text, "run", session) && copy_text(text, "time_utc", session);
-    if (good && strstr(text, "\"accepted\":true")) json_object_set_new(session, "accepted", json_true());
-    if (good) return session;
+    json_t *session = json_loads(line, 0, NULL);
+    if (json_is_object(json_object_get(session, "figures")) && json_is_string(json_object_get(session, "run")))
+        return session;
     json_decref(session);
     return NULL;
 }
 
-static json_t *whole_session(const char *text)
-{
-    json_t *line = json_loads(text, 0, NULL);
-    if (json_is_object(json_object_get(line, "figures")) && json_is_string(json_object_get(line, "run"))) return line;
-    json_decref(line);
-    return NULL;
-}
-
 /* All but the header. Returns how many lines are none. */
-static size_t read_sessions(const struct lines *lines, const char *path, FILE *notes, json_t *sessions)
+static size_t read_sessions(FILE *file, const char *path, FILE *notes, json_t *sessions)
 {
-    size_t skipped = 0;
-    for (size_t i = 1; i < lines->n; i++) {
-        bool old = i > 1 && lines->n - i > PARSED_MAX;
-        json_t *session = old ? old_session(lines->texts[i]) : NULL;
-        if (!session) session = whole_session(lines->texts[i]);
-        if (session) {
-            json_array_append_new(sessions, session);
-            continue;
-        }
+    char *line = NULL;
+    size_t capacity = 0, skipped = 0;
+    for (size_t number = 2; getline(&line, &capacity, file) >= 0; number++) {
+        json_t *session = session_of(line);
+        if (session && json_array_append_new(sessions, session) == 0) continue;
         skipped++;
-        if (notes) fprintf(notes, "note: %s, line %zu: invalid entry (truncated?), skipped\n", path, i + 1);
+        if (notes) fprintf(notes, "note: %s, line %zu: invalid entry (truncated?), skipped\n", path, number);
     }
+    free(line);
     return skipped;
 }
 
 enum el_status el_sessions_read(const char *path, FILE *notes, json_t **workload_p, json_t **sessions_p,
                                 size_t *skipped_p)
 {
-    struct lines lines = {0};
-    enum el_status status = load_lines(path, &lines);
-    json_t *header = status == EL_OK && lines.n > 0 ? json_loads(lines.texts[0], 0, NULL) : NULL;
-    json_t *workload = json_object_get(header, "workload");
-    if (status == EL_OK && !json_is_object(workload))
+    json_t *workload, *sessions = json_array();
+    FILE *file = open_sessions(path, &workload);
+    if (!file) return el_fail_errno("%s could not be read", path);
+    size_t skipped = workload ? read_sessions(file, path, notes, sessions) : 0;
+    enum el_status status = EL_OK;
+    if (ferror(file)) status = el_fail_errno("%s could not be read", path);
+    if (status == EL_OK && !workload)
         status = el_fail(EL_ERR_INVALID, "%s, line 1: not the header of a file of sessions: move the file away", path);
+    fclose(file);
     if (status == EL_OK) {
-        *sessions_p = json_array();
-        size_t skipped = read_sessions(&lines, path, notes, *sessions_p);
+        *sessions_p = json_incref(sessions);
         if (workload_p) *workload_p = json_incref(workload);
         if (skipped_p) *skipped_p = skipped;
     }
-    json_decref(header);
-    free_lines(&lines);
+    json_decref(workload);
+    json_decref(sessions);
     return status;
 }
 
@@ -255,4 +184,79 @@ enum el_status el_sessions_level(const json_t *sessions, const char *figure, con
     free(values);
     free(accepted);
     return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu sessions", n);
+}
+
+/* ---- appending: whole, durable, and under a lock, so that neither a reader nor another writer needs more than the
+ * file itself ---- */
+
+/* Where a file system has no locks it goes on without. */
+static enum el_status lock(int file, const char *path)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+        if (flock(file, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return EL_OK;
+        nanosleep(&pause, NULL);
+    }
+    return el_fail(EL_ERR_IO, "%s: another program has held this file for ten seconds: try again when it has ended",
+                   path);
+}
+
+/* Whether the last line was cut off; a file that is read from its end. */
+static bool is_torn(int file, off_t size)
+{
+    char last = '\n';
+    return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+/* All of it or nothing. */
+static enum el_status write_whole(int file, off_t size, const char *text, const char *path)
+{
+    size_t length = strlen(text);
+    ssize_t written = write(file, text, length);
+    if (written == (ssize_t)length && fsync(file) == 0) return EL_OK;
+    if (written >= 0) errno = written < (ssize_t)length ? ENOSPC : errno;
+    enum el_status status = el_fail_errno("%s could not be written", path);
+    if (ftruncate(file, size) != 0) return status; /* what is left is skipped by readers */
+    return status;
+}
+
+static char *lines_of(const json_t *workload, const json_t *session, bool first, bool torn)
+{
+    json_t *header = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "workload", (json_t *)(uintptr_t)workload);
+    char *head = first && header ? json_dumps(header, JSON_COMPACT) : NULL, *text = NULL;
+    char *line = json_dumps(session, JSON_COMPACT);
+    if (line && (head || !first) &&
+        asprintf(&text, "%s%s%s%s\n", torn ? "\n" : "", head ? head : "", head ? "\n" : "", line) < 0)
+        text = NULL;
+    json_decref(header);
+    free(head);
+    free(line);
+    return text;
+}
+
+static enum el_status append_locked(int file, const char *path, const json_t *workload, const json_t *session)
+{
+    struct stat info;
+    json_t *sessions = NULL;
+    if (fstat(file, &info) != 0) return el_fail_errno("%s", path);
+    if (info.st_size > 0) EL_TRY(el_sessions_read(path, NULL, NULL, &sessions, NULL));
+    bool there = el_sessions_have(sessions, el_json_text(session, "run", ""),
+                                  json_is_true(json_object_get(session, "accepted")));
+    json_decref(sessions);
+    if (there) return EL_OK;
+    char *text = lines_of(workload, session, info.st_size == 0, is_torn(file, info.st_size));
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a session");
+    enum el_status status = write_whole(file, info.st_size, text, path);
+    free(text);
+    return status;
+}
+
+enum el_status el_sessions_append(const char *path, const json_t *workload, const json_t *session)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0) return el_fail_errno("%s could not be opened", path);
+    enum el_status status = lock(file, path);
+    if (status == EL_OK) status = append_locked(file, path, workload, session);
+    close(file);
+    return status;
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bench/regress/level.h"
 #include "bench/regress/rule.h"
 #include "bench/stats/stats.h"
 
@@ -46,8 +45,9 @@ static const char *exact_figure(double value, char text[32])
     return text;
 }
 
-void el_regress_decide_exact(struct el_regress_cell *cell)
+void el_regress_decide_exact(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context)
 {
+    (void)no_p, (void)context;
     double base = cell->base[0], head = cell->head[0];
     bool base_constant = el_regress_constant(cell->base, cell->n_base);
     char t[2][32];
@@ -68,8 +68,9 @@ void el_regress_decide_exact(struct el_regress_cell *cell)
                  *cell->unit ? " " : "", cell->unit, exact_figure(head, t[1]));
 }
 
-void el_regress_decide_session(struct el_regress_cell *cell, const struct el_regress_context *context)
+void el_regress_decide_session(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context)
 {
+    (void)no_p;
     bool lower = el_regress_sign(cell) > 0;
     struct el_interval i = lower ? el_stats_ratio_welch(cell->head, cell->n_head, cell->base, cell->n_base)
                                  : el_stats_ratio_welch(cell->base, cell->n_base, cell->head, cell->n_head);
@@ -140,6 +141,17 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
     cell->high = exp(away + half);
     cell->floor = fmax(context->least_effect, exp(bound));
     cell->detectable = exp(log(cell->floor) + el_stats_t_quantile(FOUND, df) * past.spread);
+}
+
+double el_regress_history_detects(const struct el_level *level, size_t cells)
+{
+    struct el_level copy = *level;
+    struct el_regress_cell cell = {.base = copy.values, .n_base = copy.n, .base_df = copy.df, .head = &copy.centre};
+    const struct el_regress_context context = {cells, EL_REGRESS_LEVEL, EL_LEVEL_FLOOR_RATIO, 0};
+    double p_better;
+    cell.detectable = NAN;
+    if (copy.n > 0) el_regress_measure_history(&cell, &p_better, &context);
+    return cell.detectable;
 }
 
 /* Of what could be found at all: a history whose sessions differ by more shows nothing worth a pass. Where only a

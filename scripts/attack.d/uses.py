@@ -65,7 +65,7 @@ def attack(options):
     asked += [('odd values', odd_value, (['run', *QUICK[:-1], '--dry-run', f'{option}={value}'],))
               for option in options_of(options.evenload, 'run') for value in VALUES]
     asked += [('odd values', odd_value, (['regress', f'{option}={value}', '--ab', 'false', 'false'],))
-              for option in options_of(options.evenload, 'regress') for value in VALUES if option not in ('--ab', '--junit', '--markdown', '--bencher')]
+              for option in options_of(options.evenload, 'regress') for value in VALUES if option not in ('--ab', '--junit', '--markdown')]
 
     def one(item):
         i, (kind, function, arguments) = item

@@ -309,7 +309,7 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     [[ $status -eq 1 && $output == *"step_us: worse by "[23]?"."* && $output == *"Regression in 1 of 3 cells."* ]] || show
     run "$EVENLOAD" regress --baseline monday --current tuesday --metric peak,rate --out two-of-them
     [[ $status -eq 0 && $output == *"No regression in 2 cells."* ]] || show
-    refuses "the current run has no figure 'pace'" "$EVENLOAD" regress --baseline monday --current tuesday --metric pace
+    refuses "unknown metric 'pace'" "$EVENLOAD" regress --baseline monday --current tuesday --metric pace
     # The head's launches of two programs side by side, and a watched command.
     "$EVENLOAD" regress --ab 'sh train.sh' 'sh train.sh ' --blocks 9 --quiet --out ab --name train >out.txt
     run "$EVENLOAD" baseline add ab

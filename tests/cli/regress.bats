@@ -27,7 +27,7 @@ narrow() {
 
 @test "regress: a regression is exit status 1, in every form" {
     run --separate-stderr "$EVENLOAD" regress --ab "$(program a 100)" "$(program b 110)" --out r --junit j.xml --markdown m.md \
-        --bencher b.json --github --quiet
+        --github --quiet
     [[ $status -eq 1 && $output == *"step_us: worse by 10.0 %"* && $output == *"Regression in 1 of 2 cells, after 14 blocks."* ]] || show
     [[ $stderr == "::error title=evenload regress%3A step_us::worse by 10.0 %25"* ]] || show
     narrow
@@ -38,9 +38,8 @@ assert suite.attrib["tests"] == "2" and suite.attrib["failures"] == "1", suite.a
 failed = [c.attrib["name"] for c in suite.iter("testcase") if c.find("failure") is not None]
 assert failed == ["step_us"], failed
 assert suite.find(".//failure").attrib["type"] == "perf-regression"
-b = json.load(open("b.json"))["step_us"]["us"]
-assert b["lower_value"] <= b["value"] <= b["upper_value"] and 110000 <= b["value"] <= 111100, b
-assert json.load(open("b.json"))["peak"]["B"] == {"value": 4096.0}
+out = suite.find("testcase/system-out").text
+assert out.startswith("unit us, base 100,") and ", slowdown +10.0 %, 95 % +" in out and out.endswith(" %"), out
 m = open("m.md").read()
 assert "| step\\_us |" in m and "**REGRESSION**: worse by 10.0 %" in m, m
 d = json.load(open("r/regress.json"))
@@ -114,7 +113,7 @@ END
         "$EVENLOAD" regress --ab 'echo t 5 ms' 'echo t 5 ms' --quiet --prepare 'echo no room >&2; exit 4'
     [[ $stderr == "evenload: --prepare for the "* ]] || show
     refuses "--prepare is for programs that are launched" "$EVENLOAD" regress --baseline a --current b --prepare true
-    refuses "--add needs a store" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --add
+    refuses "--add is for a store to add to" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --add
 }
 
 # unreadable WORDS HEAD OPTION...: exit status 2, and a line that says what and where.
@@ -137,6 +136,8 @@ unreadable() {
     unreadable "head, block 1: did not end within 0.2 s" 'sleep 30' --timeout 0.2
     unreadable "neither program prints 'setp'" 'echo step 5 ms; echo peak 64 B' --metric setp
     unreadable "--exact: neither program prints 'q'" 'echo step 5 ms; echo peak 64 B' --exact q
+    unreadable "accuracy: its unit '%' does not say which way is better: give --higher or --lower accuracy" \
+        'echo step 5 ms; echo peak 64 B; echo accuracy 71 %'
     unreadable "declared deterministic, but varies" 'echo step $$ ms; echo peak 64 B' --exact step
 }
 
@@ -156,11 +157,12 @@ unreadable() {
     refuses "old holds a run already: give another --out" "$EVENLOAD" regress "${same[@]}" --out old
     refuses "--blocks 3 means one analysis" "$EVENLOAD" regress "${same[@]}" --blocks 3 --max-samples 40 # its default too
     refuses "--session is for two runs" "$EVENLOAD" regress "${same[@]}" --session 12
-    refuses "--session is for two runs: a is no run" "$EVENLOAD" regress --baseline a --current b --session 12
+    refuses "--session is for two runs" "$EVENLOAD" regress --baseline a --current b --session 12
     refuses "--seed is for two programs launched interleaved" "$EVENLOAD" regress --baseline a --current b --seed 1
     refuses "--exact is for programs that are launched" "$EVENLOAD" regress --baseline a --current b --exact t
     refuses "--budget is for two programs launched interleaved" "$EVENLOAD" regress --baseline a --current b --budget 9
     refuses "names no metric" "$EVENLOAD" regress "${same[@]}" --metric ,
+    refuses "unknown option '--bencher'" "$EVENLOAD" regress "${same[@]}" --bencher b.json
     mkdir folder
     refuses "--junit: folder is a folder" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit folder
     [[ ! -e results ]] || show
@@ -193,7 +195,7 @@ interrupted() {
     [[ $status -eq 0 && -z $stderr ]] || show
     [[ $(json r/regress.json 'd["head"], d["interrupted"], d["exit_status"]') == "('$peak; : s? x', False, 0)" ]] || show
     python3 -c 'import xml.etree.ElementTree as tree; tree.parse("j.xml")'
-    grep -q 'base 80000000000, head 80000000000 B' j.xml
+    grep -q 'unit B, base 80,000,000,000, head 80,000,000,000, ' j.xml
 }
 
 # example WORDS: the commands of the block in docs/regress.md that has WORDS, to a file, and what it prints to another.

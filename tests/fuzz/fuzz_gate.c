@@ -1,9 +1,10 @@
 /* Two runs' documents into the gate: cells, verdicts, every form of its answer; and the same run into a store of
  * sessions. The base is the input, and the head is it too: what is read of one side is read of the other. */
 #include "bench/record/record.h"
+#include "bench/regress/answer.h"
+#include "bench/regress/compare.h"
 #include "bench/regress/fingerprint.h"
-#include "bench/regress/formats.h"
-#include "bench/regress/runs.h"
+#include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -12,13 +13,12 @@ static void answer(const struct el_regress_set *set)
     char path[512];
     snprintf(path, sizeof path, "%s/out", fuzz_folder());
     FILE *out = fuzz_print_begin();
-    el_regress_print(set, out);
-    el_regress_print_github(set, out);
+    el_answer_print(set, out);
+    el_answer_print_github(set, out);
     fuzz_print_end(out);
-    json_decref(el_regress_json(set));
-    fuzz_status(el_regress_write_junit(set, path));
-    fuzz_status(el_regress_write_markdown(set, path));
-    fuzz_status(el_regress_write_bencher(set, path));
+    json_decref(el_answer_json(set));
+    fuzz_status(el_answer_write_junit(set, path));
+    fuzz_status(el_answer_write_markdown(set, path));
 }
 
 static void remember(const json_t *run)
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         remember(run);
         json_decref(run);
     }
-    bool read = fuzz_status(el_regress_runs(fuzz_folder(), fuzz_folder(), "", notes, &set));
+    bool read = fuzz_status(el_regress_dirs(fuzz_folder(), fuzz_folder(), "", notes, &set));
     fuzz_print_end(notes);
     if (read) {
         el_regress_judge(&set);

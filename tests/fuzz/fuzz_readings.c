@@ -1,4 +1,4 @@
-/* What a program printed, for `regress --ab`: lines 'metric value [unit]', and the forms of JSON that are known. */
+/* What a program printed, for `regress --ab`: lines 'metric value unit', or a record of ours. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/regress/baseline.h"
+#include "bench/regress/store.h"
 #include "tests/fuzz/fuzz.h"
 
 static void take_levels(const json_t *sessions)

@@ -15,8 +15,8 @@
 #include "bench/base/jvalue.h"
 #include "bench/options/config.h"
 #include "bench/record/record.h"
-#include "bench/regress/baseline.h"
-#include "bench/regress/runs.h"
+#include "bench/regress/compare.h"
+#include "bench/regress/store.h"
 #include "tests/unit/test_baseline_common.h"
 
 /* The record of version 1, each step of ddp (its third trial) times `ratio`, as the run of its second `second`. */
@@ -57,7 +57,7 @@ static enum el_regress_exit judge(const char *name, const char *cell, struct el_
     struct el_regress_set set = {0};
     snprintf(store, sizeof store, "%s/store", dir);
     snprintf(run, sizeof run, "%s/%s", dir, name);
-    if (el_regress_baseline(store, run, "", NULL, &set) != EL_OK) fail_msg("%s", el_error_message());
+    if (el_regress_dirs(store, run, "", NULL, &set) != EL_OK) fail_msg("%s", el_error_message());
     el_regress_judge(&set);
     enum el_regress_exit outcome = el_regress_outcome(&set);
     const struct el_regress_cell *found = NULL;

@@ -16,7 +16,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/options/config.h"
-#include "bench/regress/baseline.h"
+#include "bench/regress/store.h"
 #include "tests/unit/test_baseline_common.h"
 
 static json_t *workload(void)

@@ -188,13 +188,13 @@ static struct drawn draw(struct random *random, const struct history *history)
 static struct el_regress_cell judged(const struct el_level *level, double head)
 {
     struct el_regress_set set = {0};
-    struct el_regress_cell *cell = el_regress_add(&set, "cell");
-    assert_non_null(cell);
+    struct el_regress_cell *cell;
+    assert_int_equal(el_regress_add(&set, "cell", &cell), EL_OK);
     cell->kind = EL_CELL_HISTORY;
     cell->better = EL_BETTER_LOWER;
     cell->base_df = level->df;
-    for (size_t i = 0; i < level->n; i++) el_regress_cell_append(&cell->base, &cell->n_base, level->values[i]);
-    el_regress_cell_append(&cell->head, &cell->n_head, head);
+    for (size_t i = 0; i < level->n; i++) el_regress_append(&cell->base, &cell->n_base, level->values[i]);
+    el_regress_append(&cell->head, &cell->n_head, head);
     el_regress_judge(&set);
     struct el_regress_cell result = *cell; /* its samples are gone then */
     el_regress_free(&set);

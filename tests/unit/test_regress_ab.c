@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/regress/ab.h"
-#include "bench/regress/launching.h"
+#include "bench/regress/launches.h"
 #include "bench/regress/shell.h"
 #include "runtime/base/clock.h"
 
@@ -175,7 +174,8 @@ static struct el_regress_ask asking(const char *base, const char *head)
                                    .seed = 1,
                                    .metrics = "",
                                    .exact = "",
-                                   .higher = ""};
+                                   .higher = "",
+                                   .lower = ""};
 }
 
 static void test_session(void **state)
@@ -227,7 +227,7 @@ static void test_progress(void **state)
     char *text = NULL;
     size_t bytes = 0;
     struct el_regress_set set = {0};
-    struct el_regress_ask ask = asking("echo t 5", "echo t 5");
+    struct el_regress_ask ask = asking("echo t 5 ms", "echo t 5 ms");
     struct el_regress_progress progress = {.out = open_memstream(&text, &bytes), .period_ns = MINUTE_NS, .ask = &ask};
     progress.begin_ns = progress.line_ns = el_clock_ns() - 2 * MINUTE_NS;
     ask.tick = el_regress_progress_block;
@@ -259,7 +259,7 @@ static void test_order(void **state)
     for (int seed = 0; seed < 2; seed++) {
         struct el_regress_set set = {0};
         for (int side = 0; side < 2; side++)
-            snprintf(command[side], sizeof command[side], "printf %d >>%s/order%d; echo t 5", side, folder, seed);
+            snprintf(command[side], sizeof command[side], "printf %d >>%s/order%d; echo t 5 ms", side, folder, seed);
         struct el_regress_ask ask = asking(command[0], command[1]);
         ask.blocks = 30;
         ask.seed = (uint64_t)seed;
@@ -333,7 +333,8 @@ static void test_bad_programs(void **state)
         {"echo step 5 ms; echo peak 63 B", "", "", EL_REGRESS_NONE, "was 64 B, is 63"},
         {"echo step 6 ms; echo peak 64 B", "", "step", EL_REGRESS_FOUND, "was 5 ms, is 6"},
         {"echo peak 64 B", "", "", EL_REGRESS_USE, "the head did not print it in block 1"},
-        {"echo step 5 ms; echo peak 64 B; echo new 1", "", "", EL_REGRESS_USE, "the base did not print it in block 1"},
+        {"echo step 5 ms; echo peak 64 B; echo new 1 ms", "", "", EL_REGRESS_USE,
+         "the base did not print it in block 1"},
         {"echo step 5 s; echo peak 64 B", "", "", EL_REGRESS_USE, "its unit is"},
         {"echo step 5 ms; echo step 6000 us; echo step 6000 us; echo peak 64 B", "", "", EL_REGRESS_USE,
          "the head prints it in 'ms' and in 'us' in one launch, of block 1"},
@@ -344,6 +345,10 @@ static void test_bad_programs(void **state)
         {"seq 1001 | sed 's/.*/m& &/'", "", "", EL_REGRESS_USE,
          "more than 1000 metrics are printed: choose some by --metric"},
         {"seq 1001 | sed 's/.*/m& &/'; echo step 5 ms", "step", "", EL_REGRESS_NONE, ""},
+        {"echo step 5 ms; echo peak 64 B; echo accuracy 71 %", "", "", EL_REGRESS_USE,
+         "its unit '%' does not say which way is better: give --higher or --lower accuracy"},
+        {"echo step 5 ms; echo peak 64 B; echo accuracy 71", "", "", EL_REGRESS_USE,
+         "no unit says which way is better"},
         {"echo hello; exit 1", "", "", EL_REGRESS_USE, "head, block 1: ended with exit status 1"},
         {"echo hello world of mine", "", "", EL_REGRESS_USE, "head, block 1: printed no metric"},
     };

@@ -15,9 +15,9 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
-#include "bench/regress/baseline.h"
-#include "bench/regress/formats.h"
-#include "bench/regress/runs.h"
+#include "bench/regress/answer.h"
+#include "bench/regress/compare.h"
+#include "bench/regress/store.h"
 #include "tests/unit/record_v1.h"
 
 static char base_dir[64], head_dir[64];
@@ -97,7 +97,7 @@ static void a_run_and_itself(void **state)
     assert_true(fabs(step->base[0] - 20.552736) < 1e-9);
     /* What is printed of a run is what its own record says: the geometric mean over launches. */
     double base, head, recorded = el_json_number(run, "trials.2.step_ms.median");
-    el_regress_figures(step, &base, &head);
+    el_answer_figures(step, &base, &head);
     assert_true(fabs(base / recorded - 1) < 1e-9 && fabs(head / recorded - 1) < 1e-9);
     const struct el_regress_cell *peak = cell_of(&o, "dp 2 devices textcnn batch 64 device_peak_bytes[1]");
     assert_int_equal(peak->kind, EL_CELL_EXACT);
@@ -221,7 +221,6 @@ static void sizes_of_buckets_are_told_apart(void **state)
 {
     (void)state;
     struct outcome o;
-    char path[128];
     json_t *run = with_buckets(), *head = with_buckets();
     stretch(head, "3", 1.5);
     compare(run, head, "", &o);
@@ -231,12 +230,6 @@ static void sizes_of_buckets_are_told_apart(void **state)
     assert_int_equal(cell_of(&o, "dp 2 devices textcnn batch 64 step_median_ms")->verdict, EL_CELL_SAME);
     for (size_t i = 0; i < o.set.n; i++)
         for (size_t k = 0; k < i; k++) assert_string_not_equal(o.set.cells[i].name, o.set.cells[k].name);
-    snprintf(path, sizeof path, "%s/bencher.json", head_dir);
-    assert_int_equal(el_regress_write_bencher(&o.set, path), EL_OK);
-    json_t *entries = json_load_file(path, 0, NULL);
-    assert_int_equal(json_object_size(entries), o.set.n);
-    unlink(path);
-    json_decref(entries);
     el_regress_free(&o.set);
     json_decref(head);
     json_decref(run);

@@ -8,24 +8,17 @@
  * noted and skipped. A session with "accepted": true begins an era: what came before is kept and no longer counts
  * for the level (level.h). `notes` takes lines "note: ..."; NULL: none.
  */
-#ifndef EL_BENCH_BASELINE_H
-#define EL_BENCH_BASELINE_H
+#ifndef EL_BENCH_REGRESS_STORE_H
+#define EL_BENCH_REGRESS_STORE_H
 
 #include <jansson.h>
 #include <stdio.h>
 
+#include "bench/options/config.h"
+#include "bench/regress/fingerprint.h"
 #include "bench/regress/level.h"
-#include "bench/regress/regress.h"
 
 #define EL_BASELINE_STORE "results/baseline"
-
-/* Cells of a run of ours against this machine's sessions: EXACT ones against the last, the others HISTORY with
- * el_level_of's values. A run that is in the store is compared with the others, but where it alone makes the accepted
- * level, with itself; a note says which. A workload that is not in the store is a NO_BASELINE cell; one that only the
- * store has is not asked for. Errors: EL_ERR_ABSENT: no sessions of this machine (names the nearest, and what differs);
- * EL_ERR_IO, EL_ERR_INVALID. */
-enum el_status el_regress_baseline(const char *store_dir, const char *head_dir, const char *metrics, FILE *notes,
-                                   struct el_regress_set *set);
 
 /* Appends the run's trials as sessions, or (`accept`) as the level from now on. All trials are checked before
  * anything is written. Errors: EL_ERR_INVALID: a trial that did not finish, an injected disturbance (unless `force`), a
@@ -41,16 +34,19 @@ enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool 
  * find in 90 of 100 runs; null until `sessions_needed` is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing;
  * EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p);
+/* A table a machine, and what to do next. */
 void el_baseline_print(const json_t *document, FILE *out);
 
-/* ---- one file of a store (sessions_file.c, sessions_append.c) ---- */
+/* A machine's folder in a store. Errors: EL_ERR_INVALID: the name is too long. */
+enum el_status el_store_machine(const char *store_dir, const struct el_fingerprint *print, char folder[EL_PATH_BYTES]);
+
+/* ---- one file of a store (sessions_file.c) ---- */
 
 /* Whether a file of that name in a machine's folder is one of sessions; a copy of one ("x.jsonl.bak") is not. */
 bool el_sessions_is_file(const char *name);
 /* The file of a workload in a machine's folder: the one that is there, or the name it would have. */
 enum el_status el_sessions_path(const char *folder, const json_t *workload, char *path, size_t bytes, bool *exists_p);
-/* Its header and sessions, oldest first; of those before the last 120 only `run`, `time_utc` and `accepted`. Errors:
- * EL_ERR_IO, EL_ERR_INVALID: no such file of ours. */
+/* Its header and sessions, oldest first. Errors: EL_ERR_IO, EL_ERR_INVALID: no such file of ours. */
 enum el_status el_sessions_read(const char *path, FILE *notes, json_t **workload_p, json_t **sessions_p,
                                 size_t *skipped_p);
 /* Whether the run is in it: as a session, or where `accepted` is asked for, as the last accepted one. */

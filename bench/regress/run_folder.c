@@ -1,7 +1,8 @@
-/* Launches of somebody's program, or a watch of it, into a run's document. */
-#include "bench/regress/program.h"
+/* Which record a folder holds; launches of somebody's program, or a watch of it, as a run's document. */
+#include "bench/regress/run_folder.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -11,18 +12,33 @@
 #include "bench/stats/stats.h"
 #include "profiles/gpu_processes.h"
 
-bool el_program_is(const json_t *trial)
+static const char *const files[] = {"results.json", "program.json"};
+
+static bool find_record(const char *dir, char path[EL_PATH_BYTES])
 {
-    return json_is_string(json_object_get(trial, "program"));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if ((size_t)snprintf(path, EL_PATH_BYTES, "%s/%s", dir, files[i]) < EL_PATH_BYTES && access(path, F_OK) == 0)
+            return true;
+    return false;
 }
 
-/* What only evenload's own build says. */
-static json_t *without_build(json_t *environment)
+bool el_regress_is_run(const char *dir)
 {
-    static const char *const keys[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) json_object_set_new(environment, keys[i], json_null());
-    return environment;
+    char path[EL_PATH_BYTES];
+    return find_record(dir, path);
 }
+
+static json_t *document_of(json_t *environment, const char *name, const char *status, json_t *gpus, json_t *figures)
+{
+    static const char *const of_build[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
+    for (size_t i = 0; i < sizeof of_build / sizeof of_build[0]; i++)
+        json_object_set_new(environment, of_build[i], json_null());
+    json_t *trial = json_pack("{s:o, s:s, s:o, s:o}", "program", el_json_string(name), "status", status, "gpus", gpus,
+                              "figures", figures);
+    return el_record_run(environment, trial ? json_pack("[o]", trial) : NULL);
+}
+
+/* ---- a program that was launched ---- */
 
 /* The models of this host's GPUs, as the driver names them; none without one. */
 static json_t *gpu_models(void)
@@ -48,13 +64,6 @@ static json_t *figure_of(const struct el_regress_cell *cell)
     return figure;
 }
 
-static json_t *document_of(json_t *environment, const char *name, json_t *gpus, json_t *figures)
-{
-    json_t *trial = json_pack("{s:o, s:s, s:o, s:o}", "program", el_json_string(name), "status", "ok", "gpus", gpus,
-                              "figures", figures);
-    return el_record_run(without_build(environment), trial ? json_pack("[o]", trial) : NULL);
-}
-
 enum el_status el_program_save(const struct el_regress_set *set, const char *name, const char *dir)
 {
     char path[EL_PATH_BYTES + 32];
@@ -62,23 +71,15 @@ enum el_status el_program_save(const struct el_regress_set *set, const char *nam
     for (size_t i = 0; i < set->n; i++)
         if (set->cells[i].fault == EL_CELL_FAULTLESS && set->cells[i].n_head > 0)
             json_object_set_new(figures, set->cells[i].name, figure_of(&set->cells[i]));
-    json_t *document = document_of(el_environment(), name, gpu_models(), figures);
+    json_t *document = document_of(el_environment(), name, "ok", gpu_models(), figures);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was launched");
-    snprintf(path, sizeof path, "%s/" EL_PROGRAM_FILE, dir);
+    snprintf(path, sizeof path, "%s/%s", dir, files[1]);
     enum el_status status = el_write_json(document, path);
     json_decref(document);
     return status;
 }
 
-/* ---- a watched command ---- */
-
-static const struct watched {
-    const char *name, *path, *unit;
-} watched[] = {
-    {"seconds", "watch.seconds", "s"},
-    {"cpu_s", "watch.cpu_s", "s"},
-    {"resident_peak_bytes", "watch.resident_peak_bytes", "B"},
-};
+/* ---- a command that was watched ---- */
 
 static void put_watched(json_t *figures, const char *name, const char *unit, double value)
 {
@@ -88,12 +89,13 @@ static void put_watched(json_t *figures, const char *name, const char *unit, dou
         json_pack("{s:s, s:s, s:f, s:[f]}", "unit", unit, "better", "lower", "value", value, "launches", value));
 }
 
-json_t *el_program_of_watch(json_t *run)
+static json_t *program_of_watch(const json_t *run)
 {
     const json_t *trial = el_json_at(run, "trials.0"), *gpus = el_json_at(run, "watch.gpus");
     json_t *figures = json_object(), *models = json_array();
-    for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++)
-        put_watched(figures, watched[i].name, watched[i].unit, el_json_number(run, watched[i].path));
+    put_watched(figures, "seconds", "s", el_json_number(run, "watch.seconds"));
+    put_watched(figures, "cpu_s", "s", el_json_number(run, "watch.cpu_s"));
+    put_watched(figures, "resident_peak_bytes", "B", el_json_number(run, "watch.resident_peak_bytes"));
     for (size_t i = 0; i < json_array_size(gpus); i++) {
         char name[48];
         const json_t *gpu = json_array_get(gpus, i);
@@ -101,10 +103,23 @@ json_t *el_program_of_watch(json_t *run)
         put_watched(figures, name, "B", el_json_number(gpu, "ours_peak_bytes"));
         json_array_append_new(models, el_json_string(el_json_text(gpu, "name", "?")));
     }
-    json_t *document = document_of(json_incref(json_object_get(run, "environment")),
-                                   el_json_text(trial, "command", "?"), models, figures);
-    json_t *its = el_json_at(document, "trials.0");
-    json_object_set_new(its, "status", el_json_string(el_json_text(trial, "status", "failed")));
-    json_object_set_new(its, "reason", el_json_string(el_json_text(trial, "reason", NULL)));
+    json_t *document =
+        document_of(json_deep_copy(json_object_get(run, "environment")), el_json_text(trial, "command", "?"),
+                    el_json_text(trial, "status", "failed"), models, figures);
+    json_object_set_new(el_json_at(document, "trials.0"), "reason",
+                        el_json_string(el_json_text(trial, "reason", NULL)));
     return document;
+}
+
+enum el_status el_run_load(const char *dir, json_t **run_p)
+{
+    char path[EL_PATH_BYTES];
+    json_t *run = NULL;
+    if (!find_record(dir, path))
+        return el_fail(EL_ERR_IO, "%.200s: there is no run in it (no %s, no %s): give the folder of a run", dir,
+                       files[0], files[1]);
+    EL_TRY(el_record_read(path, &run));
+    *run_p = json_object_get(run, "watch") ? program_of_watch(run) : json_incref(run);
+    json_decref(run);
+    return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what was watched");
 }

@@ -1,13 +1,12 @@
-/* From the command line to an ask, and what is said meanwhile. */
-#include "bench/regress/launching.h"
-
+/* From the command line to an ask, what is said meanwhile, and what is kept of it. */
 #include <math.h>
 #include <unistd.h>
 
 #include "bench/campaign/runner.h"
-#include "bench/regress/formats.h"
-#include "bench/regress/program.h"
+#include "bench/regress/answer.h"
+#include "bench/regress/launches.h"
 #include "bench/regress/rule.h"
+#include "bench/regress/run_folder.h"
 #include "runtime/base/clock.h"
 
 static const int64_t MINUTE_NS = 60000000000;
@@ -23,42 +22,47 @@ static bool go_on(void)
 void el_launching_begin(const struct el_options *options, struct el_regress_launching *launching)
 {
     const struct el_regress_options *r = &options->regress;
+    bool ab = r->ab[0];
     *launching = (struct el_regress_launching){
-        .ask = {.base = r->ab[0] ? r->ab : NULL,
-                .head = r->ab[0] ? options->dir : r->from,
+        .ask = {.base = ab ? r->ab : NULL,
+                .head = ab ? options->dir : r->from,
                 .prepare = r->prepare,
                 .timeout_s = options->timeout_s,
                 .budget_s = r->budget_s,
-                .blocks = r->ab[0] ? r->blocks : r->launches,
+                .blocks = ab ? r->blocks : r->launches,
                 .max_blocks = r->max_samples,
                 .seed = options->train.seed,
                 .metrics = r->metrics,
                 .exact = r->exact,
                 .higher = r->higher,
-                .go_on = go_on},
+                .lower = r->lower,
+                .go_on = go_on,
+                .tick = options->quiet ? NULL : el_regress_progress_block,
+                .context = &launching->progress},
         .progress = {.out = stderr, .terminal = isatty(STDERR_FILENO), .period_ns = MINUTE_NS}};
     launching->progress.ask = &launching->ask;
     launching->progress.begin_ns = launching->progress.line_ns = el_clock_ns();
     waiting = options->quiet ? NULL : &launching->progress;
-    if (!options->quiet) launching->ask.tick = el_regress_progress_block;
-    launching->ask.context = &launching->progress;
     el_runner_catch_signals();
 }
 
-const char *el_launching_name(const struct el_options *options)
+enum el_status el_launching_save(const struct el_options *options, const char *dir, const struct el_regress_set *set)
 {
     const struct el_regress_options *r = &options->regress;
-    return r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
+    const char *name = r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
+    EL_TRY(el_program_save(set, name, dir));
+    return r->csv[0] ? el_answer_write_csv(set, options->train.seed, r->csv) : EL_OK;
 }
 
-enum el_status el_launching_program(struct el_regress_launching *launching, const struct el_options *options,
-                                    const char *dir, struct el_regress_set *set)
+enum el_status el_launching_from(const struct el_options *options, const char *dir)
 {
-    const struct el_regress_options *r = &options->regress;
-    EL_TRY(el_regress_launches(&launching->ask, set));
-    if (el_runner_interrupted()) return EL_OK;
-    EL_TRY(el_program_save(set, el_launching_name(options), dir));
-    return r->csv[0] ? el_regress_write_csv(set, 0, r->csv) : EL_OK;
+    struct el_regress_set set = {0};
+    struct el_regress_launching launching;
+    el_launching_begin(options, &launching);
+    enum el_status status = el_regress_launches(&launching.ask, &set);
+    if (status == EL_OK && !el_runner_interrupted()) status = el_launching_save(options, dir, &set);
+    el_regress_free(&set);
+    return status;
 }
 
 /* ---- progress ---- */
@@ -71,9 +75,9 @@ static size_t count_timed(const struct el_regress_set *set)
 }
 
 /* A budget that is known to end before the first analysis, as soon as it is known. */
-static void say_budget(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)
+static void say_budget(const struct el_regress_progress *p, size_t timed, int next, double block_s)
 {
-    int needed = el_regress_blocks_needed(count_timed(set), el_regress_level(0, true));
+    int needed = el_regress_blocks_needed(timed, el_regress_level(0, true));
     double fit = p->ask->budget_s < 0 ? INFINITY : fmax(1, floor(p->ask->budget_s / block_s));
     if (fit >= next) return;
     fprintf(p->out,
@@ -99,7 +103,7 @@ static void say_begin(const struct el_regress_progress *p, const struct el_regre
     }
     fprintf(p->out, "%zu cell%s; a block takes %.1f s, the first analysis is after %d (about %.0f s)\n", set->n, ending,
             block_s, next, block_s * next);
-    say_budget(p, set, next, block_s);
+    say_budget(p, timed, next, block_s);
     if (needed > next)
         fprintf(p->out, "note: with %zu timed cells significance needs %d blocks: choose fewer with --metric\n", timed,
                 needed);

@@ -1,0 +1,204 @@
+/* What all forms of the answer share: words of verdicts, texts of columns, the sentence; and the record. */
+#include "bench/regress/answer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/machine/environment.h"
+#include "bench/record/record.h"
+#include "bench/stats/stats.h"
+
+static const struct el_answer_verdict verdicts[] = {
+    [EL_CELL_SAME] = {"same", "same", NULL, NULL},
+    [EL_CELL_REGRESSION] = {"regression", "REGRESSION", "failure", "error"},
+    [EL_CELL_IMPROVEMENT] = {"improvement", "better", NULL, NULL},
+    [EL_CELL_INCONCLUSIVE] = {"inconclusive", "inconclusive", "skipped", "warning"},
+    [EL_CELL_UNREADABLE] = {"unreadable", "UNREADABLE", "error", "error"},
+    [EL_CELL_NO_BASELINE] = {"no baseline", "no baseline", "error", "warning"},
+};
+
+const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict)
+{
+    return &verdicts[verdict];
+}
+
+const char *el_answer_head(enum el_answer_column column)
+{
+    static const char *const heads[] = {"base", "head", "slowdown", "95 %", "p", "floor", "detects"};
+    return heads[column];
+}
+
+/* ---- columns ---- */
+
+static double centre(const struct el_regress_cell *cell, const double *x, size_t n)
+{
+    if (n == 0) return NAN;
+    return cell->kind == EL_CELL_SESSION ? el_stats_geometric_mean(x, n) : el_stats_median(x, n);
+}
+
+void el_answer_figures(const struct el_regress_cell *cell, double *base_p, double *head_p)
+{
+    double ratio = cell->better == EL_BETTER_HIGHER ? 1 / cell->effect : cell->effect;
+    *base_p = centre(cell, cell->base, cell->n_base);
+    *head_p = centre(cell, cell->head, cell->n_head);
+    if (cell->kind == EL_CELL_EXACT || isnan(ratio)) return;
+    if (cell->kind == EL_CELL_HISTORY)
+        *base_p = *head_p / ratio;
+    else
+        *head_p = *base_p * ratio;
+}
+
+/* An exact one with all its digits, and of others no more than a column has room for. */
+static void put_figure(const struct el_regress_cell *cell, double value, char *text)
+{
+    bool exact = cell->kind == EL_CELL_EXACT;
+    if (isnan(value) || fabs(value) < (exact ? 1e12 : 1e9))
+        el_text_figure(value, text);
+    else
+        snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
+}
+
+/* "+9.8" of 1.098, "+130" of 2.3, "29 times" of 29: as many digits as mean something. Returns whether it is in
+ * percent. */
+static bool put_effect(double ratio, bool with_sign, char *text)
+{
+    double pct = 100 * (ratio - 1), size = fabs(pct);
+    if (size >= 1000)
+        snprintf(text, EL_FIGURE_BYTES, ratio < 1e5 ? "%.0f times" : "%.0e times", ratio);
+    else
+        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.*f" : "%.*f", size >= 99.95 ? 0 : 1, pct);
+    return size < 1000;
+}
+
+static const char *put_pct(double ratio, bool with_sign, char *text)
+{
+    if (isnan(ratio))
+        strcpy(text, "-");
+    else if (put_effect(ratio, with_sign, text))
+        strcat(text, " %");
+    return text;
+}
+
+static void put_interval(double low, double high, char *text, size_t bytes)
+{
+    char ends[2][EL_FIGURE_BYTES];
+    if (isnan(low)) {
+        strcpy(text, "-");
+        return;
+    }
+    bool low_in_pct = put_effect(low, true, ends[0]), high_in_pct = put_effect(high, true, ends[1]);
+    if (!low_in_pct && !high_in_pct) ends[0][strcspn(ends[0], " ")] = 0; /* "28 .. 30 times" */
+    snprintf(text, bytes, "%s .. %s", ends[0], ends[1]);
+}
+
+void el_answer_row(const struct el_regress_cell *cell, struct el_answer_row *row_p)
+{
+    double base, head;
+    el_answer_figures(cell, &base, &head);
+    put_figure(cell, base, row_p->text[EL_ANSWER_BASE]);
+    put_figure(cell, head, row_p->text[EL_ANSWER_HEAD]);
+    put_pct(cell->effect, true, row_p->text[EL_ANSWER_SLOWDOWN]);
+    put_interval(cell->low, cell->high, row_p->text[EL_ANSWER_INTERVAL], sizeof row_p->text[0]);
+    strcpy(row_p->text[EL_ANSWER_P], "-");
+    if (!isnan(cell->p_adjusted))
+        snprintf(row_p->text[EL_ANSWER_P], sizeof row_p->text[0], cell->p_adjusted < 0.001 ? "%.0e" : "%.3f",
+                 cell->p_adjusted);
+    put_pct(cell->floor, false, row_p->text[EL_ANSWER_FLOOR]);
+    if (cell->kind == EL_CELL_EXACT) strcpy(row_p->text[EL_ANSWER_FLOOR], "exact");
+    put_pct(cell->detectable, false, row_p->text[EL_ANSWER_DETECTS]);
+}
+
+/* ---- the sentence ---- */
+
+/* The largest of the cells' minimal detectable effects; NAN where one of them detects none. */
+static double detects(const struct el_regress_set *set)
+{
+    double most = 1;
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->cells[i].kind == EL_CELL_EXACT) continue;
+        if (isnan(set->cells[i].detectable)) return NAN;
+        most = fmax(most, set->cells[i].detectable);
+    }
+    return most;
+}
+
+void el_answer_sentence(const struct el_regress_set *set, char *text, size_t bytes)
+{
+    char after[64] = "", seen[128] = "", least[EL_FIGURE_BYTES];
+    const char *cells = set->n == 1 ? "cell" : "cells";
+    size_t n[sizeof verdicts / sizeof verdicts[0]] = {0};
+    double most = detects(set);
+    for (size_t i = 0; i < set->n; i++) n[set->cells[i].verdict]++;
+    size_t open = n[EL_CELL_INCONCLUSIVE];
+    if (set->blocks > 0) snprintf(after, sizeof after, ", after %d block%s", set->blocks, set->blocks == 1 ? "" : "s");
+    if (most > 1)
+        snprintf(seen, sizeof seen, " This run could reliably detect slowdowns of %s or more.",
+                 put_pct(most, false, least));
+    switch (el_regress_outcome(set)) {
+    case EL_REGRESS_NONE:
+        snprintf(text, bytes, "No regression in %zu %s%s.%s", set->n, cells, after, seen);
+        return;
+    case EL_REGRESS_FOUND:
+        snprintf(text, bytes, "Regression in %zu of %zu cells%s.%s", n[EL_CELL_REGRESSION], set->n, after,
+                 open && !set->last_analysis ? " The others were not waited for." : "");
+        return;
+    case EL_REGRESS_INCONCLUSIVE:
+        snprintf(text, bytes, "Inconclusive: %zu of %zu %s%s.%s%s%s", open, set->n, cells, after,
+                 *set->environment ? " " : "", set->environment, seen);
+        return;
+    case EL_REGRESS_NO_BASELINE:
+        snprintf(text, bytes, "No baseline that fits, for %zu of %zu cells.", n[EL_CELL_NO_BASELINE], set->n);
+        return;
+    case EL_REGRESS_USE:
+        snprintf(text, bytes, "Unreadable: %zu of %zu cells cannot be compared%s.", n[EL_CELL_UNREADABLE], set->n,
+                 after);
+        return;
+    }
+}
+
+/* ---- the record ---- */
+
+static json_t *numbers(const double *x, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, el_json_real(x[i]));
+    return list;
+}
+
+static json_t *cell_json(const struct el_regress_cell *cell)
+{
+    static const char *const kinds[] = {[EL_CELL_EXACT] = "exact",
+                                        [EL_CELL_PAIRED] = "paired",
+                                        [EL_CELL_SESSION] = "session",
+                                        [EL_CELL_HISTORY] = "history"};
+    json_t *interval = isnan(cell->low) ? json_null() : json_pack("[f, f]", cell->low, cell->high);
+    return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name",
+                     el_json_string(cell->name), "unit", el_json_string(cell->unit), "better",
+                     el_better_text(cell->better), "kind", kinds[cell->kind], "verdict", verdicts[cell->verdict].record,
+                     "effect", el_json_real(cell->effect), "ci95", interval, "p", el_json_real(cell->p), "p_adjusted",
+                     el_json_real(cell->p_adjusted), "floor", el_json_real(cell->floor), "detectable",
+                     el_json_real(cell->detectable), "more_blocks", cell->more, "reason", el_json_string(cell->reason),
+                     "base", numbers(cell->base, cell->n_base), "head", numbers(cell->head, cell->n_head));
+}
+
+json_t *el_answer_json(const struct el_regress_set *set)
+{
+    static const char *const outcomes[] = {[EL_REGRESS_NONE] = "none",
+                                           [EL_REGRESS_FOUND] = "regression",
+                                           [EL_REGRESS_USE] = "unreadable",
+                                           [EL_REGRESS_INCONCLUSIVE] = "inconclusive",
+                                           [EL_REGRESS_NO_BASELINE] = "no baseline"};
+    char sentence[512];
+    json_t *cells = json_array();
+    enum el_regress_exit outcome = el_regress_outcome(set);
+    for (size_t i = 0; i < set->n; i++) json_array_append_new(cells, cell_json(&set->cells[i]));
+    el_answer_sentence(set, sentence, sizeof sentence);
+    return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
+                     "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", el_json_string(sentence),
+                     "base", el_json_string(set->base_name), "head", el_json_string(set->head_name), "blocks",
+                     set->blocks, "analyses", set->blocks > 0 ? set->stage + 1 : 0, "last_analysis",
+                     (int)set->last_analysis, "level", el_json_real(el_regress_level(set->stage, set->last_analysis)),
+                     "environment", el_json_string(set->environment), "machine", el_machine(), "cells", cells);
+}

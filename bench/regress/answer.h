@@ -1,0 +1,68 @@
+/* A judged set, in several forms: for a person, for other programs, and for what continuous integration reads. None
+ * of them computes anything: what a verdict is called in each form is one table, and what a cell's columns say another
+ * (answer.c).
+ *
+ * Files are written to a temporary name and renamed. Errors: EL_ERR_IO with the path, EL_ERR_HOST_MEMORY. */
+#ifndef EL_BENCH_REGRESS_ANSWER_H
+#define EL_BENCH_REGRESS_ANSWER_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bench/options/config.h"
+#include "bench/regress/regress.h"
+
+/* How each form calls a verdict. */
+struct el_answer_verdict {
+    const char *record, *table;
+    const char *junit;  /* the element of a case; NULL: the case passes */
+    const char *github; /* the annotation's level; NULL: none, and not in bold */
+};
+const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict);
+
+/* The columns of a cell, as texts; "-" for what does not apply. */
+enum el_answer_column {
+    EL_ANSWER_BASE,
+    EL_ANSWER_HEAD,
+    EL_ANSWER_SLOWDOWN,
+    EL_ANSWER_INTERVAL,
+    EL_ANSWER_P,
+    EL_ANSWER_FLOOR,
+    EL_ANSWER_DETECTS,
+    EL_ANSWER_COLUMNS
+};
+struct el_answer_row {
+    char text[EL_ANSWER_COLUMNS][80];
+};
+void el_answer_row(const struct el_regress_cell *cell, struct el_answer_row *row_p);
+const char *el_answer_head(enum el_answer_column column);
+/* The sides' figures as tables have them, NAN for none. One is the median of its samples (of two runs the
+ * geometric mean over launches, as in their own tables); the other follows from it by
+ * the effect, which is estimated from pairs or from logarithms and may contradict two medians: of a history the base,
+ * else the head. Exact ones are as they were measured. */
+void el_answer_figures(const struct el_regress_cell *cell, double *base_p, double *head_p);
+/* "No regression in 3 cells, after 14 blocks." */
+void el_answer_sentence(const struct el_regress_set *set, char *text, size_t bytes);
+
+/* A row a cell, why where it is not the same, and what it comes to. At most 110 columns. */
+void el_answer_print(const struct el_regress_set *set, FILE *out);
+/* What to do next, and never what cannot help: "Next: ...". `run`: the folder of the run that was judged, "" with --ab.
+ * `added`: it was kept in the store. */
+void el_answer_print_next(const struct el_options *options, const struct el_regress_set *set, const char *run,
+                          bool added, FILE *out);
+
+/* All of it, with every sample: docs/regress.md has the fields. New reference. */
+json_t *el_answer_json(const struct el_regress_set *set);
+/* JUnit: a case a cell; a regression fails, an inconclusive one is skipped, what cannot be read is an error. */
+enum el_status el_answer_write_junit(const struct el_regress_set *set, const char *path);
+/* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.
+ */
+enum el_status el_answer_write_markdown(const struct el_regress_set *set, const char *path);
+/* Every launch: block,order,side,metric,value,unit. `order` is the launch's place in its block, 1 or 2, by the seed
+ * that it was drawn with. Of cells without a base, and of paired and exact ones that were launched. */
+enum el_status el_answer_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path);
+/* "::error ...::" and "::warning ...::", which GitHub's runner makes annotations of. */
+void el_answer_print_github(const struct el_regress_set *set, FILE *out);
+
+#endif

@@ -1,0 +1,173 @@
+/* The answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations; and launches as CSV. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/record/record.h"
+#include "bench/regress/answer.h"
+#include "bench/regress/launches.h"
+
+/* What a form cannot have as it is, and what stands for it; control characters are left out everywhere. */
+static const struct form {
+    const char *special;
+    const char *words[8];
+} xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&quot;", " "}},
+  markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}}, csv = {"\"", {"\"\""}},
+  annotation = {"%\r\n", {"%25", "%0D", "%0A"}}, title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
+
+static void put(const struct form *form, const char *text, FILE *out)
+{
+    for (; *text; text++) {
+        const char *at = strchr(form->special, *text);
+        if (at)
+            fputs(form->words[at - form->special], out);
+        else if ((unsigned char)*text >= ' ')
+            fputc(*text, out);
+    }
+}
+
+/* The text between two others. */
+static void put_in(const struct form *form, const char *before, const char *text, const char *after, FILE *out)
+{
+    fputs(before, out);
+    put(form, text, out);
+    fputs(after, out);
+}
+
+/* A file of one form, written by `write`: whole, or appended. */
+static enum el_status write_file(const struct el_regress_set *set, const char *path, bool append,
+                                 void (*write)(const struct el_regress_set *set, FILE *out))
+{
+    char temporary[EL_PATH_BYTES + 64];
+    FILE *out = append ? fopen(path, "a") : el_file_begin(path, temporary, sizeof temporary);
+    if (out == NULL) return el_fail_errno("%s could not be written", path);
+    write(set, out);
+    if (!append) return el_file_end(out, temporary, path);
+    bool bad = fflush(out) != 0 || ferror(out);
+    return fclose(out) == 0 && !bad ? EL_OK : el_fail_errno("%s could not be written", path);
+}
+
+/* ---- JUnit ---- */
+
+static size_t count(const struct el_regress_set *set, const char *element)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        const char *its = el_answer_verdict(set->cells[i].verdict)->junit;
+        n += its && !strcmp(its, element);
+    }
+    return n;
+}
+
+static void put_case(const struct el_regress_cell *cell, FILE *out)
+{
+    struct el_answer_row row;
+    const char *element = el_answer_verdict(cell->verdict)->junit;
+    put_in(&xml, "  <testcase classname=\"evenload.regress\" name=\"", cell->name, "\">\n", out);
+    if (element) {
+        fprintf(out, "    <%s message=\"", element);
+        put_in(&xml, "", cell->reason,
+               cell->verdict == EL_CELL_REGRESSION ? "\" type=\"perf-regression\"/>\n" : "\"/>\n", out);
+    }
+    put_in(&xml, "    <system-out>unit ", *cell->unit ? cell->unit : "-", "", out);
+    el_answer_row(cell, &row);
+    for (int i = 0; i < EL_ANSWER_COLUMNS; i++) fprintf(out, ", %s %s", el_answer_head(i), row.text[i]);
+    fputs("</system-out>\n  </testcase>\n", out);
+}
+
+static void put_junit(const struct el_regress_set *set, FILE *out)
+{
+    fprintf(out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"evenload regress\" tests=\"%zu\" "
+            "failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\">\n",
+            set->n, count(set, "failure"), count(set, "error"), count(set, "skipped"));
+    put_in(&xml, "  <properties>\n    <property name=\"base\" value=\"", set->base_name, "\"/>\n", out);
+    put_in(&xml, "    <property name=\"head\" value=\"", set->head_name, "\"/>\n", out);
+    fprintf(out, "    <property name=\"blocks\" value=\"%d\"/>\n  </properties>\n", set->blocks);
+    for (size_t i = 0; i < set->n; i++) put_case(&set->cells[i], out);
+    fputs("</testsuite>\n", out);
+}
+
+enum el_status el_answer_write_junit(const struct el_regress_set *set, const char *path)
+{
+    return write_file(set, path, false, put_junit);
+}
+
+/* ---- Markdown ---- */
+
+static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
+{
+    struct el_answer_row row;
+    const struct el_answer_verdict *verdict = el_answer_verdict(cell->verdict);
+    const char *bold = verdict->github ? "**" : "";
+    el_answer_row(cell, &row);
+    put_in(&markdown, "| ", cell->name, " | ", out);
+    fprintf(out, "%s | %s ", row.text[EL_ANSWER_BASE], row.text[EL_ANSWER_HEAD]);
+    put(&markdown, cell->unit, out);
+    fprintf(out, " | %s | %s | %s%s%s%s", row.text[EL_ANSWER_SLOWDOWN], row.text[EL_ANSWER_INTERVAL], bold,
+            verdict->table, bold, *cell->reason ? ": " : "");
+    put_in(&markdown, "", cell->reason, " |\n", out);
+}
+
+static void put_markdown(const struct el_regress_set *set, FILE *out)
+{
+    char sentence[512];
+    const char *bold = el_regress_outcome(set) != EL_REGRESS_NONE ? "**" : "";
+    el_answer_sentence(set, sentence, sizeof sentence);
+    fprintf(out, "### Did it get slower?\n\n%s", bold);
+    put_in(&markdown, "", sentence, bold, out);
+    fputs("\n\n| cell | base | head | slowdown | 95 % | verdict |\n| --- | ---: | ---: | ---: | --- | --- |\n", out);
+    for (size_t i = 0; i < set->n; i++) put_markdown_row(&set->cells[i], out);
+    put_in(&markdown, "\nBase: ", set->base_name, "  \n", out);
+    put_in(&markdown, "Head: ", set->head_name, "\n", out);
+}
+
+enum el_status el_answer_write_markdown(const struct el_regress_set *set, const char *path)
+{
+    const char *shared = getenv("GITHUB_STEP_SUMMARY");
+    return write_file(set, path, shared && !strcmp(shared, path), put_markdown);
+}
+
+/* ---- GitHub's annotations ---- */
+
+void el_answer_print_github(const struct el_regress_set *set, FILE *out)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        const struct el_regress_cell *cell = &set->cells[i];
+        const char *level = el_answer_verdict(cell->verdict)->github;
+        if (!level) continue;
+        fprintf(out, "::%s ", level);
+        put_in(&title, "title=evenload regress%3A ", cell->name, "::", out);
+        put_in(&annotation, "", cell->reason, "\n", out);
+    }
+}
+
+/* ---- launches ---- */
+
+static void put_launch(const struct el_regress_cell *cell, size_t block, bool head, int order, FILE *out)
+{
+    char number[32];
+    fprintf(out, "%zu,%d,%s,", block + 1, order, head ? "head" : "base");
+    put_in(&csv, "\"", cell->name, "\",", out); /* RFC 4180: always in quotes, a quote doubled */
+    fputs(el_json_shortest((head ? cell->head : cell->base)[block], number), out);
+    put_in(&csv, ",\"", cell->unit, "\"\n", out);
+}
+
+enum el_status el_answer_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path)
+{
+    char temporary[EL_PATH_BYTES + 64];
+    FILE *out = el_file_begin(path, temporary, sizeof temporary);
+    if (out == NULL) return el_fail_errno("%s could not be written", path);
+    fputs("block,order,side,metric,value,unit\n", out);
+    for (size_t i = 0; i < set->n; i++) {
+        const struct el_regress_cell *cell = &set->cells[i];
+        for (size_t b = 0; b < cell->n_base || b < cell->n_head; b++) {
+            int head_first = cell->n_base == 0 || el_regress_first_side(seed, (int)b + 1);
+            if (b < cell->n_base) put_launch(cell, b, false, 1 + head_first, out);
+            if (b < cell->n_head) put_launch(cell, b, true, 2 - head_first, out);
+        }
+    }
+    return el_file_end(out, temporary, path);
+}
