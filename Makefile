@@ -31,9 +31,9 @@ PREFIX_NOTE := $(if $(filter install uninstall,$(MAKECMDGOALS))$(LIBS_PREFIX)$(f
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 $(WERROR)
 OPT  := -O2 -g
 ifeq ($(SAN),address)
-OPT  := -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
+OPT  := -O1 -g1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
 else ifeq ($(SAN),thread)
-OPT  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT  := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
 else ifeq ($(SAN),fuzz)
 OPT  := -O2 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else ifneq ($(SAN),)
@@ -63,6 +63,8 @@ CUDA_LACK      := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),lef
 CUDA_FOUND     := $(if $(CUDA_LACK),,$(shell mkdir -p $(BUILD)/probes; bash scripts/probes/cuda.sh '$(CC)' $(BUILD)/probes))
 space          := $(subst x,,x x)
 $(foreach line,$(CUDA_FOUND),$(eval $(subst |,$(space),$(line))))
+# A hundred test programs are linked: by lld, where it is there, which takes half the time.
+QUICK_LD       := $(if $(call probe,jansson,$(CC) -fuse-ld=lld,$(JANSSON_LIBS)),-fuse-ld=lld)
 # A tarball of `make dist` brings its commit along.
 COMMIT         := $(shell cat packaging/commit 2>/dev/null || GIT_OPTIONAL_LOCKS=0 git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 endif
@@ -97,7 +99,7 @@ TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST)
 EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(filter-out kernels/cuda/native.c,$(wildcard kernels/cuda/*.cu kernels/cuda/*.c)) \
                       $(wildcard tests/gpu/emulator/*.c*))
 GPU_LIMITS   := $(if $(HAVE_CUDA),$(BUILD)/tests/gpu/limits)
-PLANTED      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/planted/*.c)) $(BUILD)/tests/fuzz/injected
+INJECTED     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/injected/*.c)) $(BUILD)/tests/fuzz/injected
 # The parsers' targets: with a driver of our own, or (SAN=fuzz, by `make fuzz`) with libFuzzer.
 FUZZ         := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filter fuzz,$(SAN)),,driver))
@@ -105,7 +107,7 @@ FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filte
 # What is installed beside the program, written by itself from the rows of its commands and options.
 INSTALLED := $(addprefix $(BUILD)/share/,evenload.1 evenload.bash evenload.zsh evenload.fish)
 
-.PHONY: all check planted fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb FORCE
+.PHONY: all check injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb FORCE
 .DELETE_ON_ERROR:
 all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(INSTALLED))
 	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
@@ -125,7 +127,7 @@ cudnn_words = $(if $(HAVE_CUDNN),cuDNN $(HAVE_CUDNN),no cuDNN (convolutions by c
 nccl_words  = $(if $(HAVE_NCCL),NCCL $(HAVE_NCCL),no NCCL (other communicators serve))
 
 check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(FUZZ) $(GPU_LIMITS)
-planted: $(PLANTED)
+injected: $(INJECTED)
 
 # libFuzzer is clang's: a build of its own, beside the other.
 CLANG ?= $(firstword $(shell command -v clang clang-19 clang-16 clang-14 2>/dev/null))
@@ -234,7 +236,8 @@ endif
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
 # Foreign headers by -isystem: our warnings are for our code.
 $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
-$(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS)
+# Under a sanitizer the compiler takes twice as long with optimisation, and what the tests do themselves is little.
+$(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS) $(if $(filter address thread,$(SAN)),-O0)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,cc     $<)
@@ -292,7 +295,7 @@ $(EMULATED_TEST): $(EMULATED_OBJECTS)
 $(EMULATED_TEST): LIBS += $(EMULATED_OBJECTS) -lstdc++
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(LIBRARY)
 	@$(call SHOW,link   $@)
-	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(WHOLE) $(CMOCKA_LIBS) $(LIBS)
+	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(WHOLE) $(CMOCKA_LIBS) $(LIBS)
 
 # What NVTX loads in its test.
 $(BUILD)/tests/unit/test_nvtx: | $(BUILD)/tests/unit/nvtx_injection.so
@@ -304,13 +307,13 @@ $(GPU_LIMITS): $(BUILD)/tests/gpu/limits.o $(BUILD)/kernels/cuda/check.o $(LIBRA
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(WHOLE) $(CUDA_LIBS) $(if $(HAVE_CUDNN),$(CUDNN_LIBS)) $(LIBS)
 
-FUZZ_LINK := $(CC) $(LDFLAGS) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer)
+FUZZ_LINK := $(CC) $(QUICK_LD) $(LDFLAGS) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer)
 $(FUZZ) $(BUILD)/tests/fuzz/injected: $(BUILD)/%: $(BUILD)/%.o $(FUZZ_OBJECTS) $(LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(FUZZ_LINK) -rdynamic -o $@ $< $(FUZZ_OBJECTS) $(WHOLE) $(LIBS)
 
-$(filter-out %/fuzz/injected,$(PLANTED)): $(BUILD)/%: $(BUILD)/%.o
+$(filter-out %/fuzz/injected,$(INJECTED)): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(PLANTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))

@@ -12,7 +12,7 @@ static void run_emulated(const struct el_kernel *row, struct el_kernel_args *arg
 }
 
 /* Products are the emulator's slow loops: what takes long says no more than what is short. */
-enum { MOST_FLOPS = 30000000 };
+enum { MOST_FLOPS = 10000000 };
 
 static void test_f32(void **state)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy over all C code (the tests' own with --long), with the checks of .clang-tidy; and over a planted mistake, which it must find.
-# Its static analyzer takes over nine tenths of the time: without --long it looks at what has memory, threads and devices of its own.
+# clang-tidy over all C code, with the checks of .clang-tidy; and over an injected mistake, which it must find.
+# Its static analyzer takes over nine tenths of the time, and the tests' own code hardly changes: both only with --long.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -17,62 +17,75 @@ FOLDER=build/tidy
 rm -rf "$FOLDER"
 mkdir -p "$FOLDER"
 read -ra FLAGS < <(make -s --no-print-directory flags)
+LONG=${EVENLOAD_LONG-0}
 
-# One process a file: version 14 takes a second file's va_list for unset. Two files define what analyzer.h redefines.
-# A file whose headers this machine lacks (an MPI, a oneDNN, CUDA) cannot be read, and is left out by name; one on which the
-# analyzer itself crashes is looked at without it.
-check_file() {
-    local log=$FOLDER/${1//\//-}.txt include=(-include tests/lint/analyzer.h)
-    if [[ ${EVENLOAD_LONG-} != 1 && $1 == @(bench|kernels)/* ]]; then set -- "$1" --checks=-clang-analyzer-*; fi
+sources() {
+    local folders=(bench kernels profiles runtime)
+    [[ $LONG != 1 ]] || folders+=(tests)
+    find "${folders[@]}" -name '*.c' -not -path 'tests/injected/*' | sort
+}
+
+# check_quickly NAME FILE...: many files a process, without the analyzer.
+check_quickly() {
+    local log=$FOLDER/$1.txt
+    "$program" --quiet --checks=-clang-analyzer-* "${@:2}" -- "${FLAGS[@]}" >"$log" 2>&1 || grep -qE '(error|warning):' "$log" || say_crash "$log"
+}
+say_crash() { echo "error: $program ended without a finding" >>"$1"; }
+
+# One process a file: the analyzer of version 14 takes a second file's va_list for unset. Two files define what analyzer.h redefines.
+# A file on which the analyzer itself crashes is looked at without it.
+check_with_analyzer() {
+    local name=${1//\//-} include=(-include tests/lint/analyzer.h)
     case $1 in runtime/base/status.c | runtime/comm/bootstrap.c) include=() ;; esac
-    tidy "$@" >"$log" && rm "$log" && return 0
-    if grep -q 'Stack dump' "$log"; then tidy "$1" --checks=-clang-analyzer-* >"$log" && rm "$log" && return 0; fi
-    ! grep -qE "'(mpi|oneapi/dnnl/dnnl|cmocka|cuda_runtime_api|cuda_runtime|cublas_v2|cudnn|nccl)\.h' file not found" "$log" || mv "$log" "${log%.txt}.absent"
+    { "$program" --quiet "$1" -- "${include[@]}" "${FLAGS[@]}" >"$FOLDER/$name.txt" 2>&1; } 2>/dev/null && return 0
+    if grep -q 'Stack dump' "$FOLDER/$name.txt"; then check_quickly "$name" "$1"; fi
 }
 
-tidy() { # tidy FILE OPTION...
-    { "$program" --quiet "$@" -- "${include[@]}" "${FLAGS[@]}" 2>&1; } 2>/dev/null
-}
-
-check_files() { # reads files, one a line; as many at a time as there are cores
-    local file running=0
-    while read -r file; do
-        ((running++ < $(nproc))) || wait -n || true
-        check_file "$file" &
+# Reads files, one a line; as many processes at a time as there are cores.
+check_files() {
+    local cores files=() at=0 size=1
+    cores=$(nproc)
+    mapfile -t files
+    [[ $LONG == 1 ]] || size=$(((${#files[@]} + cores - 1) / cores))
+    for ((; at < ${#files[@]}; at += size)); do
+        (($(jobs -rp | wc -l) < cores)) || wait -n || true
+        if [[ $LONG == 1 ]]; then check_with_analyzer "${files[at]}" & else check_quickly "$at" "${files[@]:at:size}" & fi
     done
     wait
 }
 
-# One line a finding; how the analyzer came to it stands in the folder's logs.
+# Lines of what was found; those of a file whose headers this machine lacks (an MPI, a oneDNN, CUDA) are none, as it cannot be read.
+ABSENT="'(mpi|oneapi/dnnl/dnnl|cmocka|cuda_runtime_api|cuda_runtime|cublas_v2|cudnn|nccl)\.h' file not found"
 findings() {
-    grep -hE '(error|warning):' "$FOLDER"/*.txt 2>/dev/null | sed "s|$PWD/||" | sort -u || true
+    { grep -hE '(error|warning):' "$FOLDER"/*.txt || true; } | { grep -vE "$ABSENT" || true; } | sed "s|$PWD/||" | sort -u
 }
-
-sources() {
-    local folders=(bench kernels profiles runtime)
-    [[ ${EVENLOAD_LONG-} != 1 ]] || folders+=(tests)
-    find "${folders[@]}" -name '*.c' -not -path 'tests/planted/*' | sort
+left_out() {
+    { grep -hE "$ABSENT" "$FOLDER"/*.txt || true; } | sed -E "s|$PWD/||; s|:.*'(.*)' file.*| needs \1|" | sort -u
 }
 
 echo 1..2
-[[ ${EVENLOAD_LONG-} == 1 ]] || echo '# long: clang-tidy over the tests too, its analyzer over bench and kernels'
+[[ $LONG == 1 ]] || echo "# long: clang-tidy's static analyzer, and the tests' own code"
 failed=0
 sources | check_files
-if [[ -z $(find "$FOLDER" -name '*.txt') ]]; then
+found=$(findings)
+if [[ -z $found ]]; then
     echo "ok 1 - $(sources | wc -l) files"
 else
     echo "not ok 1 - clang-tidy found (how it came to each: $FOLDER/*.txt):"
-    findings
+    echo "$found"
     failed=1
 fi
-find "$FOLDER" -name '*.absent' -printf '# left out, its headers are not installed: %f\n'
+left_out | sed 's/^/# left out, its headers are not installed: /'
 
-printf 'int el_planted(int *p);\nint el_planted(int *p)\n{\n    if (p) return 1;\n    return *p;\n}\n' >"$FOLDER/planted.c"
-check_files <<<"$FOLDER/planted.c"
-if [[ $(findings) == *planted.c*core.NullDereference* ]]; then
-    echo "ok 2 - a planted null dereference is found"
+# A null pointer that is read (the analyzer), or a branch that stands twice.
+mistake=(core.NullDereference 'return *p;')
+[[ $LONG == 1 ]] || mistake=(bugprone-branch-clone 'if (*p) return 1; else return 1;')
+printf 'int el_injected(int *p);\nint el_injected(int *p)\n{\n    if (p) return 1;\n    %s\n}\n' "${mistake[1]}" >"$FOLDER/injected.c"
+check_files <<<"$FOLDER/injected.c"
+if [[ $(findings) == *injected.c*"${mistake[0]}"* ]]; then
+    echo "ok 2 - an injected mistake is found (${mistake[0]})"
 else
-    echo "not ok 2 - a planted null dereference was not found"
+    echo "not ok 2 - an injected mistake was not found (${mistake[0]})"
     failed=1
 fi
 exit "$failed"

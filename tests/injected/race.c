@@ -1,4 +1,4 @@
-/* A planted data race: two threads add to one counter without a lock. The thread sanitizer's job must fail on it, or
+/* An injected data race: two threads add to one counter without a lock. The thread sanitizer's job must fail on it, or
  * that job proves nothing. */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A planted undefined behaviour (a signed overflow): the address job, which carries UBSan, must fail on it. */
+/* An injected undefined behaviour (a signed overflow): the address job, which carries UBSan, must fail on it. */
 #include <limits.h>
 #include <stdio.h>
 

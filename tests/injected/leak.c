@@ -1,4 +1,4 @@
-/* A planted leak: the address sanitizer's job must fail on it, with the flags and suppressions of all the others, or
+/* An injected leak: the address sanitizer's job must fail on it, with the flags and suppressions of all the others, or
  * that job proves nothing. No test of evenload; scripts/test runs it and expects a failure. */
 #include <stdio.h>
 #include <stdlib.h>
