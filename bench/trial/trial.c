@@ -143,9 +143,13 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
         el_inject_parse(trial->inject, n, injects) != EL_OK) {
         trial->inject[0] = 0;
     }
-    if (trial->inject[0] && !strcmp(trial->devices[0].backend, "sim"))
-        return el_fail(EL_ERR_INVALID, "--inject: simulated devices take no disturbances: give cpu or null devices");
-    return el_inject_parse(trial->inject, n, injects);
+    EL_TRY(el_inject_parse(trial->inject, n, injects));
+    for (int i = 0; i < n && !strcmp(trial->devices[0].backend, "sim"); i++) {
+        if (injects[i].leak_bytes > 0 || injects[i].oversize_bytes > 0)
+            return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold: give cpu or "
+                                           "null devices");
+    }
+    return EL_OK;
 }
 
 /* What of the options one trial takes. */

@@ -28,6 +28,9 @@ static const struct {
     [EL_COMM_REDUCE] = {.name = "reduce", .has_result = true},
 };
 
+/* What a group of one has before its first operation: many of them never have one. */
+enum { NO_STREAM = EL_STREAM_COMPUTE };
+
 static const struct el_comm_backend self_backend = {.name = "self"};
 /* Stands for the module's own row until a group of more than one opens the module. */
 static const struct el_comm_backend mpi_backend = {.name = "mpi"};
@@ -38,7 +41,7 @@ static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_
 static void release(struct el_comm *comm)
 {
     if (!comm) return;
-    el_device_give_back_stream(comm->place.device, comm->place.stream);
+    if (comm->place.stream != NO_STREAM) el_device_give_back_stream(comm->place.device, comm->place.stream);
     free(comm->parts);
     free(comm);
 }
@@ -50,7 +53,7 @@ static enum el_status create(const struct el_comm_backend *backend, struct el_de
     if (!comm) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
     *comm = (struct el_comm){
         .backend = backend, .place.device = device, .rank = rank, .size = size, .first = comm, .n_parts = 1};
-    enum el_status status = el_device_take_stream(device, &comm->place.stream);
+    enum el_status status = size > 1 ? el_device_take_stream(device, &comm->place.stream) : EL_OK;
     if (status == EL_OK)
         *comm_p = comm;
     else
@@ -321,7 +324,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .argument_bytes = sizeof arguments,
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = has_result ? op->result : el_view_host(NULL)},
         .bytes = (double)op->count * (double)el_dtype_bytes(op->dtype),
-        .group = {.of = comm->first, .number = comm->issued++}};
+        .group = {.of = comm->first, .number = comm->issued++, .n_members = comm->first->n_parts}};
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
 }
 
@@ -332,10 +335,28 @@ enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, c
     int id = -1;
     if (op->root < 0 || op->root >= comm->size)
         return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", verbs[op->verb].name, op->root, comm->size);
+    if (comm->place.stream == NO_STREAM) EL_TRY(el_device_take_stream(device, &comm->place.stream));
     EL_TRY(announce(comm, program, op));
     EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
     EL_TRY(queue(comm, program, op, &id));
     if (op->join) EL_TRY(el_program_wait(program, device, EL_STREAM_COMPUTE, id));
     if (op_id_p) *op_id_p = id;
     return EL_OK;
+}
+
+enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *op)
+{
+    struct el_comm_task task = {.verb = op->verb,
+                                .dtype = op->dtype,
+                                .root = op->root,
+                                .count = op->count,
+                                .data = (void *)op->data.offset,
+                                .result = (void *)op->result.offset};
+    if (el_device_is_asynchronous(comm->place.device))
+        return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory", comm->backend->name);
+    if (task.count == 0) return EL_OK;
+    if (!comm->state) return run_alone(comm, &task);
+    enum el_status status = comm->backend->ops->run(comm->state, &task);
+    if (status != EL_OK) el_comm_abort(comm);
+    return status;
 }

@@ -6,8 +6,9 @@
  *     el_program_end(program); el_program_run(...); ...
  *     el_program_destroy(program); el_comm_close(comm);
  *
- * Each member holds its own `struct el_comm`, which has a stream of its device for itself as long as it is open: its
- * operations run there in order, beside the compute stream and beside other communicators'.
+ * Each member holds its own `struct el_comm`, which has a stream of its device for itself as long as it is open (a
+ * group of one from its first operation on): its operations run there in order, beside the compute stream and beside
+ * other communicators'.
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
  * `mpi` (one member a process), `shm` (one member a process, one host), `tcp` (one member a process, any hosts), `nccl`
@@ -93,8 +94,13 @@ void el_comm_mute(struct el_comm *comm, bool muted);
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);
 
 /* Queues the operation on the communicator's stream, behind all that the compute stream of its device has been given so
- * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for a root that is no member; EL_ERR_HOST_MEMORY. */
+ * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for a root that is no member, or where the device
+ * has no stream left; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                              int *op_id_p);
+/* The same at once, between steps, on host memory: `data` and `result` are host views. For members on simulated
+ * devices, whose programs move nothing. Blocking. Collective. Errors: EL_ERR_PEER; EL_ERR_INVALID for a communicator
+ * that works on device memory. */
+enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *op);
 
 #endif

@@ -97,8 +97,9 @@ struct el_device_ops {
     /* Optional: what makes a backend an asynchronous one. */
     const struct el_async_ops *async;
 
-    /* Optional, simulated backends only: fills spans[] of every op in virtual time from 0. */
-    void (*resolve)(const struct el_program *program, struct el_span *spans);
+    /* Required if simulated. What an op takes in virtual time; of a collective's members the longest counts for all.
+     * Units: nanoseconds. */
+    int64_t (*cost_ns)(void *state, const struct el_op_info *op);
 };
 
 extern const struct el_device_ops el_device_cpu, el_device_null, el_device_sim, el_device_cuda;

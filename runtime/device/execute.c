@@ -149,7 +149,7 @@ static enum el_status on_all_queues(struct el_program *program, void (*work)(voi
 
 static bool simulated(const struct el_program *program)
 {
-    return program->n_queues > 0 && program->queues[0]->device->ops->simulated;
+    return program->joint || (program->n_queues > 0 && program->queues[0]->device->ops->simulated);
 }
 
 static bool asynchronous(const struct el_program *program)
@@ -159,20 +159,13 @@ static bool asynchronous(const struct el_program *program)
 
 enum el_status el_program_prepare(struct el_program *program)
 {
-    if (simulated(program)) return EL_OK;
+    if (simulated(program)) return el_resolve_prepare(program);
     return asynchronous(program) ? el_async_prepare(program) : on_all_queues(program, prepare_queue);
 }
 
 static enum el_status run_once(struct el_program *program)
 {
-    if (simulated(program)) {
-        program->queues[0]->device->ops->resolve(program, program->spans);
-        program->whole = (struct el_span){0};
-        for (int i = 0; i < program->n_tasks; i++) {
-            if (program->spans[i].end_ns > program->whole.end_ns) program->whole.end_ns = program->spans[i].end_ns;
-        }
-        return EL_OK;
-    }
+    if (simulated(program)) return el_resolve_run(program);
     program->whole.begin_ns = el_clock_ns();
     if (asynchronous(program)) return el_async_execute(program);
     enum el_status status = on_all_queues(program, run_queue);

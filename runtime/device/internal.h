@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "runtime/device/device_ops.h"
+#include "runtime/device/joint.h"
 
 enum { EL_PROGRAM_DEVICES_MAX = 64, EL_MEMBERS_QUEUES_MAX = 256 };
 
@@ -16,11 +17,13 @@ struct el_device {
     void *streams[EL_DEVICE_STREAMS_MAX]; /* opened at first use */
     void *marks[EL_DEVICE_STREAMS_MAX];   /* events of el_device_enqueue_wait, opened at first use */
     bool taken[EL_DEVICE_STREAMS_MAX];    /* streams that communicators have for themselves */
-    struct el_ledger ledger;              /* persistent allocations, and the peaks of steps that ran */
-    struct el_persistent *allocations;    /* list: freed at close */
-    int64_t reserved_bytes;               /* mapped for allocations and arenas */
-    int64_t inject_hits;                  /* kernels issued that a planted disturbance names */
-    int64_t taken_bytes;                  /* by planted leaks */
+    /* Where the program that was issued to last keeps them: looked at first, as issuing goes on in few places. */
+    int queue_hints[EL_DEVICE_STREAMS_MAX], memory_hint;
+    struct el_ledger ledger;           /* persistent allocations, and the peaks of steps that ran */
+    struct el_persistent *allocations; /* list: freed at close */
+    int64_t reserved_bytes;            /* mapped for allocations and arenas */
+    int64_t inject_hits;               /* kernels issued that a planted disturbance names */
+    int64_t taken_bytes;               /* by planted leaks */
 };
 
 /* Where a view's first byte is, once its buffer has a place. */
@@ -41,6 +44,7 @@ struct el_step_buffer {
     size_t padding_bytes; /* part of bytes booked as padding */
     int allocated, freed; /* positions in mark order; freed = -1: lives to the step's end */
     size_t offset;
+    size_t tried; /* by the planner */
 };
 
 enum el_task_kind { EL_TASK_KERNEL, EL_TASK_COPY, EL_TASK_CALL };
@@ -55,7 +59,6 @@ struct el_task {
     struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
     struct el_buffer *workspace;            /* kernels with scratch */
     struct el_call_group group;
-    double call_bytes;
     double stretch;   /* planted: a kernel takes so many times its time; 0: as it is */
     int64_t pause_ns; /* planted: a kernel begins so much later */
     union {
@@ -80,7 +83,8 @@ struct el_queue {
     int stream;
     int index; /* in program->queues */
     int n_tasks, capacity;
-    int *tasks; /* ids */
+    int *tasks;      /* ids */
+    int64_t free_ns; /* simulated devices: the end of the last op that was resolved */
     /* Waits given since the queue's last op: they become the next op's. */
     int n_pending;
     int pending[64];
@@ -111,6 +115,11 @@ struct el_async_run {
     struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
     const struct el_device *active; /* whose hooks were called last */
     int64_t queue_ns;               /* of the last run: the host's time to queue it, without its calls */
+};
+
+/* An op in an order over several programs. */
+struct el_ordered {
+    int program, id;
 };
 
 struct el_wait_hook {
@@ -153,6 +162,9 @@ struct el_program {
     _Atomic uint32_t claimed;     /* who stores run_error */
     struct el_error run_error;
     struct el_async_run *async; /* NULL on synchronous devices */
+    struct el_ordered *order;   /* [n_tasks] simulated devices: in which ops are resolved; NULL where a joint does it */
+    struct el_joint *joint;     /* NULL: resolved by itself */
+    int joint_member;
     int64_t span_error_ns;
     int n_wait_hooks, wait_hook_capacity;
     struct el_wait_hook *wait_hooks;
@@ -171,8 +183,17 @@ enum el_status el_program_plan(struct el_program *program);
  * except that the calls of one group stand together, and behind them what depends on any of them. Of a group, an
  * asynchronous device's streams are told first all the waits, then all the calls, then all the events that mark their
  * ends: the last call may be the one that enqueues for all (ncclGroupEnd).
- * Errors: EL_ERR_INTERNAL where a group's calls wait for one another. */
-enum el_status el_program_order(const struct el_program *program, int *order);
+ * Errors: EL_ERR_HOST_MEMORY; EL_ERR_INTERNAL where a group's calls wait for one another. */
+enum el_status el_program_order(struct el_program *program, int *order);
+/* The same for the programs of several members, each of which has its part of every group; `order` has room for all.
+ * Errors: also EL_ERR_INTERNAL where members' operations differ. */
+enum el_status el_programs_order(struct el_program *const *programs, int n, struct el_ordered *order);
+
+/* resolve.c: simulated devices. At the program's end, and its run in virtual time: fills spans and `whole`. */
+enum el_status el_resolve_prepare(struct el_program *program);
+enum el_status el_resolve_run(struct el_program *program);
+/* Before the program is gone. */
+void el_joint_leave(struct el_program *program);
 
 /* execute.c */
 enum el_status el_program_prepare(struct el_program *program);

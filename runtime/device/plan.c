@@ -1,49 +1,128 @@
 /* The planner: fixed addresses for a step's buffers, from where each is allocated and freed. Each buffer gets the
- * lowest gap beside the buffers that live at the same time. Three orders are tried (largest, earliest and longest-lived
- * first), and the smallest arena is taken: simple, deterministic, and nearly always the peak itself. It allocates
- * nothing and knows no streams: reuse is safe because the compute stream has joined all users of a buffer before it is
- * freed (program.h). */
+ * lowest gap beside the buffers that live at the same time.
+ *
+ * First in the order of allocation, as an allocator would that is told of each when it comes. Where that leaves gaps at
+ * the peak, largest and longest-lived first are tried too, and the smallest arena is taken: simple, deterministic, and
+ * nearly always the peak itself. Looking at each pair of buffers, those two are left out where a device has thousands.
+ * It allocates nothing and knows no streams: reuse is safe because the compute stream has joined all users of a buffer
+ * before it is freed (program.h). Simulated devices have no addresses. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/device/internal.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, PAIRS_BUFFERS_MAX = 4096 };
 
 static size_t round_up(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static int by_offset(const void *a, const void *b)
+/* ---- in the order of allocation ---- */
+
+/* A stretch of the arena: of a buffer, or a gap below the highest buffer so far. */
+struct stretch {
+    size_t begin, end;
+    int allocated, freed; /* of a buffer */
+};
+
+struct stretches {
+    struct stretch *list; /* by where they begin */
+    int n;
+};
+
+static void insert(struct stretches *s, int at, struct stretch stretch)
 {
-    const struct el_step_buffer *const *x = a, *const *y = b;
-    return ((*x)->offset > (*y)->offset) - ((*x)->offset < (*y)->offset);
+    memmove(&s->list[at + 1], &s->list[at], (size_t)(s->n - at) * sizeof *s->list);
+    s->list[at] = stretch;
+    s->n++;
 }
 
-/* The lowest gap that holds `bytes` among `n` buffers sorted by offset. */
-static size_t first_fit(struct el_step_buffer *const *alive, int n, size_t bytes)
+static void erase(struct stretches *s, int at)
 {
-    size_t at = 0;
-    for (int i = 0; i < n; i++) {
-        if (alive[i]->offset >= at + bytes) break;
-        size_t end = alive[i]->offset + round_up(alive[i]->buffer.bytes);
-        if (end > at) at = end;
+    s->n--;
+    memmove(&s->list[at], &s->list[at + 1], (size_t)(s->n - at) * sizeof *s->list);
+}
+
+/* How many begin at or below `begin`. */
+static int count_below(const struct stretches *s, size_t begin)
+{
+    int low = 0, high = s->n;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->list[middle].begin <= begin)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return at;
+    return low;
 }
 
-static int earlier_first(const void *a, const void *b)
+/* The lowest gap that holds `bytes`, else the top; a gap that ends at the top grows with it. */
+static size_t take_gap(struct stretches *gaps, size_t bytes, size_t *top)
 {
-    const struct el_step_buffer *const *x = a, *const *y = b;
-    return ((*x)->allocated > (*y)->allocated) - ((*x)->allocated < (*y)->allocated);
+    for (int i = 0; i < gaps->n; i++) {
+        struct stretch *gap = &gaps->list[i];
+        size_t begin = gap->begin;
+        if (gap->end == *top && gap->end - begin < bytes) *top = gap->end = begin + bytes;
+        if (gap->end - begin < bytes) continue;
+        gap->begin += bytes;
+        if (gap->begin == gap->end) erase(gaps, i);
+        return begin;
+    }
+    *top += bytes;
+    return *top - bytes;
 }
+
+static void give_gap(struct stretches *gaps, size_t begin, size_t end)
+{
+    int at = count_below(gaps, begin);
+    bool joins_last = at > 0 && gaps->list[at - 1].end == begin,
+         joins_next = at < gaps->n && gaps->list[at].begin == end;
+    if (joins_last && joins_next) {
+        gaps->list[at - 1].end = gaps->list[at].end;
+        erase(gaps, at);
+    } else if (joins_last) {
+        gaps->list[at - 1].end = end;
+    } else if (joins_next) {
+        gaps->list[at].begin = begin;
+    } else {
+        insert(gaps, at, (struct stretch){.begin = begin, .end = end});
+    }
+}
+
+/* `events`: the buffer that is allocated or freed at each mark, or NULL. Returns the bytes that all take; what lives at
+ * once is the least that any order could. */
+static size_t place_as_allocated(struct el_step_buffer *const *events, int n_events, struct stretches *gaps,
+                                 size_t *least_p)
+{
+    size_t top = 0, live = 0, least = 0;
+    gaps->n = 0;
+    for (int e = 0; e < n_events; e++) {
+        struct el_step_buffer *buffer = events[e];
+        if (!buffer) continue;
+        size_t bytes = round_up(buffer->buffer.bytes);
+        if (buffer->freed == e) {
+            live -= bytes;
+            if (bytes) give_gap(gaps, buffer->tried, buffer->tried + bytes);
+            continue;
+        }
+        buffer->tried = bytes ? take_gap(gaps, bytes, &top) : 0;
+        live += bytes;
+        if (live > least) least = live;
+    }
+    *least_p = least;
+    return top;
+}
+
+/* ---- in other orders ---- */
 
 static int larger_first(const void *a, const void *b)
 {
     const struct el_step_buffer *const *x = a, *const *y = b;
     size_t m = (*x)->buffer.bytes, n = (*y)->buffer.bytes;
-    return m != n ? (m < n) - (m > n) : earlier_first(a, b);
+    if (m != n) return (m < n) - (m > n);
+    return ((*x)->allocated > (*y)->allocated) - ((*x)->allocated < (*y)->allocated);
 }
 
 /* A buffer that is never freed lives to the step's end. */
@@ -59,51 +138,71 @@ static int longer_first(const void *a, const void *b)
     return m != n ? (m < n) - (m > n) : larger_first(a, b);
 }
 
-static bool lives_with(const struct el_step_buffer *a, const struct el_step_buffer *b)
+static bool lives_with(const struct stretch *a, const struct el_step_buffer *b)
 {
     return (a->freed < 0 || a->freed > b->allocated) && (b->freed < 0 || b->freed > a->allocated);
 }
 
 /* Gives each of `n` buffers its offset, one after another; returns the bytes that they take. */
-static size_t place(struct el_step_buffer *const *order, int n, struct el_step_buffer **alive)
+static size_t place_in_order(struct el_step_buffer *const *order, int n, struct stretches *placed)
 {
-    size_t bytes = 0;
+    size_t top = 0;
+    placed->n = 0;
     for (int i = 0; i < n; i++) {
-        int n_alive = 0;
-        for (int k = 0; k < i; k++)
-            if (lives_with(order[k], order[i])) alive[n_alive++] = order[k];
-        qsort(alive, (size_t)n_alive, sizeof *alive, by_offset);
-        order[i]->offset = first_fit(alive, n_alive, round_up(order[i]->buffer.bytes));
-        size_t end = order[i]->offset + round_up(order[i]->buffer.bytes);
-        if (end > bytes) bytes = end;
+        size_t at = 0, bytes = round_up(order[i]->buffer.bytes);
+        for (int k = 0; k < placed->n && placed->list[k].begin < at + bytes; k++)
+            if (placed->list[k].end > at && lives_with(&placed->list[k], order[i])) at = placed->list[k].end;
+        insert(placed, count_below(placed, at), (struct stretch){at, at + bytes, order[i]->allocated, order[i]->freed});
+        order[i]->tried = at;
+        if (at + bytes > top) top = at + bytes;
     }
-    return bytes;
+    return top;
 }
 
-/* `order` and `alive` have room for all buffers. */
-static void plan_device(struct el_program *program, struct el_step_memory *memory, struct el_step_buffer **order,
-                        struct el_step_buffer **alive)
+static void keep(struct el_step_memory *memory, struct el_step_buffer *const *buffers, int n, size_t bytes)
 {
-    static int (*const orders[])(const void *, const void *) = {larger_first, earlier_first, longer_first};
-    size_t best = SIZE_MAX;
-    int n = 0, chosen = 0, n_orders = sizeof orders / sizeof orders[0];
-    for (int i = 0; i < program->n_buffers; i++)
-        if (program->buffers[i]->buffer.device == memory->device) order[n++] = program->buffers[i];
-    for (int o = 0; o < n_orders; o++) {
-        qsort(order, (size_t)n, sizeof *order, orders[o]);
-        size_t bytes = place(order, n, alive);
-        if (bytes < best) best = bytes, chosen = o;
+    memory->arena_bytes = bytes;
+    for (int i = 0; i < n; i++) buffers[i]->offset = buffers[i]->tried;
+}
+
+/* What planning needs besides: room for all buffers of the program, and for a mark each where they come and go. */
+struct room {
+    struct el_step_buffer **buffers, **events;
+    struct stretches stretches;
+};
+
+static void plan_device(const struct el_program *program, struct el_step_memory *memory, struct room *room)
+{
+    static int (*const orders[])(const void *, const void *) = {larger_first, longer_first};
+    size_t least;
+    int n = 0;
+    memset(room->events, 0, (size_t)program->mark_clock * sizeof *room->events);
+    for (int i = 0; i < program->n_buffers; i++) {
+        struct el_step_buffer *buffer = program->buffers[i];
+        if (buffer->buffer.device != memory->device) continue;
+        room->buffers[n++] = buffer;
+        room->events[buffer->allocated] = buffer;
+        if (buffer->freed >= 0) room->events[buffer->freed] = buffer;
     }
-    qsort(order, (size_t)n, sizeof *order, orders[chosen]);
-    memory->arena_bytes = place(order, n, alive);
+    keep(memory, room->buffers, n, place_as_allocated(room->events, program->mark_clock, &room->stretches, &least));
+    for (int o = 0; o < 2 && n <= PAIRS_BUFFERS_MAX && memory->arena_bytes > least; o++) {
+        qsort(room->buffers, (size_t)n, sizeof *room->buffers, orders[o]);
+        size_t bytes = place_in_order(room->buffers, n, &room->stretches);
+        if (bytes < memory->arena_bytes) keep(memory, room->buffers, n, bytes);
+    }
 }
 
 enum el_status el_program_plan(struct el_program *program)
 {
     size_t n = (size_t)program->n_buffers + 1;
-    struct el_step_buffer **order = calloc(2 * n, sizeof(struct el_step_buffer *));
-    if (!order) return el_fail_errno("planning %d buffers", program->n_buffers);
-    for (int d = 0; d < program->n_devices; d++) plan_device(program, &program->memory[d], order, order + n);
-    free(order);
-    return EL_OK;
+    struct room room = {.buffers = calloc(n, sizeof(struct el_step_buffer *)),
+                        .events = calloc((size_t)program->mark_clock + 1, sizeof(struct el_step_buffer *)),
+                        .stretches.list = calloc(n, sizeof *room.stretches.list)};
+    bool made = room.buffers && room.events && room.stretches.list;
+    for (int d = 0; made && d < program->n_devices; d++)
+        if (!program->memory[d].device->ops->simulated) plan_device(program, &program->memory[d], &room);
+    free(room.buffers);
+    free(room.events);
+    free(room.stretches.list);
+    return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "planning %d buffers", program->n_buffers);
 }

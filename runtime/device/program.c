@@ -53,6 +53,7 @@ static void release_memory(struct el_program *program)
 void el_program_destroy(struct el_program *program)
 {
     if (!program) return;
+    el_joint_leave(program);
     for (int i = 0; i < program->n_tasks; i++) {
         struct el_task *task = &program->tasks[i];
         if (task->kind == EL_TASK_KERNEL && task->args.plan) {
@@ -73,16 +74,25 @@ void el_program_destroy(struct el_program *program)
     free(program->waits);
     free(program->marks);
     free(program->wait_hooks);
+    free(program->order);
     free(program->spans);
     free(program->cpu_ns);
     free((void *)program->done);
     free(program);
 }
 
+static bool is_queue_of(const struct el_queue *queue, const struct el_device *device, int stream)
+{
+    return queue->device == device && queue->stream == stream;
+}
+
 static struct el_queue *find_queue(const struct el_program *program, const struct el_device *device, int stream)
 {
+    if (stream < 0 || stream >= EL_DEVICE_STREAMS_MAX) return NULL;
+    int hint = device->queue_hints[stream];
+    if (hint < program->n_queues && is_queue_of(program->queues[hint], device, stream)) return program->queues[hint];
     for (int q = 0; q < program->n_queues; q++) {
-        if (program->queues[q]->device == device && program->queues[q]->stream == stream) return program->queues[q];
+        if (is_queue_of(program->queues[q], device, stream)) return program->queues[q];
     }
     return NULL;
 }
@@ -100,23 +110,22 @@ static enum el_status queue_of(struct el_program *program, struct el_device *dev
         *queue = (struct el_queue){.program = program, .device = device, .stream = stream, .index = program->n_queues};
         program->queues[program->n_queues++] = queue;
     }
+    device->queue_hints[stream] = queue->index;
     *queue_p = queue;
     return EL_OK;
 }
 
 static enum el_status memory_of(struct el_program *program, struct el_device *device, struct el_step_memory **memory_p)
 {
-    for (int d = 0; d < program->n_devices; d++) {
-        if (program->memory[d].device == device) {
-            *memory_p = &program->memory[d];
-            return EL_OK;
-        }
-    }
-    if (program->n_devices == EL_PROGRAM_DEVICES_MAX) {
+    int d = device->memory_hint < program->n_devices ? device->memory_hint : 0;
+    if (program->memory[d].device != device)
+        for (d = 0; d < program->n_devices && program->memory[d].device != device;) d++;
+    if (d == EL_PROGRAM_DEVICES_MAX)
         return el_fail(EL_ERR_INTERNAL, "a program over more than %d devices", EL_PROGRAM_DEVICES_MAX);
-    }
-    program->memory[program->n_devices].device = device;
-    *memory_p = &program->memory[program->n_devices++];
+    if (d == program->n_devices) program->n_devices++;
+    program->memory[d].device = device;
+    device->memory_hint = d;
+    *memory_p = &program->memory[d];
     return EL_OK;
 }
 
@@ -302,7 +311,6 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     task->run = op->run;
     task->context = op->context;
     task->group = op->group;
-    task->call_bytes = op->bytes;
     memcpy(task->views, op->views, sizeof task->views);
     info->op_class = op->op_class;
     info->bytes = op->bytes;

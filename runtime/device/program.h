@@ -57,11 +57,12 @@ struct el_call_args {
     int member, n_members; /* of the group's calls that this thread makes; 0 of 1 where each has a thread */
 };
 
-/* Which collective a call is one member's part of. Calls of one program with equal groups start together, as far as
- * their devices can; on simulated devices they also end together, when the last has come (el_joint). */
+/* Which collective a call is one member's part of. Calls of one program with equal groups are made side by side (see
+ * el_call_args); on simulated devices they end together, those of other members' programs too (joint.h). */
 struct el_call_group {
     const void *of;  /* the communicator: the same for all its members in this process; NULL: no group */
     uint64_t number; /* of the operation among those of the communicator */
+    int n_members;   /* of the communicator, in this process */
 };
 
 static inline bool el_call_group_same(struct el_call_group a, struct el_call_group b)

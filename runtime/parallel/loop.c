@@ -21,6 +21,7 @@ static enum el_status issue(struct el_run *run)
     el_program_destroy(run->program);
     run->program = NULL;
     EL_TRY(el_program_create(&run->program));
+    if (run->session->joint) el_program_join(run->program, run->session->joint, run->index);
     el_program_on_failure(run->program, abort_comm, &run->worker);
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     EL_TRY(el_program_end(run->program));

@@ -2,6 +2,7 @@
 #ifndef EL_SESSION_H
 #define EL_SESSION_H
 
+#include "runtime/device/joint.h"
 #include "runtime/parallel/mode.h"
 
 struct el_session {
@@ -11,7 +12,8 @@ struct el_session {
     const struct el_mode_ops *mode;
     struct el_layout layout;
     struct el_graph *graph;
-    double *grads; /* NULL, or room for the last step's gradients, which are kept: workers fill in their own */
+    struct el_joint *joint; /* simulated workers of several threads; else NULL */
+    double *grads;          /* NULL, or room for the last step's gradients, which are kept: workers fill in their own */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, when the last step had ended */
 };
 

@@ -53,6 +53,7 @@ static void run_worker(struct el_run *run, struct el_comm *world)
     if (status == EL_OK && session->grads) status = read_grads(run);
     run->comm = run->worker.comm;
     if (status != EL_OK) el_comm_abort(world);
+    if (status != EL_OK) el_joint_abort(session->joint);
     el_error_take(status, &run->error);
     el_program_destroy(run->program);
     run->program = NULL;
@@ -76,7 +77,8 @@ static void *run_thread(void *argument)
 /* One thread a worker. */
 static enum el_status run_threads(struct el_run **runs, int n)
 {
-    const struct el_train_place *place = runs[0]->session->place;
+    struct el_session *session = runs[0]->session;
+    const struct el_train_place *place = session->place;
     struct el_device *devices[EL_MEMBERS_MAX];
     struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
     struct thread threads[EL_MEMBERS_MAX];
@@ -84,16 +86,20 @@ static enum el_status run_threads(struct el_run **runs, int n)
     EL_TRY(el_comm_open_local(devices, n, worlds));
     int started = 0;
     enum el_status status = EL_OK;
-    for (; started < n; started++) {
+    if (el_device_is_simulated(devices[0])) status = el_joint_create(n, &session->joint);
+    for (; status == EL_OK && started < n; started++) {
         threads[started] = (struct thread){.run = runs[started], .world = worlds[started]};
         if (pthread_create(&threads[started].thread, NULL, run_thread, &threads[started]) != 0) {
             status = el_fail(EL_ERR_HOST_MEMORY, "a thread for worker %d of %d could not be made", started, n);
             el_comm_abort(worlds[0]);
+            el_joint_abort(session->joint);
             break;
         }
     }
     for (int i = 0; i < started; i++) pthread_join(threads[i].thread, NULL);
     for (int i = 0; i < n; i++) el_comm_close(worlds[i]);
+    el_joint_destroy(session->joint);
+    session->joint = NULL;
     return status;
 }
 
@@ -176,11 +182,7 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
     enum el_status status = make_runs(session, runs, &n);
     if (status == EL_OK) status = n > 1 ? run_threads(runs, n) : run_here(runs[0]);
     if (status == EL_OK) status = first_failure(runs, n);
-    if (status == EL_OK && result_p) {
-        hand_over(runs[0], session, result_p);
-        for (int i = 1; i < n && result_p->simulated; i++)
-            result_p->flops_per_step += runs[i]->model_flops; /* real workers have summed theirs */
-    }
+    if (status == EL_OK && result_p) hand_over(runs[0], session, result_p);
     for (int i = 0; i < n; i++) {
         free(runs[i]->step_ns);
         free(runs[i]->loss);
@@ -200,6 +202,10 @@ static enum el_status check_place(const struct el_session *session)
         return el_fail(EL_ERR_INVALID, "%s cannot run as %d processes with %d devices in this one; give --procs 1",
                        session->config->mode, ranks, place->n_devices);
     }
+    if (ranks > 1 && el_device_is_simulated(place->devices[0]))
+        return el_fail(EL_ERR_INVALID,
+                       "%s: simulated members are resolved together, in one process, not in %d: give --procs 1",
+                       session->config->mode, ranks);
     if (place->n_devices < wanted)
         return el_fail(EL_ERR_INVALID, "%s: %d devices are wanted and %d are there", session->config->mode, wanted,
                        place->n_devices);

@@ -34,12 +34,18 @@ void el_worker_close(struct el_worker *worker)
     worker->members = NULL;
 }
 
-/* A step of its own with one collective over `n` doubles. */
+/* A step of its own with one collective over `n` doubles; simulated devices have no memory for them. */
 static enum el_status exchange(struct el_worker *worker, double *values, int64_t n, bool sum)
 {
+    struct el_comm_op op = {.verb = sum ? EL_COMM_ALL_REDUCE : EL_COMM_BROADCAST,
+                            .dtype = EL_F64,
+                            .count = (size_t)n,
+                            .data = el_view_host(values),
+                            .label = "exchange",
+                            .phase = EL_PHASE_COMM};
     if (worker->layout->n_workers == 1) return EL_OK;
     struct el_device *device = worker->members[0].device;
-    if (el_device_is_simulated(device)) return EL_OK;
+    if (el_device_is_simulated(device)) return el_comm_exchange(worker->world, &op);
     size_t bytes = (size_t)n * sizeof(double);
     struct el_ledger before = *el_device_ledger(device);
     struct el_buffer *buffer;
@@ -48,12 +54,7 @@ static enum el_status exchange(struct el_worker *worker, double *values, int64_t
     enum el_status status;
     EL_TRY_GOTO(el_device_write(el_view_of(buffer, 0), values, bytes), done);
     EL_TRY_GOTO(el_program_create(&program), done);
-    struct el_comm_op op = {.verb = sum ? EL_COMM_ALL_REDUCE : EL_COMM_BROADCAST,
-                            .dtype = EL_F64,
-                            .count = (size_t)n,
-                            .data = el_view_of(buffer, 0),
-                            .label = "exchange",
-                            .phase = EL_PHASE_COMM};
+    op.data = el_view_of(buffer, 0);
     EL_TRY_GOTO(el_comm_issue(worker->world, program, &op, NULL), done);
     EL_TRY_GOTO(el_program_end(program), done);
     EL_TRY_GOTO(el_program_run(program, 0, NULL), done);

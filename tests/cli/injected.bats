@@ -36,6 +36,24 @@ delay_is_skew() {
     thrice delay_is_skew 2
 }
 
+# In virtual time the answers are exact. Members with one share each come together; with 101 and 100 samples they do not,
+# and still have one step time.
+@test "simulated members wait for one another, exactly" {
+    local words=(--mode ddp --devices sim:2 --model mlp --features 16 --hidden 16 --steps 5 "${QUIET[@]}")
+    measure even "${words[@]}" --batch 8
+    measure late "${words[@]}" --batch 8 --inject delay=1:20
+    [[ $(json even.json '[p["comm"]["wait_ms"] for p in d["per_device"]], d["collectives"][0]["skew_ms"]') == "([0.0, 0.0], 0.0)" ]]
+    [[ $(json late.json '[round(p["comm"]["wait_ms"], 9) for p in d["per_device"]]') == "[20.0, 0.0]" ]]
+    [[ $(json late.json '[round(x, 9) for x in d["collectives"][0]["late_ms"]]') == "[-20.0, 20.0]" ]]
+    [[ $(json late.json 'round(d["step_ms"]["median"], 6)') == "$(json even.json 'round(d["step_ms"]["median"] + 20, 6)')" ]]
+    measure uneven "${words[@]}" --batch 201
+    [[ $(json uneven.json 'd["batch_per_device"]') == "[101, 100]" ]]
+    [[ $(json uneven.json 'len({round(x, 6) for x in d["step_ms"].values()})') == 1 ]]
+    [[ $(json uneven.json '[p["comm"]["wait_ms"] > 0 for p in d["per_device"]]') == "[False, True]" ]]
+    measure straggling "${words[@]}" --batch 8 --inject straggler=1:3
+    [[ $(json straggling.json 'd["slowest_member"]') == 1 ]]
+}
+
 # Backward after the first bucket is 20 ms of pause, the wire takes 10.4 ms in all and 10.1 for that bucket.
 exposed_share() { # exposed_share on|off: what communication costs the step, of the wire's time
     measure wire --mode ddp --devices null:2 --procs 1 --model mlp --features 64 --hidden 256,2048 --batch 8 --data dummy --quiet \

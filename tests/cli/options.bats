@@ -284,7 +284,7 @@ run --mode ddp --batch 1
 run --procs 3
 run --mode ddp --procs 3
 run --mode ddp --inject foo
-run --mode ddp --devices sim:2 --inject wire=3
+run --mode ddp --devices sim:2 --inject leak=1:1MiB
 run --mode ddp --devices sim:2 --procs 2
 run --tf32 on
 run --batch 100000

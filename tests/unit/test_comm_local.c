@@ -388,14 +388,35 @@ static void test_two_communicators_of_a_device(void **state)
     assert_int_equal(el_program_end(program), EL_OK);
     assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
     el_program_destroy(program);
-    el_comm_close(comms[1]); /* a stream that was given back is the next one's */
-    assert_int_equal(el_comm_open_self(device, &comms[1]), EL_OK);
-    assert_int_equal(el_program_create(&program), EL_OK);
-    assert_int_equal(all_reduce(comms[1], program, buffer, 1000), EL_OK);
-    assert_int_equal(el_program_ops(program)[0].stream, EL_STREAM_COMM + 1);
-    el_program_destroy(program);
     for (int i = 0; i < 4; i++) el_comm_close(comms[i]);
     el_bootstrap_close(bootstrap);
+    el_device_close(device);
+}
+
+/* There is an end to them, and what was given back is the next one's. */
+static void test_streams_of_communicators(void **state)
+{
+    (void)state;
+    struct el_comm *comms[EL_DEVICE_STREAMS_MAX];
+    struct el_device *device;
+    struct el_program *program;
+    struct el_buffer *buffer;
+    int n = 0;
+    assert_int_equal(el_device_open(&(struct el_device_spec){.backend = "null"}, &device), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, 4000, "g", &buffer), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    for (enum el_status status = EL_OK; status == EL_OK && n < EL_DEVICE_STREAMS_MAX; n++) {
+        assert_int_equal(el_comm_open_self(device, &comms[n]), EL_OK);
+        status = all_reduce(comms[n], program, buffer, 1000);
+    }
+    assert_int_equal(n, EL_DEVICE_STREAMS_MAX); /* the last one had none left */
+    assert_non_null(strstr(el_error_message(), "all 7 streams for communication are taken"));
+    el_comm_close(comms[2]);
+    assert_int_equal(el_comm_open_self(device, &comms[2]), EL_OK);
+    assert_int_equal(all_reduce(comms[2], program, buffer, 1000), EL_OK);
+    assert_int_equal(el_program_ops(program)[n - 1].stream, EL_STREAM_COMM + 2);
+    el_program_destroy(program);
+    for (int i = 0; i < n; i++) el_comm_close(comms[i]);
     el_device_close(device);
 }
 
@@ -403,19 +424,15 @@ static void test_what_cannot_be_opened(void **state)
 {
     (void)state;
     struct el_bootstrap *bootstrap;
-    struct el_comm *comms[EL_DEVICE_STREAMS_MAX];
+    struct el_comm *comm;
     struct el_device *device;
     assert_int_equal(el_device_open(&(struct el_device_spec){.backend = "null"}, &device), EL_OK);
     assert_int_equal(el_bootstrap_open("none", &bootstrap), EL_ERR_ABSENT);
     assert_int_equal(el_bootstrap_open("self", &bootstrap), EL_OK);
-    assert_int_equal(el_comm_open_ranks("local", bootstrap, device, &comms[0]), EL_ERR_ABSENT);
-    assert_int_equal(el_comm_open_ranks("shm", bootstrap, device, &comms[0]), EL_OK);
-    assert_string_equal(el_comm_backend(comms[0]), "shm");
-    int n = 1; /* every open communicator has a stream of its own, so there is an end to them */
-    while (n < EL_DEVICE_STREAMS_MAX && el_comm_open_self(device, &comms[n]) == EL_OK) n++;
-    assert_int_equal(n, EL_DEVICE_STREAMS_MAX - 1);
-    assert_non_null(strstr(el_error_message(), "all 7 streams for communication are taken"));
-    for (int i = 0; i < n; i++) el_comm_close(comms[i]);
+    assert_int_equal(el_comm_open_ranks("local", bootstrap, device, &comm), EL_ERR_ABSENT);
+    assert_int_equal(el_comm_open_ranks("shm", bootstrap, device, &comm), EL_OK);
+    assert_string_equal(el_comm_backend(comm), "shm");
+    el_comm_close(comm);
     assert_int_equal(el_bootstrap_agree(bootstrap, EL_OK), EL_OK);
     assert_int_equal(el_bootstrap_agree(bootstrap, EL_ERR_OOM), EL_ERR_OOM);
     el_bootstrap_close(bootstrap);
@@ -436,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_bytes_add_up),
         cmocka_unit_test(test_ops_carry_their_bytes),
         cmocka_unit_test(test_two_communicators_of_a_device),
+        cmocka_unit_test(test_streams_of_communicators),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,20 @@
-/* The simulated backend: virtual time from constant costs, the same every time, along the longest path. */
+/* The simulated backend: virtual time from constant costs, the same every time, along the longest path, and through the
+ * collectives of members that are resolved together. Known costs (sim.c): a host call 10 us, a collective 20 us and
+ * half its bytes at 20 a nanosecond. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
 
-#include "runtime/device/program.h"
+#include "runtime/device/joint.h"
+
+enum { MEMBERS = 3, HOST_NS = 10000, COLLECTIVE_NS = 20000 + 2000 / 20, OPS_MAX = 64 };
 
 static enum el_status never(const struct el_call_args *args)
 {
@@ -15,15 +23,24 @@ static enum el_status never(const struct el_call_args *args)
     return EL_OK;
 }
 
-static int call(struct el_program *program, struct el_device *device, int stream, uint64_t group)
+static int collective(struct el_program *program, struct el_device *device, const void *of, uint64_t number)
 {
-    int id;
+    int id = -1;
     struct el_call_op op = {
         .head = {.label = "collective", .phase = EL_PHASE_COMM, .sent_bytes = 2000, .received_bytes = 2000},
         .op_class = EL_CLASS_COMM,
         .run = never,
-        .group = {.of = program, .number = group}};
-    assert_int_equal(el_program_call(program, device, stream, &op, &id), EL_OK);
+        .bytes = 1 << 20,
+        .group = {.of = of, .number = number, .n_members = MEMBERS}};
+    assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &op, &id), EL_OK);
+    return id;
+}
+
+static int host_calls(struct el_program *program, struct el_device *device, int n)
+{
+    int id = -1;
+    struct el_call_op op = {.head.phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .run = never};
+    for (int i = 0; i < n; i++) assert_int_equal(el_program_call(program, device, EL_STREAM_COMPUTE, &op, &id), EL_OK);
     return id;
 }
 
@@ -35,21 +52,32 @@ static int work(struct el_program *program, struct el_device *device, int64_t n)
     return id;
 }
 
-static struct el_span spans[16];
+/* What a member saw of its last step. */
+struct seen {
+    struct el_span whole, spans[OPS_MAX];
+};
 
 static void keep(void *context, const struct el_step_event *event)
 {
-    (void)context;
+    struct seen *seen = context;
     assert_true(event->simulated);
-    for (int i = 0; i < event->n_ops; i++) spans[i] = event->spans[i];
+    assert_true(event->n_ops <= OPS_MAX);
+    seen->whole = event->whole;
+    memcpy(seen->spans, event->spans, (size_t)event->n_ops * sizeof *event->spans);
 }
 
-static void open_two(struct el_device **devices)
+static void open_devices(struct el_device **devices, int n, const struct el_inject *injects)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < n; i++) {
         struct el_device_spec spec = {.backend = "sim", .index = i, .position = i};
+        if (injects) spec.inject = injects[i];
         assert_int_equal(el_device_open(&spec, &devices[i]), EL_OK);
     }
+}
+
+static void close_devices(struct el_device **devices, int n)
+{
+    for (int i = 0; i < n; i++) el_device_close(devices[i]);
 }
 
 static void ops_follow_waits_and_groups(void **state)
@@ -57,32 +85,303 @@ static void ops_follow_waits_and_groups(void **state)
     (void)state;
     struct el_device *devices[2];
     struct el_program *program;
-    open_two(devices);
+    struct seen seen;
+    open_devices(devices, 2, NULL);
     assert_int_equal(el_program_create(&program), EL_OK);
     int a = work(program, devices[0], 1000000), b = work(program, devices[1], 10);
     el_program_wait(program, devices[0], EL_STREAM_COMM, a);
-    int first = call(program, devices[0], EL_STREAM_COMM, 1);
+    int first = collective(program, devices[0], program, 1);
     el_program_wait(program, devices[1], EL_STREAM_COMM, b);
-    int second = call(program, devices[1], EL_STREAM_COMM, 1);
+    int second = collective(program, devices[1], program, 1);
     int beside = work(program, devices[1], 10);
     assert_int_equal(el_program_end(program), EL_OK);
-    struct el_probe probe = {.spans = true, .step = keep};
-    assert_int_equal(el_program_run(program, 0, &probe), EL_OK);
-    assert_int_equal(spans[a].begin_ns, 0);
-    assert_int_equal(spans[first].begin_ns, spans[a].end_ns);
-    assert_int_equal(spans[second].begin_ns, spans[a].end_ns); /* together with the later one */
-    assert_int_equal(spans[first].end_ns - spans[first].begin_ns, 20000 + 2000 / 20);
-    assert_int_equal(spans[beside].begin_ns, spans[b].end_ns); /* another stream does not wait */
-    int64_t elapsed = el_program_elapsed_ns(program);
-    assert_int_equal(elapsed, spans[second].end_ns);
-    assert_int_equal(el_program_run(program, 1, &probe), EL_OK);
-    assert_int_equal(el_program_elapsed_ns(program), elapsed);
+    struct el_probe probe = {.context = &seen, .spans = true, .step = keep};
+    for (uint64_t step = 0; step < 2; step++) {
+        assert_int_equal(el_program_run(program, step, &probe), EL_OK);
+        const struct el_span *spans = seen.spans;
+        assert_int_equal(spans[a].begin_ns, 0);
+        assert_int_equal(spans[first].begin_ns, spans[a].end_ns);
+        assert_int_equal(spans[second].begin_ns, spans[b].end_ns); /* it has come, and waits for the later one */
+        assert_int_equal(spans[first].end_ns, spans[a].end_ns + COLLECTIVE_NS);
+        assert_int_equal(spans[second].end_ns, spans[first].end_ns);
+        assert_int_equal(spans[beside].begin_ns, spans[b].end_ns); /* another stream does not wait */
+        assert_int_equal(el_program_elapsed_ns(program), spans[second].end_ns);
+    }
     el_program_destroy(program);
-    for (int i = 0; i < 2; i++) el_device_close(devices[i]);
+    close_devices(devices, 2);
+}
+
+/* ---- members that are resolved together, each in a thread ---- */
+
+struct member {
+    pthread_t thread;
+    struct el_joint *joint;
+    struct el_device *device;
+    int number, steps;
+    int before, after, collectives; /* host calls before and behind the collectives */
+    bool capture;
+    struct seen seen[4]; /* of each step */
+    enum el_status status;
+    char message[128];
+};
+
+static enum el_status issue(const struct member *member, struct el_program **program_p)
+{
+    EL_TRY(el_program_create(program_p));
+    struct el_program *program = *program_p;
+    el_program_join(program, member->joint, member->number);
+    int last = host_calls(program, member->device, member->before);
+    el_program_wait(program, member->device, EL_STREAM_COMM, last);
+    for (int c = 0; c < member->collectives; c++)
+        last = collective(program, member->device, member->joint, (uint64_t)c);
+    el_program_wait(program, member->device, EL_STREAM_COMPUTE, last);
+    host_calls(program, member->device, member->after);
+    return el_program_end(program);
+}
+
+static void *be_member(void *argument)
+{
+    struct member *member = argument;
+    struct el_program *program = NULL;
+    for (int s = 0; s < member->steps && member->status == EL_OK; s++) {
+        struct el_probe probe = {.context = &member->seen[s], .spans = true, .step = keep};
+        if (!program) member->status = issue(member, &program);
+        if (member->status == EL_OK) member->status = el_program_run(program, (uint64_t)s, &probe);
+        if (member->capture) continue;
+        el_program_destroy(program);
+        program = NULL;
+    }
+    if (member->status != EL_OK) {
+        snprintf(member->message, sizeof member->message, "%s", el_error_message());
+        el_joint_abort(member->joint);
+    }
+    el_program_destroy(program);
+    return NULL;
+}
+
+static void run_members(struct member *members, const struct el_inject *injects)
+{
+    struct el_device *devices[MEMBERS];
+    struct el_joint *joint;
+    open_devices(devices, MEMBERS, injects);
+    assert_int_equal(el_joint_create(MEMBERS, &joint), EL_OK);
+    for (int m = 0; m < MEMBERS; m++) {
+        members[m].joint = joint;
+        members[m].number = m;
+        members[m].device = devices[m];
+        assert_int_equal(pthread_create(&members[m].thread, NULL, be_member, &members[m]), 0);
+    }
+    for (int m = 0; m < MEMBERS; m++) pthread_join(members[m].thread, NULL);
+    el_joint_destroy(joint);
+    close_devices(devices, MEMBERS);
+}
+
+/* Member m comes after m + 1 calls, and has m more to do behind the collective: with these it begins the next step
+ * later, and the others wait for it there. From then on all have one step time, as in life. */
+static void members_wait_for_the_last(void **state)
+{
+    (void)state;
+    for (int capture = 0; capture < 2; capture++) {
+        struct member members[MEMBERS] = {0};
+        for (int m = 0; m < MEMBERS; m++)
+            members[m] = (struct member){.steps = 4, .before = m + 1, .collectives = 1, .after = m, .capture = capture};
+        run_members(members, NULL);
+        for (int m = 0; m < MEMBERS; m++) {
+            assert_int_equal(members[m].status, EL_OK);
+            for (int s = 0; s < 4; s++) {
+                const struct seen *seen = &members[m].seen[s];
+                int64_t begin = s ? m * HOST_NS : 0, latest = (MEMBERS + (s ? MEMBERS - 1 : 0)) * HOST_NS;
+                const struct el_span *together = &seen->spans[members[m].before];
+                assert_int_equal(seen->whole.begin_ns, begin);
+                assert_int_equal(together->begin_ns, begin + (m + 1) * HOST_NS);
+                assert_int_equal(together->end_ns, latest + COLLECTIVE_NS);
+                assert_int_equal(seen->whole.end_ns, latest + COLLECTIVE_NS + m * HOST_NS);
+            }
+        }
+    }
+}
+
+/* Every disturbance has its known answer; a delay of one member is exactly the wait of the others. */
+static void what_is_injected_is_seen(void **state)
+{
+    (void)state;
+    static const struct {
+        struct el_inject inject; /* of member 1 */
+        int64_t late_ns, longer_ns;
+    } cases[] = {{.late_ns = 0},
+                 {.inject.delay_ms = 2, .late_ns = 2000000},
+                 {.inject.wire_ms_per_mib = 3, .longer_ns = 3000000}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct member members[MEMBERS] = {0};
+        const struct el_inject injects[MEMBERS] = {[1] = cases[c].inject};
+        for (int m = 0; m < MEMBERS; m++)
+            members[m] = (struct member){.steps = 3, .before = 1, .collectives = 1, .after = 1, .capture = true};
+        run_members(members, injects);
+        for (int m = 0; m < MEMBERS; m++) {
+            for (int s = 0; s < 3; s++) {
+                struct el_span together = members[m].seen[s].spans[1];
+                int64_t arrival = HOST_NS + (m == 1 ? cases[c].late_ns : 0), latest = HOST_NS + cases[c].late_ns;
+                assert_int_equal(together.begin_ns, arrival);
+                assert_int_equal(together.end_ns, latest + COLLECTIVE_NS + cases[c].longer_ns);
+                assert_int_equal(members[m].seen[s].whole.end_ns, together.end_ns + HOST_NS);
+            }
+        }
+    }
+}
+
+static void kernels_are_stretched_and_paused(void **state)
+{
+    (void)state;
+    struct seen plain, disturbed;
+    for (int i = 0; i < 2; i++) {
+        struct el_device *device;
+        struct el_program *program;
+        struct el_inject inject = {.stretch = 3, .pause = "add", .pause_ms = 1};
+        open_devices(&device, 1, i ? &inject : NULL);
+        assert_int_equal(el_program_create(&program), EL_OK);
+        work(program, device, 1000);
+        assert_int_equal(el_program_end(program), EL_OK);
+        struct el_probe probe = {.context = i ? &disturbed : &plain, .spans = true, .step = keep};
+        assert_int_equal(el_program_run(program, 0, &probe), EL_OK);
+        el_program_destroy(program);
+        el_device_close(device);
+    }
+    assert_int_equal(disturbed.whole.end_ns, 3 * plain.whole.end_ns + 1000000);
+}
+
+/* ---- what cannot be resolved is said, to all and at once ---- */
+
+static void expect_failure(struct member *members, enum el_status expected, const char *message)
+{
+    int n_told = 0;
+    run_members(members, NULL);
+    for (int m = 0; m < MEMBERS; m++) {
+        if (members[m].steps == 0) continue;
+        if (members[m].status != expected && members[m].status != EL_ERR_PEER)
+            fail_msg("member %d: %d: %s", m, members[m].status, members[m].message);
+        n_told += strstr(members[m].message, message) != NULL;
+    }
+    assert_true(n_told > 0);
+}
+
+static void a_member_that_differs(void **state)
+{
+    (void)state;
+    struct member members[MEMBERS] = {0};
+    for (int m = 0; m < MEMBERS; m++) members[m] = (struct member){.steps = 1, .collectives = m == 2 ? 1 : 2};
+    expect_failure(members, EL_ERR_INTERNAL, "collective: issued by 2 of 3 members");
+}
+
+static void *give_up(void *joint)
+{
+    const struct timespec soon = {.tv_nsec = 20000000};
+    nanosleep(&soon, NULL);
+    el_joint_abort(joint);
+    return NULL;
+}
+
+/* One member gives up without a step; nobody waits for it, now or later. */
+static void a_member_that_never_comes(void **state)
+{
+    (void)state;
+    struct el_device *device;
+    struct el_joint *joint;
+    struct el_program *program;
+    pthread_t thread;
+    open_devices(&device, 1, NULL);
+    assert_int_equal(el_joint_create(2, &joint), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    el_program_join(program, joint, 0);
+    host_calls(program, device, 1);
+    assert_int_equal(el_program_end(program), EL_OK);
+    assert_int_equal(pthread_create(&thread, NULL, give_up, joint), 0);
+    assert_int_equal(el_program_run(program, 0, NULL), EL_ERR_PEER);
+    pthread_join(thread, NULL);
+    assert_int_equal(el_program_run(program, 1, NULL), EL_ERR_PEER);
+    el_program_destroy(program);
+    el_joint_destroy(joint);
+    el_device_close(device);
+}
+
+static void crossed_collectives(void **state)
+{
+    (void)state;
+    struct el_device *devices[2];
+    struct el_program *program;
+    open_devices(devices, 2, NULL);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 2; i++) collective(program, devices[d], program, (uint64_t)(d ^ i));
+    assert_int_equal(el_program_end(program), EL_ERR_INTERNAL);
+    assert_non_null(strstr(el_error_message(), "wait for one another"));
+    el_program_destroy(program);
+    close_devices(devices, 2);
+}
+
+/* ---- many ops ---- */
+
+static double cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A step of `n` members in one program: kernels with buffers, and an all-reduce of all after every twenty. Returns the
+ * CPU time from its first op until it has been resolved. */
+static double plan_and_resolve(int n, int rounds)
+{
+    enum { PER_ROUND = 20 };
+    struct el_device *devices[EL_DEVICE_CORES_MAX];
+    struct el_program *program;
+    open_devices(devices, n, NULL);
+    double begin_s = cpu_s();
+    assert_int_equal(el_program_create(&program), EL_OK);
+    for (int r = 0; r < rounds; r++) {
+        for (int m = 0; m < n; m++) {
+            struct el_buffer *buffer;
+            for (int i = 0; i < PER_ROUND; i++) {
+                el_program_alloc(program, devices[m], EL_TAG_ACTIVATION, (size_t)(1 + i) << 10, "x", &buffer);
+                work(program, devices[m], 100 * (m + 1));
+                if (i % 2) el_program_free(program, buffer);
+            }
+            el_program_wait(program, devices[m], EL_STREAM_COMM,
+                            el_program_last(program, devices[m], EL_STREAM_COMPUTE));
+            collective(program, devices[m], program, (uint64_t)r);
+        }
+    }
+    assert_int_equal(el_program_end(program), EL_OK);
+    assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
+    double s = cpu_s() - begin_s;
+    el_program_destroy(program);
+    close_devices(devices, n);
+    return s;
+}
+
+/* Nothing is quadratic: sixteen times the ops take sixteen times the time, not 256 times. */
+static void many_ops_take_their_share_of_time(void **state)
+{
+    (void)state;
+    double few_s = 1, many_s = 1;
+    for (int i = 0; i < 3; i++) {
+        double s = plan_and_resolve(64, 4);
+        if (s < few_s) few_s = s;
+    }
+    for (int i = 0; i < 3; i++) {
+        double s = plan_and_resolve(64, 64);
+        if (s < many_s) many_s = s;
+    }
+    print_message("# %d ops: %.3f s, %d ops: %.3f s\n", 64 * 4 * 21, few_s, 64 * 64 * 21, many_s);
+    assert_true(many_s < 64 * few_s);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ops_follow_waits_and_groups)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_follow_waits_and_groups), cmocka_unit_test(members_wait_for_the_last),
+        cmocka_unit_test(what_is_injected_is_seen),    cmocka_unit_test(kernels_are_stretched_and_paused),
+        cmocka_unit_test(a_member_that_differs),       cmocka_unit_test(a_member_that_never_comes),
+        cmocka_unit_test(crossed_collectives),         cmocka_unit_test(many_ops_take_their_share_of_time),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What losses do not show of training: in which order ddp launches its buckets, when warm-up ends, which epoch is best.
- */
+/* What losses do not show of training: in which order ddp launches its buckets, how simulated members wait for one
+ * another, when warm-up ends, which epoch is best. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,14 +29,16 @@ static int close_data(void **state)
     return 0;
 }
 
-static void train(const struct el_train_config *config, struct el_probe *probes, struct el_train_result *result)
+static void train_on(const char *backend, const struct el_inject *injects, const struct el_train_config *config,
+                     struct el_probe *probes, struct el_train_result *result)
 {
     struct el_device *devices[DEVICES];
     struct el_bootstrap *self;
     struct el_train_hooks hooks = {.probes = probes};
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
     for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = {.backend = "cpu", .index = d, .position = d, .kernels = el_kernels_reference()};
+        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
+        if (injects) spec.inject = injects[d];
         assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
     }
     struct el_train_place place = {
@@ -44,6 +46,11 @@ static void train(const struct el_train_config *config, struct el_probe *probes,
     if (el_train(config, &place, &hooks, result) != EL_OK) fail_msg("%s", el_error_message());
     for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
     el_bootstrap_close(self);
+}
+
+static void train(const struct el_train_config *config, struct el_probe *probes, struct el_train_result *result)
+{
+    train_on("cpu", NULL, config, probes, result);
 }
 
 /* Of one device's step, by the list of its ops. */
@@ -94,6 +101,54 @@ static void buckets_are_launched_in_order(void **state)
             assert_int_equal(orders[d].amid_backward, overlap);
         }
     }
+}
+
+/* The last of a simulated member's steps. */
+struct virtual
+{
+    int64_t step_ns, first_collective_ns, end_ns;
+};
+
+static void look_at_times(void *context, const struct el_step_event *event)
+{
+    struct virtual *seen = context;
+    seen->step_ns = event->whole.end_ns - event->whole.begin_ns;
+    seen->first_collective_ns = -1;
+    for (int i = 0; i < event->n_ops; i++) {
+        if (event->ops[i].op_class != EL_CLASS_COMM) continue;
+        if (seen->first_collective_ns < 0) seen->first_collective_ns = event->spans[i].begin_ns;
+        seen->end_ns = event->spans[i].end_ns;
+    }
+}
+
+/* Simulated members of unequal shares are coupled by their collectives: one step time, one end, as many steps; and a
+ * delay of one is exactly what the other waits longer. */
+static void simulated_members_have_one_step_time(void **state)
+{
+    (void)state;
+    enum { DELAY_NS = 5000000 };
+    struct virtual seen[2][DEVICES];
+    for (int late = 0; late < 2; late++) {
+        struct el_train_config config;
+        struct el_train_result result;
+        struct el_probe probes[DEVICES];
+        const struct el_inject injects[DEVICES] = {[1].delay_ms = late ? DELAY_NS * 1e-6 : 0};
+        assert_int_equal(el_case_config(&el_cases[0], "ddp", DEVICES, &config), EL_OK);
+        config.global_batch += (config.global_batch + 1) % 2; /* an odd number */
+        config.min_time_s = 0.002;                            /* steps are added: both members add as many */
+        config.control = EL_CONTROL_NONE;
+        for (int d = 0; d < DEVICES; d++)
+            probes[d] = (struct el_probe){.context = &seen[late][d], .spans = true, .step = look_at_times};
+        train_on("sim", injects, &config, probes, &result);
+        assert_true(result.simulated);
+        assert_int_equal(result.step_ns[result.n_steps - 1], seen[late][0].step_ns);
+        el_train_result_free(&result);
+        assert_int_equal(seen[late][0].step_ns, seen[late][1].step_ns);
+        assert_int_equal(seen[late][0].end_ns, seen[late][1].end_ns);
+        assert_true(seen[late][0].first_collective_ns != seen[late][1].first_collective_ns);
+    }
+    assert_int_equal(seen[1][0].first_collective_ns, seen[0][0].first_collective_ns);
+    assert_int_equal(seen[1][1].first_collective_ns, seen[0][1].first_collective_ns + DELAY_NS);
 }
 
 /* Eight steps done; how many more of warm-up are asked for, and whether they had settled. */
@@ -153,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_are_launched_in_order),
+        cmocka_unit_test(simulated_members_have_one_step_time),
         cmocka_unit_test(warm_up_ends_when_steps_have_settled),
         cmocka_unit_test(the_best_epoch_has_the_highest_accuracy),
     };

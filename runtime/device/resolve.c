@@ -1,0 +1,245 @@
+/* Programs of simulated devices in virtual time: each op begins when its stream and all that it waits for are through,
+ * and takes what its backend says. A collective's calls begin when their members come and end together. No work is done
+ * and no clock is read, so the same programs give the same spans. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/device/internal.h"
+#include "runtime/device/joint.h"
+
+struct el_joint {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int n, n_come;
+    uint64_t n_steps; /* resolved */
+    bool aborted;
+    struct el_error outcome;      /* of the last step */
+    int64_t *clocks_ns;           /* [n]: where each member's next step begins */
+    struct el_program **programs; /* [n]: of the step, and those that `order` is of */
+    struct el_ordered *order;     /* NULL: to be made */
+    int n_ops;
+};
+
+/* ---- virtual time ---- */
+
+/* What was injected comes on top, as on devices that work. */
+static int64_t cost_ns(const struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    const struct el_op_info *info = &program->infos[id];
+    const struct el_device *device = program->queues[task->queue]->device;
+    int64_t cost = device->ops->cost_ns(device->state, info);
+    if (task->stretch > 0) cost = (int64_t)((double)cost * task->stretch);
+    if (info->op_class == EL_CLASS_COMM)
+        cost += (int64_t)(device->spec.inject.wire_ms_per_mib * 1e6 * info->bytes / (1 << 20));
+    return cost + task->pause_ns;
+}
+
+/* When an op's stream and all that it waits for are through. */
+static int64_t ready_ns(const struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    int64_t ready = program->queues[task->queue]->free_ns;
+    for (int w = 0; w < task->n_waits; w++) {
+        int64_t end = program->spans[program->waits[task->first_wait + w]].end_ns;
+        if (end > ready) ready = end;
+    }
+    return ready;
+}
+
+/* One op, or all calls of a group. */
+static void resolve_together(struct el_program *const *programs, const struct el_ordered *ops, int n)
+{
+    int64_t latest = 0, longest = 0;
+    for (int i = 0; i < n; i++) {
+        const struct el_program *program = programs[ops[i].program];
+        int64_t ready = ready_ns(program, ops[i].id), cost = cost_ns(program, ops[i].id);
+        program->spans[ops[i].id].begin_ns = ready;
+        if (ready > latest) latest = ready;
+        if (cost > longest) longest = cost;
+    }
+    for (int i = 0; i < n; i++) {
+        const struct el_program *program = programs[ops[i].program];
+        program->spans[ops[i].id].end_ns = latest + longest;
+        program->queues[program->tasks[ops[i].id].queue]->free_ns = latest + longest;
+    }
+}
+
+static int together(struct el_program *const *programs, const struct el_ordered *ops, int n_left)
+{
+    const struct el_task *first = &programs[ops->program]->tasks[ops->id];
+    int n = 1;
+    if (first->kind != EL_TASK_CALL || !first->group.of) return 1;
+    for (; n < n_left; n++) {
+        const struct el_task *task = &programs[ops[n].program]->tasks[ops[n].id];
+        if (task->kind != EL_TASK_CALL || !el_call_group_same(task->group, first->group)) break;
+    }
+    return n;
+}
+
+static void begin_step(const struct el_program *program, int64_t clock_ns)
+{
+    for (int q = 0; q < program->n_queues; q++) {
+        struct el_queue *queue = program->queues[q];
+        double delay_ms = queue->stream == EL_STREAM_COMPUTE ? queue->device->spec.inject.delay_ms : 0;
+        queue->free_ns = clock_ns + (int64_t)(delay_ms * 1e6);
+    }
+}
+
+static int64_t end_ns(const struct el_program *program, int64_t begin_ns)
+{
+    int64_t end = begin_ns;
+    for (int q = 0; q < program->n_queues; q++) {
+        const struct el_queue *queue = program->queues[q];
+        if (queue->n_tasks > 0 && queue->free_ns > end) end = queue->free_ns;
+    }
+    return end;
+}
+
+/* Each program from where its clock stands, which goes on to its end. */
+static void resolve(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
+                    int64_t *clocks_ns)
+{
+    for (int p = 0; p < n; p++) begin_step(programs[p], clocks_ns[p]);
+    for (int at = 0, k; at < n_ops; at += k) {
+        k = together(programs, order + at, n_ops - at);
+        resolve_together(programs, order + at, k);
+    }
+    for (int p = 0; p < n; p++) {
+        programs[p]->whole = (struct el_span){clocks_ns[p], end_ns(programs[p], clocks_ns[p])};
+        clocks_ns[p] = programs[p]->whole.end_ns;
+    }
+}
+
+/* ---- a program by itself ---- */
+
+static enum el_status make_order(struct el_program *const *programs, int n, struct el_ordered **order_p, int *n_ops_p)
+{
+    int n_ops = 0;
+    for (int p = 0; p < n; p++) n_ops += programs[p]->n_tasks;
+    struct el_ordered *order = calloc((size_t)n_ops + 1, sizeof *order);
+    if (!order) return el_fail(EL_ERR_HOST_MEMORY, "the order of %d ops", n_ops);
+    enum el_status status = el_programs_order(programs, n, order);
+    if (status != EL_OK) {
+        free(order);
+        return status;
+    }
+    *order_p = order;
+    *n_ops_p = n_ops;
+    return EL_OK;
+}
+
+enum el_status el_resolve_prepare(struct el_program *program)
+{
+    struct el_program *const alone = program;
+    int n_ops;
+    return program->joint ? EL_OK : make_order(&alone, 1, &program->order, &n_ops);
+}
+
+/* ---- programs of several members ---- */
+
+enum el_status el_joint_create(int n_members, struct el_joint **joint_p)
+{
+    struct el_joint *joint = calloc(1, sizeof *joint);
+    if (!joint) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d simulated members", n_members);
+    joint->n = n_members;
+    pthread_mutex_init(&joint->lock, NULL);
+    pthread_cond_init(&joint->changed, NULL);
+    joint->clocks_ns = calloc((size_t)n_members, sizeof *joint->clocks_ns);
+    joint->programs = calloc((size_t)n_members, sizeof *joint->programs);
+    if (!joint->clocks_ns || !joint->programs) {
+        el_joint_destroy(joint);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d simulated members", n_members);
+    }
+    *joint_p = joint;
+    return EL_OK;
+}
+
+void el_joint_destroy(struct el_joint *joint)
+{
+    if (!joint) return;
+    pthread_mutex_destroy(&joint->lock);
+    pthread_cond_destroy(&joint->changed);
+    free(joint->clocks_ns);
+    free(joint->programs);
+    free(joint->order);
+    free(joint);
+}
+
+void el_program_join(struct el_program *program, struct el_joint *joint, int member)
+{
+    program->joint = joint;
+    program->joint_member = member;
+}
+
+void el_joint_abort(struct el_joint *joint)
+{
+    if (!joint) return;
+    pthread_mutex_lock(&joint->lock);
+    joint->aborted = true;
+    pthread_cond_broadcast(&joint->changed);
+    pthread_mutex_unlock(&joint->lock);
+}
+
+static void forget_order(struct el_joint *joint)
+{
+    free(joint->order);
+    joint->order = NULL;
+}
+
+void el_joint_leave(struct el_program *program)
+{
+    struct el_joint *joint = program->joint;
+    if (!joint) return;
+    pthread_mutex_lock(&joint->lock);
+    if (joint->programs[program->joint_member] == program) {
+        joint->programs[program->joint_member] = NULL;
+        forget_order(joint);
+    }
+    pthread_mutex_unlock(&joint->lock);
+}
+
+/* All have come. */
+static void resolve_all(struct el_joint *joint)
+{
+    enum el_status status = EL_OK;
+    if (!joint->order) status = make_order(joint->programs, joint->n, &joint->order, &joint->n_ops);
+    if (status == EL_OK) {
+        int64_t first = INT64_MAX;
+        for (int m = 0; m < joint->n; m++) first = joint->clocks_ns[m] < first ? joint->clocks_ns[m] : first;
+        for (int m = 0; m < joint->n; m++) joint->clocks_ns[m] -= first;
+        resolve(joint->programs, joint->n, joint->order, joint->n_ops, joint->clocks_ns);
+    }
+    el_error_take(status, &joint->outcome);
+    joint->n_come = 0;
+    joint->n_steps++;
+    pthread_cond_broadcast(&joint->changed);
+}
+
+/* Under the lock. The others' next step cannot be resolved before this member has read this one's outcome. */
+static enum el_status meet(struct el_joint *joint, struct el_program *program)
+{
+    uint64_t step = joint->n_steps;
+    if (joint->aborted) return el_fail(EL_ERR_PEER, "another simulated member failed");
+    if (joint->programs[program->joint_member] != program) forget_order(joint);
+    joint->programs[program->joint_member] = program;
+    if (++joint->n_come == joint->n) resolve_all(joint);
+    while (joint->n_steps == step && !joint->aborted) pthread_cond_wait(&joint->changed, &joint->lock);
+    if (joint->n_steps == step) return el_fail(EL_ERR_PEER, "another simulated member failed");
+    return joint->outcome.status == EL_OK ? EL_OK : el_error_give(&joint->outcome);
+}
+
+enum el_status el_resolve_run(struct el_program *program)
+{
+    struct el_joint *joint = program->joint;
+    struct el_program *const alone = program;
+    int64_t clock_ns = 0;
+    if (!joint) {
+        resolve(&alone, 1, program->order, program->n_tasks, &clock_ns);
+        return EL_OK;
+    }
+    pthread_mutex_lock(&joint->lock);
+    enum el_status status = meet(joint, program);
+    pthread_mutex_unlock(&joint->lock);
+    return status;
+}
