@@ -9,7 +9,7 @@
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 96 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 112 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };

@@ -72,6 +72,6 @@ void el_options_help(FILE *file, unsigned command)
         group = row->group;
         print_row(file, row, command);
     }
-    if (command & (EL_CMD_BOTH | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE)) print_choices(file);
+    if (command & EL_CMD_OF_TRIALS) print_choices(file);
     fprintf(file, "\nExamples\n%s", info->examples);
 }

@@ -1,4 +1,4 @@
-/* Options that are lists: modes, devices and how many of them, batches, buckets, hidden layers; and the model's name,
+/* Options that are lists: modes, devices and how many of them, batches, buckets, sizes; and the model's name,
  * which has a list to be found in. Whether modes, devices and batches go together is for trial.c to say. */
 #include <stdlib.h>
 #include <string.h>
@@ -183,13 +183,18 @@ static enum el_status take_bucket(const struct el_option_row *row, const char *i
     return EL_OK;
 }
 
-static enum el_status set_hidden(const struct el_option_row *row, const char *text, struct el_model_config *model)
+static enum el_status set_size(const struct el_option_row *row, const char *text, struct el_model_config *model)
 {
-    if (!strcmp(text, "none")) {
-        model->n_hidden = 0;
-        return EL_OK;
-    }
-    return each_item(row, text, EL_MODEL_HIDDEN_MAX, take_whole, model->hidden, &model->n_hidden);
+    int64_t values[EL_MODEL_VALUES_MAX];
+    int n = 1;
+    if (!row->size->list)
+        EL_TRY(el_option_whole(row, text, values));
+    else if (!strcmp(text, "none"))
+        n = 0;
+    else
+        EL_TRY(each_item(row, text, EL_MODEL_VALUES_MAX, take_whole, values, &n));
+    el_model_set(model, row->size->name, values, n);
+    return EL_OK;
 }
 
 enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options)
@@ -206,8 +211,8 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_BATCH_PER_DEVICE:
         options->batch_is_per_device = row->kind == EL_OPTION_BATCH_PER_DEVICE;
         return each_item(row, text, EL_LIST_MAX, take_whole, options->batches, &options->n_batches);
-    case EL_OPTION_HIDDEN:
-        return set_hidden(row, text, &options->train.model);
+    case EL_OPTION_SIZE:
+        return set_size(row, text, &options->train.model);
     case EL_OPTION_COUNTS:
         return set_counts(row, text, options);
     case EL_OPTION_BUCKETS:
@@ -247,7 +252,7 @@ static void show_buckets(const struct el_options *options, char *text, size_t by
 
 void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
-    const struct el_model_config *model = &options->train.model;
+    const struct el_model_values *values = NULL;
     bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
     switch (row->kind) {
     case EL_OPTION_MODES:
@@ -257,7 +262,7 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
         }
         return;
     case EL_OPTION_MODEL:
-        snprintf(text, bytes, "%s", model->name);
+        snprintf(text, bytes, "%s", options->train.model.name);
         return;
     case EL_OPTION_DEVICES:
         el_devices_show(options->devices, options->n_devices, text, bytes);
@@ -273,7 +278,8 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
         if (local == options->batch_is_per_device) show_numbers(options->batches, options->n_batches, text, bytes);
         return;
     default:
-        if (model->n_hidden == 0) snprintf(text, bytes, "none");
-        if (model->n_hidden > 0) show_numbers(model->hidden, model->n_hidden, text, bytes);
+        values = el_model_values(&options->train.model, row->size->name);
+        if (values && values->n == 0) snprintf(text, bytes, "none");
+        if (values) show_numbers(values->v, values->n, text, bytes);
     }
 }

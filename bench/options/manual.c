@@ -91,7 +91,7 @@ static void put_option(FILE *file, const struct el_option_row *row)
     fputs(".\n", file);
     put_default(file, row);
     fputs(".br\nCommands: ", file);
-    if ((row->commands & EL_CMD_ALL) == EL_CMD_ALL)
+    if (row->commands == EL_CMD_ALL)
         fputs("all", file);
     else
         put_takers(file, row->commands);

@@ -21,7 +21,6 @@ void el_options_defaults(unsigned command, struct el_options *options)
 {
     memset(options, 0, sizeof *options);
     options->train.model.dropout = options->train.lr = options->first_bucket_mib = -1;
-    options->train.model.n_hidden = -1;
     options->train.capture = true;
     options->record = options->plot = true;
     options->regress.budget_s = -1;
@@ -219,7 +218,7 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
         if (!(row->commands & command)) continue;
         el_option_show(row, options, value, sizeof value);
         el_option_show(row, initial, otherwise, sizeof otherwise);
-        bool always = row->kind <= EL_OPTION_HIDDEN && row->kind >= EL_OPTION_MODES;
+        bool always = row->kind <= EL_OPTION_SIZE && row->kind >= EL_OPTION_MODES;
         if (*value && (always || strcmp(value, otherwise))) fits = append_option(row, value, text, bytes);
     }
     free(initial);

@@ -21,15 +21,15 @@ enum el_command_bit {
     EL_CMD_RUN = 2,
     EL_CMD_DEVICES = 4,
     EL_CMD_PLOT = 8,
-    EL_CMD_WATCH = 16,
-    EL_CMD_SELFCHECK = 32,
-    EL_CMD_OVERHEAD = 64,
-    EL_CMD_IMBALANCE = 128,
-    EL_CMD_SCALE = 256,
-    EL_CMD_BOTH = EL_CMD_COMPARE | EL_CMD_RUN,
-    EL_CMD_REGRESS = 512,
-    EL_CMD_BASELINE = 1024,
-    EL_CMD_ALL = 2047
+    EL_CMD_SELFCHECK = 16,
+    EL_CMD_OVERHEAD = 32,
+    EL_CMD_IMBALANCE = 64,
+    EL_CMD_SCALE = 128,
+    EL_CMD_REGRESS = 256,
+    EL_CMD_BASELINE = 512,
+    EL_CMD_WATCH = 1024,
+    EL_CMD_ALL = 2047,
+    EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE
 };
 
 enum el_option_kind {
@@ -53,27 +53,30 @@ enum el_option_kind {
     EL_OPTION_BUCKETS, /* MiB */
     EL_OPTION_BATCH,   /* global batches */
     EL_OPTION_BATCH_PER_DEVICE,
-    EL_OPTION_HIDDEN
+    EL_OPTION_SIZE /* of the model: the row says which */
 };
+
+enum { EL_OPTION_HELP_BYTES = 160 };
 
 struct el_option_row {
     const char *group; /* the heading in --help */
     const char *name;
     const char *argument; /* "N"; NULL for flags */
-    const char *initial;  /* default, as text, read by the same parser; "": none */
+    enum el_option_kind kind;
+    size_t offset; /* in struct el_options */
+    unsigned commands;
+    const char *help;
+    const char *choices; /* "sgd|momentum|adam" */
+    const char *initial; /* default, as text, read by the same parser; "": none */
     struct el_option_initial {
         unsigned commands;
         const char *text;
-    } otherwise[3];      /* other defaults of some commands; ended by 0 */
-    const char *choices; /* "sgd|momentum|adam" */
-    const char *help;
-    enum el_option_kind kind;
-    unsigned commands;
-    size_t offset;   /* in struct el_options */
+    } otherwise[3];  /* other defaults of some commands; ended by 0 */
     double min, max; /* of numbers */
+    const struct el_model_size *size;
 };
 
-/* Ended by a row whose name is NULL. */
+/* Ended by a row whose name is NULL. Threads: the first call by one of them alone. */
 const struct el_option_row *el_option_rows(void);
 /* The default of one command. */
 const char *el_option_initial(const struct el_option_row *row, unsigned command);

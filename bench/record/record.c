@@ -71,19 +71,24 @@ static const char *control_name(enum el_control control)
     return names[control];
 }
 
+/* Of all models: a size that this one has not is 0, or an empty list. */
 static json_t *model_sizes(const struct el_model_config *model)
 {
-    json_t *sizes = json_object(), *hidden = json_array();
-    for (int i = 0; i < model->n_hidden; i++) json_array_append_new(hidden, json_integer(model->hidden[i]));
-    put_count(sizes, "vocab", model->vocab);
-    put_count(sizes, "embed", model->embed);
-    put_count(sizes, "seq", model->seq);
-    put_count(sizes, "filters", model->filters);
-    put_count(sizes, "features", model->features);
+    const struct el_model_size *list[EL_MODEL_SIZES_MAX];
+    json_t *sizes = json_object();
+    for (int i = 0, n = el_model_size_list(list); i < n; i++) {
+        const struct el_model_values *values = el_model_values(model, list[i]->name);
+        json_t *array = json_array();
+        for (int k = 0; values && k < values->n; k++) json_array_append_new(array, json_integer(values->v[k]));
+        if (list[i]->list)
+            json_object_set(sizes, list[i]->name, array);
+        else
+            put_count(sizes, list[i]->name, el_model_size(model, list[i]->name));
+        json_decref(array);
+    }
     put_count(sizes, "classes", model->classes);
-    json_object_set_new(sizes, "hidden", hidden);
-    json_object_set_new(sizes, "dropout", el_json_real(model->dropout));
-    json_object_set_new(sizes, "max_norm", el_json_real(model->max_norm));
+    el_json_put_real(sizes, "dropout", model->dropout);
+    el_json_put_real(sizes, "max_norm", model->max_norm);
     return sizes;
 }
 

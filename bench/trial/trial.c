@@ -13,37 +13,36 @@
 
 static const double MIB = 1 << 20;
 
-/* Whether the model takes any number of classes; else it has its own. */
-static bool takes_classes(const struct el_model_config *given, int64_t *own_p)
+/* "vocab embed seq filters dropout": what may be given of a model. */
+static void list_sizes(const struct el_model_info *model, char *text, size_t bytes)
 {
-    struct el_model_config probe = *given;
-    probe.classes = 3;
-    if (el_model_resolve(&probe) != EL_OK) return true;
-    *own_p = probe.classes;
-    return probe.classes == 3;
+    size_t used = 0;
+    text[0] = 0;
+    for (const struct el_model_size *row = model->sizes; row->name && used < bytes; row++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? " " : "", row->name);
+    if (model->dropout > 0 && used < bytes) snprintf(text + used, bytes - used, " dropout");
 }
 
-static enum el_status check_kept(const char *model, const char *option, int64_t given, int64_t resolved)
-{
-    if (!given || given == resolved) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, option, given, model, resolved);
-}
-
-/* A size that the model does not have would change nothing, in silence. */
+/* A size that the model does not have would change nothing, in silence; so would another than it always has. */
 static enum el_status check_sizes(const struct el_model_config *given)
 {
-    const struct {
-        const char *name;
-        bool given;
-    } sizes[] = {{"vocab", given->vocab > 0},     {"embed", given->embed > 0},     {"seq", given->seq > 0},
-                 {"filters", given->filters > 0}, {"hidden", given->n_hidden > 0}, {"features", given->features > 0},
-                 {"dropout", given->dropout > 0}};
-    const char *takes = el_model_find(given->name)->takes;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (sizes[i].given && !strstr(takes, sizes[i].name))
-            return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", sizes[i].name,
-                           given->name, takes);
-    return EL_OK;
+    const struct el_model_info *model = el_model_find(given->name);
+    const char *lacks = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
+    char sizes[256];
+    for (int i = 0; i < EL_MODEL_SIZES_MAX && given->sizes[i].name; i++) {
+        const struct el_model_values *size = &given->sizes[i];
+        const struct el_model_size *row = el_model_size_row(model, size->name);
+        if (!row) lacks = size->name;
+        if (row && row->min == row->max && (size->n != 1 || size->v[0] != row->min))
+            return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, size->name,
+                           size->n ? size->v[0] : 0, model->name, row->min);
+    }
+    list_sizes(model, sizes, sizeof sizes);
+    if (lacks)
+        return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", lacks, model->name, sizes);
+    if (!model->classes || !given->classes || given->classes == model->classes) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--classes %" PRId64 ": model %s always has %" PRId64, given->classes, model->name,
+                   model->classes);
 }
 
 static bool is_file(const char *source)
@@ -66,28 +65,29 @@ static enum el_status open_data(const struct el_options *options, struct el_mode
                                 struct el_dataset **dataset_p)
 {
     const struct el_model_config *given = &options->train.model;
+    const struct el_model_info *info = el_model_find(given->name);
+    const struct el_model_size *seq_row = el_model_size_row(info, "seq");
     struct el_model_config model = *given;
-    int64_t own_classes = 0;
-    bool ids = el_model_find(given->name)->input == EL_INPUT_IDS, free_classes = takes_classes(given, &own_classes);
     struct el_dataset *dataset;
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
-                                   .vocab = given->vocab,
-                                   .seq = given->seq,
-                                   .seq_min = el_model_find(given->name)->seq_min,
-                                   .classes = free_classes ? given->classes : own_classes,
+                                   .vocab = el_model_size(given, "vocab"),
+                                   .seq = el_model_size(given, "seq"),
+                                   .seq_min = seq_row ? seq_row->min : 0,
+                                   .classes = info->classes ? info->classes : given->classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
     EL_TRY(el_dataset_open(&spec, &dataset));
-    if (ids) model.seq = el_dataset_seq(dataset);
-    /* A set that we made has fewer words than a vocabulary that was given: there the model's own default stands. */
-    if (ids && (given->vocab || is_file(options->data))) model.vocab = el_dataset_vocab(dataset);
-    if (free_classes) model.classes = el_dataset_classes(dataset);
+    const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset);
+    if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
+    /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
+    if (info->input == EL_INPUT_IDS && (spec.vocab || is_file(options->data))) el_model_set(&model, "vocab", &vocab, 1);
     enum el_status status = EL_OK;
-    if (free_classes) status = check_classes(options->data, given->classes, dataset);
+    if (!info->classes) {
+        model.classes = el_dataset_classes(dataset);
+        status = check_classes(options->data, given->classes, dataset);
+    }
     if (status == EL_OK) status = el_model_resolve(&model);
-    if (status == EL_OK) status = check_kept(given->name, "classes", given->classes, model.classes);
-    if (status == EL_OK) status = check_kept(given->name, "features", given->features, model.features);
     if (status != EL_OK) {
         el_dataset_close(dataset);
         return status;

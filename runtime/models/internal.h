@@ -4,12 +4,11 @@
 
 #include "runtime/models/models.h"
 
-/* One model: its row, its defaults, its graph. */
+/* One model: its row, and its graph. */
 struct el_model {
     struct el_model_info info;
-    /* Fills in what is not given. */
-    void (*defaults)(struct el_model_config *config);
-    /* Adds inputs, parameters and nodes; returns the output tensor and the loss. */
+    /* Adds inputs, parameters and nodes, the classifier last; returns the output tensor and the loss. `config` is
+     * resolved: every size of the row has values in their range. */
     int (*build)(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p);
 };
 

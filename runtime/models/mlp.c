@@ -4,24 +4,23 @@
 
 #include "runtime/models/internal.h"
 
-static void defaults(struct el_model_config *config)
-{
-    if (!config->features) config->features = 1024;
-    if (config->n_hidden < 0) {
-        config->n_hidden = 2;
-        config->hidden[0] = config->hidden[1] = 1024;
-    }
-}
+static const struct el_model_size sizes[] = {
+    {"features", "input features", 1, 1 << 20, .initial = {1024}},
+    {"hidden", "sizes of the hidden layers, comma-separated, or none", 1, 1 << 20, .list = true,
+     .initial = {1024, 1024}},
+    {.name = NULL},
+};
 
 static int build(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
-    int y = el_graph_input(graph, "features", EL_F32, &(struct el_shape){.n = 1, .d = {config->features}});
-    int64_t width = config->features;
-    for (int i = 0; i < config->n_hidden; i++) {
+    const struct el_model_values *hidden = el_model_values(config, "hidden");
+    int64_t width = el_model_size(config, "features");
+    int y = el_graph_input(graph, "features", EL_F32, &(struct el_shape){.n = 1, .d = {width}});
+    for (int i = 0; i < hidden->n; i++) {
         char name[EL_GRAPH_NAME_BYTES];
         snprintf(name, sizeof name, "hidden%d", i + 1);
-        y = el_layer_linear(graph, name, y, width, config->hidden[i], true);
-        width = config->hidden[i];
+        y = el_layer_linear(graph, name, y, width, hidden->v[i], true);
+        width = hidden->v[i];
     }
     *loss_p = EL_LOSS_CROSS_ENTROPY;
     return el_layer_linear(graph, "out", y, width, config->classes, false);
@@ -30,6 +29,5 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
 const struct el_model el_model_mlp = {.info = {.name = "mlp",
                                                .summary = "linear layers with ReLU over features",
                                                .input = EL_INPUT_FEATURES,
-                                               .takes = "features hidden"},
-                                      .defaults = defaults,
+                                               .sizes = sizes},
                                       .build = build};

@@ -31,6 +31,48 @@ const struct el_model_info *el_model_find(const char *name)
     return model ? &model->info : NULL;
 }
 
+const struct el_model_size *el_model_size_row(const struct el_model_info *model, const char *name)
+{
+    for (const struct el_model_size *row = model->sizes; row->name; row++)
+        if (!strcmp(row->name, name)) return row;
+    return NULL;
+}
+
+int el_model_size_list(const struct el_model_size *list_p[EL_MODEL_SIZES_MAX])
+{
+    int n = 0;
+    for (int m = 0; m < N_MODELS; m++)
+        for (const struct el_model_size *row = models[m]->info.sizes; row->name && n < EL_MODEL_SIZES_MAX; row++) {
+            bool listed = false;
+            for (int i = 0; i < n; i++) listed |= !strcmp(list_p[i]->name, row->name);
+            if (!listed) list_p[n++] = row;
+        }
+    return n;
+}
+
+const struct el_model_values *el_model_values(const struct el_model_config *config, const char *name)
+{
+    for (int i = 0; i < EL_MODEL_SIZES_MAX && config->sizes[i].name; i++)
+        if (!strcmp(config->sizes[i].name, name)) return &config->sizes[i];
+    return NULL;
+}
+
+int64_t el_model_size(const struct el_model_config *config, const char *name)
+{
+    const struct el_model_values *values = el_model_values(config, name);
+    return values && values->n ? values->v[0] : 0;
+}
+
+void el_model_set(struct el_model_config *config, const char *name, const int64_t *values, int n)
+{
+    int place = 0;
+    while (place < EL_MODEL_SIZES_MAX - 1 && config->sizes[place].name && strcmp(config->sizes[place].name, name))
+        place++;
+    struct el_model_values *size = &config->sizes[place];
+    *size = (struct el_model_values){.name = name, .n = n};
+    for (int i = 0; i < n; i++) size->v[i] = values[i];
+}
+
 int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu)
 {
     char text[EL_GRAPH_NAME_BYTES];
@@ -50,24 +92,29 @@ static enum el_status in_range(const char *option, int64_t value, int64_t low, i
                    (long long)high);
 }
 
+/* Gives the size its values where the user gave none, or where the model has no others. */
+static enum el_status resolve_size(const struct el_model_size *row, struct el_model_config *config)
+{
+    const struct el_model_values *given = el_model_values(config, row->name);
+    char option[64];
+    if (!given || row->min == row->max) {
+        int n = 1;
+        while (row->list && n < EL_MODEL_VALUES_MAX && row->initial[n]) n++;
+        el_model_set(config, row->name, row->initial, n);
+        given = el_model_values(config, row->name);
+    }
+    snprintf(option, sizeof option, "--%s", row->name);
+    for (int i = 0; i < given->n; i++) EL_TRY(in_range(option, given->v[i], row->min, row->max));
+    return EL_OK;
+}
+
 enum el_status el_model_resolve(struct el_model_config *config)
 {
-    const struct el_model *model = find(config->name);
+    const struct el_model_info *model = el_model_find(config->name);
     if (!model) return el_fail(EL_ERR_INVALID, "--model %s: no such model", config->name);
-    model->defaults(config);
-    if (!config->classes) config->classes = 2;
-    if (config->dropout < 0) config->dropout = 0;
-    if (config->n_hidden < 0) config->n_hidden = 0;
-    const int64_t most = 1 << 30;
-    if (model->info.input == EL_INPUT_IDS) {
-        EL_TRY(in_range("--vocab", config->vocab, 3, most));
-        EL_TRY(in_range("--embed", config->embed, 1, 65536));
-        EL_TRY(in_range("--seq", config->seq, model->info.seq_min, 65536));
-        EL_TRY(in_range("--filters", config->filters, 1, 65536));
-    } else {
-        EL_TRY(in_range("--features", config->features, 1, 1 << 20));
-    }
-    for (int i = 0; i < config->n_hidden; i++) EL_TRY(in_range("--hidden", config->hidden[i], 1, 1 << 20));
+    if (!config->classes || model->classes) config->classes = model->classes ? model->classes : 2;
+    if (config->dropout < 0) config->dropout = model->dropout;
+    for (const struct el_model_size *row = model->sizes; row->name; row++) EL_TRY(resolve_size(row, config));
     EL_TRY(in_range("--classes", config->classes, 2, 10000));
     if (!(config->dropout < 1))
         return el_fail(EL_ERR_INVALID, "--dropout %g: must be at least 0 and below 1", config->dropout);

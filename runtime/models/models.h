@@ -1,34 +1,68 @@
-/* The models: each file builds one graph from sizes. To add one: a file here, a row in models.c, a test in tests/unit.
+/* The models: each file builds one graph from sizes. To add one: a file here with its row, named in models.c.
+ *
+ *     struct el_model_config config = {.name = "mlp", .dropout = -1};
+ *     el_model_set(&config, "features", (int64_t[]){64}, 1);         sizes that are not set get the model's own
+ *     el_model_resolve(&config);
+ *     el_model_build(&config, &graph);
  */
 #ifndef EL_MODELS_H
 #define EL_MODELS_H
 
+#include <stdbool.h>
+
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 
-enum { EL_MODEL_HIDDEN_MAX = 16, EL_MODEL_NAME_BYTES = 32 };
+enum { EL_MODEL_NAME_BYTES = 32, EL_MODEL_SIZES_MAX = 16, EL_MODEL_VALUES_MAX = 16 };
 
-/* Sizes; 0 (or n_hidden -1) means the model's own default, filled in by el_model_resolve. */
+/* A size that a model takes: a row of the model, from which come an option of that name, its help and its field in the
+ * record. Models whose rows have the same name share the option. What the data decide is called `vocab`, `seq` (models
+ * over ids) and `features` (the others). */
+struct el_model_size {
+    const char *name, *help;
+    int64_t min, max;                     /* the same: the model always has this one */
+    bool list;                            /* none, one or several values; else exactly one */
+    int64_t initial[EL_MODEL_VALUES_MAX]; /* where it is not given; a list's is ended by 0 */
+};
+
+/* What a size is: given by the user, and after el_model_resolve of every size of the model. */
+struct el_model_values {
+    const char *name; /* of a row; NULL: this place is free */
+    int n;
+    int64_t v[EL_MODEL_VALUES_MAX];
+};
+
 struct el_model_config {
     char name[EL_MODEL_NAME_BYTES];
-    int64_t vocab, embed, seq, filters, features, classes;
-    int n_hidden; /* -1: default */
-    int64_t hidden[EL_MODEL_HIDDEN_MAX];
-    double dropout;  /* rate; textcnn only; negative: default */
+    struct el_model_values sizes[EL_MODEL_SIZES_MAX];
+    int64_t classes; /* 0: the model's own, else 2 */
+    double dropout;  /* rate; negative: the model's own */
     double max_norm; /* L2 limit of the classifier's rows, applied after each step; 0: none */
 };
+
+/* NULL: not given. Valid until the size is set again. */
+const struct el_model_values *el_model_values(const struct el_model_config *config, const char *name);
+/* The first value; 0: not given, or none. */
+int64_t el_model_size(const struct el_model_config *config, const char *name);
+/* `name` is a row's, and stays; n at most EL_MODEL_VALUES_MAX. */
+void el_model_set(struct el_model_config *config, const char *name, const int64_t *values, int n);
 
 struct el_model_info {
     const char *name;
     const char *summary;
     enum el_input_kind input;
-    const char *takes; /* the sizes that it has, as options by blank; all have classes and max-norm */
-    int64_t seq_min;   /* words a sentence at least: its widest window; 0: it has no sentences */
+    const struct el_model_size *sizes; /* ended by a row whose name is NULL */
+    int64_t classes;                   /* it always has so many; 0: as many as the data */
+    double dropout;                    /* rate where none is given; 0: the model has no dropout */
 };
 
 /* The list, ended by a row whose name is NULL. */
 const struct el_model_info *el_model_list(void);
 const struct el_model_info *el_model_find(const char *name); /* NULL: unknown */
+/* The model's row of that size, or NULL. */
+const struct el_model_size *el_model_size_row(const struct el_model_info *model, const char *name);
+/* Every size that some model takes, each name once, as its first model has it; returns how many. */
+int el_model_size_list(const struct el_model_size *list_p[EL_MODEL_SIZES_MAX]);
 
 /* Fills in defaults and checks ranges. Errors: EL_ERR_INVALID naming the option. */
 enum el_status el_model_resolve(struct el_model_config *config);

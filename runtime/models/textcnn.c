@@ -11,25 +11,24 @@ enum { WIDEST = 5 };
 static const int64_t windows[] = {3, 4, WIDEST};
 enum { N_WINDOWS = sizeof windows / sizeof windows[0] };
 
-static void defaults(struct el_model_config *config)
-{
-    if (!config->vocab) config->vocab = 20000;
-    if (!config->embed) config->embed = 128;
-    if (!config->seq) config->seq = 64;
-    if (!config->filters) config->filters = 100;
-    if (config->dropout < 0) config->dropout = 0.5;
-}
+static const struct el_model_size sizes[] = {
+    {"vocab", "vocabulary size", 3, 1 << 30, .initial = {20000}},
+    {"embed", "embedding dimension", 1, 65536, .initial = {128}},
+    {"seq", "sentence length in words", WIDEST, 65536, .initial = {64}},
+    {"filters", "filters per window size", 1, 65536, .initial = {100}},
+    {.name = NULL},
+};
 
 /* One branch: x[t, e] -> maximum over time [filters]. */
 static int branch(const struct el_model_config *config, struct el_graph *graph, int x, int64_t window)
 {
     char name[EL_GRAPH_NAME_BYTES];
-    double bound = 1 / sqrt((double)(window * config->embed));
+    const int64_t embed = el_model_size(config, "embed"), filters = el_model_size(config, "filters");
+    double bound = 1 / sqrt((double)(window * embed));
     snprintf(name, sizeof name, "conv%d.weight", (int)window);
-    int w =
-        el_graph_param(graph, name, &(struct el_shape){.n = 3, .d = {config->filters, window, config->embed}}, bound);
+    int w = el_graph_param(graph, name, &(struct el_shape){.n = 3, .d = {filters, window, embed}}, bound);
     snprintf(name, sizeof name, "conv%d.bias", (int)window);
-    int bias = el_graph_param(graph, name, &(struct el_shape){.n = 1, .d = {config->filters}}, bound);
+    int bias = el_graph_param(graph, name, &(struct el_shape){.n = 1, .d = {filters}}, bound);
     snprintf(name, sizeof name, "conv%d", (int)window);
     int y = el_graph_node(graph, &el_node_conv1d, name, (int[]){x}, 1, (int[]){w, bias}, 2,
                           &(struct el_node_attributes){.relu = true});
@@ -39,9 +38,10 @@ static int branch(const struct el_model_config *config, struct el_graph *graph, 
 
 static int build(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
-    int ids = el_graph_input(graph, "ids", EL_I32, &(struct el_shape){.n = 1, .d = {config->seq}});
+    const int64_t filters = el_model_size(config, "filters"), embed = el_model_size(config, "embed");
+    int ids = el_graph_input(graph, "ids", EL_I32, &(struct el_shape){.n = 1, .d = {el_model_size(config, "seq")}});
     int table = el_graph_param(graph, "embedding.weight",
-                               &(struct el_shape){.n = 2, .d = {config->vocab, config->embed}}, 0.25);
+                               &(struct el_shape){.n = 2, .d = {el_model_size(config, "vocab"), embed}}, 0.25);
     int x = el_graph_node(graph, &el_node_embedding, "embedding", (int[]){ids}, 1, (int[]){table}, 1, NULL);
     int maxima[N_WINDOWS];
     for (int i = 0; i < N_WINDOWS; i++) maxima[i] = branch(config, graph, x, windows[i]);
@@ -50,7 +50,7 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
         y = el_graph_node(graph, &el_node_dropout, "dropout", (int[]){y}, 1, NULL, 0,
                           &(struct el_node_attributes){.rate = config->dropout});
     }
-    y = el_layer_linear(graph, "fc", y, N_WINDOWS * config->filters, config->classes, false);
+    y = el_layer_linear(graph, "fc", y, N_WINDOWS * filters, config->classes, false);
     *loss_p = EL_LOSS_CROSS_ENTROPY;
     return y;
 }
@@ -59,7 +59,6 @@ const struct el_model el_model_textcnn = {
     .info = {.name = "textcnn",
              .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
              .input = EL_INPUT_IDS,
-             .takes = "vocab embed seq filters dropout",
-             .seq_min = WIDEST},
-    .defaults = defaults,
+             .sizes = sizes,
+             .dropout = 0.5},
     .build = build};

@@ -2,25 +2,26 @@
  * labels. */
 #include "runtime/models/internal.h"
 
-static void defaults(struct el_model_config *config)
-{
-    config->features = 10;
-    config->n_hidden = 1;
-    config->hidden[0] = 10;
-    config->classes = 5;
-}
+enum { FEATURES = 10, HIDDEN = 10, CLASSES = 5 };
+
+static const struct el_model_size sizes[] = {
+    {"features", "input features", FEATURES, FEATURES, .initial = {FEATURES}},
+    {"hidden", "sizes of the hidden layers", HIDDEN, HIDDEN, .list = true, .initial = {HIDDEN}},
+    {.name = NULL},
+};
 
 static int build(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
-    int x = el_graph_input(graph, "features", EL_F32, &(struct el_shape){.n = 1, .d = {config->features}});
-    int h = el_layer_linear(graph, "net1", x, config->features, config->hidden[0], true);
+    (void)config;
+    int x = el_graph_input(graph, "features", EL_F32, &(struct el_shape){.n = 1, .d = {FEATURES}});
+    int h = el_layer_linear(graph, "net1", x, FEATURES, HIDDEN, true);
     *loss_p = EL_LOSS_MSE;
-    return el_layer_linear(graph, "net2", h, config->hidden[0], config->classes, false);
+    return el_layer_linear(graph, "net2", h, HIDDEN, CLASSES, false);
 }
 
 const struct el_model el_model_toy = {.info = {.name = "toy",
                                                .summary = "10-10-5 with its ReLU, as in tutorials; squared error",
                                                .input = EL_INPUT_FEATURES,
-                                               .takes = "features"},
-                                      .defaults = defaults,
+                                               .sizes = sizes,
+                                               .classes = CLASSES},
                                       .build = build};

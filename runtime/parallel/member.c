@@ -74,7 +74,7 @@ static enum el_status open_loader(struct el_member *member, enum el_data_split s
                                   .shuffle = split == EL_SPLIT_TRAIN,
                                   .seed = config->seed,
                                   .input = el_model_find(config->model.name)->input,
-                                  .features = config->model.features,
+                                  .features = el_model_size(&config->model, "features"),
                                   .dtype = config->dtype};
     EL_TRY(el_loader_open(member->dataset, &spec, &member->loader));
     member->host_inputs = malloc((size_t)member->share * el_member_input_bytes(member));

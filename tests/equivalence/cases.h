@@ -57,14 +57,13 @@ static inline enum el_status el_case_config(const struct el_case *c, const char 
                                        .steps = CASE_STEPS,
                                        .bucket_first_bytes = 1024, /* several buckets even here */
                                        .bucket_cap_bytes = 4096,
-                                       .model = {.vocab = 60,
-                                                 .embed = 6,
-                                                 .seq = 9,
-                                                 .filters = 4,
-                                                 .features = 12,
+                                       .model = {.sizes = {{"vocab", 1, {60}},
+                                                           {"embed", 1, {6}},
+                                                           {"seq", 1, {9}},
+                                                           {"filters", 1, {4}},
+                                                           {"features", 1, {12}},
+                                                           {"hidden", 2, {11, 7}}},
                                                  .classes = 4,
-                                                 .n_hidden = 2,
-                                                 .hidden = {11, 7},
                                                  .dropout = c->dropout}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     snprintf(config->model.name, sizeof config->model.name, "%s", c->model);

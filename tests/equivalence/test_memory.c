@@ -23,19 +23,20 @@ enum { DEVICES = 3, CHUNK_BYTES = 10 << 20 };
 static void configure(struct el_train_config *config, const char *mode, const char *model,
                       enum el_optimizer_kind optimizer, bool keep, int n_devices, int64_t batch)
 {
-    *config = (struct el_train_config){.dtype = EL_F32,
-                                       .optimizer = optimizer,
-                                       .lr = 0.01,
-                                       .momentum = 0.9,
-                                       .keep_grads = keep,
-                                       .overlap = true,
-                                       .capture = true,
-                                       .seed = 1,
-                                       .global_batch = batch,
-                                       .n_devices = n_devices,
-                                       .warmup = 1,
-                                       .steps = 2,
-                                       .model = {.n_hidden = -1, .classes = 10, .vocab = 6000, .embed = 64, .seq = 12}};
+    *config = (struct el_train_config){
+        .dtype = EL_F32,
+        .optimizer = optimizer,
+        .lr = 0.01,
+        .momentum = 0.9,
+        .keep_grads = keep,
+        .overlap = true,
+        .capture = true,
+        .seed = 1,
+        .global_batch = batch,
+        .n_devices = n_devices,
+        .warmup = 1,
+        .steps = 2,
+        .model = {.sizes = {{"vocab", 1, {6000}}, {"embed", 1, {64}}, {"seq", 1, {12}}}, .classes = 10}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     snprintf(config->model.name, sizeof config->model.name, "%s", model);
     assert_int_equal(el_model_resolve(&config->model), EL_OK);
@@ -50,7 +51,7 @@ static void measure_with(const struct el_train_config *config, const char *backe
     struct el_bootstrap *self;
     struct el_dataset *dataset;
     struct el_dataset_spec data = {.source = "dummy",
-                                   .vocab = config->model.vocab,
+                                   .vocab = el_model_size(&config->model, "vocab"),
                                    .seq = 12,
                                    .classes = config->model.classes,
                                    .seed = 3,
@@ -145,8 +146,8 @@ static void large_outputs_pile_up_on_the_master(void **state)
     struct el_train_config config;
     struct el_ledger ledgers[DEVICES];
     configure(&config, "dp", "mlp", EL_OPT_SGD, false, 2, 4096);
-    config.model.features = 4;
-    config.model.n_hidden = 0;
+    el_model_set(&config.model, "features", (int64_t[]){4}, 1);
+    el_model_set(&config.model, "hidden", NULL, 0);
     config.model.classes = 500;
     measure(&config, "null", ledgers);
     size_t outputs = 4096 * 500 * 4;
@@ -191,7 +192,7 @@ static void peaks_are_pytorchs_in_copies_of_p(void **state)
         configure(&config, ddp ? "ddp" : "single", "textcnn", cases[i / 2].optimizer, cases[i / 2].keep, ddp ? 2 : 1,
                   8);
         config.foreach = cases[i / 2].foreach;
-        config.model.vocab = 40000;
+        el_model_set(&config.model, "vocab", (int64_t[]){40000}, 1);
         measure(&config, "null", ledgers);
         double copies = (double)ledgers[0].peak_bytes / (double)chunk_sums(&config).params;
         if (!(fabs(copies / (cases[i / 2].single + ddp) - 1) < 0.02))
@@ -247,7 +248,7 @@ static void an_evaluation_does_not_count(void **state)
         struct el_memory_forecast forecasts[DEVICES];
         int n = el_mode_devices(mode->name, DEVICES);
         configure(&config, mode->name, "textcnn", EL_OPT_SGD, false, n, 1024);
-        config.model.vocab = 50; /* activations weigh most */
+        el_model_set(&config.model, "vocab", (int64_t[]){50}, 1); /* activations weigh most */
         config.epochs = 1;
         measure(&config, "cpu", ledgers);
         assert_int_equal(el_train_forecast(&config, el_kernels_cpu(), forecasts), EL_OK);

@@ -22,18 +22,18 @@ static const double LOSS_TOLERANCE = 1e-6, GRADIENT_TOLERANCE = 1e-4;
 static void configure(struct el_train_config *config, const char *mode, const char *model, enum el_dtype dtype, int n,
                       int64_t batch)
 {
-    *config =
-        (struct el_train_config){.dtype = dtype,
-                                 .optimizer = EL_OPT_MOMENTUM,
-                                 .lr = 0.01,
-                                 .momentum = 0.9,
-                                 .overlap = true,
-                                 .capture = true,
-                                 .seed = 1,
-                                 .global_batch = batch,
-                                 .n_devices = n,
-                                 .steps = 1,
-                                 .model = {.n_hidden = -1, .dropout = 0.5, .vocab = 2000, .seq = 24, .classes = 5}};
+    *config = (struct el_train_config){
+        .dtype = dtype,
+        .optimizer = EL_OPT_MOMENTUM,
+        .lr = 0.01,
+        .momentum = 0.9,
+        .overlap = true,
+        .capture = true,
+        .seed = 1,
+        .global_batch = batch,
+        .n_devices = n,
+        .steps = 1,
+        .model = {.sizes = {{"vocab", 1, {2000}}, {"seq", 1, {24}}}, .classes = 5, .dropout = 0.5}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     snprintf(config->model.name, sizeof config->model.name, "%s", model);
     assert_int_equal(el_model_resolve(&config->model), EL_OK);

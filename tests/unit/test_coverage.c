@@ -222,7 +222,8 @@ static void print_table(const struct coverage *measured)
 int main(int argc, char **argv)
 {
     struct coverage measured[FAMILIES_COUNT];
-    if (getenv("EVENLOAD_SANITIZER")) return puts("1..0 # SKIP arithmetic on arrays, which test_stats goes through too"), 0;
+    if (getenv("EVENLOAD_SANITIZER"))
+        return puts("1..0 # SKIP arithmetic on arrays, which test_stats goes through too"), 0;
     for (int f = 0; f < FAMILIES_COUNT; f++) measured[f] = measure(FAMILIES[f].repeat);
     if (argc > 1 && strcmp(argv[1], "-v") == 0) print_table(measured);
     const struct CMUnitTest tests[] = {

@@ -179,7 +179,7 @@ static void blocks_switch_the_recorder(void **state)
 {
     (void)state;
     enum { PAIRS = 5 };
-    struct el_train_config config = {.mode = "single", .model = {.name = "toy", .n_hidden = -1}, .capture = true};
+    struct el_train_config config = {.mode = "single", .model = {.name = "toy"}, .capture = true};
     config.global_batch = 4, config.n_devices = 1, config.warmup = 1, config.steps = 2, config.min_time_s = 1e-4;
     config.control = EL_CONTROL_RECORD, config.control_pairs = PAIRS;
     struct told told = {0};
