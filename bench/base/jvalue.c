@@ -77,6 +77,15 @@ void el_json_put_text(json_t *object, const char *key, const char *text)
     json_object_set_new(object, key, el_json_string(text));
 }
 
+void el_json_copy(json_t *object, const json_t *from, const char *const *paths)
+{
+    for (; *paths; paths++) {
+        const char *dot = strrchr(*paths, '.');
+        json_t *value = el_json_at(from, *paths);
+        json_object_set_new(object, dot ? dot + 1 : *paths, value ? json_deep_copy(value) : json_null());
+    }
+}
+
 size_t el_json_numbers(const json_t *array, double **values_p)
 {
     size_t n = json_array_size(array), kept = 0;

@@ -26,6 +26,9 @@ json_t *el_json_string(const char *text);
 void el_json_put(json_t *object, const char *key, json_t *value);
 void el_json_put_real(json_t *object, const char *key, double value);
 void el_json_put_text(json_t *object, const char *key, const char *text);
+/* A copy of what lies in `from` at each of `paths` (ended by NULL), under the path's last name; null where there is
+ * nothing. */
+void el_json_copy(json_t *object, const json_t *from, const char *const *paths);
 /* Numbers of an array (what is not a number is left out); *values_p is NULL for none; to be freed. Returns how many. */
 size_t el_json_numbers(const json_t *array, double **values_p);
 /* The shortest text that reads back as the same double. `text` has at least 32 bytes. */

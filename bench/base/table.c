@@ -50,7 +50,6 @@ const char *el_table_interval(const json_t *interval, double scale, char text[EL
     return text;
 }
 
-/* A figure's text goes through a buffer of its own, whose room text.h fixes. */
 static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES])
 {
     char figure[EL_FIGURE_BYTES];
@@ -58,8 +57,10 @@ static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES
         snprintf(text, EL_CELL_BYTES, "%s", el_text_mib(value, figure));
     else if (kind == EL_CELL_FIGURE || isnan(value))
         snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(value, figure));
+    else if (kind == EL_CELL_CHANGE)
+        snprintf(text, EL_CELL_BYTES, "%+.1f %%", value);
     else
-        snprintf(text, EL_CELL_BYTES, kind == EL_CELL_COUNT ? "%.0f" : "%+.1f %%", value);
+        snprintf(text, EL_CELL_BYTES, "%.*f", kind == EL_CELL_COUNT ? 0 : kind == EL_CELL_RATIO ? 3 : 1, value);
 }
 
 const char *el_table_cell(const struct el_table *table, const struct el_column *column, const json_t *object,

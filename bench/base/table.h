@@ -1,8 +1,7 @@
 /* Tables for people: a line of cells for each JSON object, under a line of heads. A column is a row of data:
  *
- *     static const struct el_column columns[] = {{.head = "mode", .width = -6, .path = "mode"},
- *                                                {.head = "step ms", .width = 9, EL_FIGURE("step.step_ms")},
- *                                                {.head = NULL}};
+ *     static const struct el_column columns[] = {EL_TEXT("mode", -6, "mode"), EL_FIGURE("step ms", 9, "step.step_ms"),
+ *                                                EL_NO_MORE};
  *     const struct el_table table = {.columns = columns, .out = stdout, .colour = colour};
  *     el_table_heads(&table, EL_TABLE_BOLD);
  *     el_table_row(&table, EL_TABLE_PLAIN, object);
@@ -26,6 +25,8 @@ enum el_cell {
     EL_CELL_MIB,      /* of bytes: el_text_mib */
     EL_CELL_COUNT,    /* a whole number, without a comma */
     EL_CELL_CHANGE,   /* "+1.3 %", of per cent */
+    EL_CELL_RATIO,    /* "0.227" */
+    EL_CELL_PERCENT,  /* "37.0" */
     EL_CELL_INTERVAL, /* "1.55 - 1.88", of [low, high]; "none" */
 };
 
@@ -36,16 +37,56 @@ struct el_column {
     enum el_cell kind;
     const char *path; /* in the object; NULL: an empty cell */
     double scale;     /* that figures and intervals are multiplied with; 0: 1 */
-    /* Optional: in place of kind and path. `context` is the table's. `text` has EL_CELL_BYTES. */
+    /* Optional: writes the cell, in place of kind and path. `context` is the table's. `text` has EL_CELL_BYTES. */
     void (*show)(const json_t *object, const json_t *context, char *text);
 };
 
-#define EL_TEXT(at)     .kind = EL_CELL_TEXT, .path = (at)
-#define EL_FIGURE(at)   .kind = EL_CELL_FIGURE, .path = (at)
-#define EL_MIB(at)      .kind = EL_CELL_MIB, .path = (at)
-#define EL_COUNT(at)    .kind = EL_CELL_COUNT, .path = (at)
-#define EL_CHANGE(at)   .kind = EL_CELL_CHANGE, .path = (at)
-#define EL_INTERVAL(at) .kind = EL_CELL_INTERVAL, .path = (at)
+/* Rows of columns: head, width, path. */
+#define EL_TEXT(title, columns, at)                                                                                    \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_TEXT, .path = (at)                                        \
+    }
+#define EL_FIGURE(title, columns, at)                                                                                  \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_FIGURE, .path = (at)                                      \
+    }
+#define EL_MIB(title, columns, at)                                                                                     \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_MIB, .path = (at)                                         \
+    }
+#define EL_COUNT(title, columns, at)                                                                                   \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_COUNT, .path = (at)                                       \
+    }
+#define EL_CHANGE(title, columns, at)                                                                                  \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_CHANGE, .path = (at)                                      \
+    }
+#define EL_RATIO(title, columns, at)                                                                                   \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_RATIO, .path = (at)                                       \
+    }
+#define EL_PERCENT(title, columns, at)                                                                                 \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_PERCENT, .path = (at)                                     \
+    }
+#define EL_INTERVAL(title, columns, at)                                                                                \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_INTERVAL, .path = (at)                                    \
+    }
+#define EL_SHOWN(title, columns, how)                                                                                  \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .show = (how)                                                             \
+    }
+/* Two blanks after the one before it. */
+#define EL_APART(title, columns, at)                                                                                   \
+    {                                                                                                                  \
+        .head = (title), .gap = 2, .width = (columns), .kind = EL_CELL_TEXT, .path = (at)                              \
+    }
+#define EL_NO_MORE                                                                                                     \
+    {                                                                                                                  \
+        .head = NULL                                                                                                   \
+    }
 
 struct el_table {
     const struct el_column *columns;

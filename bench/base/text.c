@@ -113,3 +113,15 @@ void el_text_wrap(const char *text, const char *first, const char *rest, int col
     free(shown);
     free(head);
 }
+
+void el_text_say(const char *first, const char *rest, int columns, FILE *out, const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    int n = vasprintf(&text, format, list);
+    va_end(list);
+    if (n < 0) return;
+    el_text_wrap(text, first, rest, columns, out);
+    free(text);
+}

@@ -23,5 +23,8 @@ void el_text_line(FILE *out, const char *format, ...) __attribute__((format(prin
 /* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. To `columns`, or to the
  * width of the terminal that `out` is, where that is less, down to 40. */
 void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out);
+/* The same of a text as by printf. */
+void el_text_say(const char *first, const char *rest, int columns, FILE *out, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -1,82 +1,91 @@
 /* The table as JSON: the record's figures under the cards' names, and the differences. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/report/excess.h"
 
-static json_t *copy_of(const json_t *object, const char *path)
+/* Memory by tag is the ledger's alone: what was watched from outside (bench/watch) has none. */
+bool el_imbalance_has_cards(const json_t *trial)
 {
-    json_t *value = el_json_at(object, path);
-    return value ? json_deep_copy(value) : json_null();
+    const json_t *devices = json_object_get(trial, "per_device");
+    return json_array_size(devices) > 1 && json_object_size(el_json_at(devices, "0.memory.at_peak_by_tag")) > 0;
 }
 
-static json_t *card(const json_t *device, size_t position)
+const char *el_imbalance_card(size_t position, char *text)
 {
-    static const char *const copied[][2] = {
-        {"peak_bytes", "memory.peak_bytes"},       {"at_peak_by_tag", "memory.at_peak_by_tag"},
-        {"peak_by_tag", "memory.peak_by_tag"},     {"driver_bytes", "memory.driver_bytes"},
-        {"library_bytes", "memory.library_bytes"}, {"unattributed_bytes", "memory.unattributed_bytes"},
-        {"busy_pct", "utilization.busy_pct"},      {"sent_bytes", "sent_bytes"},
-        {"received_bytes", "received_bytes"}};
+    static const char *const names[] = {"main", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"};
+    if (position < sizeof names / sizeof names[0])
+        snprintf(text, 16, "%s", names[position]);
+    else
+        snprintf(text, 16, "card %zu", position + 1);
+    return text;
+}
+
+double el_imbalance_highs(const json_t *device)
+{
+    const json_t *tags = el_json_at(device, "memory.peak_by_tag");
+    double sum = 0;
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        if (t != EL_TAG_WORKSPACE && t != EL_TAG_PADDING) sum += el_json_number(tags, el_tag_name((enum el_tag)t));
+    return sum;
+}
+
+static json_t *card_of(const json_t *device, size_t position)
+{
+    static const char *const copied[] = {"device",
+                                         "memory.peak_bytes",
+                                         "memory.at_peak_by_tag",
+                                         "memory.peak_by_tag",
+                                         "memory.driver_bytes",
+                                         "memory.library_bytes",
+                                         "memory.unattributed_bytes",
+                                         "utilization.busy_pct",
+                                         "sent_bytes",
+                                         "received_bytes",
+                                         NULL};
     char name[16];
-    json_t *card = json_object();
-    json_object_set_new(card, "card", json_string(el_imbalance_card(position, name)));
-    json_object_set_new(card, "device", copy_of(device, "device"));
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
-        json_object_set_new(card, copied[i][0], copy_of(device, copied[i][1]));
-    json_object_set_new(card, "sum_of_tag_peaks_bytes", el_json_real(el_imbalance_highs(device)));
+    json_t *card = json_pack("{s:s}", "card", el_imbalance_card(position, name));
+    el_json_copy(card, device, copied);
+    el_json_put_real(card, "sum_of_tag_peaks_bytes", el_imbalance_highs(device));
     return card;
 }
 
-static json_t *sentence(const json_t *trials, const json_t *trial)
+/* Main minus the mean of the others, figure by figure, tag by tag as recorded. */
+static json_t *difference_of(const json_t *cards, const char *sentence)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory == NULL) return json_null();
-    el_imbalance_say(trials, trial, memory);
-    fclose(memory);
-    json_t *string = json_string(text);
-    free(text);
-    return string;
-}
-
-/* Main minus the mean of the others, tag by tag as recorded. */
-static json_t *difference(const json_t *trials, const json_t *trial)
-{
-    const json_t *devices = json_object_get(trial, "per_device");
-    size_t n = json_array_size(devices);
-    double others = 0;
+    static const char *const figures[] = {"peak_bytes", "sum_of_tag_peaks_bytes", "unattributed_bytes", "busy_pct",
+                                          "sent_bytes", "received_bytes"};
     json_t *tags = json_object();
-    for (size_t i = 1; i < n; i++) others += el_imbalance_highs(json_array_get(devices, i));
-    double highs = el_imbalance_highs(json_array_get(devices, 0)) - others / (double)(n - 1);
+    json_t *difference =
+        json_pack("{s:s, s:o, s:o}", "against", json_array_size(cards) == 2 ? "second" : "mean of the others",
+                  "at_peak_by_tag", tags, "sentence", el_json_string(sentence));
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        el_json_put_real(difference, figures[i], el_excess_of(cards, figures[i]));
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         char path[64];
-        snprintf(path, sizeof path, "memory.at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
-        json_object_set_new(tags, el_tag_name((enum el_tag)t), el_json_real(el_excess_of(devices, path)));
+        snprintf(path, sizeof path, "at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
+        el_json_put_real(tags, el_tag_name((enum el_tag)t), el_excess_of(cards, path));
     }
-    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "against", n == 2 ? "second" : "mean of the others", "peak_bytes",
-                     el_json_real(el_excess_of(devices, "memory.peak_bytes")), "at_peak_by_tag", tags,
-                     "sum_of_tag_peaks_bytes", el_json_real(highs), "sentence", sentence(trials, trial));
+    return difference;
 }
 
 static json_t *trial_of(const json_t *trials, const json_t *trial)
 {
     static const char *const copied[] = {
         "id",     "mode",   "model",   "dtype",    "optimizer", "global_batch", "batch_per_device",
-        "status", "reason", "verdict", "warnings", "simulated", "imbalance"};
+        "status", "reason", "verdict", "warnings", "simulated", "imbalance",    NULL};
     const json_t *devices = json_object_get(trial, "per_device");
     json_t *document = json_object(), *cards = json_array();
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
-        json_object_set_new(document, copied[i], copy_of(trial, copied[i]));
+    char sentence[EL_SENTENCE_BYTES];
+    el_json_copy(document, trial, copied);
     for (size_t i = 0; i < json_array_size(devices); i++)
-        json_array_append_new(cards, card(json_array_get(devices, i), i));
+        json_array_append_new(cards, card_of(json_array_get(devices, i), i));
     json_object_set_new(document, "cards", cards);
-    json_object_set_new(document, "difference",
-                        el_imbalance_has_cards(trial) ? difference(trials, trial) : json_null());
+    bool several = el_imbalance_has_cards(trial);
+    if (several) el_imbalance_sentence(trials, trial, sentence);
+    json_object_set_new(document, "difference", several ? difference_of(cards, sentence) : json_null());
     return document;
 }
 

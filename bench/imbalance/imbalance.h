@@ -50,11 +50,12 @@ const char *el_imbalance_card(size_t position, char *text);
 /* What an allocator that gives nothing back ends up with: each tag's own highest, without the kernels' scratch. NAN:
  * not recorded. */
 double el_imbalance_highs(const json_t *device);
+enum { EL_SENTENCE_BYTES = 1024 };
 /* One sentence of a trial: what the first card holds more than the others, and of what. It names the number of devices
  * where that differs among `trials`, those it stands with. */
-void el_imbalance_say(const json_t *trials, const json_t *trial, FILE *out);
+void el_imbalance_sentence(const json_t *trials, const json_t *trial, char text[EL_SENTENCE_BYTES]);
 /* Those of all trials, even ones of a mode on as many devices in one, and how the difference goes with the batch. */
-void el_imbalance_sentences(const json_t *trials, FILE *out);
+void el_imbalance_explain(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);

@@ -101,18 +101,18 @@ static void say_left(const json_t *rows, FILE *out)
 
 void el_imbalance_print_published(const json_t *published, FILE *out, bool colour)
 {
-    static const struct el_column columns[] = {{.head = "mode", .width = -6, EL_TEXT("mode")},
-                                               {.head = "batch", .width = 6, EL_COUNT("global_batch")},
-                                               {.head = "published", .width = 11, EL_MIB("main.published_bytes")},
-                                               {.head = "peaks", .width = 8, EL_MIB("main.peaks_bytes")},
-                                               {.head = "left", .width = 8, EL_MIB("main.left_bytes")},
-                                               {.head = "published", .width = 12, EL_MIB("second.published_bytes")},
-                                               {.head = "peaks", .width = 8, EL_MIB("second.peaks_bytes")},
-                                               {.head = "left", .width = 8, EL_MIB("second.left_bytes")},
-                                               {.head = "published", .width = 12, EL_MIB("difference.published_bytes")},
-                                               {.head = "ours", .width = 8, EL_MIB("difference.peaks_bytes")},
-                                               {.head = "error", .width = 9, EL_CHANGE("difference.error_pct")},
-                                               {.head = NULL}};
+    static const struct el_column columns[] = {EL_TEXT("mode", -6, "mode"),
+                                               EL_COUNT("batch", 6, "global_batch"),
+                                               EL_MIB("published", 11, "main.published_bytes"),
+                                               EL_MIB("peaks", 8, "main.peaks_bytes"),
+                                               EL_MIB("left", 8, "main.left_bytes"),
+                                               EL_MIB("published", 12, "second.published_bytes"),
+                                               EL_MIB("peaks", 8, "second.peaks_bytes"),
+                                               EL_MIB("left", 8, "second.left_bytes"),
+                                               EL_MIB("published", 12, "difference.published_bytes"),
+                                               EL_MIB("ours", 8, "difference.peaks_bytes"),
+                                               EL_CHANGE("error", 9, "difference.error_pct"),
+                                               EL_NO_MORE};
     const struct el_table table = {.columns = columns, .out = out, .colour = colour};
     const json_t *rows = json_object_get(published, "rows");
     if (!json_is_object(published)) return;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
@@ -29,24 +30,11 @@ void el_excess_by_tag(const json_t *per_device, double bytes_p[EL_TAG_COUNT])
 
 const char *el_excess_word(enum el_tag tag)
 {
-    switch (tag) {
-    case EL_TAG_PARAM:
-        return "parameters";
-    case EL_TAG_GRAD:
-        return "gradients";
-    case EL_TAG_OPTIMIZER:
-        return "optimizer state";
-    case EL_TAG_ACTIVATION:
-        return "activations";
-    case EL_TAG_INPUT:
-        return "inputs";
-    case EL_TAG_OUTPUT:
-        return "outputs";
-    case EL_TAG_BUCKET:
-        return "buckets";
-    default:
-        return el_tag_name(tag);
-    }
+    static const char *const words[EL_TAG_COUNT] = {
+        [EL_TAG_PARAM] = "parameters",       [EL_TAG_GRAD] = "gradients", [EL_TAG_OPTIMIZER] = "optimizer state",
+        [EL_TAG_ACTIVATION] = "activations", [EL_TAG_INPUT] = "inputs",   [EL_TAG_OUTPUT] = "outputs",
+        [EL_TAG_BUCKET] = "buckets"};
+    return words[tag] ? words[tag] : el_tag_name(tag);
 }
 
 struct part {
@@ -60,37 +48,34 @@ static int larger_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* "23.8 MiB of param and 23.7 of grad": the parts of the sign that make up more than a fiftieth of the whole. */
-static int list_parts(const struct part *parts, double sign, double whole, FILE *out)
+/* Appends "23.8 MiB of param and 23.7 of grad": the parts of the sign that make up more than `least_bytes`, after
+ * `before`. */
+static void list_parts(const struct part *parts, double sign, double least_bytes, const char *before, char *text,
+                       size_t bytes)
 {
     char mib[EL_FIGURE_BYTES];
-    int said = 0, n = 0;
-    for (int t = 0; t < EL_TAG_COUNT; t++) n += parts[t].bytes * sign > fabs(whole) / 50;
+    int named = 0, n = 0;
+    for (int t = 0; t < EL_TAG_COUNT; t++) n += parts[t].bytes * sign > least_bytes;
     for (int t = 0; t < EL_TAG_COUNT; t++) {
-        if (!(parts[t].bytes * sign > fabs(whole) / 50)) continue;
-        fprintf(out, "%s%s%s of %s",
-                said == 0       ? ""
-                : said == n - 1 ? " and "
-                                : ", ",
-                el_text_mib(parts[t].bytes * sign, mib), said == 0 ? " MiB" : "", parts[t].word);
-        said++;
+        if (!(parts[t].bytes * sign > least_bytes)) continue;
+        size_t used = strlen(text);
+        const char *joint = named == 0 ? before : named == n - 1 ? " and " : ", ";
+        snprintf(text + used, bytes - used, "%s%s%s of %s", joint, el_text_mib(parts[t].bytes * sign, mib),
+                 named == 0 ? " MiB" : "", parts[t].word);
+        named++;
     }
-    return said;
 }
 
-void el_excess_say(const json_t *per_device, FILE *out)
+const char *el_excess_text(const json_t *per_device, char *text, size_t bytes)
 {
-    double bytes[EL_TAG_COUNT], whole = el_excess_of(per_device, "memory.peak_bytes");
+    double by_tag[EL_TAG_COUNT], least_bytes = fabs(el_excess_of(per_device, "memory.peak_bytes")) / 50;
     struct part parts[EL_TAG_COUNT];
-    el_excess_by_tag(per_device, bytes);
+    el_excess_by_tag(per_device, by_tag);
     for (int t = 0; t < EL_TAG_COUNT; t++)
-        parts[t] = (struct part){.word = el_excess_word((enum el_tag)t), .bytes = bytes[t]};
+        parts[t] = (struct part){.word = el_excess_word((enum el_tag)t), .bytes = by_tag[t]};
     qsort(parts, EL_TAG_COUNT, sizeof parts[0], larger_first);
-    if (list_parts(parts, 1, whole, out) == 0) return;
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        if (!(parts[t].bytes < -fabs(whole) / 50)) continue;
-        fprintf(out, ", and less ");
-        list_parts(parts, -1, whole, out);
-        return;
-    }
+    *text = '\0';
+    list_parts(parts, 1, least_bytes, "", text, bytes);
+    if (*text) list_parts(parts, -1, least_bytes, ", and less ", text, bytes);
+    return text;
 }

@@ -6,18 +6,18 @@
 #define EL_BENCH_EXCESS_H
 
 #include <jansson.h>
-#include <stdio.h>
+#include <stddef.h>
 
 #include "runtime/base/probe.h"
 
-/* The first device's figure at `path` minus the mean of the others'; NAN where one has none. */
+/* The first one's figure at `path` minus the mean of the others'; NAN where one has none. Of any array of objects. */
 double el_excess_of(const json_t *per_device, const char *path);
 /* Of each tag at the devices' own peaks, replicas among the parameters; what is not recorded is 0. */
 void el_excess_by_tag(const json_t *per_device, double bytes_p[EL_TAG_COUNT]);
 /* A tag as a sentence calls it: "buckets" of bucket. Static text. */
 const char *el_excess_word(enum el_tag tag);
 /* "10.4 MiB of optimizer state and 9.9 of gradients, and less 17.1 MiB of activations": tags that make up more than a
- * fiftieth of the whole. */
-void el_excess_say(const json_t *per_device, FILE *out);
+ * fiftieth of the whole. Returns `text`. */
+const char *el_excess_text(const json_t *per_device, char *text, size_t bytes);
 
 #endif

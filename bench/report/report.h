@@ -16,8 +16,17 @@ void el_report_table(const json_t *run, FILE *out, bool colour);
 /* "valid", "suspect", "unchecked", "simulated": what a trial's times are. Valid as long as the trial. */
 const char *el_report_verdict(const json_t *trial);
 
-/* What makes trials suspect, each warning once, with how many trials carry it. Nothing where there is none. */
-void el_report_warnings(const json_t *trials, FILE *out, bool colour);
+/* Whether it came to its end; where it did not, `head` and "status: reason", wrapped. */
+bool el_report_is_ok(const json_t *trial);
+void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out);
+/* Of a table's column: the trial's batch (parts.h). */
+void el_report_batch(const json_t *trial, const json_t *context, char *text);
+
+/* What makes trials suspect, each warning once, with how many trials carry it, but those whose rule's name begins with
+ * `but` ("": all). Nothing where there is none. `trials` may be any objects with `warnings` and `warning_rules`. */
+void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool colour);
+/* What the rule of that name says of the trial; NULL: nothing. Borrowed. */
+const char *el_report_warned(const json_t *trial, const char *rule);
 
 /* Where a step goes: a row a trial on several devices, then a line a device. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out, bool colour);

@@ -90,8 +90,9 @@ static void say_memory(const json_t *trials, FILE *out)
             el_text_figure(el_json_number(dp, "imbalance.memory.first_over_rest"), ratio),
             json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(dp, "global_batch"));
     if (whole > peak / 100) {
-        fprintf(out, "%s MiB more, made up of ", el_text_mib(whole, more));
-        el_excess_say(json_object_get(dp, "per_device"), out);
+        char parts[512];
+        fprintf(out, "%s MiB more, made up of %s", el_text_mib(whole, more),
+                el_excess_text(devices, parts, sizeof parts));
     } else {
         fputs("no more than the others, to 1 %", out);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
 /* Two baselines: plain training, and the same mode on one device. */
@@ -15,8 +16,7 @@ struct baselines {
 
 static double rate_of(const json_t *repeat)
 {
-    bool ok = strcmp(el_json_text(repeat, "status", "failed"), "ok") == 0;
-    return ok ? el_json_number(repeat, "samples_per_s") : NAN;
+    return el_report_is_ok(repeat) ? el_json_number(repeat, "samples_per_s") : NAN;
 }
 
 static double rate_of_number(const json_t *repeats, double number)
@@ -54,27 +54,14 @@ json_t *el_scale_interval(struct el_interval interval, double divisor)
 
 const char *el_scale_shared(const json_t *trial)
 {
-    const json_t *names = json_object_get(trial, "warning_rules"), *warnings = json_object_get(trial, "warnings");
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        if (name && (!strcmp(name, "shared_core") || !strcmp(name, "shared_gpu")))
-            return json_string_value(json_array_get(warnings, i));
-    }
-    return NULL;
+    const char *core = el_report_warned(trial, "shared_core");
+    return core ? core : el_report_warned(trial, "shared_gpu");
 }
 
-/* Whether other work was on the machine: then a ratio is another one under the next load, and no scatter within the
- * study tells by how much (docs/scale.md has what was measured). */
-static bool was_disturbed(const json_t *trial)
+bool el_scale_disturbed(const json_t *trial)
 {
-    static const char *const rules[] = {"others", "gpu_others", "stolen"};
-    const json_t *names = json_object_get(trial, "warning_rules");
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        for (size_t k = 0; name && k < sizeof rules / sizeof rules[0]; k++)
-            if (!strcmp(name, rules[k])) return true;
-    }
-    return false;
+    return el_report_warned(trial, "others") || el_report_warned(trial, "gpu_others") ||
+           el_report_warned(trial, "stolen");
 }
 
 /* Of a trial against one on a single device. */
@@ -83,7 +70,7 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
     size_t n;
     double devices = el_json_number(trial, "devices");
     struct el_interval ratio = el_scale_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
-    bool disturbed = was_disturbed(trial) || was_disturbed(base);
+    bool disturbed = el_scale_disturbed(trial) || el_scale_disturbed(base);
     repeat.valid = repeat.valid && !disturbed;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
                      el_scale_interval(ratio, 1), "speedup_repeat95", el_scale_interval(repeat, 1), "efficiency",
@@ -147,12 +134,12 @@ static const json_t *wrapped_one(const json_t *trials, const json_t *trial, cons
 static json_t *row_of(const json_t *trials, const json_t *trial, const struct baselines *base)
 {
     static const char *const copied[] = {"mode",   "devices", "device_names", "procs",    "global_batch",
-                                         "status", "reason",  "verdict",      "warnings", "warning_rules"};
+                                         "status", "reason",  "verdict",      "warnings", "warning_rules",
+                                         NULL};
     const json_t *one = wrapped_one(trials, trial, base), *ci = el_json_at(trial, "throughput.ci95");
     bool held = one && one != trial && one != base->plain;
     json_t *row = json_object();
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
-        json_object_set_new(row, copied[i], json_deep_copy(json_object_get(trial, copied[i])));
+    el_json_copy(row, trial, copied);
     el_json_put_text(row, "shared", el_scale_shared(trial));
     el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
     json_object_set_new(row, "ci95", json_is_array(ci) ? json_deep_copy(ci) : json_null());

@@ -48,10 +48,13 @@ json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes);
 struct el_interval el_scale_ratio(const json_t *a, const json_t *b, size_t *n_p);
 /* Why the devices are not each on its own: the verdict's words; NULL: they are. Borrowed. */
 const char *el_scale_shared(const json_t *trial);
+/* Whether other work was on the machine: then a ratio is another one under the next load, and no scatter within these
+ * trials tells by how much (docs/scale.md has what was measured). */
+bool el_scale_disturbed(const json_t *trial);
 /* [low, high], or null. New reference. */
 json_t *el_scale_interval(struct el_interval interval, double divisor);
 
-/* What it comes to in sentences, and what made rows doubtful: a part of what el_scale_print prints (sentences.c). */
+/* What it comes to in sentences, and what made rows doubtful: a part of what el_scale_print prints (conclude.c). */
 void el_scale_say(const json_t *document, FILE *out);
 /* Two tables, that of the buckets, and el_scale_say; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);

@@ -13,37 +13,32 @@
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23 };
 static const double GROWN_RATIO = 1.05; /* beyond what a reading of Pss covers */
 
-#define WHO                                                                                                            \
-    {.head = "pid", .width = 7, EL_COUNT("pid")}, {.head = "rank", .width = 5, EL_COUNT("rank")},                      \
-    {                                                                                                                  \
-        .head = "process", .gap = 2, .width = -NAME_COLUMNS, EL_TEXT("shown")                                          \
-    }
+#define WHO EL_COUNT("pid", 7, "pid"), EL_COUNT("rank", 5, "rank"), EL_APART("process", -NAME_COLUMNS, "shown")
 
 static const struct el_column process_columns[] = {WHO,
-                                                   {.head = "alive s", .width = 8, EL_FIGURE("alive_s")},
-                                                   {.head = "peak MiB", .width = 9, EL_MIB("peak_bytes")},
-                                                   {.head = "own MiB", .width = 9, EL_MIB("own_peak_bytes")},
-                                                   {.head = "mean MiB", .width = 9, EL_MIB("mean_bytes")},
-                                                   {.head = "Pss MiB", .width = 9, EL_TEXT("pss")},
-                                                   {.head = "share %", .width = 8, EL_FIGURE("share_pct")},
-                                                   {.head = "CPU s", .width = 9, EL_FIGURE("cpu_s")},
-                                                   {.head = "CPU %", .width = 8, EL_FIGURE("cpu_pct")},
-                                                   {.head = NULL}};
+                                                   EL_FIGURE("alive s", 8, "alive_s"),
+                                                   EL_MIB("peak MiB", 9, "peak_bytes"),
+                                                   EL_MIB("own MiB", 9, "own_peak_bytes"),
+                                                   EL_MIB("mean MiB", 9, "mean_bytes"),
+                                                   EL_TEXT("Pss MiB", 9, "pss"),
+                                                   EL_FIGURE("share %", 8, "share_pct"),
+                                                   EL_FIGURE("CPU s", 9, "cpu_s"),
+                                                   EL_FIGURE("CPU %", 8, "cpu_pct"),
+                                                   EL_NO_MORE};
 static const struct el_column use_columns[] = {WHO,
-                                               {.head = "GPU", .width = 8, EL_TEXT("on")},
-                                               {.head = "peak MiB", .width = 10, EL_MIB("peak_bytes")},
-                                               {.head = "mean MiB", .width = 10, EL_MIB("mean_bytes")},
-                                               {.head = "share %", .width = 9, EL_FIGURE("share_pct")},
-                                               {.head = "busy %", .width = 9, EL_FIGURE("busy_pct")},
-                                               {.head = NULL}};
-static const struct el_column imbalance_columns[] = {
-    {.head = "compared", .width = -30, EL_TEXT("of")},
-    {.head = "max/mean - 1", .width = 14, EL_FIGURE("max_over_mean_minus_1")},
-    {.head = "imbalance %", .width = 14, EL_FIGURE("imbalance_pct")},
-    {.head = "mean/max", .width = 11, EL_FIGURE("lb")},
-    {.head = "CV", .width = 9, EL_FIGURE("cv")},
-    {.head = "first/rest", .width = 13, EL_FIGURE("first_over_rest")},
-    {.head = NULL}};
+                                               EL_TEXT("GPU", 8, "on"),
+                                               EL_MIB("peak MiB", 10, "peak_bytes"),
+                                               EL_MIB("mean MiB", 10, "mean_bytes"),
+                                               EL_FIGURE("share %", 9, "share_pct"),
+                                               EL_FIGURE("busy %", 9, "busy_pct"),
+                                               EL_NO_MORE};
+static const struct el_column imbalance_columns[] = {EL_TEXT("compared", -30, "of"),
+                                                     EL_FIGURE("max/mean - 1", 14, "max_over_mean_minus_1"),
+                                                     EL_FIGURE("imbalance %", 14, "imbalance_pct"),
+                                                     EL_FIGURE("mean/max", 11, "lb"),
+                                                     EL_FIGURE("CV", 9, "cv"),
+                                                     EL_FIGURE("first/rest", 13, "first_over_rest"),
+                                                     EL_NO_MORE};
 
 /* Peers first, by their ranks, then by their peaks; unknown ones count as 0. */
 static int by_weight(const void *a, const void *b)

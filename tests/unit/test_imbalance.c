@@ -75,7 +75,7 @@ static void the_sentences_word_for_word(void **state)
 {
     (void)state;
     json_t *run = made_run();
-    char *text = printed(el_imbalance_sentences, json_object_get(run, "trials"));
+    char *text = printed(el_imbalance_explain, json_object_get(run, "trials"));
     assert_string_equal(
         text,
         "* dp, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer state and 2.0 of\n"
@@ -100,7 +100,7 @@ static void sentences_name_the_devices_where_they_differ(void **state)
         trial_of("ddp", 8,
                  json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 20, 2, 3, 1),
                            card_of("cpu:1", "param", 10, 20, 2, 3, 1), card_of("cpu:2", "param", 10, 20, 2, 3, 1))));
-    char *text = printed(el_imbalance_sentences, trials);
+    char *text = printed(el_imbalance_explain, trials);
     assert_string_equal(
         text, "* dp on 2 devices, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer "
               "state and\n"
@@ -115,7 +115,9 @@ static void sentences_name_the_devices_where_they_differ(void **state)
 
 static void say_first(const json_t *trials, FILE *out)
 {
-    el_imbalance_say(trials, json_array_get(trials, 0), out);
+    char text[EL_SENTENCE_BYTES];
+    el_imbalance_sentence(trials, json_array_get(trials, 0), text);
+    fputs(text, out);
 }
 
 static void a_first_card_that_holds_less(void **state)

@@ -1,0 +1,252 @@
+/* The table card by card: a line a card, under each trial a line with the difference; then the measures, and sentences.
+ * Which tags have a column of their own is by their size; the others are summed up. Its figures are the document's. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/imbalance/imbalance.h"
+#include "bench/plot/data_file.h"
+#include "bench/report/parts.h"
+#include "bench/report/report.h"
+
+enum { COLUMNS = 110, NAME_WIDTH = 17, WIDTH = 8, NARROW = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
+
+/* A tag below this part of the largest goes among the others. */
+#define COLUMN_RATIO 0.003
+
+/* Differences below 0.001 MiB are a rounding of the shares, and shown as none. */
+#define DIFFERENCE_MIN_BYTES (1048576 * 0.001)
+
+/* Tags that may have a column. */
+static const struct el_column tag_columns[] = {
+    EL_MIB("model", WIDTH, "at_peak_by_tag.param"),      EL_MIB("grad", WIDTH, "at_peak_by_tag.grad"),
+    EL_MIB("optim.", WIDTH, "at_peak_by_tag.optimizer"), EL_MIB("activ.", WIDTH, "at_peak_by_tag.activation"),
+    EL_MIB("input", WIDTH, "at_peak_by_tag.input"),      EL_MIB("output", WIDTH, "at_peak_by_tag.output"),
+    EL_MIB("bucket", WIDTH, "at_peak_by_tag.bucket"),    EL_MIB("worksp.", WIDTH, "at_peak_by_tag.workspace"),
+    EL_MIB("padding", WIDTH, "at_peak_by_tag.padding")};
+enum { N_TAGS = sizeof tag_columns / sizeof tag_columns[0] };
+
+static double bytes_at(const json_t *card, const char *path)
+{
+    double bytes = el_json_number(card, path);
+    return isnan(bytes) ? 0 : bytes;
+}
+
+static bool has_figure(const json_t *trials, const char *path)
+{
+    for (size_t i = 0; i < json_array_size(trials); i++)
+        if (!isnan(el_json_number(json_array_get(trials, i), path))) return true;
+    return false;
+}
+
+/* "  main    cpu:0", of the difference "  main - others". */
+static void show_name(const json_t *card, const json_t *context, char *text)
+{
+    const char *against = el_json_text(card, "against", NULL);
+    (void)context;
+    if (against)
+        snprintf(text, EL_CELL_BYTES, "  main - %s", strcmp(against, "second") ? "others" : "second");
+    else
+        snprintf(text, EL_CELL_BYTES, "  %-7s %s", el_json_text(card, "card", "?"), el_json_text(card, "device", "?"));
+}
+
+/* The tags that have a column: the largest that there is room for. */
+static void choose_tags(const json_t *trials, int room, bool chosen[N_TAGS])
+{
+    double sizes[N_TAGS] = {0}, least = 0;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *cards = json_object_get(json_array_get(trials, i), "cards");
+        for (size_t k = 0; k < json_array_size(cards) && json_array_size(cards) > 1; k++)
+            for (int t = 0; t < N_TAGS; t++)
+                sizes[t] = fmax(sizes[t], bytes_at(json_array_get(cards, k), tag_columns[t].path));
+    }
+    for (int t = 0; t < N_TAGS; t++) least = fmax(least, sizes[t] * COLUMN_RATIO);
+    for (; room > 0; room--) {
+        int most = 0;
+        for (int t = 1; t < N_TAGS; t++)
+            if (sizes[t] > sizes[most]) most = t;
+        if (!(sizes[most] > least)) break;
+        chosen[most] = true;
+        sizes[most] = 0;
+    }
+}
+
+/* What all trials of the table have a column for. */
+static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_column columns[CELLS_MAX])
+{
+    bool ran = has_figure(trials, "difference.sent_bytes"),
+         has_rest = has_figure(trials, "difference.unattributed_bytes");
+    struct el_column *next = columns;
+    choose_tags(trials, (COLUMNS - NAME_WIDTH - WIDTH * (3 + has_rest) - NARROW * 3 * ran) / WIDTH, chosen);
+    *next++ = (struct el_column)EL_SHOWN("card", -NAME_WIDTH, show_name);
+    *next++ = (struct el_column)EL_MIB("memory", WIDTH, "peak_bytes");
+    for (int t = 0; t < N_TAGS; t++)
+        if (chosen[t]) *next++ = tag_columns[t];
+    *next++ = (struct el_column)EL_MIB("other", WIDTH, "other_bytes");
+    *next++ = (struct el_column)EL_MIB("peaks", WIDTH, "sum_of_tag_peaks_bytes");
+    if (has_rest) *next++ = (struct el_column)EL_MIB("unattr.", WIDTH, "unattributed_bytes");
+    if (ran) {
+        *next++ = (struct el_column)EL_FIGURE("busy %", NARROW, "busy_pct");
+        *next++ = (struct el_column)EL_MIB("sent", NARROW, "sent_bytes");
+        *next++ = (struct el_column)EL_MIB("recv", NARROW, "received_bytes");
+    }
+    *next = (struct el_column)EL_NO_MORE;
+}
+
+/* A card, or a difference, with what has no column summed up. */
+static void put_card(const struct el_table *table, json_t *card, const bool chosen[N_TAGS])
+{
+    double other_bytes = 0;
+    for (int t = 0; t < N_TAGS; t++)
+        if (!chosen[t]) other_bytes += bytes_at(card, tag_columns[t].path);
+    el_json_put_real(card, "other_bytes", other_bytes);
+    el_table_row(table, EL_TABLE_PLAIN, card);
+}
+
+/* Replicas are copies of the parameters: one column. */
+static void fold_replicas(json_t *trial)
+{
+    size_t k;
+    json_t *card, *cards = json_object_get(trial, "cards"),
+                  *difference = el_json_at(trial, "difference.at_peak_by_tag");
+    if (difference)
+        el_json_put_real(difference, "param", bytes_at(difference, "param") + bytes_at(difference, "replica"));
+    json_array_foreach(cards, k, card)
+    {
+        json_t *tags = json_object_get(card, "at_peak_by_tag");
+        el_json_put_real(tags, "param", bytes_at(tags, "param") + bytes_at(tags, "replica"));
+    }
+}
+
+static void round_small(json_t *figures)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(figures, key, value)
+    {
+        if (strcmp(key, "busy_pct") && fabs(json_number_value(value)) < DIFFERENCE_MIN_BYTES) json_real_set(value, 0);
+    }
+}
+
+static void put_cards(const struct el_table *table, json_t *trial, const bool chosen[N_TAGS])
+{
+    json_t *cards = json_object_get(trial, "cards"), *difference = json_object_get(trial, "difference");
+    double low = INFINITY, high = 0;
+    char from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
+    size_t n = json_array_size(cards);
+    for (size_t k = 0; k < n; k++) {
+        json_t *card = json_array_get(cards, k);
+        if (k < CARDS_SHOWN) {
+            put_card(table, card, chosen);
+            continue;
+        }
+        low = fmin(low, el_json_number(card, "peak_bytes"));
+        high = fmax(high, el_json_number(card, "peak_bytes"));
+    }
+    if (n > CARDS_SHOWN)
+        fprintf(table->out, "  and %zu more cards, %s to %s MiB each (--json has them all)\n", n - CARDS_SHOWN,
+                el_text_mib(low, from), el_text_mib(high, to));
+    round_small(difference);
+    round_small(json_object_get(difference, "at_peak_by_tag"));
+    put_card(table, difference, chosen);
+}
+
+/* "dp, batch 256 (2 x 128)" */
+static void name_trial(const json_t *trial, char *text, size_t bytes)
+{
+    char batch[64];
+    el_table_batch(trial, batch, sizeof batch);
+    snprintf(text, bytes, "%s, batch %s", el_json_text(trial, "mode", "?"), batch);
+}
+
+static void put_trial(const struct el_table *table, json_t *trial, const bool chosen[N_TAGS])
+{
+    char name[EL_CELL_BYTES], line[EL_CELL_BYTES + 64];
+    const char *verdict = el_report_verdict(trial);
+    bool doubtful = !strcmp(verdict, "suspect") || !strcmp(verdict, "unchecked");
+    bool has_cards = json_is_object(json_object_get(trial, "difference"));
+    name_trial(trial, name, sizeof name);
+    if (!el_report_is_ok(trial)) {
+        snprintf(line, sizeof line, "%s: ", name);
+        el_report_failed(trial, line, "  ", COLUMNS, table->out);
+    } else if (has_cards) {
+        snprintf(line, sizeof line, "%s: %s%s", name, verdict, doubtful ? " times" : "");
+        el_table_line(table->out, doubtful ? EL_TABLE_YELLOW : EL_TABLE_BOLD, table->colour, line);
+    }
+    if (has_cards) put_cards(table, trial, chosen);
+}
+
+static bool has_column(const struct el_column *columns, const char *head)
+{
+    while (columns->head && strcmp(columns->head, head)) columns++;
+    return columns->head != NULL;
+}
+
+static void put_legend(const struct el_column *columns, FILE *out)
+{
+    el_text_say("", "", COLUMNS, out,
+                "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of "
+                "each tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
+                has_column(columns, "unattr.") ? " unattr.: what the system reports beyond that peak." : "",
+                has_column(columns, "sent") ? " sent, recv: MiB per step." : "");
+}
+
+/* A line of the record's measures, and whether its trial's times are in doubt. Nothing where they were not recorded. */
+static void put_measure(const struct el_table *table, const json_t *measures, const char *name, const char *of,
+                        const char *doubt)
+{
+    json_t *row = json_pack("{s:s, s:s, s:s}", "name", name, "of", of, "doubt", doubt);
+    json_object_update_new(row, json_deep_copy(measures));
+    if (json_is_number(json_object_get(row, "max_over_mean_minus_1"))) el_table_row(table, EL_TABLE_PLAIN, row);
+    json_decref(row);
+}
+
+static void put_measures(const json_t *trials, FILE *out, bool colour)
+{
+    static const struct el_column columns[] = {{.head = "how uneven", .width = -28, .path = "name"},
+                                               EL_TEXT("", -8, "of"),
+                                               EL_RATIO("max/mean - 1", 13, "max_over_mean_minus_1"),
+                                               EL_PERCENT("imbalance %", 13, "imbalance_pct"),
+                                               EL_RATIO("load balance", 13, "lb"),
+                                               EL_RATIO("CV", 13, "cv"),
+                                               EL_RATIO("first/rest", 13, "first_over_rest"),
+                                               EL_APART("", -9, "doubt"),
+                                               EL_NO_MORE};
+    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    el_table_heads(&table, EL_TABLE_BOLD);
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i), *measures = json_object_get(trial, "imbalance");
+        const char *verdict = el_report_verdict(trial);
+        char name[EL_CELL_BYTES] = "  ";
+        if (!json_is_object(json_object_get(trial, "difference"))) continue;
+        name_trial(trial, name + 2, sizeof name - 2);
+        put_measure(&table, json_object_get(measures, "memory"), name, "memory", "");
+        put_measure(&table, json_object_get(measures, "busy"), "", "busy", strcmp(verdict, "valid") ? verdict : "");
+        put_measure(&table, json_object_get(measures, "bytes"), "", "sent", "");
+    }
+}
+
+void el_imbalance_print(const json_t *run, FILE *out, bool colour)
+{
+    struct el_column columns[CELLS_MAX];
+    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    bool chosen[N_TAGS] = {false};
+    char title[EL_TITLE_BYTES];
+    json_t *document = el_imbalance_document(run, NULL, NULL), *trials = json_object_get(document, "trials");
+    for (size_t i = 0; i < json_array_size(trials); i++) fold_replicas(json_array_get(trials, i));
+    choose_columns(trials, chosen, columns);
+    el_data_title(json_object_get(run, "trials"), title);
+    fprintf(out, "Card by card: %s\n\n", title);
+    el_table_heads(&table, EL_TABLE_BOLD);
+    for (size_t i = 0; i < json_array_size(trials); i++) put_trial(&table, json_array_get(trials, i), chosen);
+    fputc('\n', out);
+    put_legend(columns, out);
+    fputc('\n', out);
+    put_measures(trials, out, colour);
+    el_report_warnings(json_object_get(run, "trials"), "", out, colour);
+    fputc('\n', out);
+    el_imbalance_explain(json_object_get(run, "trials"), out);
+    json_decref(document);
+}

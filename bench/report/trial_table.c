@@ -1,0 +1,147 @@
+/* The table: a row a trial, a line a device, then what makes trials suspect. All from the record. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/report/parts.h"
+#include "bench/report/report.h"
+#include "runtime/base/probe.h"
+
+enum { TAGS_SHOWN = 3 };
+
+bool el_report_colour(FILE *out, bool no_colour)
+{
+    const char *term = getenv("TERM");
+    return !no_colour && isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+bool el_report_is_ok(const json_t *trial)
+{
+    return strcmp(el_json_text(trial, "status", "failed"), "ok") == 0;
+}
+
+const char *el_report_verdict(const json_t *trial)
+{
+    bool valid = strcmp(el_json_text(trial, "verdict", ""), "valid") == 0;
+    if (valid && json_is_true(json_object_get(trial, "simulated"))) return "simulated";
+    return el_json_text(trial, "verdict", "?");
+}
+
+void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out)
+{
+    el_text_say(head, rest, columns, out, "%s: %s", el_json_text(trial, "status", "failed"),
+                el_json_text(trial, "reason", "no reason was given"));
+}
+
+void el_report_batch(const json_t *trial, const json_t *context, char *text)
+{
+    (void)context;
+    el_table_batch(trial, text, EL_CELL_BYTES);
+}
+
+/* Throughput over that of `single` with the same global batch. */
+static void show_ratio(const json_t *trial, const json_t *trials, char *text)
+{
+    double rate = el_json_number(trial, "throughput.samples_per_s"), single_rate = NAN;
+    char ratio[EL_FIGURE_BYTES];
+    for (size_t i = 0; i < json_array_size(trials) && isnan(single_rate); i++) {
+        const json_t *other = json_array_get(trials, i);
+        if (strcmp(el_json_text(other, "mode", ""), "single") == 0 &&
+            el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
+            single_rate = el_json_number(other, "throughput.samples_per_s");
+    }
+    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(rate / single_rate, ratio));
+}
+
+static void show_verdict(const json_t *trial, const json_t *trials, char *text)
+{
+    (void)trials;
+    snprintf(text, EL_CELL_BYTES, "%s", el_report_verdict(trial));
+}
+
+struct share {
+    const char *tag;
+    double bytes;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    double x = ((const struct share *)a)->bytes, y = ((const struct share *)b)->bytes;
+    return (x < y) - (x > y);
+}
+
+/* "grad 47.6, param 23.8, replica 23.8, other 6.7": the largest tags at the peak, in MiB. */
+static void show_tags(const json_t *device, const json_t *trials, char *text)
+{
+    struct share shares[EL_TAG_COUNT];
+    char mib[EL_FIGURE_BYTES];
+    double other = 0;
+    size_t used = 0;
+    (void)trials;
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        const char *tag = el_tag_name((enum el_tag)t);
+        double value = el_json_number(el_json_at(device, "memory.at_peak_by_tag"), tag);
+        shares[t] = (struct share){.tag = tag, .bytes = isnan(value) ? 0 : value};
+    }
+    qsort(shares, EL_TAG_COUNT, sizeof shares[0], larger_first);
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        if (t >= TAGS_SHOWN || shares[t].bytes <= 0) {
+            other += shares[t].bytes;
+            continue;
+        }
+        used += (size_t)snprintf(text + used, EL_CELL_BYTES - used, "%s%s %s", t == 0 ? "" : ", ", shares[t].tag,
+                                 el_text_mib(shares[t].bytes, mib));
+    }
+    if (other > 0) snprintf(text + used, EL_CELL_BYTES - used, ", other %s", el_text_mib(other, mib));
+}
+
+static const struct el_column trial_columns[] = {EL_TEXT("mode", -9, "mode"),
+                                                 EL_SHOWN("global batch", -14, el_report_batch),
+                                                 EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
+                                                 EL_INTERVAL("95 % interval", 18, "throughput.ci95"),
+                                                 EL_SHOWN("/single", 9, show_ratio),
+                                                 EL_FIGURE("step ms", 8, "step_ms.mean"),
+                                                 EL_FIGURE("p95 ms", 9, "step_ms.p95"),
+                                                 EL_FIGURE("exposed ms", 11, "comm.exposed_ms"),
+                                                 {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
+                                                 EL_NO_MORE};
+
+static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .width = -10, .path = "device"},
+                                                  EL_MIB("peak MiB", 10, "memory.peak_bytes"),
+                                                  {.head = "of which", .gap = 3, .width = -53, .show = show_tags},
+                                                  EL_FIGURE("busy %", 9, "utilization.busy_pct"),
+                                                  EL_MIB("sent MiB", 10, "sent_bytes"),
+                                                  EL_NO_MORE};
+
+static void put_failed(const json_t *trial, FILE *out, bool colour)
+{
+    char head[64 + EL_CELL_BYTES], batch[EL_CELL_BYTES];
+    el_table_batch(trial, batch, sizeof batch);
+    snprintf(head, sizeof head, "%-9s%-14s", el_json_text(trial, "mode", "?"), batch);
+    el_table_begin(out, EL_TABLE_RED, colour);
+    el_report_failed(trial, head, "                       ", EL_REPORT_COLUMNS, out);
+    el_table_end(out, colour);
+}
+
+void el_report_table(const json_t *run, FILE *out, bool colour)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    const struct el_table of_trials = {.columns = trial_columns, .context = trials, .out = out, .colour = colour};
+    const struct el_table of_devices = {.columns = device_columns, .out = out, .colour = colour};
+    el_table_heads(&of_trials, EL_TABLE_BOLD);
+    el_table_heads(&of_devices, EL_TABLE_DIM);
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
+        bool valid = strcmp(el_json_text(trial, "verdict", ""), "valid") == 0;
+        if (!el_report_is_ok(trial)) put_failed(trial, out, colour);
+        if (!isnan(el_json_number(trial, "throughput.samples_per_s")))
+            el_table_row(&of_trials, valid ? EL_TABLE_BOLD : EL_TABLE_YELLOW, trial);
+        for (size_t k = 0; k < json_array_size(devices); k++)
+            el_table_row(&of_devices, EL_TABLE_DIM, json_array_get(devices, k));
+    }
+    el_report_warnings(trials, "", out, colour);
+}

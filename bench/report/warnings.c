@@ -1,0 +1,69 @@
+/* What makes trials doubtful, each doubt once: of any list of objects with `warnings` and `warning_rules`. */
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/report/report.h"
+
+static const char *text_at(const json_t *trial, const char *list, size_t k)
+{
+    return json_string_value(json_array_get(json_object_get(trial, list), k));
+}
+
+const char *el_report_warned(const json_t *trial, const char *rule)
+{
+    for (size_t k = 0; k < json_array_size(json_object_get(trial, "warning_rules")); k++) {
+        const char *name = text_at(trial, "warning_rules", k);
+        if (name && strcmp(name, rule) == 0) return text_at(trial, "warnings", k);
+    }
+    return NULL;
+}
+
+/* Two warnings are one where a rule says both, though with other figures; what repeats say themselves goes by its text.
+ */
+static bool same_warning(const json_t *a, size_t i, const json_t *b, size_t k)
+{
+    const char *rule_a = text_at(a, "warning_rules", i), *rule_b = text_at(b, "warning_rules", k);
+    const char *text_a = text_at(a, "warnings", i), *text_b = text_at(b, "warnings", k);
+    if (rule_a && rule_b && strcmp(rule_a, "reported") != 0) return strcmp(rule_a, rule_b) == 0;
+    return text_a && text_b && strcmp(text_a, text_b) == 0;
+}
+
+/* How many trials carry warning k of trial `first`, and whether with its very words; 0 if an earlier one does, for then
+ * it has been said. */
+static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *alike_p)
+{
+    const json_t *from = json_array_get(trials, first);
+    size_t count = 0;
+    *alike_p = true;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        size_t n = json_array_size(json_object_get(trial, "warnings")), w = 0;
+        while (w < n && !same_warning(from, k, trial, w)) w++;
+        if (w == n) continue;
+        if (i < first || (i == first && w < k)) return 0;
+        *alike_p = *alike_p && json_equal(json_array_get(json_object_get(trial, "warnings"), w),
+                                          json_array_get(json_object_get(from, "warnings"), k));
+        count++;
+    }
+    return count;
+}
+
+void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool colour)
+{
+    size_t n = json_array_size(trials);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *trial = json_array_get(trials, i);
+        for (size_t k = 0; k < json_array_size(json_object_get(trial, "warnings")); k++) {
+            const char *text = text_at(trial, "warnings", k), *rule = text_at(trial, "warning_rules", k);
+            bool alike, left_out = *but && rule && strncmp(rule, but, strlen(but)) == 0;
+            size_t count = text == NULL || left_out ? 0 : count_warned(trials, i, k, &alike);
+            if (count == 0) continue;
+            el_table_begin(out, EL_TABLE_YELLOW, colour);
+            el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%s (%zu of %zu trials%s)", text, count, n,
+                        alike ? "" : ", with figures of their own");
+            el_table_end(out, colour);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+/* What scaling comes to, in sentences; and whatever makes a row doubtful, once. Of counts that share cores or cards no
+ * sentence makes a claim: they are said to be shared, and that is all. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/report/report.h"
+#include "bench/scale/scale.h"
+
+enum { COLUMNS = 110, TEXT_BYTES = 320 };
+
+#define SAY(out, ...) el_text_say("* ", "  ", COLUMNS, out, __VA_ARGS__)
+
+static bool is_shared(const json_t *row)
+{
+    return json_is_string(json_object_get(row, "shared"));
+}
+
+static bool is_of_mode(const json_t *row, const char *mode)
+{
+    return strcmp(el_json_text(row, "mode", ""), mode) == 0;
+}
+
+static bool is_finished(const json_t *row)
+{
+    return !isnan(el_json_number(row, "samples_per_s"));
+}
+
+/* The row of a mode with the most devices of their own; NULL: none has more than one. */
+static const json_t *largest_own(const json_t *rows, const char *mode)
+{
+    const json_t *found = NULL;
+    double most = 1;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        double n = el_json_number(row, "devices");
+        if (!is_of_mode(row, mode) || is_shared(row) || !(n > most) || !is_finished(row)) continue;
+        found = row;
+        most = n;
+    }
+    return found;
+}
+
+/* "; 12 of 40 ms per step are lost, mostly to exposed communication (7.1)". */
+static void name_loss(const json_t *step, char text[TEXT_BYTES])
+{
+    static const struct {
+        const char *name, *words;
+    } parts[] = {{"compute_ms", "slower compute, even without communication"},
+                 {"contention_ms", "compute slowed by communication"},
+                 {"exposed_ms", "exposed communication"},
+                 {"idle_ms", "waiting and copies"}};
+    size_t most = 0;
+    char lost[EL_FIGURE_BYTES], part[EL_FIGURE_BYTES];
+    text[0] = 0;
+    for (size_t i = 1; i < sizeof parts / sizeof parts[0]; i++)
+        if (el_json_number(step, parts[i].name) > el_json_number(step, parts[most].name)) most = i;
+    double lost_ms = el_json_number(step, "lost_ms"), value = el_json_number(step, parts[most].name);
+    if (!(lost_ms > 0) || !(value > 0)) return;
+    snprintf(text, TEXT_BYTES, "; %s of %.4g ms per step are lost, mostly to %s (%s)", el_text_figure(lost_ms, lost),
+             el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
+}
+
+static void say_of_mode(const json_t *row, FILE *out)
+{
+    const json_t *plain = json_object_get(row, "plain");
+    double n = el_json_number(row, "devices"), low = el_json_number(plain, "speedup_ci95.0"),
+           high = el_json_number(plain, "speedup_ci95.1");
+    char loss[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
+    name_loss(json_object_get(row, "step"), loss);
+    if (isnan(low) || isnan(high))
+        snprintf(judged, sizeof judged, ", without an interval (%s)", el_json_text(plain, "reason", "it has none"));
+    else
+        snprintf(judged, sizeof judged, " (%s to %s)%s", el_text_figure(low, from), el_text_figure(high, to),
+                 low > n     ? ": superlinear: check the baseline"
+                 : high < 1  ? ": slower than one device"
+                 : low <= 1  ? ": no significant speed-up"
+                 : high >= n ? ": consistent with ideal"
+                             : "");
+    SAY(out, "%s on %.0f devices: %s times plain single%s%s.", el_json_text(row, "mode", "?"), n,
+        el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss);
+}
+
+/* No mode has a count above 1 of which something can be said: why. */
+static void say_none(const json_t *rows, FILE *out)
+{
+    bool several = false, finished = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!(el_json_number(row, "devices") > 1)) continue;
+        several = true;
+        finished = finished || is_finished(row);
+    }
+    SAY(out, "%s: no statement about scaling.",
+        finished  ? "No count above 1 has a core or card for each device"
+        : several ? "No count above 1 finished"
+                  : "There is no count above 1");
+}
+
+static void say_modes(const json_t *rows, FILE *out)
+{
+    bool own = false;
+    /* Devices without kernels: what is left is the harness. */
+    if (strncmp(el_json_text(json_array_get(rows, 0), "device_names.0", ""), "null:", 5) == 0) {
+        SAY(out, "Null devices compute nothing: these times are the harness's own and say nothing about scaling.");
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *mode = el_json_text(json_array_get(rows, i), "mode", "");
+        const json_t *row = largest_own(rows, mode);
+        size_t first = 0;
+        while (!is_of_mode(json_array_get(rows, first), mode)) first++;
+        if (row && first == i) say_of_mode(row, out);
+        own = own || row;
+    }
+    if (!own) say_none(rows, out);
+}
+
+static void say_shared(const json_t *rows, FILE *out)
+{
+    const json_t *least = NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        bool less = !least || el_json_number(row, "devices") < el_json_number(least, "devices");
+        if (is_shared(row) && less) least = row;
+    }
+    if (!least) return;
+    SAY(out, "From %.0f devices on (marked *, drawn hollow): %s. Their times say nothing about scaling.",
+        el_json_number(least, "devices"), el_json_text(least, "shared", ""));
+}
+
+/* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
+static void say_disturbed(const json_t *rows, FILE *out)
+{
+    size_t i = 0;
+    while (i < json_array_size(rows) && !el_scale_disturbed(json_array_get(rows, i))) i++;
+    if (i < json_array_size(rows)) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
+}
+
+/* The parts are of other steps than those that were measured: no more like them than these figures. */
+static void say_blocks(const json_t *rows, FILE *out)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        double step = el_json_number(row, "step.step_ms"), blocks = el_json_number(row, "step.blocks_step_ms");
+        if (fabs(blocks / step - 1) > 0.1)
+            SAY(out,
+                "%s on %.0f: the parts of a step were measured in control blocks, whose steps took %.4g ms instead of "
+                "%.4g: they are scaled to that.",
+                el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
+    }
+}
+
+static const json_t *bucket_row(const json_t *rows, double mib)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (el_json_number(json_array_get(rows, i), "mib") == mib) return json_array_get(rows, i);
+    return NULL;
+}
+
+/* Whether a size that is another has an interval. */
+static bool has_interval(const json_t *rows)
+{
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(rows) && !found; i++) {
+        const json_t *row = json_array_get(rows, i);
+        found = json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "significant95"));
+    }
+    return found;
+}
+
+static void say_buckets(const json_t *buckets, FILE *out)
+{
+    const json_t *rows = json_object_get(buckets, "rows");
+    double best = el_json_number(buckets, "recommended_mib"), base = el_json_number(buckets, "base_mib");
+    double sizes = el_json_number(buckets, "comparisons");
+    const json_t *row = bucket_row(rows, best);
+    if (!json_is_object(buckets)) return;
+    if (is_shared(buckets))
+        SAY(out, "Buckets: the devices share a core or card, so no size is recommended.");
+    else if (!el_report_is_ok(bucket_row(rows, base)))
+        SAY(out, "Buckets: %g, which the others are compared with, did not finish: no size is recommended.", base);
+    else if (sizes < 1)
+        SAY(out, "Buckets: every size makes the same buckets as %g: keep it.", base);
+    else if (!has_interval(rows))
+        SAY(out, "Buckets: no size has an interval: none is recommended.");
+    else if (isnan(best))
+        SAY(out, "Buckets: no size is significantly faster than %g, corrected for testing %.0f: keep %g.", base, sizes,
+            base);
+    else
+        SAY(out,
+            "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, corrected for testing %.0f "
+            "sizes).",
+            best, el_json_number(row, "ratio"), base, el_json_number(row, "significant95.0"),
+            el_json_number(row, "significant95.1"), sizes);
+}
+
+void el_scale_say(const json_t *document, FILE *out)
+{
+    const json_t *rows = json_object_get(document, "rows");
+    say_modes(rows, out);
+    say_shared(rows, out);
+    say_disturbed(rows, out);
+    say_blocks(rows, out);
+    say_buckets(json_object_get(document, "buckets"), out);
+    el_report_warnings(rows, "shared_", out, false);
+}
