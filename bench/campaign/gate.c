@@ -48,43 +48,21 @@ json_t *el_gate_judge(const char *mode, const json_t *verdict)
     return row;
 }
 
-/* What an earlier command found, where the mode agreed: the name has configuration and build in it. All else is tried
- * again, as failed repeats are. */
-static json_t *agreed_before(const struct el_campaign *campaign, const struct el_trial *trial)
-{
-    char path[EL_PATH_BYTES];
-    el_store_path(&campaign->store, path, "repeats/%s-gate.json", trial->id);
-    json_t *verdict = json_load_file(path, 0, NULL), *row = el_gate_judge(trial->train.mode, verdict);
-    bool agrees = json_is_true(json_object_get(row, "agrees"));
-    json_decref(row);
-    if (agrees) return verdict;
-    json_decref(verdict);
-    return NULL;
-}
-
-/* Too little memory stays too little; whatever else ended a gate may have been an accident. */
-static bool may_pass(const json_t *verdict)
-{
-    const char *status = el_json_text(verdict, "status", "failed");
-    return strcmp(status, "ok") != 0 && strcmp(status, "oom") != 0;
-}
-
-static enum el_status launch_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)
-{
-    EL_TRY(el_runner_gate(runner, trial, verdict_p));
-    if (!*verdict_p || !may_pass(*verdict_p) || el_runner_interrupted()) return EL_OK;
-    json_decref(*verdict_p);
-    return el_runner_gate(runner, trial, verdict_p);
-}
-
+/* What an earlier command found stands where the mode agreed: the name has configuration and build in it. All else is
+ * tried again, and what may have been an accident twice. NULL: interrupted. */
 static enum el_status verdict_of(const struct el_campaign *campaign, const struct el_runner *runner,
                                  const struct el_trial *trial, json_t **verdict_p)
 {
-    *verdict_p = agreed_before(campaign, trial);
-    if (*verdict_p) return EL_OK;
-    enum el_status status = launch_gate(runner, trial, verdict_p);
-    if (status != EL_ERR_ABSENT) return status;
-    *verdict_p = json_pack("{s:s, s:s}", "status", "absent", "reason", el_error_message());
+    json_t *earlier = el_store_load_repeat(&campaign->store, trial, EL_STORE_GATE);
+    json_t *row = el_gate_judge(trial->train.mode, earlier);
+    bool agreed = json_is_true(json_object_get(row, "agrees"));
+    json_decref(row);
+    *verdict_p = agreed ? earlier : NULL;
+    if (!agreed) json_decref(earlier);
+    for (int i = 0; i < 2 && el_runner_may_pass(*verdict_p) && !el_runner_interrupted(); i++) {
+        json_decref(*verdict_p);
+        EL_TRY(el_runner_gate(runner, trial, verdict_p));
+    }
     return EL_OK;
 }
 

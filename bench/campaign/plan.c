@@ -1,8 +1,6 @@
 /* Rounds of all trials, each round shuffled (Fisher and Yates) by (seed, round). */
 #include "bench/campaign/plan.h"
 
-#include <stdlib.h>
-
 #include "runtime/base/rng.h"
 
 static void shuffle(struct el_plan_entry *entries, int n, uint64_t seed, int round)
@@ -16,23 +14,11 @@ static void shuffle(struct el_plan_entry *entries, int n, uint64_t seed, int rou
     }
 }
 
-enum el_status el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan *plan_p)
+void el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan_entry *entries)
 {
-    struct el_plan plan = {.n = n_trials * repeats};
-    plan.entries = calloc((size_t)plan.n + 1, sizeof *plan.entries);
-    if (!plan.entries) return el_fail_errno("plan of %d launches", plan.n);
     for (int r = 0; r < repeats; r++) {
-        struct el_plan_entry *round = plan.entries + r * n_trials;
+        struct el_plan_entry *round = entries + r * n_trials;
         for (int t = 0; t < n_trials; t++) round[t] = (struct el_plan_entry){.trial = t, .repeat = r};
         shuffle(round, n_trials, seed, r);
     }
-    for (int i = 0; i < plan.n; i++) plan.entries[i].order = i;
-    *plan_p = plan;
-    return EL_OK;
-}
-
-void el_plan_free(struct el_plan *plan)
-{
-    free(plan->entries);
-    *plan = (struct el_plan){0};
 }

@@ -5,20 +5,11 @@
 
 #include <stdint.h>
 
-#include "runtime/base/status.h"
-
 struct el_plan_entry {
     int trial, repeat;
-    int order; /* place in the plan, from 0 */
 };
 
-struct el_plan {
-    struct el_plan_entry *entries;
-    int n;
-};
-
-/* A pure function of its arguments. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan *plan_p);
-void el_plan_free(struct el_plan *plan);
+/* entries[n_trials * repeats], in order. A pure function of its arguments. */
+void el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan_entry *entries);
 
 #endif

@@ -31,11 +31,6 @@ void el_progress_start(struct el_progress *progress)
     if (progress->terminal && !progress->quiet) fprintf(stderr, "\r\033[K");
 }
 
-void el_progress_skip(struct el_progress *progress)
-{
-    progress->done++;
-}
-
 /* "about 1 min 20 s left", by the mean of the launches so far. */
 static void estimate(const struct el_progress *progress, char *text, size_t bytes)
 {

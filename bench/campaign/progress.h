@@ -7,7 +7,7 @@
 #include "bench/trial/trial.h"
 
 struct el_progress {
-    int n, done;
+    int n, done; /* launches: all, and those that are behind us, by an earlier command too */
     bool quiet, terminal;
     int64_t begin_ns;
     int64_t said_ns; /* when a line was last printed */
@@ -20,8 +20,6 @@ void el_progress_init(struct el_progress *progress, int n_launches, bool quiet);
 void el_progress_phase(struct el_progress *progress, const char *what);
 /* The first launch begins: the estimate counts from here. */
 void el_progress_start(struct el_progress *progress);
-/* A launch that an earlier command did. */
-void el_progress_skip(struct el_progress *progress);
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat);
 void el_progress_tick(void *progress, double elapsed_s);
 /* `document` may be NULL (interrupted). */

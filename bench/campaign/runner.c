@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/arguments.h"
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
@@ -18,7 +18,17 @@
 #include "runtime/launch/mpirun.h"
 
 enum { VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
-enum { GATE = -1 }; /* in a repeat's place */
+enum { FIXED_ARGUMENTS = 7 };
+
+/* One launch: of a repeat, or of the gate. */
+struct launch {
+    const struct el_runner *runner;
+    const struct el_trial *trial;
+    int repeat, order;        /* EL_STORE_GATE for the gate */
+    char path[EL_PATH_BYTES]; /* what rank 0 writes */
+    char log_dir[EL_PATH_BYTES];
+    struct el_launch_result result;
+};
 
 static volatile sig_atomic_t interrupted;
 
@@ -102,33 +112,10 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
     return layout.n_workers > layout.n_processes && !given && have_cards_of_their_own(trial) ? eager : NULL;
 }
 
-/* The trial as options of `run`: what the worker resolves again. */
-static enum el_status add_options(struct el_arguments *arguments, const struct el_trial *trial)
+bool el_runner_may_pass(const json_t *document)
 {
-    struct el_options options;
-    el_trial_options(trial, &options);
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        char value[VALUE_BYTES];
-        if (!(row->commands & EL_CMD_RUN)) continue;
-        el_option_show(row, &options, value, sizeof value);
-        if (!*value) continue;
-        EL_TRY(el_arguments_add(arguments, "--%s", row->name));
-        if (row->argument) EL_TRY(el_arguments_add(arguments, "%s", value));
-    }
-    return EL_OK;
-}
-
-static enum el_status add_all(struct el_arguments *arguments, const struct el_runner *runner,
-                              const struct el_trial *trial, const char *result_path, int repeat, int order)
-{
-    EL_TRY(el_arguments_add(arguments, "%s", runner->program));
-    EL_TRY(el_arguments_add(arguments, "worker"));
-    EL_TRY(el_arguments_add(arguments, "%s", repeat == GATE ? "gate" : "measure"));
-    EL_TRY(el_arguments_add(arguments, "%s", result_path));
-    EL_TRY(el_arguments_add(arguments, "%d", repeat == GATE ? 0 : repeat));
-    EL_TRY(el_arguments_add(arguments, "%d", order));
-    EL_TRY(el_arguments_add(arguments, "%s", trial->id));
-    return add_options(arguments, trial);
+    const char *status = el_json_text(document, "status", "failed");
+    return strcmp(status, "ok") != 0 && strcmp(status, "oom") != 0;
 }
 
 static bool on_tick(void *context, double elapsed_s)
@@ -138,167 +125,163 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted;
 }
 
-/* Each launch's own, so that a later repeat leaves an earlier failure's words alone. */
-static void log_folder(const struct el_runner *runner, const struct el_trial *trial, int repeat,
-                       char log_dir[EL_PATH_BYTES])
+/* The trial as options of `run`: what the worker resolves again. `argv`: room for every option and NULL; owned. */
+static enum el_status add_options(const struct el_trial *trial, char **argv)
 {
-    if (repeat == GATE)
-        el_store_path(runner->store, log_dir, "logs/%s-gate", trial->id);
-    else
-        el_store_path(runner->store, log_dir, "logs/%s-%d", trial->id, repeat);
+    struct el_options options;
+    el_trial_options(trial, &options);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char value[VALUE_BYTES], *text;
+        el_option_show(row, &options, value, sizeof value);
+        if (!(row->commands & EL_CMD_RUN) || !*value) continue;
+        if (asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value) < 0)
+            return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
+        *argv++ = text;
+    }
+    return EL_OK;
 }
 
-static enum el_status launch(const struct el_runner *runner, const struct el_trial *trial, const char *result_path,
-                             int repeat, int order, struct el_launch_result *result_p)
+static enum el_status run_launch(struct launch *launch)
 {
-    struct el_arguments arguments = {.n = 0};
-    char log_dir[EL_PATH_BYTES];
+    const struct el_trial *trial = launch->trial;
+    char repeat[16], order[16];
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
     if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
-    log_folder(runner, trial, repeat, log_dir);
-    struct el_launch_spec spec = {.argv = arguments.list,
+    snprintf(repeat, sizeof repeat, "%d", launch->repeat);
+    snprintf(order, sizeof order, "%d", launch->order);
+    char *argv[FIXED_ARGUMENTS + EL_OPTIONS_MAX + 1] = {(char *)launch->runner->program,
+                                                        (char *)"worker",
+                                                        (char *)(launch->repeat == EL_STORE_GATE ? "gate" : "measure"),
+                                                        launch->path,
+                                                        repeat,
+                                                        order,
+                                                        (char *)trial->id};
+    struct el_launch_spec spec = {.argv = argv,
                                   .procs = trial->procs,
                                   .by = by,
-                                  .log_dir = log_dir,
+                                  .log_dir = launch->log_dir,
                                   .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,
-                                  .context = (void *)runner};
-    enum el_status status = add_all(&arguments, runner, trial, result_path, repeat, order);
-    if (status == EL_OK) status = el_launch_run(&spec, result_p);
-    el_arguments_free(&arguments);
+                                  .context = (void *)launch->runner};
+    enum el_status status = add_options(trial, argv + FIXED_ARGUMENTS);
+    if (status == EL_OK) status = el_launch_run(&spec, &launch->result);
+    for (char **option = argv + FIXED_ARGUMENTS; *option; option++) free(*option);
     return status;
 }
 
-/* What the failed rank said last, or mpirun, or the launcher's own reason. */
-static void find_reason(const struct el_runner *runner, const struct el_trial *trial, int repeat,
-                        const struct el_launch_result *result, char *reason)
+/* The rank whose log tells most. */
+static int speaker(const struct el_launch_result *result)
 {
-    char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES] = "";
-    log_folder(runner, trial, repeat, log_dir);
-    if (!result->signal && !result->timed_out)
-        el_launch_log_tail(log_dir, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
-    tail[strcspn(tail, "\n")] = 0;
-    const char *said = strstr(tail, "evenload: ") == tail ? tail + strlen("evenload: ") : "";
-    snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->reason);
+    return result->failed_rank < 0 ? 0 : result->failed_rank;
 }
 
-static bool could_not_write(const struct el_launch_result *result)
+/* What the failed rank said last, or mpirun, or the launcher's own reason. */
+static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
 {
-    return result->exit_status == EL_WORKER_CANNOT_WRITE || result->exit_status == EL_WORKER_NO_ROOM;
+    const struct el_launch_result *result = &launch->result;
+    char tail[TAIL_BYTES] = "";
+    if (!result->signal && !result->timed_out)
+        el_launch_log_tail(launch->log_dir, speaker(result), 1, tail, sizeof tail);
+    tail[strcspn(tail, "\n")] = 0;
+    const char *said = strstr(tail, "evenload: ") == tail ? tail + strlen("evenload: ") : "";
+    snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
 /* In the worker's words, which name the file and the system's reason; on a full disk its log may lack them. */
-static enum el_status fail_unwritten(const struct el_runner *runner, const struct el_trial *trial, int repeat,
-                                     const struct el_launch_result *result, const char *path)
+static enum el_status fail_unwritten(const struct launch *launch)
 {
     char reason[REASON_BYTES];
-    if (result->exit_status == EL_WORKER_NO_ROOM)
-        return el_fail(EL_ERR_IO, "%s could not be written: the disk is full, or the quota is used up", path);
-    find_reason(runner, trial, repeat, result, reason);
-    if (strstr(reason, path)) return el_fail(EL_ERR_IO, "%s", reason);
-    return el_fail(EL_ERR_IO, "%s could not be written: %s", path, reason);
+    if (launch->result.exit_status == EL_WORKER_NO_ROOM)
+        return el_fail(EL_ERR_IO, "%s could not be written: the disk is full, or the quota is used up", launch->path);
+    find_reason(launch, reason);
+    if (strstr(reason, launch->path)) return el_fail(EL_ERR_IO, "%s", reason);
+    return el_fail(EL_ERR_IO, "%s could not be written: %s", launch->path, reason);
 }
 
 /* The last lines of the logs to standard error, once a failed launch. */
-static void show_tail(const struct el_runner *runner, const struct el_trial *trial, int repeat,
-                      const struct el_launch_result *result)
+static void show_tail(const struct launch *launch)
 {
-    char log_dir[EL_PATH_BYTES], tail[TAIL_BYTES];
-    char name[32] = "launcher";
-    int rank = result->failed_rank < 0 ? 0 : result->failed_rank;
-    log_folder(runner, trial, repeat, log_dir);
-    el_launch_log_tail(log_dir, rank, TAIL_LINES, tail, sizeof tail);
+    char tail[TAIL_BYTES], name[32] = "launcher";
+    int rank = speaker(&launch->result);
+    el_launch_log_tail(launch->log_dir, rank, TAIL_LINES, tail, sizeof tail);
     if (*tail)
         snprintf(name, sizeof name, "rank-%d", rank);
     else /* what could not begin has said nothing */
-        el_launch_log_tail(log_dir, -1, TAIL_LINES, tail, sizeof tail);
-    if (*tail) fprintf(stderr, "  last lines of %s/%s.log:\n", log_dir, name);
+        el_launch_log_tail(launch->log_dir, -1, TAIL_LINES, tail, sizeof tail);
+    if (*tail) fprintf(stderr, "  last lines of %s/%s.log:\n", launch->log_dir, name);
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
 }
 
-/* A rank that was killed explains it better than what the others saw of it, if one of them could still write. */
-static enum el_status blame_killed(const struct el_runner *runner, const struct el_trial *trial, int repeat,
-                                   const struct el_launch_result *result, json_t *document)
+/* Launches, and reads what rank 0 wrote: NULL where it left nothing. Errors: EL_ERR_ABSENT (nobody can launch it),
+ * EL_ERR_IO. */
+static enum el_status launch_document(struct launch *launch, json_t **document_p)
 {
-    json_object_set_new(document, "reason", json_string(result->reason));
-    return el_store_save_repeat(runner->store, trial, repeat, document);
+    *document_p = NULL;
+    el_store_repeat_path(launch->runner->store, launch->trial, launch->repeat, launch->path);
+    el_store_log_path(launch->runner->store, launch->trial, launch->repeat, launch->log_dir);
+    unlink(launch->path);
+    EL_TRY(run_launch(launch));
+    if (launch->result.cancelled) return EL_OK;
+    *document_p = el_store_load_repeat(launch->runner->store, launch->trial, launch->repeat);
+    int ended = launch->result.exit_status;
+    bool unwritten = ended == EL_WORKER_CANNOT_WRITE || ended == EL_WORKER_NO_ROOM;
+    return !*document_p && unwritten ? fail_unwritten(launch) : EL_OK;
 }
 
-/* The result was written, and then the job did not end well. */
-static enum el_status warn_of_end(const struct el_runner *runner, const struct el_trial *trial, int repeat,
-                                  const struct el_launch_result *result, json_t *document)
+/* The result was written, and then the job did not end well. A rank that was killed explains a failure better than what
+ * the others saw of it, if one of them could still write. */
+static enum el_status note_end(const struct launch *launch, json_t *document)
 {
-    if (strcmp(el_json_text(document, "status", "failed"), "ok"))
-        return result->signal ? blame_killed(runner, trial, repeat, result, document) : EL_OK;
-    json_array_append_new(json_object_get(document, "warnings"), json_sprintf("after its result: %s", result->reason));
-    return el_store_save_repeat(runner->store, trial, repeat, document);
-}
-
-static const char *failure_of(const struct el_launch_result *result)
-{
-    return result->timed_out ? "timeout" : "failed";
-}
-
-/* The document of a launch that left none. `status`: of the launching itself, its message not yet taken. */
-static enum el_status make_failed(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
-                                  enum el_status status, const struct el_launch_result *result, json_t **document_p)
-{
-    char reason[REASON_BYTES];
-    if (status != EL_OK)
-        snprintf(reason, sizeof reason, "%s", el_error_message());
-    else if (result->ok)
-        snprintf(reason, sizeof reason, "ended without a result");
+    const struct el_launch_result *result = &launch->result;
+    bool ok = strcmp(el_json_text(document, "status", "failed"), "ok") == 0;
+    if (result->ok || (!ok && !result->signal)) return EL_OK;
+    if (ok)
+        json_array_append_new(json_object_get(document, "warnings"),
+                              json_sprintf("after its result: %s", result->reason));
     else
-        find_reason(runner, trial, repeat, result, reason);
-    const char *word = status == EL_OK ? failure_of(result) : "absent";
-    json_t *document = el_record_failed_repeat(trial, repeat, order, word, reason);
-    enum el_status saved = el_store_save_repeat(runner->store, trial, repeat, document);
-    if (saved != EL_OK) {
-        json_decref(document);
-        return saved;
+        json_object_set_new(document, "reason", json_string(result->reason));
+    return el_write_json(document, launch->path);
+}
+
+/* The status of a launch that left no document, with its reason, on standard error too; `status`: of the launching. */
+static const char *explain(const struct launch *launch, enum el_status status, char reason[REASON_BYTES])
+{
+    if (status != EL_OK) {
+        snprintf(reason, REASON_BYTES, "%s", el_error_message());
+        return "absent";
     }
-    if (status == EL_OK) show_tail(runner, trial, repeat, result);
-    *document_p = document;
-    return EL_OK;
+    find_reason(launch, reason);
+    show_tail(launch);
+    return launch->result.timed_out ? "timeout" : "failed";
 }
 
 enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
                                  json_t **document_p)
 {
-    struct el_launch_result result = {.ok = true};
-    char path[EL_PATH_BYTES];
+    struct launch launch = {.runner = runner, .trial = trial, .repeat = repeat, .order = order};
+    char reason[REASON_BYTES];
+    enum el_status status = launch_document(&launch, document_p);
+    if (launch.result.cancelled || (status != EL_OK && status != EL_ERR_ABSENT)) return status;
+    bool made = *document_p == NULL;
+    if (made) {
+        const char *word = explain(&launch, status, reason);
+        *document_p = el_record_failed_repeat(trial, repeat, order, word, reason);
+    }
+    status = made ? el_write_json(*document_p, launch.path) : note_end(&launch, *document_p);
+    if (status == EL_OK) return EL_OK;
+    json_decref(*document_p);
     *document_p = NULL;
-    el_store_repeat_path(runner->store, trial, repeat, path);
-    unlink(path);
-    enum el_status status = launch(runner, trial, path, repeat, order, &result);
-    if (status == EL_OK && result.cancelled) return EL_OK;
-    if (status != EL_OK && status != EL_ERR_ABSENT) return status;
-    json_t *document = status == EL_OK ? el_store_load_repeat(runner->store, trial, repeat) : NULL;
-    if (!document && could_not_write(&result)) return fail_unwritten(runner, trial, repeat, &result, path);
-    if (!document) return make_failed(runner, trial, repeat, order, status, &result, document_p);
-    status = result.ok ? EL_OK : warn_of_end(runner, trial, repeat, &result, document);
-    if (status == EL_OK)
-        *document_p = document;
-    else
-        json_decref(document);
     return status;
 }
 
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p)
 {
-    struct el_launch_result result = {.ok = true};
-    char path[EL_PATH_BYTES], reason[REASON_BYTES];
-    el_store_path(runner->store, path, "repeats/%s-gate.json", trial->id);
-    unlink(path);
-    *verdict_p = NULL;
-    EL_TRY(launch(runner, trial, path, GATE, 0, &result));
-    if (result.cancelled) return EL_OK;
-    *verdict_p = json_load_file(path, 0, NULL);
-    if (*verdict_p) return EL_OK;
-    if (could_not_write(&result)) return fail_unwritten(runner, trial, GATE, &result, path);
-    find_reason(runner, trial, GATE, &result, reason);
-    show_tail(runner, trial, GATE, &result);
-    *verdict_p = json_pack("{s:s, s:s}", "status", failure_of(&result), "reason", reason);
+    struct launch launch = {.runner = runner, .trial = trial, .repeat = EL_STORE_GATE};
+    char reason[REASON_BYTES];
+    enum el_status status = launch_document(&launch, verdict_p);
+    if (*verdict_p || launch.result.cancelled || (status != EL_OK && status != EL_ERR_ABSENT)) return status;
+    const char *word = explain(&launch, status, reason);
+    *verdict_p = json_pack("{s:s, s:s}", "status", word, "reason", reason);
     return EL_OK;
 }

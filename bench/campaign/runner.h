@@ -26,6 +26,10 @@ enum el_status el_runner_measure(const struct el_runner *runner, const struct el
                                  json_t **document_p);
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
 
+/* Whether a launch that left this document is worth another: too little memory stays too little, but whatever else
+ * ended it may have been an accident. NULL: there was none yet. */
+bool el_runner_may_pass(const json_t *document);
+
 /* From here on SIGINT, SIGTERM and (unless it is ignored) SIGHUP set a flag, which ends the launch in progress. */
 void el_runner_catch_signals(void);
 bool el_runner_interrupted(void);

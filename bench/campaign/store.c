@@ -18,7 +18,7 @@
 
 enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
 
-enum { N_FOLDERS = EL_STORE_FOLDERS };
+enum { N_FOLDERS = 2 };
 static const char *const folders[N_FOLDERS] = {"repeats", "logs"};
 
 static const char advice[] = "give another --out";
@@ -71,24 +71,29 @@ static enum el_status check_folder(const struct el_store *store)
     return EL_OK;
 }
 
-static enum el_status make_parts(struct el_store *store)
+static enum el_status make_parts(const struct el_store *store)
 {
     for (size_t i = 0; i < N_FOLDERS; i++) {
         char path[EL_PATH_BYTES];
         el_store_path(store, path, "%s", folders[i]);
-        if (mkdir(path, 0777) == 0)
-            store->made[i] = true;
-        else if (errno != EEXIST)
-            return el_fail_errno("%s: cannot make this folder; %s", path, advice);
+        EL_TRY(el_folder_make(path, advice));
     }
     return EL_OK;
 }
 
-static enum el_status make_given(const char *out, struct el_store *store)
+/* With room for the names of all that will be in it. */
+static enum el_status name_folder(const char *dir, struct el_store *store)
 {
-    snprintf(store->dir, sizeof store->dir, "%s", out);
-    size_t length = strlen(store->dir);
-    while (length > 1 && store->dir[length - 1] == '/') store->dir[--length] = 0;
+    size_t length = strlen(dir);
+    *store = (struct el_store){.existing = 0};
+    if (length + NAME_ROOM >= sizeof store->dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
+    while (length > 1 && dir[length - 1] == '/') length--;
+    memcpy(store->dir, dir, length);
+    return EL_OK;
+}
+
+static enum el_status make_given(struct el_store *store)
+{
     store->existing = existing_part(store->dir);
     EL_TRY(el_folder_make(store->dir, advice));
     return check_folder(store);
@@ -126,9 +131,9 @@ enum el_status el_store_lock(struct el_store *store)
 
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p)
 {
-    struct el_store store = {.existing = 0};
-    if (strlen(out) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
-    EL_TRY(*out ? make_given(out, &store) : make_named(command, &store));
+    struct el_store store;
+    EL_TRY(name_folder(out, &store));
+    EL_TRY(*out ? make_given(&store) : make_named(command, &store));
     enum el_status status = el_store_lock(&store);
     if (status == EL_OK) status = check_fresh(&store, command); /* by now nobody else can begin one */
     if (status == EL_OK) {
@@ -143,17 +148,14 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
 
 bool el_store_holds(const char *dir)
 {
-    struct el_store store = {.existing = 0};
-    if (strlen(dir) + NAME_ROOM >= sizeof store.dir) return false;
-    snprintf(store.dir, sizeof store.dir, "%s", dir);
-    return exists(&store, "command.json");
+    struct el_store store;
+    return name_folder(dir, &store) == EL_OK && exists(&store, "command.json");
 }
 
 enum el_status el_store_open(const char *dir, struct el_store *store_p)
 {
-    struct el_store store = {.existing = 0};
-    if (strlen(dir) + NAME_ROOM >= sizeof store.dir) return el_fail(EL_ERR_INVALID, "--out: the name is too long");
-    snprintf(store.dir, sizeof store.dir, "%s", dir);
+    struct el_store store;
+    EL_TRY(name_folder(dir, &store));
     if (!exists(&store, "command.json"))
         return el_fail(EL_ERR_INVALID, "%s: there is no run to go on with (no command.json in it)", dir);
     EL_TRY(check_folder(&store));
@@ -168,7 +170,7 @@ void el_store_discard(const struct el_store *store)
     for (size_t i = 0; i < N_FOLDERS; i++) {
         char path[EL_PATH_BYTES];
         el_store_path(store, path, "%s", folders[i]);
-        if (store->made[i]) rmdir(path); /* fails where something is in it, as it should */
+        rmdir(path); /* fails where something is in it, as it should */
     }
     char made[EL_PATH_BYTES];
     snprintf(made, sizeof made, "%s", store->dir);
@@ -196,9 +198,22 @@ void el_store_path(const struct el_store *store, char *path, const char *format,
     va_end(list);
 }
 
+static const char *name_of(int repeat, char name[16])
+{
+    snprintf(name, 16, repeat == EL_STORE_GATE ? "gate" : "%d", repeat);
+    return name;
+}
+
 void el_store_repeat_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path)
 {
-    el_store_path(store, path, "repeats/%s-%d.json", trial->id, repeat);
+    char name[16];
+    el_store_path(store, path, "repeats/%s-%s.json", trial->id, name_of(repeat, name));
+}
+
+void el_store_log_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path)
+{
+    char name[16];
+    el_store_path(store, path, "logs/%s-%s", trial->id, name_of(repeat, name));
 }
 
 enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo)

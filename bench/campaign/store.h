@@ -13,13 +13,10 @@
 #include "bench/options/config.h"
 #include "bench/trial/trial.h"
 
-enum { EL_STORE_FOLDERS = 2 };
-
 struct el_store {
     char dir[EL_PATH_BYTES];
     size_t existing; /* letters of `dir` that were a folder before: all of them where this process made none */
     bool locked;     /* by this process */
-    bool made[EL_STORE_FOLDERS]; /* repeats, logs: by this process */
 };
 
 /* Makes the folder, `out`, or results/<time>-<command> where that is "", and locks it. Errors: EL_ERR_INVALID (holds a
@@ -42,7 +39,11 @@ void el_store_data(const char *out, char *path, size_t bytes);
 /* DIR/<format...>. Paths that are too long are cut: el_store_create refuses names that could come to that. */
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A launch's document, and the folder of its logs: each launch has its own, so that a later repeat leaves an earlier
+ * failure's words alone. `repeat`: EL_STORE_GATE for the gate's. */
+enum { EL_STORE_GATE = -1 };
 void el_store_repeat_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path);
+void el_store_log_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path);
 
 /* What was asked for, as {option: text}. */
 enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo);

@@ -1,5 +1,6 @@
 /* A campaign's launches: every trial in turns, as the plan has it, each repeat in fresh processes. What was measured is
  * on disk after every repeat, so that Ctrl-C, a crash or a full disk costs what is in progress only. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -14,11 +15,10 @@ void el_campaign_load(struct el_campaign *c)
     for (int t = 0; t < c->set.n; t++)
         for (int r = 0; r < c->options->repeats; r++) {
             json_t *repeat = el_store_load_repeat(&c->store, &c->set.trials[t], r);
-            const char *status = el_json_text(repeat, "status", "failed");
-            if (!strcmp(status, "ok") || !strcmp(status, "oom"))
-                *el_campaign_repeat(c, t, r) = repeat;
-            else
+            if (el_runner_may_pass(repeat))
                 json_decref(repeat);
+            else
+                *el_campaign_repeat(c, t, r) = repeat;
         }
 }
 
@@ -35,30 +35,27 @@ const char *el_campaign_lack(struct el_campaign *c)
 }
 
 /* A row without a launch: refused by the gate, or a library is missing. */
-static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, const char *lack)
+static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, int order,
+                              const char *lack)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
-    const char *status, *refusal = el_gate_refusal(c, trial, &status);
-    if (lack && trial->procs > 1) return el_record_failed_repeat(trial, entry->repeat, entry->order, "absent", lack);
-    if (!refusal) return NULL;
-    return el_record_failed_repeat(trial, entry->repeat, entry->order, status, refusal);
+    const char *status = "absent", *reason = lack && trial->procs > 1 ? lack : el_gate_refusal(c, trial, &status);
+    return reason ? el_record_failed_repeat(trial, entry->repeat, order, status, reason) : NULL;
 }
 
 static enum el_status measure_one(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress,
-                                  const struct el_plan_entry *entry, const char *lack)
+                                  const struct el_plan_entry *entry, int order, const char *lack)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
-    if (*el_campaign_repeat(c, entry->trial, entry->repeat)) {
-        el_progress_skip(progress);
-        return EL_OK;
-    }
-    json_t *document = without_launch(c, entry, lack);
+    bool there = *el_campaign_repeat(c, entry->trial, entry->repeat) != NULL;
+    json_t *document = there ? NULL : without_launch(c, entry, order, lack);
+    if (there || document) progress->done++;
+    if (there) return EL_OK;
     if (document) {
-        el_progress_skip(progress);
         EL_TRY(el_store_save_repeat(&c->store, trial, entry->repeat, document));
     } else {
         el_progress_begin(progress, trial, entry->repeat);
-        enum el_status status = el_runner_measure(runner, trial, entry->repeat, entry->order, &document);
+        enum el_status status = el_runner_measure(runner, trial, entry->repeat, order, &document);
         el_progress_end(progress, document);
         EL_TRY(status);
     }
@@ -82,12 +79,14 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
 {
     struct el_runner runner;
     struct el_progress progress;
-    struct el_plan plan;
     const char *lack = el_campaign_lack(c);
+    int n = c->set.n * c->options->repeats;
     EL_TRY(el_runner_init(&runner, &c->store));
-    EL_TRY(el_plan_make(c->set.n, c->options->repeats, c->options->train.seed, &plan));
+    struct el_plan_entry *plan = calloc((size_t)n + 1, sizeof *plan);
+    if (!plan) return el_fail_errno("plan of %d launches", n);
+    el_plan_make(c->set.n, c->options->repeats, c->options->train.seed, plan);
     el_runner_catch_signals();
-    el_progress_init(&progress, plan.n, c->options->quiet);
+    el_progress_init(&progress, n, c->options->quiet);
     runner.tick = el_progress_tick;
     runner.context = &progress;
     if (headline) el_progress_say(&progress, "%s; results go to %s", headline, c->store.dir);
@@ -98,9 +97,9 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
         status = el_gate_run(c, &runner, &progress);
     }
     el_progress_start(&progress);
-    for (int i = 0; i < plan.n && status == EL_OK && !el_runner_interrupted(); i++)
-        status = measure_one(c, &runner, &progress, &plan.entries[i], lack);
+    for (int i = 0; i < n && status == EL_OK && !el_runner_interrupted(); i++)
+        status = measure_one(c, &runner, &progress, &plan[i], i, lack);
     if (status == EL_OK && !is_empty(c)) status = el_campaign_write(c); /* empty: interrupted before the first */
-    el_plan_free(&plan);
+    free(plan);
     return status;
 }
