@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/job/cost.h"
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 
@@ -40,7 +39,7 @@ static json_t *member_of(const struct el_job_measurement *m, int i, const char *
                          const struct el_system_figures *system, const struct told *told)
 {
     const struct el_device *device = m->open.devices[i];
-    const struct el_job_reading *reading = &m->readings[i];
+    const struct el_job_reading *reading = &m->window.memory[i];
     struct el_device_identity identity;
     struct el_library_memory libraries[EL_LIBRARIES_MAX];
     el_device_identify(device, &identity);
@@ -68,7 +67,7 @@ static json_t *member_of(const struct el_job_measurement *m, int i, const char *
                                         .simulated = el_device_is_simulated(device),
                                         .memory_limit_bytes = (int64_t)el_device_memory_limit(device),
                                         .system = system,
-                                        .gpu = el_job_gpu_figures(m->gpus, i)};
+                                        .gpu = el_job_window_gpu(&m->window, i)};
     account.n_cores = el_device_cores(device, &account.cores);
     return el_record_member(&account);
 }
@@ -86,25 +85,26 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
 {
     char host[256] = "";
-    int64_t bytes[EL_MEMBERS_MAX] = {0}, own = m->resident_bytes;
+    int64_t bytes[EL_MEMBERS_MAX] = {0}, own = m->window.resident_bytes;
     json_t *members = json_array(), *cost = NULL;
-    const struct el_system_figures *system = el_job_system_compare(m->window);
+    struct el_system_figures system;
+    el_job_window_compare(&m->window, &system);
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < m->open.n; i++) {
-        enum el_status status = add_member(m, i, host, system, members);
+        enum el_status status = add_member(m, i, host, &system, members);
         if (status == EL_OK && i == 0) status = el_job_cost(m->recorders, m->n_recorders, &cost);
         if (status != EL_OK) {
             json_decref(cost);
             json_decref(members);
             return status;
         }
-        bytes[m->open.first + i] = m->readings[i].end_bytes;
+        bytes[m->open.first + i] = m->window.memory[i].end_bytes;
         if (!el_device_is_host_memory(m->open.devices[i])) continue; /* a GPU's memory is no part of the process's */
-        own = own < 0 || m->readings[i].end_bytes < 0 ? -1 : own - m->readings[i].end_bytes;
+        own = own < 0 || m->window.memory[i].end_bytes < 0 ? -1 : own - m->window.memory[i].end_bytes;
     }
     json_t *process =
         el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices, own);
     *account_p = json_pack("{s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
-                           el_job_system_account(m->window), "recorder_cost", cost);
+                           el_job_window_account(&m->window, &system), "recorder_cost", cost);
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
 }

@@ -1,6 +1,6 @@
 /* Ranks record side by side, so a step loses what the busiest recorder takes, not the sum over ranks. Within a rank the
  * count adds up its streams (profiles/cost.h). */
-#include "bench/job/cost.h"
+#include "bench/job/measurement.h"
 
 #include "bench/base/jvalue.h"
 #include "profiles/cost.h"

@@ -1,6 +1,6 @@
 /* One text a rank over the bootstrap. A rank that failed takes part too: so one failure gives one clear message, and
  * nobody waits in vain. */
-#include "bench/job/gather.h"
+#include "bench/job/measurement.h"
 
 #include <stdlib.h>
 #include <string.h>

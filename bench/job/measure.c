@@ -2,13 +2,10 @@
  * the document is account.c's and repeat.c's; what repeats come to is record.c's. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "bench/job/gather.h"
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 #include "profiles/nvtx.h"
-#include "runtime/base/files.h"
 #include "runtime/comm/comm.h"
 
 static enum el_status open_recorders(struct el_job_measurement *m)
@@ -35,41 +32,19 @@ static void mark_for_profiler(struct el_job_measurement *m)
     for (int i = 0; i < m->open.n && m->watched; i++) m->probes[i].watch = &m->watch;
 }
 
-/* The resident size of this process, or -1. */
-static int64_t process_resident_bytes(void)
-{
-    char line[128];
-    long long pages;
-    el_file_line("/proc/self/statm", "", line, sizeof line);
-    return sscanf(line, "%*d %lld", &pages) == 1 ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
-}
-
-static int64_t read_memory(struct el_job_measurement *m, int member)
-{
-    int64_t bytes = -1;
-    if (el_device_resident(m->open.devices[member], &bytes) != EL_OK)
-        snprintf(m->readings[member].reason, sizeof m->readings[member].reason, "%s", el_error_message());
-    return bytes;
-}
-
 static void measure_begin(void *context, int member)
 {
     struct el_job_measurement *m = context;
     struct el_recorder *recorder = el_job_recorder(m, member);
-    m->readings[member].begin_bytes = read_memory(m, member);
+    el_job_window_read_memory(&m->window, member);
     if (recorder) el_recorder_begin(recorder);
-    el_job_gpu_begin(m->gpus, member);
-    el_job_system_begin(m->window);
+    el_job_window_begin(&m->window, member);
 }
 
 static void measure_end(void *context, int member)
 {
     struct el_job_measurement *m = context;
-    el_job_gpu_end(m->gpus, member);
-    el_job_system_end(m->window);
-    m->readings[member].end_bytes = read_memory(m, member);
-    m->readings[member].reserved_bytes = el_device_reserved(m->open.devices[member]);
-    m->resident_bytes = process_resident_bytes();
+    el_job_window_end(&m->window, member);
     if (el_job_recorder(m, member)) el_recorder_segment(el_job_recorder(m, member), -1);
 }
 
@@ -104,13 +79,10 @@ static enum el_status train(struct el_job_measurement *m)
 static enum el_status train_and_relate(struct el_job_measurement *m)
 {
     struct el_bootstrap *bootstrap = m->job->bootstrap;
-    m->relation.n = m->open.n;
-    m->relation.first = m->open.first;
-    for (int i = 0; i < m->open.n; i++) m->relation.recorders[i] = el_job_recorder(m, i);
-    EL_TRY(el_clock_relate(bootstrap, &m->relation.begin));
+    EL_TRY(el_clock_relate(bootstrap, &m->begin));
     EL_TRY(el_bootstrap_agree(bootstrap, train(m)));
-    EL_TRY(el_clock_relate(bootstrap, &m->relation.end));
-    return el_job_relate_collectives(m->job, &m->relation, &m->collectives);
+    EL_TRY(el_clock_relate(bootstrap, &m->end));
+    return el_job_relate_collectives(m);
 }
 
 const char *el_job_status(enum el_status status)
@@ -132,9 +104,8 @@ const char *el_job_status(enum el_status status)
 static void close_measurement(struct el_job_measurement *m)
 {
     for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
+    el_job_window_close(&m->window);
     el_job_close_devices(&m->open);
-    el_job_system_close(m->window);
-    el_job_gpu_close(m->gpus);
     if (m->trained) el_train_result_free(&m->result);
     json_decref(m->collectives);
 }
@@ -143,8 +114,7 @@ static enum el_status open_measurement(struct el_job_measurement *m)
 {
     el_layout_of(&m->job->trial->train, el_bootstrap_size(m->job->bootstrap), &m->layout);
     EL_TRY(el_job_open_devices(m->job, &m->open));
-    EL_TRY(el_job_system_open(&m->open, &m->window));
-    EL_TRY(el_job_gpu_open(&m->open, &m->gpus));
+    el_job_window_open(&m->open, &m->window);
     EL_TRY(open_recorders(m));
     mark_for_profiler(m);
     return EL_OK;

@@ -1,12 +1,15 @@
-/* What the files of one launch share: measure.c trains, account.c makes a process's account of it, and
- * repeat.c rank 0's document. Nobody else includes it. */
+/* What the files of one launch share: measure.c trains, account.c makes a process's account of it, and repeat.c rank
+ * 0's document of the accounts. Nobody else includes it. */
 #ifndef EL_BENCH_JOB_MEASUREMENT_H
 #define EL_BENCH_JOB_MEASUREMENT_H
 
-#include "bench/job/collectives.h"
-#include "bench/job/gpu.h"
-#include "bench/job/system.h"
+#include <pthread.h>
+
 #include "bench/job/worker.h"
+#include "profiles/nvml.h"
+#include "profiles/recorder.h"
+#include "profiles/system.h"
+#include "runtime/comm/clock_relation.h"
 
 /* What the system says of a member's memory; negative: it does not. */
 struct el_job_reading {
@@ -15,11 +18,38 @@ struct el_job_reading {
     char reason[EL_ERROR_TEXT_BYTES];
 };
 
+/* window.c: what the system and the driver say over a process's measured steps. All zero before it is opened. */
+struct el_job_window {
+    const struct el_job_devices *devices;
+    pthread_mutex_t lock;
+    int cpus[EL_SYSTEM_CPUS_MAX], n_cpus; /* of this process's devices, each once */
+    bool simulated, begun, ended;
+    struct el_system_reading begin, end;
+    bool is_gpu[EL_MEMBERS_MAX];
+    struct el_nvml *nvml;           /* NULL: no GPU, or not to be had */
+    struct el_nvml_figures no_nvml; /* then: why */
+    struct el_job_reading memory[EL_MEMBERS_MAX];
+    _Atomic int64_t resident_bytes; /* of this process, when its members' measured steps ended */
+};
+
+/* `devices` must stay. A driver without NVML is no error: the figures have its reason. */
+void el_job_window_open(const struct el_job_devices *devices, struct el_job_window *window);
+void el_job_window_close(struct el_job_window *window);
+/* A member each, from its own thread; its memory is read first. */
+void el_job_window_read_memory(struct el_job_window *window, int member);
+void el_job_window_begin(struct el_job_window *window, int member);
+void el_job_window_end(struct el_job_window *window, int member);
+/* When all have ended. */
+void el_job_window_compare(const struct el_job_window *window, struct el_system_figures *figures_p);
+/* NULL: the member's device is no GPU. Valid until close. */
+const struct el_nvml_figures *el_job_window_gpu(const struct el_job_window *window, int member);
+/* This process's part of the repeat's `system` (bench/record/system.h). New reference. */
+json_t *el_job_window_account(const struct el_job_window *window, const struct el_system_figures *figures);
+
 struct el_job_measurement {
     const struct el_job *job;
     struct el_job_devices open;
-    struct el_job_system *window;
-    struct el_job_gpu *gpus;
+    struct el_job_window window;
     struct el_layout layout;
     struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a worker of this process */
     int n_recorders;
@@ -29,10 +59,9 @@ struct el_job_measurement {
     bool watched;
     struct el_train_result result;
     bool trained;
-    struct el_job_reading readings[EL_MEMBERS_MAX];
-    _Atomic int64_t resident_bytes; /* of this process, when its members' measured steps ended */
-    struct el_job_recorders relation;
-    json_t *collectives; /* rank 0 */
+    struct el_clock_anchor begin, end; /* round what was measured */
+    bool too_many_collectives;         /* more than are looked at */
+    json_t *collectives;               /* rank 0 */
 };
 
 static inline struct el_recorder *el_job_recorder(const struct el_job_measurement *m, int member)
@@ -45,6 +74,25 @@ static inline int el_job_segment(enum el_segment segment)
 {
     return segment == EL_SEGMENT_NONE ? -1 : (int)(segment - EL_SEGMENT_MEASURED);
 }
+
+/* gather.c. Collective, also for ranks that failed: every rank gives its status and its part (stolen; may be NULL).
+ * Rank 0 gets the parts in order of ranks in a new array, and in `error_p` the failure that explains the others (EL_OK:
+ * none); other ranks get NULL and their own. */
+enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json_t *part, json_t **parts_p,
+                             struct el_error *error_p);
+
+/* collectives.c. Collective: every rank gives its spans of collectives on the common clock, rank 0 finds when the last
+ * one arrived at each, and all recorders are told. `collectives` on rank 0: [{"phase", "bytes", "skew_ms",
+ * "skew_median_ms", "transfer_ms", "late_ms": [a position]}], one an operation of the step, empty where there is none.
+ */
+enum el_status el_job_relate_collectives(struct el_job_measurement *m);
+
+/* cost.c: what recording cost a launch, by counting. {"events": {"clock_reads", "cpu_clock_reads", "kept_bytes"},
+ * "cost_ns": {"clock_read", "cpu_clock_read", "kept_byte"}, "counted_us"} a step, of the recorder of this process that
+ * has most to do; null where there is none, or where it kept no step. Takes some 5 ms. New reference. */
+enum el_status el_job_cost(struct el_recorder *const *recorders, int n_recorders, json_t **cost_p);
+/* Of the ranks' accounts that whose `recorder_cost` is highest. New reference, null where none is known. */
+json_t *el_job_cost_of_ranks(const json_t *accounts);
 
 /* {"members": [...], "process": {...}, "system": {...}, "recorder_cost": {...}} of this rank. New reference. */
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p);

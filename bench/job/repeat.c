@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/job/cost.h"
 #include "bench/job/measurement.h"
 #include "bench/machine/environment.h"
 #include "bench/record/record.h"
@@ -43,7 +42,7 @@ static json_t *control_of(const struct el_job_measurement *m)
 
 static json_t *clock_of(const struct el_job_measurement *m)
 {
-    const struct el_clock_anchor *begin = &m->relation.begin, *end = &m->relation.end;
+    const struct el_clock_anchor *begin = &m->begin, *end = &m->end;
     int64_t error_ns = begin->worst_ns > end->worst_ns ? begin->worst_ns : end->worst_ns;
     return json_pack("{s:b, s:I}", "shared", begin->shared, "error_ns", (json_int_t)error_ns);
 }
@@ -123,7 +122,7 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
         json_array_append_new(warnings, json_sprintf("recorder full: the last %lld of %lld steps have no spans",
                                                      (long long)dropped, (long long)m->result.n_steps));
     }
-    if (m->relation.too_many)
+    if (m->too_many_collectives)
         json_array_append_new(warnings,
                               json_string("too many collectives to tell waiting from transfer, so phases hold "
                                           "waits: give a shorter --min-time or fewer --steps"));

@@ -25,8 +25,8 @@
  * "count", "ms", "median_ms", "implementation"|null}] } ], (all a step, on average; el_record_member makes one)
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
  *   "settled": bool|null, "injected": text|null,
- *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job/collectives.h)
- *   "recorder_cost": {..}|null,                                                  (job/cost.h)
+ *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job/measurement.h)
+ *   "recorder_cost": {..}|null,                                                  (job/measurement.h)
  *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
  *   "system": {...},                                           (system.h)
  *   "environment": {...}

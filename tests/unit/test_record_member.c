@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/job/gpu.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "tests/unit/record_checks.h"

@@ -1,9 +1,9 @@
 /* The gate's work: a mode's first steps against the reference on one device. How far apart they may be, and what
- * follows, is gate.c's. */
+ * follows, is campaign/gate.c's. */
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/job/gather.h"
+#include "bench/job/measurement.h"
 #include "runtime/comm/comm.h"
 
 #include <string.h>

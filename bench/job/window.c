@@ -1,0 +1,125 @@
+/* What the system and the driver say over a process's measured steps. Members may be threads: whoever begins first and
+ * whoever ends last make the system's window; a GPU's, and a device's memory, are each member's own. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/job/measurement.h"
+#include "bench/record/system.h"
+#include "runtime/base/files.h"
+
+static void add_cpu(struct el_job_window *window, int cpu)
+{
+    for (int i = 0; i < window->n_cpus; i++)
+        if (window->cpus[i] == cpu) return;
+    if (window->n_cpus < EL_SYSTEM_CPUS_MAX) window->cpus[window->n_cpus++] = cpu;
+}
+
+static void open_driver(struct el_job_window *window)
+{
+    struct el_device_identity identities[EL_MEMBERS_MAX];
+    const char *uuids[EL_MEMBERS_MAX];
+    struct el_nvml_api api;
+    bool any = false;
+    for (int i = 0; i < window->devices->n; i++) {
+        el_device_identify(window->devices->devices[i], &identities[i]);
+        uuids[i] = identities[i].uuid;
+        window->is_gpu[i] = *uuids[i] != '\0';
+        any |= window->is_gpu[i];
+    }
+    if (!any) return;
+    enum el_status status = el_nvml_load(&api);
+    if (status == EL_OK) status = el_nvml_open(&api, uuids, window->devices->n, &window->nvml);
+    if (status != EL_OK) el_nvml_unknown(el_error_message(), &window->no_nvml);
+}
+
+void el_job_window_open(const struct el_job_devices *devices, struct el_job_window *window)
+{
+    window->devices = devices;
+    pthread_mutex_init(&window->lock, NULL);
+    for (int i = 0; i < devices->n; i++) {
+        const int *cores;
+        int n = el_device_cores(devices->devices[i], &cores);
+        for (int c = 0; c < n; c++) add_cpu(window, cores[c]);
+        window->simulated |= el_device_is_simulated(devices->devices[i]);
+    }
+    open_driver(window);
+}
+
+void el_job_window_close(struct el_job_window *window)
+{
+    if (!window->devices) return;
+    el_nvml_close(window->nvml);
+    pthread_mutex_destroy(&window->lock);
+}
+
+/* The resident size of this process, or -1. */
+static int64_t process_resident_bytes(void)
+{
+    char line[128];
+    long long pages;
+    el_file_line("/proc/self/statm", "", line, sizeof line);
+    return sscanf(line, "%*d %lld", &pages) == 1 ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
+}
+
+static int64_t read_memory(struct el_job_window *window, int member)
+{
+    int64_t bytes = -1;
+    struct el_job_reading *reading = &window->memory[member];
+    if (el_device_resident(window->devices->devices[member], &bytes) != EL_OK)
+        snprintf(reading->reason, sizeof reading->reason, "%s", el_error_message());
+    return bytes;
+}
+
+void el_job_window_begin(struct el_job_window *window, int member)
+{
+    if (window->nvml) el_nvml_begin(window->nvml, member);
+    pthread_mutex_lock(&window->lock);
+    if (!window->begun && !window->simulated) el_system_read("", window->cpus, window->n_cpus, &window->begin);
+    window->begun = true;
+    pthread_mutex_unlock(&window->lock);
+}
+
+void el_job_window_read_memory(struct el_job_window *window, int member)
+{
+    window->memory[member].begin_bytes = read_memory(window, member);
+}
+
+void el_job_window_end(struct el_job_window *window, int member)
+{
+    struct el_job_reading *reading = &window->memory[member];
+    if (window->nvml) el_nvml_end(window->nvml, member);
+    pthread_mutex_lock(&window->lock);
+    if (!window->simulated) el_system_read("", window->cpus, window->n_cpus, &window->end);
+    window->ended = true;
+    pthread_mutex_unlock(&window->lock);
+    reading->end_bytes = read_memory(window, member);
+    reading->reserved_bytes = el_device_reserved(window->devices->devices[member]);
+    window->resident_bytes = process_resident_bytes();
+}
+
+void el_job_window_compare(const struct el_job_window *window, struct el_system_figures *figures_p)
+{
+    if (window->simulated || !window->begun || !window->ended)
+        el_system_unknown(window->simulated ? "simulated" : "nothing was measured", figures_p);
+    else
+        el_system_compare(&window->begin, &window->end, figures_p);
+}
+
+const struct el_nvml_figures *el_job_window_gpu(const struct el_job_window *window, int member)
+{
+    if (!window->is_gpu[member]) return NULL;
+    return window->nvml ? el_nvml_figures(window->nvml, member) : &window->no_nvml;
+}
+
+json_t *el_job_window_account(const struct el_job_window *window, const struct el_system_figures *figures)
+{
+    cpu_set_t set;
+    int allowed[CPU_SETSIZE], n = 0;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    for (int c = 0; c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &set)) allowed[n++] = c;
+    return el_record_system(figures, allowed, n, window->cpus, window->n_cpus);
+}
