@@ -3,6 +3,7 @@
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("buckets.gnuplot")]
 load here."style.gnuplot"
+load here."modes.gnuplot"
 stats data index "about" using (left = $7, base = $8, 1) nooutput
 
 set logscale x
@@ -15,4 +16,4 @@ set ylabel sprintf("step time against %g MiB", base)
 set key off
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"; set bmargin 3.6 }
 plot 1 with lines linecolor rgb "#606060" dashtype 2 linewidth 1, \
-     data index "sizes" using 1:2:3:4:xtic(6) with yerrorbars pointtype 7 pointsize 2 linecolor rgb color_ddp linewidth 1.2
+     data index "sizes" using 1:2:3:4:xtic(6) with yerrorbars pointtype 7 pointsize 2 linecolor rgb color(present) linewidth 1.2

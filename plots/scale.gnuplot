@@ -4,12 +4,8 @@ data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("scale.gnuplot")]
 height = 640
 load here."style.gnuplot"
+load here."modes.gnuplot"
 stats data index "about" using (left = $7, lowest = $8, highest = $9, 1) nooutput
-
-# Square, triangle, circle, diamond; the number below each is its outline. The larger are drawn first.
-mark(name) = name eq "single" ? 5 : name eq "dp" ? 9 : name eq "ddp" ? 7 : 13
-ink(name) = name eq "single" ? 0x707070 : color(name)
-size(name) = name eq "dp" ? 2.2 : 1.6
 
 set logscale xy 2
 set xrange [left:right]
@@ -36,9 +32,9 @@ set bmargin 2
 set ylabel "speed-up over single (log)"
 plot data index "ideal" using 1:2 with lines linecolor rgb "#606060" dashtype 2 linewidth 1 title "ideal", \
      for [name in present] data index "points" using 1:(strcol(8) eq name ? $2 : NaN):3:4 with yerrorbars pointtype 0 linecolor rgb ink(name) linewidth 1.2 notitle, \
-     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 0 ? $2 : NaN) with points pointtype mark(name) pointsize size(name) linecolor rgb ink(name) title name, \
-     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $2 : NaN) with points pointtype mark(name) pointsize size(name) linecolor rgb "#ffffff" notitle, \
-     for [name in thin] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $2 : NaN) with points pointtype mark(name) - 1 pointsize size(name) \
+     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 0 ? $2 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb ink(name) title name, \
+     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $2 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb "#ffffff" notitle, \
+     for [name in thin] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $2 : NaN) with points pointtype point(name) - 1 pointsize size(name) \
          linecolor rgb ink(name) linewidth 1.2 title name.", shared", \
      data index "points" using 1:($10 == 0 ? $2 : NaN) with points pointtype 6 pointsize 3.4 linecolor rgb color_note notitle, \
      data index "counts" using 1:(1):xtic(2) with points pointtype -1 notitle
@@ -53,9 +49,9 @@ if (foot ne " ") { set label 99 foot at screen 0.5,y_of(height - 10) center noen
 unset key
 plot data index "ideal" using 1:3 with lines linecolor rgb "#606060" dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points" using 1:(strcol(8) eq name ? $5 : NaN):6:7 with yerrorbars pointtype 0 linecolor rgb ink(name) linewidth 1.2 notitle, \
-     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 0 ? $5 : NaN) with points pointtype mark(name) pointsize size(name) linecolor rgb ink(name) notitle, \
-     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $5 : NaN) with points pointtype mark(name) pointsize size(name) linecolor rgb "#ffffff" notitle, \
-     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $5 : NaN) with points pointtype mark(name) - 1 pointsize size(name) \
+     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 0 ? $5 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb ink(name) notitle, \
+     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $5 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb "#ffffff" notitle, \
+     for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $5 : NaN) with points pointtype point(name) - 1 pointsize size(name) \
          linecolor rgb ink(name) linewidth 1.2 notitle, \
      data index "points" using 1:($10 == 0 ? $5 : NaN) with points pointtype 6 pointsize 3.4 linecolor rgb color_note notitle, \
      data index "counts" using 1:(100):xtic(2) with points pointtype -1 notitle

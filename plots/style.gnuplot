@@ -52,10 +52,7 @@ color_reduce     = 0x8c4a12; pattern_reduce     = 3
 color_comm       = 0xd55e00; pattern_comm       = 5
 color_wait       = 0xc9c9c9; pattern_wait       = 3
 color_idle       = 0xffffff; pattern_idle       = 3
-# Modes. One that is not here gets the last row.
-color_single     = 0xc8c8c8; pattern_single     = 3
-color_dp         = 0xcc5500; pattern_dp         = 5
-color_ddp        = 0x5b84c4; pattern_ddp        = 3
+# What is not here; modes have their looks in the data file (modes.gnuplot).
 color_other      = 0x5fa8a0; pattern_other      = 4
 color_note       = 0xb00000
 color(name) = exists("color_".name) ? value("color_".name) : color_other

@@ -2,6 +2,7 @@
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("throughput.gnuplot")]
 load here."style.gnuplot"
+load here."modes.gnuplot"
 
 set ylabel "throughput (samples/s)"
 set format y "%.0f"

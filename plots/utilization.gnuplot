@@ -3,6 +3,7 @@
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("utilization.gnuplot")]
 load here."style.gnuplot"
+load here."modes.gnuplot"
 
 set ylabel "busy (% of the step)"
 set yrange [0:100]

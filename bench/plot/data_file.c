@@ -10,6 +10,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "runtime/parallel/mode_info.h"
 
 static enum el_status put_file(const char *plots_dir, const char *path, const char *text)
 {
@@ -102,6 +103,21 @@ void el_data_about(FILE *file, const struct el_data_about *about, const char *co
     el_data_block(file, all, "about");
     fprintf(file, "%s\t%s\t%s\t%.6g\t%g\t%s", about->title, or_blank(names->present), or_blank(names->thin),
             about->right, about->bars, or_blank(about->foot));
+}
+
+void el_data_looks(FILE *file, const struct el_data_names *modes)
+{
+    el_data_block(file, "mode, fill, ink, pattern, point, its size", "looks");
+    fputs("*\t0\t0\t0\t0\t0\n", file); /* no mode: so that the block is never empty */
+    for (const char *at = modes->present, *end; *at; at = *end ? end + 1 : end) {
+        struct el_data_text name;
+        end = at + strcspn(at, " ");
+        snprintf(name.text, sizeof name.text, "%.*s", (int)(end - at), at);
+        const struct el_mode_info *mode = el_mode_find(name.text);
+        if (mode == NULL) continue;
+        fprintf(file, "%s\t%d\t%d\t%d\t%d\t%g\n", mode->name, (int)mode->look.fill, (int)mode->look.ink,
+                mode->look.pattern, mode->look.point, mode->look.point_size);
+    }
 }
 
 bool el_data_seen(const json_t *rows, size_t i, const char *key)

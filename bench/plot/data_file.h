@@ -72,6 +72,9 @@ struct el_data_about {
  * tab, and the line's end. */
 void el_data_about(FILE *file, const struct el_data_about *about, const char *columns);
 
+/* The block "looks", for figures whose parts are modes: a row for each of them that this program has. */
+void el_data_looks(FILE *file, const struct el_data_names *modes);
+
 /* Whether an earlier row has the same value at `key` as row `i`. */
 bool el_data_seen(const json_t *rows, size_t i, const char *key);
 /* Whether the trial's figures may be trusted; a predicted trial's may. */

@@ -131,6 +131,7 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
         name_parts(&bars, parts, kind->stacked, &names);
         el_data_title(trials, title);
         el_bars_labels(&bars, trials, title, &names, file);
+        if (kind->parts == NULL) el_data_looks(file, &names);
         el_bars_parts(&bars, parts, kind->stacked, file);
         if (kind->whiskers) put_whiskers(&bars, file);
         *any_p = names.present[0] != '\0';

@@ -126,6 +126,7 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     el_data_about(file, &(struct el_data_about){title, &modes, most_devices(rows) * MARGIN, BARS, foot},
                   ", left end, lowest and highest speed-up");
     fprintf(file, "\t%.6g\t%.6g\t%.6g\n", 1 / MARGIN, low / MARGIN, high * MARGIN);
+    el_data_looks(file, &modes);
     put_axes(rows, file);
     put_points(rows, file);
     *any_p = true;
@@ -144,18 +145,20 @@ static enum el_status write_buckets(const struct el_figure *figure, const json_t
     const json_t *rows = el_json_at(document, "buckets.rows");
     double low = INFINITY, high = 0;
     char title[EL_TITLE_BYTES];
+    struct el_data_names mode = {"", ""};
     for (size_t i = 0; i < json_array_size(rows); i++) {
         if (!is_step_known(json_array_get(rows, i))) continue;
         low = fmin(low, el_json_number(json_array_get(rows, i), "mib"));
         high = fmax(high, el_json_number(json_array_get(rows, i), "mib"));
         *any_p = true;
     }
-    snprintf(title, sizeof title, "Size of %s's buckets on %.0f devices",
-             el_data_word(el_json_text(document, "buckets.mode", "?")).text,
+    el_data_add_name(mode.present, el_json_text(document, "buckets.mode", "?"));
+    snprintf(title, sizeof title, "Size of %.31s's buckets on %.0f devices", mode.present,
              el_json_number(document, "buckets.devices"));
     add_model(document, title);
-    el_data_about(file, &(struct el_data_about){title, NULL, high * MARGIN, BARS, NULL}, ", left end, base MiB");
+    el_data_about(file, &(struct el_data_about){title, &mode, high * MARGIN, BARS, NULL}, ", left end, base MiB");
     fprintf(file, "\t%.6g\t%.6g\n", low / MARGIN, el_json_number(document, "buckets.base_mib"));
+    el_data_looks(file, &mode);
     el_data_block(file, "MiB, step against the base, ci95 low, high, step ms, label", "sizes");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
