@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiles/recorder_internal.h"
+
 enum { IDLE = EL_PHASE_COUNT, COMPUTE_STREAM = 0, GAP_PARTS = 100 };
 
 /* The mean step of the list that peaks highest on a device. */
@@ -37,36 +39,30 @@ static int64_t marks_peak(const struct el_step_event *list, int position)
     return peak;
 }
 
-static int64_t steps_of(const struct el_recorder *recorder, const struct el_op_info *ops)
+/* The list with the highest peak; of several, the one that most steps ran, and of those the first. */
+static enum el_status choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
-    int64_t count = 0;
-    for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
-        count += el_recorder_step(recorder, i).ops == ops;
-    }
-    return count;
-}
-
-/* The list with the highest peak; of several, the one that most steps ran. */
-static void choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
-{
-    int64_t highest = -1;
-    for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
+    int64_t highest = -1, *n_steps = calloc((size_t)recorder->n_lists + 1, sizeof *n_steps);
+    size_t n = el_recorder_step_count(recorder);
+    if (n_steps == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a memory timeline");
+    for (size_t i = 0; i < n; i++) n_steps[recorder->steps[i].list]++;
+    for (size_t i = 0; i < n; i++) {
+        int list = recorder->steps[i].list;
         struct el_step_event step = el_recorder_step(recorder, i);
-        if (step.ops == mean->list.ops) continue; /* most steps are as the one before */
-        int64_t peak = marks_peak(&step, position);
-        if (peak < highest) continue;
-        int64_t count = steps_of(recorder, step.ops);
-        if (peak == highest && count <= mean->n_steps) continue;
+        int64_t count = n_steps[list], peak = count > 0 ? marks_peak(&step, position) : -1;
+        n_steps[list] = 0; /* it has been looked at */
+        if (count == 0 || peak < highest || (peak == highest && count <= mean->n_steps)) continue;
         highest = peak;
         mean->n_steps = count;
         mean->list = step;
     }
+    free(n_steps);
+    return mean->n_steps > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
 }
 
 static enum el_status make_mean(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
-    choose_list(recorder, position, mean);
-    if (mean->n_steps == 0) return el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
+    EL_TRY(choose_list(recorder, position, mean));
     mean->spans = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->spans);
     if (mean->spans == NULL) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);
     for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {

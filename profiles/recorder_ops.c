@@ -1,4 +1,5 @@
 /* Single ops of the measured steps: collectives in their order, and kernels and copies by name. */
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,88 +79,120 @@ enum el_status el_recorder_set_arrivals(struct el_recorder *recorder, int positi
     return EL_OK;
 }
 
-static struct el_op_figures *find(struct el_op_figures *figures, size_t n, const struct el_op_info *op)
+static int by_phase_and_label(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n; i++)
-        if (figures[i].phase == op->phase && strcmp(figures[i].label, op->label) == 0) return &figures[i];
-    return NULL;
+    const struct el_op_figures *x = a, *y = b;
+    return x->phase != y->phase ? (x->phase > y->phase) - (x->phase < y->phase) : strcmp(x->label, y->label);
 }
+
+/* The figures so far, in the order of issue. */
+struct found {
+    struct el_op_figures *figures; /* has room for all ops */
+    size_t n;
+    void *tree;    /* of tsearch, to find them by: a program has tens of thousands of ops */
+    size_t **rows; /* [n_lists]: the figure of each op of a list that measured steps ran; OTHERS: another device's */
+};
+
+static const size_t OTHERS = SIZE_MAX;
 
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static size_t add_ops(struct el_op_figures *figures, size_t n, const struct op_list *list, const struct el_span *spans,
-                      int position)
+/* The figure of an op, a new one if need be; NULL when out of memory. */
+static struct el_op_figures *find(struct found *found, const struct el_op_info *op)
 {
-    for (int i = 0; i < list->n_ops; i++) {
-        const struct el_op_info *op = &list->ops[i];
-        if (op->device != position) continue;
-        struct el_op_figures *found = find(figures, n, op);
-        if (found == NULL) {
-            found = &figures[n++];
-            *found = (struct el_op_figures){.label = op->label, .phase = op->phase, .how = op->how};
-        }
-        if (!same_text(found->how, op->how)) found->how = "not the same in all of them";
-        found->mean_s += (double)(spans[i].end_ns - spans[i].begin_ns) * 1e-9;
-        found->count++;
-    }
-    return n;
+    struct el_op_figures *next = &found->figures[found->n];
+    *next = (struct el_op_figures){.label = op->label, .phase = op->phase, .how = op->how};
+    struct el_op_figures **node = tsearch(next, &found->tree, by_phase_and_label);
+    if (node == NULL) return NULL;
+    if (!same_text((*node)->how, op->how)) (*node)->how = "not the same in all of them";
+    found->n += *node == next;
+    return *node;
 }
 
-/* Seconds of one step by figure, into `totals` [n][n_steps], at column `at`. */
-static void add_totals(struct el_op_figures *figures, size_t n, const struct op_list *list, const struct el_span *spans,
-                       int position, double *totals, size_t n_steps, size_t at)
+static size_t *rows_of(struct found *found, const struct op_list *list, int position)
 {
-    for (int i = 0; i < list->n_ops; i++) {
+    size_t *rows = malloc(((size_t)list->n_ops + 1) * sizeof *rows);
+    for (int i = 0; i < list->n_ops && rows != NULL; i++) {
+        rows[i] = OTHERS;
         if (list->ops[i].device != position) continue;
-        size_t row = (size_t)(find(figures, n, &list->ops[i]) - figures);
-        totals[row * n_steps + at] += (double)(spans[i].end_ns - spans[i].begin_ns) * 1e-9;
+        const struct el_op_figures *figure = find(found, &list->ops[i]);
+        if (figure == NULL) {
+            free(rows);
+            return NULL;
+        }
+        rows[i] = (size_t)(figure - found->figures);
+    }
+    return rows;
+}
+
+/* Sums over the measured steps, and what each of them spends in a figure, into `totals` [n][n_steps]. */
+static void add_steps(const struct el_recorder *recorder, struct found *found, double *totals, size_t n_steps)
+{
+    size_t at = 0;
+    for (size_t s = 0; s < recorder->n_steps; s++) {
+        const struct op_list *list = list_of(recorder, &recorder->steps[s]);
+        const struct el_span *spans = el_recorder_spans(recorder, &recorder->steps[s]);
+        const size_t *rows = found->rows[recorder->steps[s].list];
+        if (list->segment != EL_RECORDER_MEASURED) continue;
+        for (int i = 0; i < list->n_ops; i++) {
+            double took_s = (double)(spans[i].end_ns - spans[i].begin_ns) * 1e-9;
+            if (rows[i] == OTHERS) continue;
+            found->figures[rows[i]].mean_s += took_s;
+            found->figures[rows[i]].count++;
+            totals[rows[i] * n_steps + at] += took_s;
+        }
+        at++;
     }
 }
 
-static enum el_status put_medians(const struct el_recorder *recorder, int position, struct el_op_figures *figures,
-                                  size_t n, size_t n_steps)
+/* Returns whether there was memory for them. */
+static bool fill_figures(const struct el_recorder *recorder, int position, struct found *found)
 {
-    double *totals = calloc(n * n_steps + 1, sizeof *totals);
-    size_t at = 0;
-    if (totals == NULL) return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for ops");
+    size_t n_steps = 0;
     for (size_t s = 0; s < recorder->n_steps; s++) {
-        const struct step *step = &recorder->steps[s];
-        if (list_of(recorder, step)->segment != EL_RECORDER_MEASURED) continue;
-        add_totals(figures, n, list_of(recorder, step), el_recorder_spans(recorder, step), position, totals, n_steps,
-                   at++);
+        int l = recorder->steps[s].list;
+        if (recorder->lists[l].segment != EL_RECORDER_MEASURED) continue;
+        if (found->rows[l] == NULL) found->rows[l] = rows_of(found, &recorder->lists[l], position);
+        if (found->rows[l] == NULL) return false;
+        n_steps++;
     }
-    for (size_t i = 0; i < n; i++) figures[i].median_s = el_median(&totals[i * n_steps], n_steps);
+    double *totals = calloc(found->n * n_steps + 1, sizeof *totals);
+    if (totals == NULL) return false;
+    add_steps(recorder, found, totals, n_steps);
+    for (size_t i = 0; i < found->n; i++) {
+        found->figures[i].mean_s /= (double)n_steps;
+        found->figures[i].count /= (double)n_steps;
+        found->figures[i].median_s = el_median(&totals[i * n_steps], n_steps);
+    }
     free(totals);
-    return EL_OK;
+    return true;
+}
+
+static void keep(void *figure)
+{
+    (void)figure; /* it is the array's */
 }
 
 enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,
                                size_t *n_p)
 {
     EL_TRY(el_recorder_check(recorder, position));
-    size_t most = 1, n = 0, n_steps = 0;
+    size_t most = 1;
     for (int l = 0; l < recorder->n_lists; l++) most += (size_t)recorder->lists[l].n_ops;
-    struct el_op_figures *figures = calloc(most, sizeof *figures);
-    if (figures == NULL) return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for ops");
-    for (size_t s = 0; s < recorder->n_steps; s++) {
-        const struct step *step = &recorder->steps[s];
-        if (list_of(recorder, step)->segment != EL_RECORDER_MEASURED) continue;
-        n = add_ops(figures, n, list_of(recorder, step), el_recorder_spans(recorder, step), position);
-        n_steps++;
+    struct found found = {.figures = calloc(most, sizeof *found.figures),
+                          .rows = calloc((size_t)recorder->n_lists + 1, sizeof *found.rows)};
+    bool enough = found.figures != NULL && found.rows != NULL && fill_figures(recorder, position, &found);
+    for (int l = 0; l < recorder->n_lists && found.rows != NULL; l++) free(found.rows[l]);
+    free(found.rows);
+    tdestroy(found.tree, keep);
+    if (!enough) {
+        free(found.figures);
+        return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for ops");
     }
-    for (size_t i = 0; i < n; i++) {
-        figures[i].mean_s /= (double)n_steps;
-        figures[i].count /= (double)n_steps;
-    }
-    enum el_status status = put_medians(recorder, position, figures, n, n_steps);
-    if (status != EL_OK) {
-        free(figures);
-        return status;
-    }
-    *figures_p = figures;
-    *n_p = n;
+    *figures_p = found.figures;
+    *n_p = found.n;
     return EL_OK;
 }
