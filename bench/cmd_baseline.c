@@ -33,6 +33,8 @@ static enum el_status find_action(const struct el_options *options, enum action 
                            word, word);
         if (from && (i == ACTION_SHOW || options->dir[0]))
             return el_fail(EL_ERR_INVALID, "--from 'COMMAND' is for 'baseline add' without a run's folder");
+        if (i == ACTION_SHOW && options->dir[0])
+            return el_fail(EL_ERR_INVALID, "baseline show takes no folder: it shows the store; another is --store DIR");
         *action_p = (enum action)i;
         return check_from(options);
     }
@@ -56,7 +58,7 @@ static int add(const struct el_options *options, bool accept)
 static enum el_status show(const struct el_options *options, FILE *notes)
 {
     json_t *document = NULL;
-    EL_TRY(el_baseline_describe(options->store, options->dir, notes, &document));
+    EL_TRY(el_baseline_describe(options->store, notes, &document));
     enum el_status status = EL_OK;
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the store's document");
     if (options->json)

@@ -1,14 +1,13 @@
-/* Sessions of the past, of a store many, of a run one, beside the session that is judged. */
+/* Which trial belongs to which, on which machine: sessions of the past, of a store many, of a run one, beside the
+ * session that is judged. */
 #include "bench/regress/compare.h"
 
 #include <dirent.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/options/options.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
@@ -26,14 +25,6 @@ struct comparison {
     const char *metrics;
     FILE *notes;
     struct el_regress_set *set;
-};
-
-/* A trial of the head, and what there is of it in the base. */
-struct trial {
-    const char *name;
-    json_t *past; /* sessions, oldest first */
-    json_t *head; /* its session */
-    const json_t *last;
 };
 
 static enum el_status load_side(const char *dir, struct side *side)
@@ -77,160 +68,8 @@ static enum el_status add_fault(const struct comparison *c, const char *name, en
     return EL_OK;
 }
 
-/* ---- figures ---- */
-
-static const json_t *figure_of(const json_t *session, const char *name)
-{
-    return json_object_get(json_object_get(session, "figures"), name);
-}
-
-static bool is_exact(const json_t *figure)
-{
-    return json_is_true(json_object_get(figure, "exact"));
-}
-
-static bool is_timed(const char *name)
-{
-    const char *const *timed = el_session_timed();
-    while (*timed && strcmp(*timed, name) != 0) timed++;
-    return *timed != NULL;
-}
-
-static bool selected(const struct comparison *c, const json_t *session, const char *name)
-{
-    if (*c->metrics) return el_regress_listed(c->metrics, name);
-    return el_session_leads(session, name) || (is_exact(figure_of(session, name)) && !is_timed(name));
-}
-
-/* Every name that was asked for is one of the current run's figures. */
-static enum el_status check_metrics(const struct comparison *c, const json_t *session)
-{
-    enum { NAMES_MAX = 64 };
-    const char *names[NAMES_MAX + 1] = {NULL}, *key;
-    json_t *figures = json_object_get(session, "figures"), *figure;
-    char list[EL_PATH_BYTES], *rest = NULL;
-    size_t n = 0;
-    json_object_foreach(figures, key, figure) if (n < NAMES_MAX) names[n++] = key;
-    snprintf(list, sizeof list, "%s", c->metrics);
-    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        bool found = false;
-        json_object_foreach(figures, key, figure) found = found || el_regress_listed(word, key);
-        if (!found) return el_fail_unknown("metric", word, names);
-    }
-    return EL_OK;
-}
-
-static enum el_better better_of(const json_t *figure)
-{
-    const char *text = el_json_text(figure, "better", "lower");
-    if (!strcmp(text, el_better_text(EL_BETTER_HIGHER))) return EL_BETTER_HIGHER;
-    return strcmp(text, el_better_text(EL_BETTER_LOWER)) ? EL_BETTER_NEITHER : EL_BETTER_LOWER;
-}
-
-/* Sees that the head's figure can be put beside the base's. */
-static void find_faults(const json_t *base, const json_t *head, struct el_regress_cell *cell)
-{
-    const enum el_cell_fault bad = EL_CELL_FAULT_UNREADABLE;
-    const char *before = el_json_text(base, "unit", ""), *now = el_json_text(head, "unit", "");
-    double earlier = el_json_number(base, "value"), value = el_json_number(head, "value");
-    bool exact = cell->kind == EL_CELL_EXACT;
-    if (!head)
-        el_regress_fault(cell, bad, "the current run has no such figure, the baseline has");
-    else if (strcmp(before, now))
-        el_regress_fault(cell, bad, "the unit is %s, and was %s", *now ? now : "none", *before ? before : "none");
-    if (isnan(earlier)) el_regress_fault(cell, bad, "the baseline's figure is no number, or not above 0");
-    if (isnan(value)) el_regress_fault(cell, bad, "the current figure is no number, or not above 0");
-    if (!exact && value <= 0) el_regress_fault(cell, bad, "the current figure is %g, and must be above 0", value);
-    if (!exact && earlier <= 0)
-        el_regress_fault(cell, bad, "the baseline's figure is %g, and must be above 0", earlier);
-}
-
-static void put_rules(const char *side, const json_t *session, char *text, size_t bytes)
-{
-    const json_t *rules = json_object_get(session, "suspect");
-    for (size_t i = 0; i < json_array_size(rules); i++) {
-        size_t used = strlen(text);
-        const char *rule = json_string_value(json_array_get(rules, i));
-        if (i == 0)
-            snprintf(text + used, bytes - used, "%s%s is suspect: %s", used ? "; " : "", side, rule ? rule : "?");
-        else
-            snprintf(text + used, bytes - used, ", %s", rule ? rule : "?");
-    }
-}
-
-/* ---- samples ---- */
-
-/* One figure, or all launches; null as NAN. */
-static enum el_status put_samples(const json_t *figure, bool launches, double **values, size_t *n)
-{
-    const json_t *list = json_object_get(figure, "launches"), *value;
-    size_t i;
-    if (!launches) return el_regress_append(values, n, el_json_number(figure, "value"));
-    json_array_foreach(list, i, value)
-        EL_TRY(el_regress_append(values, n, json_is_number(value) ? json_number_value(value) : NAN));
-    return EL_OK;
-}
-
-/* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
-static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
-{
-    if (level->n_eras > 1)
-        el_regress_fault(cell, EL_CELL_FAULT_NO_BASELINE,
-                         "%zu levels, each of too few sessions to estimate their scatter: %zu more by "
-                         "'evenload baseline add'",
-                         level->n_eras, level->needs);
-    else
-        el_regress_fault(
-            cell, EL_CELL_FAULT_NO_BASELINE,
-            "%zu session%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
-            level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
-}
-
-/* The base of a history: the level that the sessions make, without this run's own. */
-static enum el_status put_level(const struct comparison *c, const struct trial *t, const char *name,
-                                struct el_regress_cell *cell)
-{
-    struct el_level level;
-    const char *run = el_json_text(t->head, "run", "");
-    cell->is_level = el_sessions_is_level(t->past, run);
-    EL_TRY(el_sessions_level(t->past, name, cell->unit, cell->is_level ? NULL : run, &level));
-    for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_append(&cell->base, &cell->n_base, level.values[i]));
-    cell->base_df = level.df;
-    need(c->set, level.needs);
-    if (level.needs) say_needs(&level, cell);
-    return EL_OK;
-}
-
-static enum el_status add_figure(const struct comparison *c, const struct trial *t, const char *name)
-{
-    const json_t *before = figure_of(t->last, name), *now = figure_of(t->head, name);
-    char full[EL_CELL_NAME_BYTES];
-    struct el_regress_cell *cell;
-    bool program = el_program_is(t->last), exact = is_exact(before) && (!now || is_exact(now));
-    bool nothing = is_exact(before) && el_json_number(before, "value") == 0 && el_json_number(now, "value") == 0;
-    if (!selected(c, t->last, name) || nothing) return EL_OK;
-    snprintf(full, sizeof full, "%s%s%s", program ? "" : t->name, program ? "" : " ", name);
-    EL_TRY(el_regress_add(c->set, full, &cell));
-    snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(before, "unit", ""));
-    cell->better = better_of(before);
-    cell->kind = exact ? EL_CELL_EXACT : c->base.run ? EL_CELL_SESSION : EL_CELL_HISTORY;
-    if (c->base.run) put_rules("baseline", t->last, cell->doubt, sizeof cell->doubt);
-    put_rules("current", t->head, cell->doubt, sizeof cell->doubt);
-    find_faults(before, now, cell);
-    bool launches = cell->kind == EL_CELL_SESSION;
-    if (cell->fault != EL_CELL_FAULTLESS && !c->base.run) return EL_OK;
-    if (cell->kind == EL_CELL_HISTORY)
-        EL_TRY(put_level(c, t, name, cell));
-    else
-        EL_TRY(put_samples(before, launches, &cell->base, &cell->n_base));
-    if (cell->fault == EL_CELL_FAULT_UNREADABLE) return EL_OK;
-    return put_samples(now, launches, &cell->head, &cell->n_head);
-}
-
-/* ---- trials ---- */
-
 /* The newest that is not this run itself, unless that alone is the level. */
-static const json_t *last_of(const struct comparison *c, const struct trial *t)
+static const json_t *last_of(const struct comparison *c, const struct el_compared *t)
 {
     const char *run = el_json_text(t->head, "run", "");
     const json_t *last = NULL;
@@ -294,38 +133,36 @@ static enum el_status find_past(const struct comparison *c, const json_t *trial,
     return add_fault(c, name, EL_CELL_FAULT_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'", "");
 }
 
-static enum el_status add_figures(const struct comparison *c, struct trial *t)
+static enum el_status add_figures(const struct comparison *c, struct el_compared *t)
 {
-    const char *run = el_json_text(t->head, "run", ""), *name;
-    json_t *figure;
+    const char *run = el_json_text(t->head, "run", "");
     c->set->new_trials += !el_sessions_have(t->past, run, false);
     c->set->other_trials += !el_sessions_have(t->past, run, true);
     t->last = last_of(c, t);
-    if (!t->last) need(c->set, EL_LEVEL_SESSIONS_MIN);
-    if (!t->last)
-        return add_fault(c, t->name, EL_CELL_FAULT_NO_BASELINE,
-                         "no other session of this trial: 'evenload baseline add'", "");
-    json_object_foreach(json_object_get(t->last, "figures"), name, figure) EL_TRY(add_figure(c, t, name));
-    return EL_OK;
+    if (t->last) return el_compare_figures(t, c->metrics, c->set);
+    need(c->set, EL_LEVEL_SESSIONS_MIN);
+    return add_fault(c, t->name, EL_CELL_FAULT_NO_BASELINE, "no other session of this trial: 'evenload baseline add'",
+                     "");
 }
 
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], reason[EL_CELL_REASON_BYTES];
-    struct trial t = {.name = name};
-    el_workload_name(trial, name, sizeof name);
     bool finished = el_trial_finished(trial);
-    enum el_status status = finished || c->base.run ? find_past(c, trial, name, &t.past) : EL_OK;
-    if (status == EL_OK && !finished && (t.past || !c->base.run)) {
+    json_t *past = NULL, *head = NULL;
+    el_workload_name(trial, name, sizeof name);
+    enum el_status status = finished || c->base.run ? find_past(c, trial, name, &past) : EL_OK;
+    if (status == EL_OK && !finished && (past || !c->base.run)) {
         snprintf(reason, sizeof reason, "%.40s in the current run: ", el_json_text(trial, "status", "failed"));
         status = add_fault(c, name, EL_CELL_FAULT_UNREADABLE, reason,
                            el_json_text(trial, "reason", "no reason is in its record"));
-    } else if (status == EL_OK && t.past) {
-        t.head = el_session_of(c->head.run, trial, c->head.dir);
-        status = add_figures(c, &t);
+    } else if (status == EL_OK && past) {
+        head = el_session_of(c->head.run, trial, c->head.dir);
+        status =
+            add_figures(c, &(struct el_compared){.name = name, .stored = !c->base.run, .past = past, .head = head});
     }
-    json_decref(t.head);
-    json_decref(t.past);
+    json_decref(head);
+    json_decref(past);
     return status;
 }
 
@@ -398,22 +235,28 @@ static enum el_status find_machine(struct comparison *c)
     return EL_OK;
 }
 
+/* By the figures of the first trial that has some. */
+static enum el_status check_metrics(const struct comparison *c, const json_t *trials)
+{
+    size_t i = 0;
+    while (i < json_array_size(trials) && !el_trial_finished(json_array_get(trials, i))) i++;
+    if (!*c->metrics || i == json_array_size(trials)) return EL_OK;
+    json_t *figures = el_session_figures(json_array_get(trials, i));
+    enum el_status status = el_compare_check(c->metrics, figures);
+    json_decref(figures);
+    return status;
+}
+
 static enum el_status compare(struct comparison *c)
 {
     const json_t *trials = json_object_get(c->head.run, "trials"), *trial;
     size_t i;
     EL_TRY(c->base.run ? check_machines(c) : find_machine(c));
+    EL_TRY(check_metrics(c, trials));
     json_array_foreach(trials, i, trial)
     {
-        if (!*c->metrics || !el_trial_finished(trial)) continue;
-        json_t *session = el_session_of(c->head.run, trial, c->head.dir);
-        enum el_status status = check_metrics(c, session);
-        json_decref(session);
-        if (status != EL_OK) return status;
-        break;
+        EL_TRY(add_trial(c, trial));
     }
-    el_fingerprint_soft(c->base.run, c->head.run, c->notes);
-    json_array_foreach(trials, i, trial) EL_TRY(add_trial(c, trial));
     EL_TRY(add_missing(c));
     if (c->set->n) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s and %s have no figure in common: there is nothing to compare", c->base.dir,

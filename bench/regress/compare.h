@@ -14,6 +14,7 @@
 #ifndef EL_BENCH_COMPARE_H
 #define EL_BENCH_COMPARE_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "bench/regress/regress.h"
@@ -24,5 +25,20 @@
  * that is none, nothing to compare. */
 enum el_status el_regress_dirs(const char *base_dir, const char *head_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set);
+
+/* ---- between compare.c and compare_figures.c ---- */
+
+/* A trial of the head, and what there is of it in the base. */
+struct el_compared {
+    const char *name;
+    bool stored;        /* the past is a store's; else the one session of another run */
+    const json_t *past; /* sessions, oldest first */
+    const json_t *last; /* the one of them whose figures are asked for */
+    const json_t *head; /* the session that is judged */
+};
+/* A cell for each figure that is asked for. */
+enum el_status el_compare_figures(const struct el_compared *trial, const char *metrics, struct el_regress_set *set);
+/* EL_ERR_INVALID: a name that none of the figures has. */
+enum el_status el_compare_check(const char *metrics, json_t *figures);
 
 #endif

@@ -6,20 +6,12 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/regress/rule.h"
-#include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
 
-struct description {
-    const char *store;
-    FILE *notes;
-    json_t *run; /* NULL: all */
-    struct el_fingerprint print;
-};
-
 static json_t *figure_of(const char *name, const json_t *last, const json_t *sessions, size_t cells)
 {
-    bool exact = json_is_true(json_object_get(last, "exact"));
+    bool exact = el_figure_is_exact(last);
     const char *unit = el_json_text(last, "unit", "");
     struct el_level level;
     json_t *figure = json_pack("{s:s, s:b, s:o}", "unit", unit, "exact", (int)exact, "last",
@@ -71,21 +63,6 @@ static json_t *workload_of(const char *path, const json_t *sessions, size_t skip
     return workload;
 }
 
-/* Whether the run that was asked about has this workload. */
-static bool is_asked(const struct description *d, const json_t *workload)
-{
-    const json_t *trials = json_object_get(d->run, "trials"), *trial;
-    bool asked = !d->run;
-    size_t i;
-    json_array_foreach(trials, i, trial)
-    {
-        json_t *its = el_workload_of(trial);
-        asked = asked || el_workload_same(workload, its, NULL, 0);
-        json_decref(its);
-    }
-    return asked;
-}
-
 static int only_sessions(const struct dirent *entry)
 {
     return el_sessions_is_file(entry->d_name);
@@ -98,9 +75,8 @@ static int only_machines(const struct dirent *entry)
 }
 
 /* Calls for each entry of the folder that `only` takes, in the order of names. */
-static enum el_status walk(const struct description *d, const char *folder, int (*only)(const struct dirent *entry),
-                           enum el_status (*take)(const struct description *d, const char *path, const char *name,
-                                                  json_t *list),
+static enum el_status walk(const char *folder, int (*only)(const struct dirent *entry),
+                           enum el_status (*take)(const char *path, FILE *notes, json_t *list), FILE *notes,
                            json_t *list)
 {
     struct dirent **entries = NULL;
@@ -110,7 +86,7 @@ static enum el_status walk(const struct description *d, const char *folder, int 
     if (n < 0 && errno != ENOENT) status = el_fail_errno("%s could not be read", folder);
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        if (status == EL_OK) status = take(d, path, entries[i]->d_name, list);
+        if (status == EL_OK) status = take(path, notes, list);
         free(entries[i]);
     }
     free(entries);
@@ -118,13 +94,12 @@ static enum el_status walk(const struct description *d, const char *folder, int 
 }
 
 /* Adds {"workload", "sessions"}. */
-static enum el_status take_file(const struct description *d, const char *path, const char *name, json_t *files)
+static enum el_status take_file(const char *path, FILE *notes, json_t *files)
 {
     json_t *workload = NULL, *sessions = NULL;
     size_t skipped = 0;
-    (void)name;
-    enum el_status status = el_sessions_read(path, d->notes, &workload, &sessions, &skipped);
-    if (status == EL_OK && json_array_size(sessions) > 0 && is_asked(d, workload))
+    enum el_status status = el_sessions_read(path, notes, &workload, &sessions, &skipped);
+    if (status == EL_OK && json_array_size(sessions) > 0)
         json_array_append_new(
             files, json_pack("{s:o, s:O}", "workload", workload_of(path, sessions, skipped), "sessions", sessions));
     json_decref(workload);
@@ -132,6 +107,7 @@ static enum el_status take_file(const struct description *d, const char *path, c
     return status;
 }
 
+/* The figures of its last session, and that session. */
 static json_t *last_figures(const json_t *file, const json_t **last_p)
 {
     const json_t *sessions = json_object_get(file, "sessions");
@@ -146,33 +122,46 @@ static size_t count_timed(const json_t *files)
     const json_t *file, *last;
     const char *name;
     json_t *figure;
-    json_array_foreach(files, i, file) json_object_foreach(last_figures(file, &last), name, figure) cells +=
-        el_session_leads(last, name) && !json_is_true(json_object_get(figure, "exact"));
+    json_array_foreach(files, i, file)
+    {
+        json_t *figures = last_figures(file, &last);
+        json_object_foreach(figures, name, figure)
+        {
+            cells += el_session_leads(last, name) && !el_figure_is_exact(figure);
+        }
+    }
     return cells ? cells : 1;
 }
 
-static enum el_status take_machine(const struct description *d, const char *path, const char *key, json_t *machines)
+static json_t *figures_of(const json_t *file, size_t cells)
 {
-    json_t *files = json_array(), *workloads = json_array(), *file, *figure;
-    size_t i;
     const json_t *last;
     const char *name;
-    bool other = d->run && strcmp(d->print.key, key) != 0;
-    enum el_status status = other ? EL_OK : walk(d, path, only_sessions, take_file, files);
+    json_t *figures = json_object(), *its = last_figures(file, &last), *figure;
+    json_object_foreach(its, name, figure)
+    {
+        json_object_set_new(figures, name, figure_of(name, figure, json_object_get(file, "sessions"), cells));
+    }
+    return figures;
+}
+
+static enum el_status take_machine(const char *path, FILE *notes, json_t *machines)
+{
+    char of_machine[EL_PATH_BYTES * 2 + 32];
+    json_t *files = json_array(), *workloads = json_array(), *file;
+    size_t i;
+    enum el_status status = walk(path, only_sessions, take_file, notes, files);
     json_array_foreach(files, i, file)
     {
-        json_t *figures = json_object(), *workload = json_object_get(file, "workload");
-        json_object_foreach(last_figures(file, &last), name, figure) json_object_set_new(
-            figures, name, figure_of(name, figure, json_object_get(file, "sessions"), count_timed(files)));
-        json_object_set_new(workload, "figures", figures);
+        json_t *workload = json_object_get(file, "workload");
+        json_object_set_new(workload, "figures", figures_of(file, count_timed(files)));
         json_array_append(workloads, workload);
     }
-    char machine_path[EL_PATH_BYTES * 2 + 32];
-    snprintf(machine_path, sizeof machine_path, "%s/machine.json", path);
-    json_t *machine = json_load_file(machine_path, 0, NULL), *fields = json_object_get(machine, "fields");
+    snprintf(of_machine, sizeof of_machine, "%s/machine.json", path);
+    json_t *machine = json_load_file(of_machine, 0, NULL), *fields = json_object_get(machine, "fields");
     if (json_array_size(workloads) > 0)
         json_array_append_new(machines,
-                              json_pack("{s:s, s:o, s:O}", "fingerprint", key, "fields",
+                              json_pack("{s:s, s:o, s:O}", "fingerprint", strrchr(path, '/') + 1, "fields",
                                         fields ? json_incref(fields) : json_object(), "workloads", workloads));
     json_decref(machine);
     json_decref(workloads);
@@ -180,21 +169,15 @@ static enum el_status take_machine(const struct description *d, const char *path
     return status;
 }
 
-enum el_status el_baseline_describe(const char *store_dir, const char *run_dir, FILE *notes, json_t **document_p)
+enum el_status el_baseline_describe(const char *store_dir, FILE *notes, json_t **document_p)
 {
-    struct description d = {.store = store_dir, .notes = notes};
     json_t *machines = json_array();
-    enum el_status status = *run_dir ? el_run_load(run_dir, &d.run) : EL_OK;
-    if (status == EL_OK && *run_dir) status = el_fingerprint_of(d.run, &d.print);
-    if (status == EL_OK) status = walk(&d, store_dir, only_machines, take_machine, machines);
+    enum el_status status = walk(store_dir, only_machines, take_machine, notes, machines);
     if (status == EL_OK && json_array_size(machines) == 0)
-        status =
-            el_fail(EL_ERR_ABSENT, "%s holds no sessions%s: add some by 'evenload baseline add DIR', DIR being a run's",
-                    store_dir, d.run ? " of this run's machine and trials" : "");
+        status = el_fail(EL_ERR_ABSENT,
+                         "%s holds no sessions: add some by 'evenload baseline add DIR', DIR being a run's", store_dir);
     if (status == EL_OK)
         *document_p = json_pack("{s:o, s:O}", "store", el_json_string(store_dir), "machines", machines);
     json_decref(machines);
-    json_decref(d.run);
-    el_fingerprint_free(&d.print);
     return status;
 }

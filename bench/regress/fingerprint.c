@@ -197,15 +197,3 @@ void el_fingerprint_words(const json_t *all, char *text, size_t bytes)
         append(text, bytes, value);
     }
 }
-
-void el_fingerprint_soft(const json_t *base, const json_t *head, FILE *notes)
-{
-    if (!notes) return;
-    const char *now = el_json_text(head, "environment.hostname", "?");
-    const char *before = el_json_text(base, "environment.hostname", now);
-    double load = el_json_number(head, "environment.load_average.0");
-    double cores = el_json_number(head, "environment.cores_online");
-    if (strcmp(before, now)) fprintf(notes, "note: another host of the same kind: %s, then %s\n", before, now);
-    if (load > cores)
-        fprintf(notes, "note: the load average was %.1f on %.0f cores when the current run began\n", load, cores);
-}

@@ -7,13 +7,12 @@
  *
  * The key is FNV-1a, 64 bits, over canonical "field=value\n" lines in the order of the rows in fingerprint.c. "none":
  * this machine has none, or does not say; "unknown": the record is older than the field. Both differ from a value and
- * from each other. Host's name and load are not in it: they may change, and are only noted.
+ * from each other. Host's name and load are not in it.
  */
 #ifndef EL_BENCH_FINGERPRINT_H
 #define EL_BENCH_FINGERPRINT_H
 
 #include <jansson.h>
-#include <stdio.h>
 
 #include "runtime/base/status.h"
 
@@ -32,9 +31,5 @@ void el_fingerprint_free(struct el_fingerprint *print);
 int el_fingerprint_differences(const json_t *base, const json_t *head, char *text, size_t bytes);
 /* "Intel(R) Xeon(R) Processor, 2 cores, Linux 6.18, gcc 12.2.0": what a person knows a machine by. */
 void el_fingerprint_words(const json_t *fields, char *text, size_t bytes);
-
-/* Lines "note: ..." on what does not forbid to compare: another host's name, a load above the cores. `base` may be
- * NULL. NULL notes: none. */
-void el_fingerprint_soft(const json_t *base, const json_t *head, FILE *notes);
 
 #endif

@@ -147,12 +147,10 @@ void el_regress_decide_paired(struct el_regress_cell *cell, double p_better, con
     bool quiet = cell->floor <= fmax(EL_REGRESS_NOISY, context->least_effect);
     if (cell->p_adjusted < context->level && cell->effect >= cell->floor && cell->low > 1) {
         cell->verdict = EL_CELL_REGRESSION;
-        snprintf(cell->reason, sizeof cell->reason, "worse by %.1f %% (95 %%: %.1f to %.1f)",
-                 el_regress_pct(cell->effect), el_regress_pct(cell->low), el_regress_pct(cell->high));
+        el_regress_say_effect(cell);
     } else if (p_better < context->level && cell->effect <= 1 / cell->floor && cell->high < 1) {
         cell->verdict = EL_CELL_IMPROVEMENT;
-        snprintf(cell->reason, sizeof cell->reason, "better by %.1f %% (95 %%: %.1f to %.1f)",
-                 -el_regress_pct(cell->effect), -el_regress_pct(cell->high), -el_regress_pct(cell->low));
+        el_regress_say_effect(cell);
     } else if (quiet && cell->high < cell->floor) {
         cell->verdict = EL_CELL_SAME;
     } else {

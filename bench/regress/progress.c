@@ -81,14 +81,11 @@ static void say_budget(const struct el_regress_progress *p, size_t timed, int ne
     double fit = p->ask->budget_s < 0 ? INFINITY : fmax(1, floor(p->ask->budget_s / block_s));
     if (fit >= next) return;
     fprintf(p->out,
-            "note: --budget of %.0f s ends after about %.0f block%s, before the first analysis: ", p->ask->budget_s,
-            fit, fit == 1 ? "" : "s");
-    if (fit < needed)
-        fprintf(p->out, "this run will be inconclusive: %d blocks, about %.0f s, are the least\n", needed,
-                ceil(needed * block_s));
-    else
-        fprintf(p->out, "those are analysed once, at its end; %d blocks take about %.0f s\n", next,
-                ceil(next * block_s));
+            "note: --budget of %.0f s ends after about %.0f block%s, before the first analysis: %s %d blocks, "
+            "about %.0f s, are the least\n",
+            p->ask->budget_s, fit, fit == 1 ? "" : "s",
+            fit < needed ? "this run will be inconclusive:" : "those are analysed once, at its end;", needed,
+            ceil(needed * block_s));
 }
 
 static void say_begin(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)

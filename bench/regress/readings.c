@@ -157,69 +157,44 @@ static enum el_status take_lines(struct reader *reader, const char *text)
 
 /* ---- records of ours ---- */
 
-/* "step_median_ms", of a device "device_peak_bytes cpu:0", of one among several trials with the trial behind it. */
-static enum el_status take_figure(struct reader *reader, const struct el_metric *metric, const char *trial_name,
-                                  const char *device, double value)
-{
-    char name[EL_CELL_NAME_BYTES];
-    struct el_reading *row;
-    if (isnan(value)) return EL_OK; /* not measured */
-    snprintf(name, sizeof name, "%s%s%s%s%s", metric->name, *device ? " " : "", device, *trial_name ? " " : "",
-             trial_name);
-    EL_TRY(add(reader, name, metric->unit, value, &row));
-    row->better = metric->better;
-    row->directed = true;
-    row->exact = el_session_is_exact(metric);
-    /* What a gate is for: times by the median step, which a neighbour's burst does not move, and what has no noise. */
-    row->extra = !row->exact && strcmp(metric->name, el_session_timed()[0]) != 0;
-    return EL_OK;
-}
-
-/* The tenth of the steps that ran least disturbed, of the best repeat: for machines that others use too. */
-static double fast_steps_ms(const json_t *trial)
-{
-    const json_t *repeats = json_object_get(trial, "repeats");
-    double fast_ms = INFINITY;
-    for (size_t r = 0; r < json_array_size(repeats); r++) {
-        double *steps = NULL;
-        size_t n = el_json_numbers(el_json_at(json_array_get(repeats, r), "step_ms"), &steps);
-        if (n > 0) fast_ms = fmin(fast_ms, el_stats_quantile(steps, n, 0.1));
-        free(steps);
-    }
-    return isinf(fast_ms) ? NAN : fast_ms;
-}
-
+/* The figures of a session; of one among several trials with the trial's name behind them. */
 static enum el_status take_trial(struct reader *reader, const json_t *trial, const char *trial_name)
 {
-    static const struct el_metric fast = {.name = "step_p10_ms", .unit = "ms", .better = EL_BETTER_LOWER, .path = ""};
-    const json_t *devices = json_object_get(trial, "per_device");
+    enum el_status status = EL_OK;
+    const char *name;
+    json_t *figures, *figure;
     if (!el_trial_finished(trial))
         return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s",
                        el_json_text(trial, "reason", "no reason"));
-    for (const struct el_metric *m = el_metric_list(); m->name; m++) {
-        if (m->of == EL_METRIC_OF_TRIAL)
-            EL_TRY(take_figure(reader, m, trial_name, "", el_metric_value(m, trial, NULL)));
-        for (size_t d = 0; m->of != EL_METRIC_OF_TRIAL && d < json_array_size(devices); d++) {
-            const json_t *device = json_array_get(devices, d);
-            EL_TRY(take_figure(reader, m, trial_name, el_json_text(device, "device", "?"),
-                               el_metric_value(m, trial, device)));
-        }
+    figures = el_session_figures(trial);
+    json_object_foreach(figures, name, figure)
+    {
+        char full[EL_CELL_NAME_BYTES];
+        struct el_reading *row;
+        double value = el_json_number(figure, "value");
+        if (status != EL_OK || isnan(value)) continue;
+        snprintf(full, sizeof full, "%s%s%s", name, *trial_name ? " " : "", trial_name);
+        status = add(reader, full, el_json_text(figure, "unit", ""), value, &row);
+        if (status != EL_OK) continue;
+        row->better = el_figure_better(figure);
+        row->directed = true;
+        row->exact = el_figure_is_exact(figure);
+        row->extra = !el_session_gates(trial, name, figure);
     }
-    return take_figure(reader, &fast, trial_name, "", fast_steps_ms(trial));
+    json_decref(figures);
+    return status;
 }
 
 /* A run's document, or the one trial that `run --json` prints. */
 static enum el_status take_record(struct reader *reader, const json_t *record)
 {
-    const json_t *trials = json_object_get(record, "trials");
+    const json_t *trials = json_object_get(record, "trials"), *trial;
+    size_t i;
     if (json_is_object(json_object_get(record, "step_ms"))) return take_trial(reader, record, "");
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
-        char name[EL_CELL_NAME_BYTES / 2], buckets[EL_WORKLOAD_BUCKETS_BYTES];
-        el_workload_buckets(trial, buckets, sizeof buckets);
-        snprintf(name, sizeof name, "%s %.0f %s batch %.0f%s", el_json_text(trial, "mode", "?"),
-                 el_json_number(trial, "devices"), el_json_text(trial, "model", "?"),
-                 el_json_number(trial, "global_batch"), buckets);
+    json_array_foreach(trials, i, trial)
+    {
+        char name[EL_CELL_NAME_BYTES / 2];
+        el_workload_name(trial, name, sizeof name);
         EL_TRY(take_trial(reader, trial, name));
     }
     return EL_OK;

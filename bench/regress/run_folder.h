@@ -1,4 +1,4 @@
-/* Folders of runs, as a comparison and a store take them: results.json of `run`, `compare` and `watch`, and
+/* Folders of runs, as a comparison and a store take them: results.json of `run` and `compare`, and
  * program.json of a program that was launched. All are read as a run's document of trials.
  *
  *     el_run_load(dir, &run);                               whichever it is
@@ -10,8 +10,7 @@
  *
  * "exact" stands only where the figure has no noise: its unit says so (bytes, operations) and all launches agree, or
  * --exact names it. What depends on the build of evenload is null in "environment": it does not change what somebody
- * else's program measures. The program's name is its workload: sessions of one name are compared. A watched command is
- * a program with one launch.
+ *else's program measures. The program's name is its workload: sessions of one name are compared.
  */
 #ifndef EL_BENCH_RUN_FOLDER_H
 #define EL_BENCH_RUN_FOLDER_H

@@ -44,7 +44,8 @@ json_t *el_workload_of(const json_t *trial)
     return workload;
 }
 
-void el_workload_buckets(const json_t *trial, char *text, size_t bytes)
+/* " buckets of 1 MiB" where they are not the usual ones; "" also of a mode that has none. */
+static void put_buckets(const json_t *trial, char *text, size_t bytes)
 {
     static const double MIB = 1 << 20;
     double cap = el_json_number(trial, "config.bucket_cap_bytes");
@@ -60,14 +61,14 @@ void el_workload_buckets(const json_t *trial, char *text, size_t bytes)
 void el_workload_name(const json_t *trial, char *text, size_t bytes)
 {
     const char *dtype = el_json_text(trial, "dtype", "f32");
-    char buckets[EL_WORKLOAD_BUCKETS_BYTES];
+    char buckets[64];
     double n = el_json_number(trial, "devices");
     if (el_program_is(trial)) {
         snprintf(text, bytes, "%s", el_json_text(trial, "program", "?"));
         el_utf8_printable(text);
         return;
     }
-    el_workload_buckets(trial, buckets, sizeof buckets);
+    put_buckets(trial, buckets, sizeof buckets);
     snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f%s", el_json_text(trial, "mode", "?"), n,
              n == 1 ? "" : "s", el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "",
              strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets);
@@ -105,7 +106,7 @@ bool el_workload_same(const json_t *base, const json_t *head, char *differs, siz
 
 /* ---- exact figures: rows of the metric table ---- */
 
-bool el_session_is_exact(const struct el_metric *metric)
+static bool is_exact(const struct el_metric *metric)
 {
     static const char *const names[] = {"comm_bytes",        "flops_per_step",    "param_bytes",
                                         "device_peak_bytes", "device_sent_bytes", "device_received_bytes"};
@@ -125,7 +126,7 @@ static void put_exact(const json_t *trial, json_t *figures)
     const json_t *devices = json_object_get(trial, "per_device");
     for (const struct el_metric *m = el_metric_list(); m->name; m++) {
         bool of_trial = m->of == EL_METRIC_OF_TRIAL;
-        size_t n = !el_session_is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);
+        size_t n = !is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);
         for (size_t i = 0; i < n; i++) {
             char name[NAME_BYTES];
             double value = el_metric_value(m, trial, of_trial ? NULL : json_array_get(devices, i));
@@ -137,18 +138,40 @@ static void put_exact(const json_t *trial, json_t *figures)
 
 /* ---- timed figures: one a launch ---- */
 
-/* Metric rows. The first is a gate's own: a median passes over the few steps in which the system had other work. */
-static const char *const timed[] = {"step_median_ms", "step_mean_ms", "step_p95_ms", "samples_per_s", NULL};
-enum { N_TIMED = sizeof timed / sizeof timed[0] - 1 };
-
-const char *const *el_session_timed(void)
-{
-    return timed;
-}
+/* The first is a gate's own: a median passes over the few steps in which the system had other work. */
+static const struct timed {
+    const char *name, *unit;
+    enum el_better better;
+} timed[] = {
+    {"step_median_ms", "ms", EL_BETTER_LOWER},        {"step_mean_ms", "ms", EL_BETTER_LOWER},
+    {"step_p95_ms", "ms", EL_BETTER_LOWER},           {"step_p10_ms", "ms", EL_BETTER_LOWER},
+    {"samples_per_s", "samples/s", EL_BETTER_HIGHER},
+};
+enum { N_TIMED = sizeof timed / sizeof timed[0] };
 
 bool el_session_leads(const json_t *session, const char *figure)
 {
-    return el_program_is(session) || !strcmp(figure, timed[0]);
+    return el_program_is(session) || !strcmp(figure, timed[0].name);
+}
+
+bool el_session_gates(const json_t *session, const char *name, const json_t *figure)
+{
+    bool is_timed = false;
+    for (int i = 0; i < N_TIMED; i++) is_timed = is_timed || !strcmp(timed[i].name, name);
+    return el_session_leads(session, name) || (!is_timed && el_figure_is_exact(figure));
+}
+
+bool el_figure_is_exact(const json_t *figure)
+{
+    return json_is_true(json_object_get(figure, "exact"));
+}
+
+enum el_better el_figure_better(const json_t *figure)
+{
+    const char *text = el_json_text(figure, "better", "lower");
+    for (enum el_better better = EL_BETTER_HIGHER; better <= EL_BETTER_NEITHER; better++)
+        if (!strcmp(text, el_better_text(better))) return better;
+    return EL_BETTER_NEITHER;
 }
 
 /* NAN where a step is no number or not above 0. */
@@ -161,8 +184,9 @@ static double of_launch(int which, const json_t *repeat, double batch)
     for (size_t i = 0; i < n; i++) good = good && x[i] > 0;
     if (good) {
         double mean = el_stats_mean(x, n);
-        result =
-            (double[N_TIMED]){el_stats_median(x, n), mean, el_stats_quantile(x, n, 0.95), batch * 1e3 / mean}[which];
+        const double figures[N_TIMED] = {el_stats_median(x, n), mean, el_stats_quantile(x, n, 0.95),
+                                         el_stats_quantile(x, n, 0.1), batch * 1e3 / mean};
+        result = figures[which];
     }
     free(x);
     return result;
@@ -179,22 +203,24 @@ static json_t *timed_figure(int which, const json_t *trial)
         known += isfinite(values[i]);
         json_array_append_new(launches, el_json_real(values[i]));
     }
-    const struct el_metric *metric = el_metric_find(timed[which]);
     double value = values && n && known == n ? el_stats_geometric_mean(values, n) : NAN;
     free(values);
-    json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", metric->unit, "better", el_better_text(metric->better),
-                               "value", el_json_real(value), "launches", launches);
+    json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", timed[which].unit, "better",
+                               el_better_text(timed[which].better), "value", el_json_real(value), "launches", launches);
     if (json_is_true(json_object_get(trial, "simulated"))) json_object_set_new(figure, "exact", json_true());
     return figure;
 }
 
-/* ---- a session ---- */
-
-static json_t *suspicions(const json_t *trial)
+json_t *el_session_figures(const json_t *trial)
 {
-    const json_t *rules = json_object_get(trial, "warning_rules");
-    return json_is_array(rules) ? json_deep_copy(rules) : json_array();
+    if (el_program_is(trial)) return json_incref(json_object_get(trial, "figures"));
+    json_t *figures = json_object();
+    for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i].name, timed_figure(i, trial));
+    put_exact(trial, figures);
+    return figures;
 }
+
+/* ---- a session ---- */
 
 /* When, where and what was measured: a folder may be moved or copied, and is the same run. */
 static void put_run(const json_t *run, const json_t *trial, json_t *session)
@@ -217,7 +243,8 @@ static void put_run(const json_t *run, const json_t *trial, json_t *session)
 json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
 {
     static const char *const copied[] = {"time_utc", "hostname", "commit"};
-    json_t *session = json_object(), *figures = json_object();
+    json_t *session = json_object();
+    const json_t *rules = json_object_get(trial, "warning_rules");
     char name[NAME_BYTES];
     el_workload_name(trial, name, sizeof name);
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
@@ -227,15 +254,8 @@ json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
     json_object_set_new(session, "dir", el_json_string(dir));
     put_run(run, trial, session);
     json_object_set_new(session, "name", el_json_string(name));
-    json_object_set_new(session, "suspect", suspicions(trial));
-    if (el_program_is(trial)) {
-        json_object_set(session, "program", json_object_get(trial, "program"));
-        json_object_set(session, "figures", json_object_get(trial, "figures"));
-        json_decref(figures);
-        return session;
-    }
-    for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i], timed_figure(i, trial));
-    put_exact(trial, figures);
-    json_object_set_new(session, "figures", figures);
+    json_object_set_new(session, "suspect", json_is_array(rules) ? json_deep_copy(rules) : json_array());
+    if (el_program_is(trial)) json_object_set(session, "program", json_object_get(trial, "program"));
+    json_object_set_new(session, "figures", el_session_figures(trial));
     return session;
 }

@@ -29,21 +29,20 @@ json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir);
 json_t *el_workload_of(const json_t *trial);
 /* "ddp 2 devices textcnn batch 128", and " buckets of 1 MiB" where ddp's are not the usual 25 MiB. */
 void el_workload_name(const json_t *trial, char *text, size_t bytes);
-/* That end of the name by itself; "": the usual ones, or a mode that has none. */
-enum { EL_WORKLOAD_BUCKETS_BYTES = 40 };
-void el_workload_buckets(const json_t *trial, char *text, size_t bytes);
 /* Whether figures of both may be compared. A field of `config` that only one of them has is ignored: it came with a
  * later version. `differs` is, where they are not the same, the first
  * field: "seed 1, then 2"; NULL: not wanted. */
 bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes);
 
-/* The names of the figures that have noise; the first is a gate's own. Ended by NULL. */
-const char *const *el_session_timed(void);
-/* Whether a metric row's figures have none. */
-bool el_session_is_exact(const struct el_metric *metric);
-/* Whether the store's table shows the figure's level: of a run of ours that of a gate's own, of a program of all.
- * `session` may be an entry of el_baseline_describe too. */
-bool el_session_leads(const json_t *session, const char *figure);
+/* The figures of a trial that finished. New reference; NULL: no memory. */
+json_t *el_session_figures(const json_t *trial);
+bool el_figure_is_exact(const json_t *figure);
+enum el_better el_figure_better(const json_t *figure);
+/* Whether a gate judges the figure unless others are asked for by name: the median step and what has no noise, of a
+ * program all. And whether the store's table shows its level: the former. `session`: a trial will do, or an entry of
+ * el_baseline_describe. */
+bool el_session_gates(const json_t *session, const char *name, const json_t *figure);
+bool el_session_leads(const json_t *session, const char *name);
 
 /* Whether a trial, a session or a workload is of somebody else's program. */
 bool el_program_is(const json_t *trial);

@@ -30,8 +30,4 @@ struct el_shell_output {
  * with its last lines), EL_ERR_TIMEOUT, EL_ERR_IO (it could not be started). Then text is NULL. */
 enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_output *output_p);
 
-/* ---- between shell.c and adopted.c ---- */
-/* Ends all children of this process, and what comes to it from them; gives up after two seconds. */
-void el_shell_end_adopted(void);
-
 #endif

@@ -80,7 +80,7 @@ static void put_row(const json_t *workload, const char *name, const json_t *figu
 {
     char label[512], t[6][EL_FIGURE_BYTES], time[32];
     const char *unit = el_json_text(figure, "unit", "");
-    bool program = el_program_is(workload), exact = json_is_true(json_object_get(figure, "exact"));
+    bool program = el_program_is(workload), exact = el_figure_is_exact(figure);
     snprintf(label, sizeof label, "%s%s%s%s%s", el_json_text(workload, "name", "?"), program ? ": " : "",
              program ? name : "", *unit ? ", " : "", unit);
     const char *const cells[6] = {

@@ -66,7 +66,7 @@ static enum el_status check_exact(const char *name, const json_t *last, const js
         const char *better = el_json_text(now, "better", "lower");
         bool rises = value > earlier && strcmp(better, "higher") != 0;
         bool falls = value < earlier && strcmp(better, "lower") != 0;
-        if (!json_is_true(json_object_get(now, "exact")) || (!rises && !falls)) continue;
+        if (!el_figure_is_exact(now) || (!rises && !falls)) continue;
         return el_fail(EL_ERR_INVALID,
                        "%s: %s is %s %s, and was %s: where that is right, make it the level by 'evenload baseline "
                        "accept'",

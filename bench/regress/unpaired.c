@@ -14,8 +14,7 @@ double el_regress_pct(double ratio)
     return 100 * (ratio - 1);
 }
 
-/* "worse by 5.2 %", "better by 1.0 %". */
-static void say_effect(struct el_regress_cell *cell)
+void el_regress_say_effect(struct el_regress_cell *cell)
 {
     bool worse = cell->effect >= 1;
     snprintf(cell->reason, sizeof cell->reason, "%s by %.1f %% (95 %%: %.1f to %.1f)", worse ? "worse" : "better",
@@ -90,10 +89,10 @@ void el_regress_decide_session(struct el_regress_cell *cell, double no_p, const 
     cell->detectable = exp(fmax(log(cell->floor), half) + 0.65 * half);
     if (cell->low > 1 && cell->effect >= cell->floor) {
         cell->verdict = EL_CELL_REGRESSION;
-        say_effect(cell);
+        el_regress_say_effect(cell);
     } else if (cell->high < 1 && cell->effect <= 1 / cell->floor) {
         cell->verdict = EL_CELL_IMPROVEMENT;
-        say_effect(cell);
+        el_regress_say_effect(cell);
     } else if (cell->high < cell->floor) {
         cell->verdict = EL_CELL_SAME;
     } else {
@@ -171,10 +170,10 @@ void el_regress_decide_history(struct el_regress_cell *cell, double p_better, co
                  EL_LEVEL_SESSIONS_MIN);
     } else if (cell->p_adjusted < context->level && cell->effect >= context->least_effect) {
         cell->verdict = EL_CELL_REGRESSION;
-        say_effect(cell);
+        el_regress_say_effect(cell);
     } else if (p_better < context->level && cell->effect <= 1 / context->least_effect) {
         cell->verdict = EL_CELL_IMPROVEMENT;
-        say_effect(cell);
+        el_regress_say_effect(cell);
     } else if (cell->is_level || cell->detectable <= detectable_max(context)) {
         cell->verdict = EL_CELL_SAME;
     } else {

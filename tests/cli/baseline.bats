@@ -99,7 +99,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     [[ $status -eq 0 && -z $stderr && $output == *"single 1 device mlp batch 8, ms "*" 9 "*" 0.4 "*" 0  2026-01-09 12:00"* ]] || show
     [[ ${lines[-1]} == "Next: "*"regress --baseline results/baseline --current DIR" ]] || show
     narrow
-    "$EVENLOAD" baseline show day1 --json >b.json
+    "$EVENLOAD" baseline show --json >b.json
     [[ $(json b.json '[(w["sessions"], w["accepted"], w["skipped"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None, 0)]" ]]
     [[ $(json b.json '(lambda f: (f["counted"], f["sessions_needed"], f["outliers"], 2 <= f["detectable_pct"] < 5, f["sd_pct"] < 1))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(9, 0, 0, True, True)" ]]
@@ -210,6 +210,7 @@ END
     refuses "unknown action 'ad': did you mean 'add'?" "$EVENLOAD" baseline ad r
     refuses "baseline accept: which run?" "$EVENLOAD" baseline accept
     refuses "unexpected argument 'b'" "$EVENLOAD" baseline add a b
+    refuses "baseline show takes no folder" "$EVENLOAD" baseline show r
     refuses "nix: there is no run in it (no results.json, no program.json)" "$EVENLOAD" baseline add nix
     mkdir bad && echo '{' >bad/results.json
     refuses "bad/results.json is no JSON: line" "$EVENLOAD" baseline add bad
@@ -310,13 +311,12 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     run "$EVENLOAD" regress --baseline monday --current tuesday --metric peak,rate --out two-of-them
     [[ $status -eq 0 && $output == *"No regression in 2 cells."* ]] || show
     refuses "unknown metric 'pace'" "$EVENLOAD" regress --baseline monday --current tuesday --metric pace
-    # The head's launches of two programs side by side, and a watched command.
+    # The head's launches of two programs side by side; a watched command is one launch, and none of a program.
     "$EVENLOAD" regress --ab 'sh train.sh' 'sh train.sh ' --blocks 9 --quiet --out ab --name train >out.txt
     run "$EVENLOAD" baseline add ab
     [[ $status -eq 0 && $output == *"train: step_us, us "*" 3 "*" 5  "* ]] || show
     "$EVENLOAD" watch --quiet --no-plot --out seen -- sh -c 'sleep 0.1' >out.txt
-    run "$EVENLOAD" baseline add seen
-    [[ $status -eq 0 && $output == *"sleep 0.1"*": seconds, s"*"resident_peak_bytes, B"* ]] || show
+    refuses "seen/results.json is a watch of one launch" "$EVENLOAD" baseline add seen
     refuses "--launches is for --from" "$EVENLOAD" baseline add seen --launches 3
     refuses "'baseline add' without a run's folder" "$EVENLOAD" baseline add seen --from 'sh train.sh'
     refuses "there is no run in it" "$EVENLOAD" baseline add two

@@ -248,7 +248,7 @@ END
     example '--inject compute=1.10'
     [[ $status -eq 1 || $status -eq 3 ]] || show # 3: a machine that is held up
     [[ $stderr == *"2 cells; a block takes "*"analysis after block 14"* && $output == *"step_p10_ms, ms "* ]] || show
-    [[ $output == *"device_peak_bytes cpu:0, B"*"+0.0 %              -       -  exact      -  same"* ]] || show
+    [[ $output == *"device_peak_bytes[0], B"*"+0.0 %              -       -  exact      -  same"* ]] || show
     [[ $output == *results/ab/regress.json*"Next: "* ]] || show
     grep -qF "$(head -1 <<<"$output")" printed.txt
     [[ $(json results/ab/regress.json '[c["effect"] > 1 for c in d["cells"] if c["name"] == "step_p10_ms"]') == "[True]" ]]

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_decref(workload);
         json_decref(sessions);
     }
-    if (fuzz_status(el_baseline_describe(fuzz_folder(), "", out, &document))) {
+    if (fuzz_status(el_baseline_describe(fuzz_folder(), out, &document))) {
         el_baseline_print(document, out);
         json_decref(document);
     }

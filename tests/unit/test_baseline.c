@@ -79,12 +79,13 @@ static const double PEAK_BYTES = 12345678901; /* more digits than a float has */
 static void keep_eight(void)
 {
     struct el_regress_cell cell;
+    write_run("now", 50, 1, PEAK_BYTES);
     for (int i = 0; i < 8; i++) {
         char name[16];
         snprintf(name, sizeof name, "r%d", i);
         write_run(name, i, i % 2 ? 1.004 : 0.996, PEAK_BYTES);
         if (add(name, false) != EL_OK) fail_msg("%s", el_error_message());
-        write_run("now", 50, 1, PEAK_BYTES);
+        if (i != 0 && i != 2 && i < 6) continue;
         enum el_regress_exit outcome = judge("now", STEP, &cell);
         assert_int_equal(outcome, i < 7 ? EL_REGRESS_NO_BASELINE : EL_REGRESS_NONE);
         if (i == 2)

@@ -362,21 +362,6 @@ static void another_machine(void **state)
     json_decref(run);
 }
 
-static void another_host_of_the_same_kind(void **state)
-{
-    (void)state;
-    struct outcome o;
-    json_t *run = version_1(), *head = version_1();
-    set(head, "environment.hostname", json_string("bench2"));
-    compare(run, head, "", &o);
-    assert_int_equal(o.status, EL_OK);
-    assert_non_null(strstr(o.notes, "another host of the same kind: bench, then bench2"));
-    assert_non_null(strstr(o.notes, "load average was 2.1 on 2 cores"));
-    el_regress_free(&o.set);
-    json_decref(head);
-    json_decref(run);
-}
-
 static void folders_without_a_run(void **state)
 {
     (void)state;
@@ -410,7 +395,6 @@ int main(void)
         cmocka_unit_test(only_in_the_current_run),
         cmocka_unit_test(doubts_are_carried_along),
         cmocka_unit_test(another_machine),
-        cmocka_unit_test(another_host_of_the_same_kind),
         cmocka_unit_test(folders_without_a_run),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,145 @@
+/* Figures of a session beside those of the past: which of them are judged, what makes a side of one unreadable, and
+ * samples. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/options/options.h"
+#include "bench/regress/compare.h"
+#include "bench/regress/session.h"
+#include "bench/regress/store.h"
+
+static const json_t *figure_of(const json_t *session, const char *name)
+{
+    return json_object_get(json_object_get(session, "figures"), name);
+}
+
+/* Sees that the head's figure can be put beside the base's. */
+static void find_faults(const json_t *base, const json_t *head, struct el_regress_cell *cell)
+{
+    const enum el_cell_fault bad = EL_CELL_FAULT_UNREADABLE;
+    const char *before = el_json_text(base, "unit", ""), *now = el_json_text(head, "unit", "");
+    double earlier = el_json_number(base, "value"), value = el_json_number(head, "value");
+    bool exact = cell->kind == EL_CELL_EXACT;
+    if (!head)
+        el_regress_fault(cell, bad, "the current run has no such figure, the baseline has");
+    else if (strcmp(before, now))
+        el_regress_fault(cell, bad, "the unit is %s, and was %s", *now ? now : "none", *before ? before : "none");
+    if (isnan(earlier)) el_regress_fault(cell, bad, "the baseline's figure is no number, or not above 0");
+    if (isnan(value)) el_regress_fault(cell, bad, "the current figure is no number, or not above 0");
+    if (!exact && value <= 0) el_regress_fault(cell, bad, "the current figure is %g, and must be above 0", value);
+    if (!exact && earlier <= 0)
+        el_regress_fault(cell, bad, "the baseline's figure is %g, and must be above 0", earlier);
+}
+
+static void put_rules(const char *side, const json_t *session, char *text, size_t bytes)
+{
+    const json_t *rules = json_object_get(session, "suspect");
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        size_t used = strlen(text);
+        const char *rule = json_string_value(json_array_get(rules, i));
+        if (i == 0)
+            snprintf(text + used, bytes - used, "%s%s is suspect: %s", used ? "; " : "", side, rule ? rule : "?");
+        else
+            snprintf(text + used, bytes - used, ", %s", rule ? rule : "?");
+    }
+}
+
+/* One figure, or all launches; null as NAN. */
+static enum el_status put_samples(const json_t *figure, bool launches, double **values, size_t *n)
+{
+    const json_t *list = json_object_get(figure, "launches"), *value;
+    size_t i;
+    if (!launches) return el_regress_append(values, n, el_json_number(figure, "value"));
+    json_array_foreach(list, i, value)
+    {
+        EL_TRY(el_regress_append(values, n, json_is_number(value) ? json_number_value(value) : NAN));
+    }
+    return EL_OK;
+}
+
+/* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
+static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
+{
+    if (level->n_eras > 1)
+        el_regress_fault(cell, EL_CELL_FAULT_NO_BASELINE,
+                         "%zu levels, each of too few sessions to estimate their scatter: %zu more by "
+                         "'evenload baseline add'",
+                         level->n_eras, level->needs);
+    else
+        el_regress_fault(
+            cell, EL_CELL_FAULT_NO_BASELINE,
+            "%zu session%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
+            level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
+}
+
+/* The base of a history: the level that the sessions make, without this run's own. */
+static enum el_status put_level(const struct el_compared *t, const char *name, struct el_regress_set *set,
+                                struct el_regress_cell *cell)
+{
+    struct el_level level;
+    const char *run = el_json_text(t->head, "run", "");
+    cell->is_level = el_sessions_is_level(t->past, run);
+    EL_TRY(el_sessions_level(t->past, name, cell->unit, cell->is_level ? NULL : run, &level));
+    for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_append(&cell->base, &cell->n_base, level.values[i]));
+    cell->base_df = level.df;
+    if (level.needs > set->sessions_needed) set->sessions_needed = level.needs;
+    if (level.needs) say_needs(&level, cell);
+    return EL_OK;
+}
+
+/* Of two runs a timed figure has all its launches, on both sides. */
+static enum el_status add_figure(const struct el_compared *t, const char *name, struct el_regress_set *set)
+{
+    const json_t *before = figure_of(t->last, name), *now = figure_of(t->head, name);
+    char full[EL_CELL_NAME_BYTES];
+    struct el_regress_cell *cell;
+    bool program = el_program_is(t->last), exact = el_figure_is_exact(before) && (!now || el_figure_is_exact(now));
+    snprintf(full, sizeof full, "%s%s%s", program ? "" : t->name, program ? "" : " ", name);
+    EL_TRY(el_regress_add(set, full, &cell));
+    snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(before, "unit", ""));
+    cell->better = el_figure_better(before);
+    cell->kind = exact ? EL_CELL_EXACT : t->stored ? EL_CELL_HISTORY : EL_CELL_SESSION;
+    if (!t->stored) put_rules("baseline", t->last, cell->doubt, sizeof cell->doubt);
+    put_rules("current", t->head, cell->doubt, sizeof cell->doubt);
+    find_faults(before, now, cell);
+    if (cell->fault != EL_CELL_FAULTLESS) return EL_OK;
+    bool launches = cell->kind == EL_CELL_SESSION;
+    EL_TRY(put_samples(now, launches, &cell->head, &cell->n_head));
+    if (cell->kind == EL_CELL_HISTORY) return put_level(t, name, set, cell);
+    return put_samples(before, launches, &cell->base, &cell->n_base);
+}
+
+enum el_status el_compare_figures(const struct el_compared *trial, const char *metrics, struct el_regress_set *set)
+{
+    json_t *figures = json_object_get(trial->last, "figures"), *figure;
+    const char *name;
+    json_object_foreach(figures, name, figure)
+    {
+        bool asked = *metrics ? el_regress_listed(metrics, name) : el_session_gates(trial->last, name, figure);
+        bool nothing = el_figure_is_exact(figure) && el_json_number(figure, "value") == 0 &&
+                       el_json_number(figure_of(trial->head, name), "value") == 0;
+        if (asked && !nothing) EL_TRY(add_figure(trial, name, set));
+    }
+    return EL_OK;
+}
+
+enum el_status el_compare_check(const char *metrics, json_t *figures)
+{
+    enum { NAMES_MAX = 64 };
+    const char *names[NAMES_MAX + 1] = {NULL}, *key;
+    json_t *figure;
+    char list[EL_PATH_BYTES], *rest = NULL;
+    size_t n = 0;
+    json_object_foreach(figures, key, figure)
+    {
+        if (n < NAMES_MAX) names[n++] = key;
+    }
+    snprintf(list, sizeof list, "%s", metrics);
+    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        bool found = false;
+        for (size_t i = 0; i < n; i++) found = found || el_regress_listed(word, names[i]);
+        if (!found) return el_fail_unknown("metric", word, names);
+    }
+    return EL_OK;
+}
