@@ -51,6 +51,15 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES])
     return text;
 }
 
+void el_text_append(char *text, size_t bytes, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + used, bytes - used, format, list);
+    va_end(list);
+}
+
 void el_text_column(const char *text, int end, int *at_p, FILE *out)
 {
     int columns = 0;

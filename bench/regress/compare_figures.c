@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/regress/compare.h"
 #include "bench/regress/session.h"
@@ -34,14 +35,13 @@ static void find_faults(const json_t *base, const json_t *head, struct el_regres
 
 static void put_rules(const char *side, const json_t *session, char *text, size_t bytes)
 {
-    const json_t *rules = json_object_get(session, "suspect");
-    for (size_t i = 0; i < json_array_size(rules); i++) {
-        size_t used = strlen(text);
-        const char *rule = json_string_value(json_array_get(rules, i));
-        if (i == 0)
-            snprintf(text + used, bytes - used, "%s%s is suspect: %s", used ? "; " : "", side, rule ? rule : "?");
-        else
-            snprintf(text + used, bytes - used, ", %s", rule ? rule : "?");
+    const json_t *rules = json_object_get(session, "suspect"), *rule;
+    size_t i;
+    json_array_foreach(rules, i, rule)
+    {
+        const char *its = json_string_value(rule);
+        if (i == 0) el_text_append(text, bytes, "%s%s is suspect: ", *text ? "; " : "", side);
+        el_text_append(text, bytes, "%s%s", i ? ", " : "", its ? its : "?");
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 
@@ -40,31 +41,19 @@ static const struct field fields[] = {
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
-/* Appends, cutting what does not fit. */
-static void append(char *text, size_t bytes, const char *more)
-{
-    size_t used = strlen(text);
-    snprintf(text + used, bytes - used, "%s", more);
-}
-
 /* [0, 1, 2, 5] as "0-2,5". */
 static void put_list(const json_t *list, char *text, size_t bytes)
 {
     size_t n = json_array_size(list);
-    text[0] = 0;
     for (size_t i = 0, end; i < n; i = end) {
         json_int_t first = json_integer_value(json_array_get(list, i)), last = first;
-        char part[64];
         for (end = i + 1; end < n; end++) {
             json_int_t next = json_integer_value(json_array_get(list, end));
             if (next <= last || next - 1 != last) break;
             last = next;
         }
-        snprintf(part, sizeof part, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", first);
-        append(text, bytes, part);
-        if (end - i == 1) continue;
-        snprintf(part, sizeof part, "-%" JSON_INTEGER_FORMAT, last);
-        append(text, bytes, part);
+        el_text_append(text, bytes, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", first);
+        if (end - i > 1) el_text_append(text, bytes, "-%" JSON_INTEGER_FORMAT, last);
     }
 }
 
@@ -81,18 +70,15 @@ static void put_value(const json_t *run, const char *path, char *text, size_t by
 {
     char number[32];
     const json_t *value = el_json_at(run, path);
-    if (!value)
-        snprintf(text, bytes, "%s", absent(run, path));
-    else if (json_is_string(value))
-        snprintf(text, bytes, "%s", json_string_value(value));
-    else if (json_is_array(value))
+    if (json_is_array(value))
         put_list(value, text, bytes);
-    else if (json_is_boolean(value))
-        snprintf(text, bytes, "%s", json_is_true(value) ? "yes" : "no");
-    else if (json_is_number(value))
-        snprintf(text, bytes, "%s", el_json_shortest(json_number_value(value), number));
     else
-        snprintf(text, bytes, "none");
+        el_text_append(text, bytes, "%s",
+                       !value                   ? absent(run, path)
+                       : json_is_string(value)  ? json_string_value(value)
+                       : json_is_boolean(value) ? (json_is_true(value) ? "yes" : "no")
+                       : json_is_number(value)  ? el_json_shortest(json_number_value(value), number)
+                                                : "none");
 }
 
 /* "Linux 6.18.44-generic" as "Linux 6.18". */
@@ -125,11 +111,8 @@ static void put_gpus(const json_t *run, char *text, size_t bytes)
         }
     }
     qsort(names, n, sizeof names[0], by_name);
-    snprintf(text, bytes, "%s", n ? "" : "none");
-    for (size_t i = 0; i < n; i++) {
-        append(text, bytes, i ? ", " : "");
-        append(text, bytes, names[i]);
-    }
+    if (n == 0) el_text_append(text, bytes, "none");
+    for (size_t i = 0; i < n; i++) el_text_append(text, bytes, "%s%s", i ? ", " : "", names[i]);
 }
 
 enum el_status el_fingerprint_of(const json_t *run, struct el_fingerprint *print_p)
@@ -137,7 +120,7 @@ enum el_status el_fingerprint_of(const json_t *run, struct el_fingerprint *print
     struct el_fingerprint print = {.fields = json_object()};
     uint64_t hash = EL_HASH_BEGIN;
     for (int i = 0; i < N_FIELDS; i++) {
-        char value[VALUE_BYTES], line[VALUE_BYTES + 64];
+        char value[VALUE_BYTES] = "", line[VALUE_BYTES + 64];
         if (fields[i].path)
             put_value(run, fields[i].path, value, sizeof value);
         else
@@ -171,17 +154,10 @@ int el_fingerprint_differences(const json_t *base, const json_t *head, char *tex
     for (int i = 0; i < N_FIELDS; i++) {
         const char *name = fields[i].name;
         const char *before = el_json_text(base, name, "unknown"), *now = el_json_text(head, name, "unknown");
-        char part[160];
-        if (!strcmp(before, now)) continue;
-        if (n++ >= DIFFERENCES_SHOWN) continue;
-        snprintf(part, sizeof part, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", name, before, now);
-        append(text, bytes, part);
+        if (!strcmp(before, now) || n++ >= DIFFERENCES_SHOWN) continue;
+        el_text_append(text, bytes, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", name, before, now);
     }
-    if (n > DIFFERENCES_SHOWN) {
-        char part[48];
-        snprintf(part, sizeof part, "; and %d more", n - DIFFERENCES_SHOWN);
-        append(text, bytes, part);
-    }
+    if (n > DIFFERENCES_SHOWN) el_text_append(text, bytes, "; and %d more", n - DIFFERENCES_SHOWN);
     return n;
 }
 
@@ -192,8 +168,6 @@ void el_fingerprint_words(const json_t *all, char *text, size_t bytes)
              el_json_text(all, "cores_online", "?"));
     for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
         const char *value = el_json_text(all, optional[i], "none");
-        if (!strcmp(value, "none")) continue;
-        append(text, bytes, ", ");
-        append(text, bytes, value);
+        if (strcmp(value, "none") != 0) el_text_append(text, bytes, ", %s", value);
     }
 }

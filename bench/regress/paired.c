@@ -145,16 +145,8 @@ static void say_inconclusive(struct el_regress_cell *cell, const struct el_regre
 void el_regress_decide_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
 {
     bool quiet = cell->floor <= fmax(EL_REGRESS_NOISY, context->least_effect);
-    if (cell->p_adjusted < context->level && cell->effect >= cell->floor && cell->low > 1) {
-        cell->verdict = EL_CELL_REGRESSION;
-        el_regress_say_effect(cell);
-    } else if (p_better < context->level && cell->effect <= 1 / cell->floor && cell->high < 1) {
-        cell->verdict = EL_CELL_IMPROVEMENT;
-        el_regress_say_effect(cell);
-    } else if (quiet && cell->high < cell->floor) {
-        cell->verdict = EL_CELL_SAME;
-    } else {
-        cell->verdict = EL_CELL_INCONCLUSIVE;
+    if (!el_regress_settle(cell, cell->p_adjusted < context->level && cell->effect >= cell->floor && cell->low > 1,
+                           p_better < context->level && cell->effect <= 1 / cell->floor && cell->high < 1,
+                           quiet && cell->high < cell->floor))
         say_inconclusive(cell, context);
-    }
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/stats/signed_rank.h"
 #include "runtime/base/utf8.h"
 
@@ -112,9 +113,8 @@ static void say_noisy(struct el_regress_set *set, double limit)
 /* What makes a side doubtful belongs to the reason, in every form it is printed in. */
 static void carry_doubt(struct el_regress_cell *cell)
 {
-    size_t used = strlen(cell->reason);
-    if (used == 0 || !cell->doubt[0] || strstr(cell->reason, cell->doubt)) return;
-    snprintf(cell->reason + used, sizeof cell->reason - used, "; %s", cell->doubt);
+    if (!cell->reason[0] || !cell->doubt[0] || strstr(cell->reason, cell->doubt)) return;
+    el_text_append(cell->reason, sizeof cell->reason, "; %s", cell->doubt);
 }
 
 void el_regress_judge(struct el_regress_set *set)

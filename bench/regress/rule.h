@@ -18,8 +18,9 @@
 double el_regress_sign(const struct el_regress_cell *cell);
 /* 5 of 1.05. */
 double el_regress_pct(double ratio);
-/* The reason of an effect: "worse by 5.2 % (95 %: 4.1 to 6.3)", "better by 1.0 % ...". */
-void el_regress_say_effect(struct el_regress_cell *cell);
+/* The verdict, by the first that applies, with the reason "worse by 5.2 % (95 %: 4.1 to 6.3)" of an effect. false:
+ * inconclusive, and the reason is the caller's to give. */
+bool el_regress_settle(struct el_regress_cell *cell, bool worse, bool better, bool same);
 /* All figures of an exact side; false where they differ: then it is not exact at all. Whole numbers must be equal,
  * others within 1e-9 of the value. */
 bool el_regress_constant(const double *x, size_t n);

@@ -109,9 +109,10 @@ static size_t read_sessions(FILE *file, const char *path, FILE *notes, json_t *s
 enum el_status el_sessions_read(const char *path, FILE *notes, json_t **workload_p, json_t **sessions_p,
                                 size_t *skipped_p)
 {
-    json_t *workload, *sessions = json_array();
+    json_t *workload, *sessions;
     FILE *file = open_sessions(path, &workload);
     if (!file) return el_fail_errno("%s could not be read", path);
+    sessions = json_array();
     size_t skipped = workload ? read_sessions(file, path, notes, sessions) : 0;
     enum el_status status = EL_OK;
     if (ferror(file)) status = el_fail_errno("%s could not be read", path);
@@ -150,39 +151,55 @@ bool el_sessions_is_level(const json_t *sessions, const char *run)
     return false;
 }
 
-/* A run that was added and accepted later is two lines, and one session: the later one. */
-static bool comes_again(const json_t *sessions, size_t at)
+/* What counts for one figure's level, and which of it begins an era. */
+struct counted {
+    double *values;
+    bool *accepted;
+    size_t n;
+};
+
+/* `again`: of each session whether its run comes again. A run that was added and accepted later is two lines, and one
+ * session: the later one. */
+static void count(const json_t *sessions, const char *figure, const char *unit, const char *except, const bool *again,
+                  struct counted *counted)
 {
-    const char *run = el_json_text(json_array_get(sessions, at), "run", "");
-    for (size_t i = json_array_size(sessions); i > at + 1; i--)
-        if (!strcmp(el_json_text(json_array_get(sessions, i - 1), "run", ""), run)) return true;
-    return false;
+    const json_t *session;
+    bool begins = false;
+    size_t i;
+    json_array_foreach(sessions, i, session)
+    {
+        const json_t *its = json_object_get(json_object_get(session, "figures"), figure);
+        double value = el_json_number(its, "value");
+        /* Also of a session that does not count here: the era is that of those after it. */
+        begins |= json_is_true(json_object_get(session, "accepted"));
+        if (again[i] || (except && !strcmp(el_json_text(session, "run", ""), except))) continue;
+        if (!(value > 0) || !isfinite(value) || strcmp(el_json_text(its, "unit", ""), unit) != 0) continue;
+        counted->accepted[counted->n] = begins;
+        counted->values[counted->n++] = value;
+        begins = false;
+    }
+    if (begins) counted->n = 0; /* of the level that was accepted last there is none */
 }
 
 enum el_status el_sessions_level(const json_t *sessions, const char *figure, const char *unit, const char *except,
                                  struct el_level *level_p)
 {
-    size_t n = json_array_size(sessions), kept = 0;
-    double *values = calloc(n + 1, sizeof *values);
-    bool *accepted = calloc(n + 1, sizeof *accepted), begins = false;
-    for (size_t i = 0; i < n && values && accepted; i++) {
-        const json_t *session = json_array_get(sessions, i);
-        const json_t *its = json_object_get(json_object_get(session, "figures"), figure);
-        double value = el_json_number(its, "value");
-        /* Also of a session that does not count here: the era is that of those after it. */
-        begins |= json_is_true(json_object_get(session, "accepted"));
-        if (except && !strcmp(el_json_text(session, "run", ""), except)) continue;
-        if (!(value > 0) || !isfinite(value) || strcmp(el_json_text(its, "unit", ""), unit) != 0) continue;
-        if (comes_again(sessions, i)) continue;
-        accepted[kept] = begins;
-        values[kept++] = value;
-        begins = false;
+    size_t n = json_array_size(sessions);
+    struct counted counted = {.values = calloc(n + 1, sizeof(double)), .accepted = calloc(n + 1, sizeof(bool))};
+    bool *again = calloc(n + 1, sizeof *again);
+    json_t *seen = json_object();
+    bool made = counted.values && counted.accepted && again && seen;
+    for (size_t i = n; i > 0 && made; i--) {
+        const char *run = el_json_text(json_array_get(sessions, i - 1), "run", "");
+        again[i - 1] = json_object_get(seen, run) != NULL;
+        json_object_set_new(seen, run, json_true());
     }
-    bool made = values && accepted;
-    if (begins) kept = 0; /* of the level that was accepted last there is none */
-    if (made) el_level_of(values, accepted, kept, level_p);
-    free(values);
-    free(accepted);
+    if (made) count(sessions, figure, unit, except, again, &counted);
+    if (made) el_level_of(counted.values, counted.accepted, counted.n, level_p);
+    json_decref(seen);
+    free(again);
+    free(counted.values);
+    free(counted.accepted);
     return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu sessions", n);
 }
 
@@ -223,10 +240,9 @@ static enum el_status write_whole(int file, off_t size, const char *text, const 
 static char *lines_of(const json_t *workload, const json_t *session, bool first, bool torn)
 {
     json_t *header = json_pack("{s:i, s:O}", "schema", EL_SCHEMA, "workload", (json_t *)(uintptr_t)workload);
-    char *head = first && header ? json_dumps(header, JSON_COMPACT) : NULL, *text = NULL;
-    char *line = json_dumps(session, JSON_COMPACT);
-    if (line && (head || !first) &&
-        asprintf(&text, "%s%s%s%s\n", torn ? "\n" : "", head ? head : "", head ? "\n" : "", line) < 0)
+    char *head = json_dumps(header, JSON_COMPACT), *line = json_dumps(session, JSON_COMPACT), *text = NULL;
+    if (!head || !line ||
+        asprintf(&text, "%s%s%s%s\n", torn ? "\n" : "", first ? head : "", first ? "\n" : "", line) < 0)
         text = NULL;
     json_decref(header);
     free(head);

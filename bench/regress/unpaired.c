@@ -14,12 +14,18 @@ double el_regress_pct(double ratio)
     return 100 * (ratio - 1);
 }
 
-void el_regress_say_effect(struct el_regress_cell *cell)
+bool el_regress_settle(struct el_regress_cell *cell, bool worse, bool better, bool same)
 {
-    bool worse = cell->effect >= 1;
-    snprintf(cell->reason, sizeof cell->reason, "%s by %.1f %% (95 %%: %.1f to %.1f)", worse ? "worse" : "better",
-             fabs(el_regress_pct(cell->effect)), worse ? el_regress_pct(cell->low) : -el_regress_pct(cell->high),
-             worse ? el_regress_pct(cell->high) : -el_regress_pct(cell->low));
+    double pct = el_regress_pct(cell->effect), low = el_regress_pct(cell->low), high = el_regress_pct(cell->high);
+    cell->verdict = worse    ? EL_CELL_REGRESSION
+                    : better ? EL_CELL_IMPROVEMENT
+                    : same   ? EL_CELL_SAME
+                             : EL_CELL_INCONCLUSIVE;
+    if (worse)
+        snprintf(cell->reason, sizeof cell->reason, "worse by %.1f %% (95 %%: %.1f to %.1f)", pct, low, high);
+    else if (better)
+        snprintf(cell->reason, sizeof cell->reason, "better by %.1f %% (95 %%: %.1f to %.1f)", -pct, -high, -low);
+    return worse || better || same;
 }
 
 /* Bytes and operations are whole numbers, and one more is one more; a time in virtual seconds may differ by how it was
@@ -87,18 +93,10 @@ void el_regress_decide_session(struct el_regress_cell *cell, double no_p, const 
     cell->high = i.high;
     double half = (log(i.high) - log(i.low)) / 2; /* at 95 %: from there to 90 of 100 found is 1.28 / 1.96 of it */
     cell->detectable = exp(fmax(log(cell->floor), half) + 0.65 * half);
-    if (cell->low > 1 && cell->effect >= cell->floor) {
-        cell->verdict = EL_CELL_REGRESSION;
-        el_regress_say_effect(cell);
-    } else if (cell->high < 1 && cell->effect <= 1 / cell->floor) {
-        cell->verdict = EL_CELL_IMPROVEMENT;
-        el_regress_say_effect(cell);
-    } else if (cell->high < cell->floor) {
-        cell->verdict = EL_CELL_SAME;
-    } else {
+    if (!el_regress_settle(cell, cell->low > 1 && cell->effect >= cell->floor,
+                           cell->high < 1 && cell->effect <= 1 / cell->floor, cell->high < cell->floor))
         snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: sessions alone may differ by %.0f %%",
                  el_regress_pct(cell->low), el_regress_pct(cell->high), el_regress_pct(cell->floor));
-    }
 }
 
 /* The last sessions, as logarithms: how many, their mean, and how much the next one may differ from it. */
@@ -168,19 +166,11 @@ void el_regress_decide_history(struct el_regress_cell *cell, double p_better, co
         cell->more = EL_LEVEL_DF_MIN - (int)df;
         snprintf(cell->reason, sizeof cell->reason, "%zu sessions of this machine, %d are needed", cell->n_base,
                  EL_LEVEL_SESSIONS_MIN);
-    } else if (cell->p_adjusted < context->level && cell->effect >= context->least_effect) {
-        cell->verdict = EL_CELL_REGRESSION;
-        el_regress_say_effect(cell);
-    } else if (p_better < context->level && cell->effect <= 1 / context->least_effect) {
-        cell->verdict = EL_CELL_IMPROVEMENT;
-        el_regress_say_effect(cell);
-    } else if (cell->is_level || cell->detectable <= detectable_max(context)) {
-        cell->verdict = EL_CELL_SAME;
-    } else {
-        cell->verdict = EL_CELL_INCONCLUSIVE;
+    } else if (!el_regress_settle(cell, cell->p_adjusted < context->level && cell->effect >= context->least_effect,
+                                  p_better < context->level && cell->effect <= 1 / context->least_effect,
+                                  cell->is_level || cell->detectable <= detectable_max(context))) {
         snprintf(cell->reason, sizeof cell->reason,
-                 "sessions differ so much that only slowdowns of %.0f %% are detected: "
-                 "compare with --ab instead",
+                 "sessions differ so much that only slowdowns of %.0f %% are detected: compare with --ab instead",
                  el_regress_pct(cell->detectable));
     }
 }
