@@ -131,12 +131,6 @@ enum { ROUNDS = 3000 };
 #endif
 enum { STEPS = 10, REPEATS_MAX = 20 };
 
-/* A tenth under a sanitizer: the same arithmetic, ten times as slow. */
-static int rounds(void)
-{
-    return getenv("EVENLOAD_SANITIZER") ? ROUNDS / 10 : ROUNDS;
-}
-
 /* A trial: repeats that scatter as much as their steps do, and grow by these factors within a repeat and over all. */
 struct trial {
     double cv, within, over;
@@ -144,15 +138,14 @@ struct trial {
 };
 
 struct found {
-    int drifts, trends; /* of rounds() */
+    int drifts, trends; /* of ROUNDS */
 };
 
 static struct found simulate(struct random *random, const struct trial *trial)
 {
     struct found found = {0, 0};
     size_t n = (size_t)trial->n;
-    const int n_rounds = rounds();
-    for (int round = 0; round < n_rounds; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         double first[REPEATS_MAX], second[REPEATS_MAX], mean[REPEATS_MAX], step_ms[STEPS];
         for (int r = 0; r < trial->n; r++) {
             double level = 20 * exp(trial->cv * random_normal(random)) * pow(trial->over, (double)r / trial->n);
@@ -176,14 +169,14 @@ static void test_false_alarms(void **state)
     (void)state;
     static const int repeats[] = {1, 3, 5, 7, 10, 20};
     static const double cvs[] = {0.01, 0.05, 0.1};
-    const double alarms_max = rounds() * 0.01 + 3 * sqrt(rounds() * 0.01 * 0.99);
+    const double alarms_max = ROUNDS * 0.01 + 3 * sqrt(ROUNDS * 0.01 * 0.99);
     struct random random = random_seeded(1);
     for (size_t i = 0; i < sizeof repeats / sizeof repeats[0]; i++) {
         for (size_t c = 0; c < sizeof cvs / sizeof cvs[0]; c++) {
             struct found found = simulate(&random, &(struct trial){cvs[c], 1, 1, repeats[i]});
             if (found.drifts > alarms_max || found.trends > alarms_max)
                 fail_msg("scatter %g, %d repeats: %d drifts and %d trends in %d trials without any", cvs[c], repeats[i],
-                         found.drifts, found.trends, rounds());
+                         found.drifts, found.trends, ROUNDS);
         }
     }
 }
@@ -192,10 +185,10 @@ static void test_real_drift_is_found(void **state)
 {
     (void)state;
     struct random random = random_seeded(2);
-    assert_true(simulate(&random, &(struct trial){0.02, 1.15, 1, 5}).drifts > 0.95 * rounds());
-    assert_true(simulate(&random, &(struct trial){0.02, 0.8, 1, 3}).drifts > 0.95 * rounds());
-    assert_true(simulate(&random, &(struct trial){0.03, 1, 1.4, 10}).trends > 0.95 * rounds());
-    assert_true(simulate(&random, &(struct trial){0.03, 1, 0.7, 20}).trends > 0.95 * rounds());
+    assert_true(simulate(&random, &(struct trial){0.02, 1.15, 1, 5}).drifts > 0.95 * ROUNDS);
+    assert_true(simulate(&random, &(struct trial){0.02, 0.8, 1, 3}).drifts > 0.95 * ROUNDS);
+    assert_true(simulate(&random, &(struct trial){0.03, 1, 1.4, 10}).trends > 0.95 * ROUNDS);
+    assert_true(simulate(&random, &(struct trial){0.03, 1, 0.7, 20}).trends > 0.95 * ROUNDS);
 }
 
 int main(void)
