@@ -11,7 +11,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/devices.h"
+#include "bench/trial/default_devices.h"
 #include "runtime/launch/launch.h"
 
 enum { VALUE_BYTES = 2048 };

@@ -12,7 +12,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/devices.h"
+#include "bench/trial/default_devices.h"
 
 /* Paths are lines of standard output, but with --json. A folder that cannot be drawn into is no reason not to show what
  * is in it. */

@@ -9,7 +9,7 @@
 #include "bench/commands.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/devices.h"
+#include "bench/trial/default_devices.h"
 #include "runtime/launch/launch.h"
 
 static void print_result(const struct el_campaign *c)

@@ -15,7 +15,7 @@
 #include "bench/job/worker.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/devices.h"
+#include "bench/trial/default_devices.h"
 
 /* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
  * knows more and has the first word. */

@@ -13,7 +13,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/scale/scale.h"
-#include "bench/trial/devices.h"
+#include "bench/trial/default_devices.h"
 
 /* The same study with ddp's bucket size as a sweep; false: what was asked for is not known, or it is of one device. */
 static bool print_sweep(const struct el_options *asked)

@@ -5,129 +5,86 @@ static const char MEASURE[] = "Measure", JOBS[] = "Imbalance, scaling, regressio
                   TRUST[] = "This machine, and how far to trust the figures";
 
 static const struct el_command_row commands[] = {
-    {.name = "compare",
-     .group = MEASURE,
-     .brief = "train one model in several modes: memory, time and communication of each, with plots",
-     .bit = EL_CMD_COMPARE,
-     .usage = "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
-     .summary = "Train one model in several modes on the same data, interleaved, in fresh processes, and plot the "
-                "comparison: memory of each device, time, communication.",
-     .examples = "  evenload compare                                      about two minutes on two cores\n"
-                 "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
-                 "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
-                 "  evenload compare --resume --out results/mlp            continue an interrupted run\n",
-     .run = el_cmd_compare},
-    {.name = "run",
-     .group = MEASURE,
-     .brief = "train one model in one mode, and write its record",
-     .bit = EL_CMD_RUN,
-     .usage = "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
-     .summary = "Train one model in one mode and write the record. It starts its own processes; started by mpirun or "
-                "torchrun without --devices, it is one of their ranks.",
-     .examples = "  evenload run --mode ddp --devices 4                  one process per device\n"
-                 "  evenload run --mode ddp --devices 4 --procs 1        one thread per device\n"
-                 "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
-                 "  evenload run --mode ddp --data train.txt --test test.txt --epochs 10 --optimizer adam --json\n"
-                 "  mpirun -n 4 evenload run --mode ddp\n"
-                 "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
-     .run = el_cmd_run},
-    {.name = "plot",
-     .group = MEASURE,
-     .brief = "draw a run's plots again, from its files",
-     .bit = EL_CMD_PLOT,
-     .usage = "DIR [--term]",
-     .summary = "Draw a run's plots again, from its files.",
-     .examples = "  evenload plot results/mlp --term\n",
-     .run = el_cmd_plot},
-    {.name = "imbalance",
-     .group = JOBS,
-     .brief = "which device holds more memory, and of what",
-     .bit = EL_CMD_IMBALANCE,
-     .usage = "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
-     .summary =
-         "What each device holds, computes and sends, and what the first one holds more than the others. Uses the "
-         "records in DIR, or runs the missing trials.",
-     .examples = "  evenload imbalance results/mlp                     from its records: runs nothing\n"
-                 "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
-                 "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
-                 "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
-                 "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
-                 "  evenload imbalance --devices 8 --modes dp --dry-run\n",
-     .run = el_cmd_imbalance},
-    {.name = "scale",
-     .group = JOBS,
-     .brief = "speed-up and efficiency at each number of devices, and where the rest is lost",
-     .bit = EL_CMD_SCALE,
-     .usage = "[DIR] [--devices LIST] [--weak | --strong] [--bucket-mb LIST] [options]",
-     .summary =
-         "Speed-up and efficiency of each mode at each number of devices, where the rest is lost, and the best size of "
-         "ddp's buckets. With DIR: from its records, runs nothing.",
-     .examples = "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
-                 "  evenload scale --devices 1,2 --strong --batch 128\n"
-                 "  evenload scale --devices cuda:1,2,4,8 --modes ddp --bucket-mb 1,5,25,100\n"
-                 "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
-                 "  evenload scale results/mine                     from its records: runs nothing\n",
-     .run = el_cmd_scale},
-    {.name = "regress",
-     .group = JOBS,
-     .brief = "did training get slower? exit status for CI, with a known rate of false alarms",
-     .bit = EL_CMD_REGRESS,
-     .usage = "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
-     .summary = "Did training get slower? Compares two programs, interleaved, or two runs. Exit status: 0 no, 1 yes, 2 "
-                "bad use "
-                "or unreadable input, 3 inconclusive, 4 no baseline that fits.",
-     .examples = "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
-                 "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
-                 "  evenload regress --baseline results/before --current results/after\n"
-                 "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
-     .run = el_cmd_regress},
-    {.name = "baseline",
-     .group = JOBS,
-     .brief = "keep runs of this machine, for regress to compare with",
-     .bit = EL_CMD_BASELINE,
-     .usage = "[add DIR|add --from 'COMMAND'|show [DIR]|accept DIR] [options]",
-     .summary = "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
-     .examples = "  evenload baseline add results/mlp       one more session; eight are needed\n"
-                 "  evenload baseline add --from 'python train.py' --launches 7\n"
-                 "  evenload baseline show                  how many, their scatter, the detectable effect\n"
-                 "  evenload baseline accept results/mlp    accept a new level: compare with it from now on\n",
-     .run = el_cmd_baseline},
-    {.name = "watch",
-     .group = OTHERS,
-     .brief = "memory and utilization of each process of any command",
-     .bit = EL_CMD_WATCH,
-     .usage = "[--interval MS] [--out DIR] [options] -- COMMAND [ARGUMENT...]",
-     .summary =
-         "Run any command and record the memory and utilization of each of its processes, on CPUs and GPUs. Its exit "
-         "status is passed on.",
-     .examples = "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
-                 "  evenload watch --out results/train --quiet -- python train.py\n",
-     .run = el_cmd_watch},
-    {.name = "devices",
-     .group = TRUST,
-     .brief = "devices and libraries found here, and what is missing",
-     .bit = EL_CMD_DEVICES,
-     .usage = "[--json]",
-     .summary = "List the devices and libraries found here, and what is missing.",
-     .examples = "  evenload devices\n",
-     .run = el_cmd_devices},
-    {.name = "selfcheck",
-     .group = TRUST,
-     .brief = "inject four known disturbances: are they found on this machine?",
-     .bit = EL_CMD_SELFCHECK,
-     .usage = "[--json] [--out DIR]",
-     .summary = "Inject a delay, a slow op, a leak and a straggler on this machine, and report what was found of each.",
-     .examples = "  evenload selfcheck                    ten to twenty seconds\n",
-     .run = el_cmd_selfcheck},
-    {.name = "overhead",
-     .group = TRUST,
-     .brief = "what recording costs per step",
-     .bit = EL_CMD_OVERHEAD,
-     .usage = "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
-     .summary = "What recording costs per step: its events counted, and A/B blocks of steps with and without it.",
-     .examples = "  evenload overhead                          the comparison's smallest batch: about 90 seconds\n"
-                 "  evenload overhead --modes dp --repeats 20  one mode, a narrower interval\n",
-     .run = el_cmd_overhead},
+    {"compare", MEASURE, "train one model in several modes: memory, time and communication of each, with plots",
+     EL_CMD_COMPARE, "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
+     "Train one model in several modes on the same data, interleaved, in fresh processes, and plot the "
+     "comparison: memory of each device, time, communication.",
+     "  evenload compare                                      about two minutes on two cores\n"
+     "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
+     "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
+     "  evenload compare --resume --out results/mlp            continue an interrupted run\n",
+     el_cmd_compare},
+    {"run", MEASURE, "train one model in one mode, and write its record", EL_CMD_RUN,
+     "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
+     "Train one model in one mode and write the record. It starts its own processes; started by mpirun or "
+     "torchrun without --devices, it is one of their ranks.",
+     "  evenload run --mode ddp --devices 4                  one process per device\n"
+     "  evenload run --mode ddp --devices 4 --procs 1        one thread per device\n"
+     "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
+     "  evenload run --mode ddp --data train.txt --test test.txt --epochs 10 --optimizer adam --json\n"
+     "  mpirun -n 4 evenload run --mode ddp\n"
+     "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
+     el_cmd_run},
+    {"plot", MEASURE, "draw a run's plots again, from its files", EL_CMD_PLOT, "DIR [--term]",
+     "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
+    {"imbalance", JOBS, "which device holds more memory, and of what", EL_CMD_IMBALANCE,
+     "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
+     "What each device holds, computes and sends, and what the first one holds more than the others. Uses the "
+     "records in DIR, or runs the missing trials.",
+     "  evenload imbalance results/mlp                     from its records: runs nothing\n"
+     "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
+     "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
+     "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
+     "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
+     "  evenload imbalance --devices 8 --modes dp --dry-run\n",
+     el_cmd_imbalance},
+    {"scale", JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost", EL_CMD_SCALE,
+     "[DIR] [--devices LIST] [--weak | --strong] [--bucket-mb LIST] [options]",
+     "Speed-up and efficiency of each mode at each number of devices, where the rest is lost, and the best size of "
+     "ddp's buckets. With DIR: from its records, runs nothing.",
+     "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
+     "  evenload scale --devices 1,2 --strong --batch 128\n"
+     "  evenload scale --devices cuda:1,2,4,8 --modes ddp --bucket-mb 1,5,25,100\n"
+     "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
+     "  evenload scale results/mine                     from its records: runs nothing\n",
+     el_cmd_scale},
+    {"regress", JOBS, "did training get slower? exit status for CI, with a known rate of false alarms", EL_CMD_REGRESS,
+     "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
+     "Did training get slower? Compares two programs, interleaved, or two runs. Exit status: 0 no, 1 yes, 2 "
+     "bad use "
+     "or unreadable input, 3 inconclusive, 4 no baseline that fits.",
+     "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
+     "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
+     "  evenload regress --baseline results/before --current results/after\n"
+     "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
+     el_cmd_regress},
+    {"baseline", JOBS, "keep runs of this machine, for regress to compare with", EL_CMD_BASELINE,
+     "[add DIR|add --from 'COMMAND'|show [DIR]|accept DIR] [options]",
+     "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
+     "  evenload baseline add results/mlp       one more session; eight are needed\n"
+     "  evenload baseline add --from 'python train.py' --launches 7\n"
+     "  evenload baseline show                  how many, their scatter, the detectable effect\n"
+     "  evenload baseline accept results/mlp    accept a new level: compare with it from now on\n",
+     el_cmd_baseline},
+    {"watch", OTHERS, "memory and utilization of each process of any command", EL_CMD_WATCH,
+     "[--interval MS] [--out DIR] [options] -- COMMAND [ARGUMENT...]",
+     "Run any command and record the memory and utilization of each of its processes, on CPUs and GPUs. Its exit "
+     "status is passed on.",
+     "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
+     "  evenload watch --out results/train --quiet -- python train.py\n",
+     el_cmd_watch},
+    {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
+     "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
+    {"selfcheck", TRUST, "inject four known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,
+     "[--json] [--out DIR]",
+     "Inject a delay, a slow op, a leak and a straggler on this machine, and report what was found of each.",
+     "  evenload selfcheck                    ten to twenty seconds\n", el_cmd_selfcheck},
+    {"overhead", TRUST, "what recording costs per step", EL_CMD_OVERHEAD,
+     "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
+     "What recording costs per step: its events counted, and A/B blocks of steps with and without it.",
+     "  evenload overhead                          the comparison's smallest batch: about 90 seconds\n"
+     "  evenload overhead --modes dp --repeats 20  one mode, a narrower interval\n",
+     el_cmd_overhead},
     {.name = NULL},
 };
 

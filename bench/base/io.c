@@ -31,7 +31,7 @@ static bool all_scalar(const json_t *array)
     return true;
 }
 
-static void put_scalar(const json_t *value, FILE *out)
+static void write_scalar(const json_t *value, FILE *out)
 {
     char text[32];
     if (json_is_real(value)) {
@@ -43,16 +43,16 @@ static void put_scalar(const json_t *value, FILE *out)
     json_dumpf(value, out, JSON_ENCODE_ANY);
 }
 
-static void put(const json_t *value, int indent, FILE *out);
+static void write_value(const json_t *value, int indent, FILE *out);
 
-static void put_array(const json_t *array, int indent, FILE *out)
+static void write_array(const json_t *array, int indent, FILE *out)
 {
     bool flat = all_scalar(array);
     fputc('[', out);
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (i > 0) fputs(flat ? ", " : ",", out);
         if (!flat) fprintf(out, "\n%*s", indent + 2, "");
-        put(json_array_get(array, i), indent + 2, out);
+        write_value(json_array_get(array, i), indent + 2, out);
     }
     if (!flat) fprintf(out, "\n%*s", indent, "");
     fputc(']', out);
@@ -67,7 +67,7 @@ static bool small_object(const json_t *object)
     return true;
 }
 
-static void put_object(const json_t *object, int indent, FILE *out)
+static void write_object(const json_t *object, int indent, FILE *out)
 {
     json_t *o = (json_t *)(uintptr_t)object;
     bool flat = small_object(object), first = true;
@@ -76,9 +76,9 @@ static void put_object(const json_t *object, int indent, FILE *out)
         json_t *key = json_string(json_object_iter_key(at));
         if (!first) fputs(flat ? ", " : ",", out);
         if (!flat) fprintf(out, "\n%*s", indent + 2, "");
-        put_scalar(key, out);
+        write_scalar(key, out);
         fputs(": ", out);
-        put(json_object_iter_value(at), indent + 2, out);
+        write_value(json_object_iter_value(at), indent + 2, out);
         json_decref(key);
         first = false;
     }
@@ -86,20 +86,20 @@ static void put_object(const json_t *object, int indent, FILE *out)
     fputc('}', out);
 }
 
-static void put(const json_t *value, int indent, FILE *out)
+static void write_value(const json_t *value, int indent, FILE *out)
 {
     if (json_is_array(value)) {
-        put_array(value, indent, out);
+        write_array(value, indent, out);
     } else if (json_is_object(value)) {
-        put_object(value, indent, out);
+        write_object(value, indent, out);
     } else {
-        put_scalar(value, out);
+        write_scalar(value, out);
     }
 }
 
 enum el_status el_print_json(const json_t *document, FILE *out)
 {
-    put(document, 0, out);
+    write_value(document, 0, out);
     fputc('\n', out);
     if (fflush(out) != 0 || ferror(out))
         return el_fail_errno("%s cannot be written", out == stdout ? "standard output" : "the record");
@@ -155,7 +155,7 @@ FILE *el_file_begin(const char *path, char *temporary, size_t capacity)
 }
 
 /* Over what the temporary name was made of. */
-static bool put_in_place(const char *temporary)
+static bool rename_over_target(const char *temporary)
 {
     const char *suffix = strrchr(temporary, '.'); /* ".tmp.<digits>" */
     char *target = strndup(temporary, (size_t)(suffix - temporary) - strlen(".tmp"));
@@ -171,7 +171,7 @@ enum el_status el_file_end(FILE *file, const char *temporary, const char *path)
     bool bad = fflush(file) != 0 || ferror(file) || (!in_place && fsync(fileno(file)) != 0);
     int number = errno;
     if (fclose(file) != 0 && !bad) bad = true, number = errno;
-    if (!bad && (in_place || put_in_place(temporary))) return EL_OK;
+    if (!bad && (in_place || rename_over_target(temporary))) return EL_OK;
     if (bad) errno = number != 0 ? number : EIO;
     enum el_status status = el_fail_errno("%s could not be written", path);
     if (!in_place) unlink(temporary);
@@ -183,7 +183,7 @@ enum el_status el_write_json(const json_t *document, const char *path)
     char temporary[EL_PATH_BYTES + 64];
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
-    put(document, 0, file);
+    write_value(document, 0, file);
     fputc('\n', file);
     return el_file_end(file, temporary, path);
 }

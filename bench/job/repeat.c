@@ -5,7 +5,7 @@
 #include "bench/job/measurement.h"
 #include "bench/machine/environment.h"
 #include "bench/record/record.h"
-#include "bench/record/system.h"
+#include "bench/record/system_load.h"
 
 static json_t *accuracy(double value)
 {

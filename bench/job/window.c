@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "bench/job/measurement.h"
-#include "bench/record/system.h"
+#include "bench/record/system_load.h"
 #include "runtime/base/files.h"
 
 static void add_cpu(struct el_job_window *window, int cpu)

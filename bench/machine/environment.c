@@ -63,7 +63,7 @@ static json_t *cgroup_cores(void)
 }
 
 /* A file that says 1 or 0: whether it says `yes`; null: no such file. */
-static json_t *says(const char *path, char yes)
+static json_t *read_switch(const char *path, char yes)
 {
     char line[16];
     el_file_line(path, "", line, sizeof line);
@@ -73,8 +73,8 @@ static json_t *says(const char *path, char yes)
 /* Intel's driver says what is switched off, the others what is on. */
 static json_t *turbo(void)
 {
-    json_t *on = says("/sys/devices/system/cpu/intel_pstate/no_turbo", '0');
-    return json_is_null(on) ? says("/sys/devices/system/cpu/cpufreq/boost", '1') : on;
+    json_t *on = read_switch("/sys/devices/system/cpu/intel_pstate/no_turbo", '0');
+    return json_is_null(on) ? read_switch("/sys/devices/system/cpu/cpufreq/boost", '1') : on;
 }
 
 static json_t *numa_nodes(void)
@@ -135,7 +135,7 @@ static void put_state(json_t *e)
 {
     json_object_set_new(e, "cpu_stepping", cpuinfo("stepping"));
     json_object_set_new(e, "cpu_microcode", cpuinfo("microcode"));
-    json_object_set_new(e, "smt", says("/sys/devices/system/cpu/smt/active", '1'));
+    json_object_set_new(e, "smt", read_switch("/sys/devices/system/cpu/smt/active", '1'));
     json_object_set_new(e, "turbo", turbo());
     json_object_set_new(e, "numa_nodes", numa_nodes());
     json_object_set_new(e, "affinity", affinity());

@@ -1,25 +1,20 @@
 /* --help, from the rows: usage, options by group, examples. It knows no option. */
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 
 enum { WIDTH = 100, COLUMN = 27 };
 
-/* Words of `text`, broken at WIDTH, continued at COLUMN. */
-static void print_words(FILE *file, const char *text, int column)
+/* "  left      words", wrapped; what is longer than the column has a line of its own. */
+static void print_item(FILE *file, const char *left, const char *words)
 {
-    int at = column;
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        if (at > column && at + 1 + length > WIDTH) {
-            fprintf(file, "\n%*s", column, "");
-            at = column;
-        }
-        at += fprintf(file, "%s%.*s", at > column ? " " : "", length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fprintf(file, "\n");
+    char first[128], rest[COLUMN + 1];
+    bool fits = strlen(left) <= COLUMN - 2;
+    snprintf(rest, sizeof rest, "%*s", COLUMN, "");
+    snprintf(first, sizeof first, "  %-*s", COLUMN - 2, left);
+    if (!fits) fprintf(file, "%s\n", first);
+    el_text_wrap(words, fits ? first : rest, rest, WIDTH, file);
 }
 
 static void print_row(FILE *file, const struct el_option_row *row, unsigned command)
@@ -30,32 +25,17 @@ static void print_row(FILE *file, const struct el_option_row *row, unsigned comm
     bool noted = row->choices || *initial;
     snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, noted ? " (" : "", row->choices ? row->choices : "",
              row->choices && *initial ? "; " : "", *initial ? "default: " : "", initial, noted ? ")" : "");
-    int used = fprintf(file, "  %-*s", COLUMN - 2, left);
-    if (used > COLUMN) fprintf(file, "\n%*s", COLUMN, "");
-    print_words(file, right, COLUMN);
-}
-
-static void print_names(FILE *file, const char *heading, const char *const *pairs)
-{
-    fprintf(file, "\n%s\n", heading);
-    for (; pairs[0]; pairs += 2) {
-        fprintf(file, "  %-*s", COLUMN - 2, pairs[0]);
-        print_words(file, pairs[1], COLUMN);
-    }
+    print_item(file, left, right);
 }
 
 static void print_choices(FILE *file)
 {
-    const char *pairs[2 * EL_LIST_MAX + 2] = {NULL};
-    int n = 0;
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name && n < 2 * EL_LIST_MAX; mode++)
-        pairs[n++] = mode->name, pairs[n++] = mode->summary;
-    print_names(file, "Modes", pairs);
-    memset(pairs, 0, sizeof pairs);
-    n = 0;
-    for (const struct el_model_info *model = el_model_list(); model->name && n < 2 * EL_LIST_MAX; model++)
-        pairs[n++] = model->name, pairs[n++] = model->summary;
-    print_names(file, "Models", pairs);
+    fprintf(file, "\nModes\n");
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        print_item(file, mode->name, mode->summary);
+    fprintf(file, "\nModels\n");
+    for (const struct el_model_info *model = el_model_list(); model->name; model++)
+        print_item(file, model->name, model->summary);
 }
 
 void el_options_help(FILE *file, unsigned command)
@@ -65,7 +45,7 @@ void el_options_help(FILE *file, unsigned command)
     while (info->name && info->bit != command) info++;
     if (!info->name) return;
     fprintf(file, "usage: evenload %s %s\n\n", info->name, info->usage);
-    print_words(file, info->summary, 0);
+    el_text_wrap(info->summary, "", "", WIDTH, file);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         if (!(row->commands & command)) continue;
         if (strcmp(group, row->group)) fprintf(file, "\n%s\n", row->group);

@@ -4,7 +4,7 @@
 #include "bench/options/options.h"
 
 /* Text as roff takes it: a backslash and a hyphen are written out, and no line begins with a control character. */
-static void put(FILE *file, const char *text)
+static void put_text(FILE *file, const char *text)
 {
     bool begins = true;
     for (; *text; text++) {
@@ -27,9 +27,9 @@ static void put_heading(FILE *file, const char *macro, const char *text)
 static void put_item(FILE *file, const char *name, const char *words)
 {
     fputs(".TP\n\\fB", file);
-    put(file, name);
+    put_text(file, name);
     fputs("\\fR\n", file);
-    put(file, words);
+    put_text(file, words);
     fputs("\n", file);
 }
 
@@ -40,9 +40,9 @@ static void put_commands(FILE *file)
     for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
         if (strcmp(group, row->group)) put_heading(file, "SS", group = row->group);
         fprintf(file, ".TP\n\\fB%s\\fR ", row->name);
-        put(file, row->usage);
+        put_text(file, row->usage);
         fputs("\n", file);
-        put(file, row->summary);
+        put_text(file, row->summary);
         fputs("\n", file);
     }
 }
@@ -63,13 +63,13 @@ static void put_default(FILE *file, const struct el_option_row *row)
 {
     if (!*row->initial) return;
     fputs("Default: ", file);
-    put(file, row->initial);
+    put_text(file, row->initial);
     for (const struct el_option_initial *other = row->otherwise; other->commands; other++) {
         if (!*other->text) continue;
         fputs(" (", file);
         put_takers(file, other->commands);
         fputs(": ", file);
-        put(file, other->text);
+        put_text(file, other->text);
         fputs(")", file);
     }
     fputs(".\n", file);
@@ -78,14 +78,14 @@ static void put_default(FILE *file, const struct el_option_row *row)
 static void put_option(FILE *file, const struct el_option_row *row)
 {
     fprintf(file, ".TP\n\\fB\\-\\-");
-    put(file, row->name);
+    put_text(file, row->name);
     fprintf(file, "\\fR \\fI");
-    put(file, row->argument ? row->argument : "");
+    put_text(file, row->argument ? row->argument : "");
     fputs("\\fR\n", file);
-    put(file, row->help);
+    put_text(file, row->help);
     if (row->choices) {
         fputs(" (", file);
-        put(file, row->choices);
+        put_text(file, row->choices);
         fputs(")", file);
     }
     fputs(".\n", file);
@@ -122,7 +122,7 @@ static void put_examples(FILE *file)
 {
     put_heading(file, "SH", "EXAMPLES");
     fputs(".nf\n", file);
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++) put(file, row->examples);
+    for (const struct el_command_row *row = el_command_rows(); row->name; row++) put_text(file, row->examples);
     fputs(".fi\n", file);
 }
 

@@ -120,9 +120,9 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
 /* The subcommands, for help and suggestions. */
 struct el_command_row {
     const char *name;
-    unsigned bit;
     const char *group; /* the heading in the overview */
     const char *brief; /* a line of it */
+    unsigned bit;
     const char *usage; /* after the name */
     const char *summary;
     const char *examples; /* lines for the end of --help */

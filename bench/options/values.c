@@ -1,5 +1,5 @@
 /* Text to field and field to text, a kind of option at a time. Lists of modes, batches and devices are in
- * lists.c; which options there are is in rows.c. */
+ * values_lists.c; which options there are is in rows.c. */
 #include "bench/options/values.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Between values.c and lists.c only: numbers with their range, and the kinds that are lists. */
+/* Between values.c and values_lists.c only: numbers with their range, and the kinds that are lists. */
 #ifndef EL_BENCH_OPTION_VALUES_H
 #define EL_BENCH_OPTION_VALUES_H
 

@@ -1,113 +1,69 @@
 /* Where a step goes, and what communication costs it: from the control blocks, in which it was on and off in turns. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/stats.h"
-#include "bench/stats/stats.h"
+#include "bench/record/parts.h"
 
-/* What a repeat's member spent, in ms a step. */
-struct blocks {
-    const json_t *on, *off;
+/* A part is a sum of what a member's blocks spent, in ms a step: of those with communication on, and off. */
+struct term {
+    int sign;
+    const char *path;
 };
-
-static double compute_alone(struct blocks b)
-{
-    return el_json_number(b.off, "compute_ms");
-}
-
-static double contention(struct blocks b)
-{
-    return el_json_number(b.on, "compute_ms") - el_json_number(b.off, "compute_ms");
-}
-
-static double exposed(struct blocks b)
-{
-    return el_json_number(b.on, "exposed_ms");
-}
-
-static double other(struct blocks b)
-{
-    return el_json_number(b.on, "other_ms");
-}
-
-static double idle(struct blocks b)
-{
-    return el_json_number(b.on, "idle_ms");
-}
-
-static double step(struct blocks b)
-{
-    return el_json_number(b.on, "step_ms");
-}
-
-static double exposed_step(struct blocks b)
-{
-    return el_json_number(b.on, "step_ms") - el_json_number(b.off, "step_ms");
-}
-
-/* What is neither compute nor communication; a muted collective's microsecond is no communication. */
-static double idle_change(struct blocks b)
-{
-    return other(b) + idle(b) - el_json_number(b.off, "step_ms") + el_json_number(b.off, "compute_ms");
-}
 
 static const struct {
     const char *name, *interval;
-    double (*value)(struct blocks b);
+    struct term terms[4]; /* ended by a sign of 0 */
 } parts[] = {
-    {"step_ms", NULL, step},
-    {"compute_alone_ms", NULL, compute_alone},
-    {"contention_ms", "contention_ci95", contention},
-    {"exposed_ms", NULL, exposed},
-    {"other_ms", NULL, other},
-    {"idle_ms", NULL, idle},
-    {"exposed_step_ms", "exposed_step_ci95", exposed_step},
-    {"idle_change_ms", NULL, idle_change},
+    {"step_ms", NULL, {{1, "on.step_ms"}}},
+    {"compute_alone_ms", NULL, {{1, "off.compute_ms"}}},
+    {"contention_ms", "contention_ci95", {{1, "on.compute_ms"}, {-1, "off.compute_ms"}}},
+    {"exposed_ms", NULL, {{1, "on.exposed_ms"}}},
+    {"other_ms", NULL, {{1, "on.other_ms"}}},
+    {"idle_ms", NULL, {{1, "on.idle_ms"}}},
+    {"exposed_step_ms", "exposed_step_ci95", {{1, "on.step_ms"}, {-1, "off.step_ms"}}},
+    /* What is neither compute nor communication; a muted collective's microsecond is no communication. */
+    {"idle_change_ms", NULL, {{1, "on.other_ms"}, {1, "on.idle_ms"}, {-1, "off.step_ms"}, {1, "off.compute_ms"}}},
 };
 
-static void put(json_t *breakdown, size_t part, const double *values, size_t n)
+static double sum_of(const struct term terms[4], const json_t *blocks)
+{
+    double sum = 0;
+    for (int i = 0; i < 4 && terms[i].sign; i++) sum += terms[i].sign * el_json_number(blocks, terms[i].path);
+    return sum;
+}
+
+static void put_part(json_t *breakdown, size_t part, const double *values, size_t n)
 {
     struct el_interval interval = el_stats_difference(values, n);
-    json_object_set_new(breakdown, parts[part].name, el_json_real(el_stats_mean(values, n)));
+    el_json_put_real(breakdown, parts[part].name, el_stats_mean(values, n));
     if (parts[part].interval == NULL) return;
-    json_object_set_new(breakdown, parts[part].interval,
-                        interval.valid ? json_pack("[o, o]", el_json_real(interval.low), el_json_real(interval.high))
-                                       : json_null());
-    if (!interval.valid) json_object_set_new(breakdown, "ci_reason", el_json_string(interval.reason));
+    el_json_put(breakdown, parts[part].interval, el_trial_interval(&interval));
+    if (!interval.valid) el_json_put_text(breakdown, "ci_reason", interval.reason);
 }
 
-/* The member's blocks of each repeat that has them; returns how many. */
-static size_t find_blocks(const json_t *ok, int member, struct blocks *blocks)
+/* The member's blocks of each repeat that has both kinds. New reference. */
+static json_t *find_blocks(const json_t *ok, int member)
 {
-    size_t n = 0;
+    json_t *blocks = json_array();
     for (size_t i = 0; member >= 0 && i < json_array_size(ok); i++) {
         const json_t *members = json_object_get(json_array_get(ok, i), "members");
-        const json_t *control = json_object_get(json_array_get(members, (size_t)member), "control");
-        blocks[n] = (struct blocks){.on = json_object_get(control, "on"), .off = json_object_get(control, "off")};
-        n += blocks[n].on != NULL && blocks[n].off != NULL;
+        json_t *control = json_object_get(json_array_get(members, (size_t)member), "control");
+        if (json_object_get(control, "on") && json_object_get(control, "off")) json_array_append(blocks, control);
     }
-    return n;
-}
-
-static json_t *make(const struct blocks *blocks, double *values, size_t n)
-{
-    if (n == 0) return json_null();
-    json_t *breakdown = json_object();
-    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
-        for (size_t i = 0; i < n; i++) values[i] = parts[p].value(blocks[i]);
-        put(breakdown, p, values, n);
-    }
-    return breakdown;
+    return blocks;
 }
 
 json_t *el_trial_breakdown(const json_t *ok, int slowest)
 {
-    size_t room = json_array_size(ok) + 1;
-    struct blocks *blocks = calloc(room, sizeof *blocks);
-    double *values = calloc(room, sizeof *values);
-    json_t *breakdown = blocks && values ? make(blocks, values, find_blocks(ok, slowest, blocks)) : json_null();
-    free(blocks);
+    json_t *blocks = find_blocks(ok, slowest);
+    size_t n = json_array_size(blocks);
+    double *values = calloc(n + 1, sizeof *values);
+    json_t *breakdown = n && values ? json_object() : json_null();
+    for (size_t p = 0; p < sizeof parts / sizeof parts[0] && n && values; p++) {
+        for (size_t i = 0; i < n; i++) values[i] = sum_of(parts[p].terms, json_array_get(blocks, i));
+        put_part(breakdown, p, values, n);
+    }
     free(values);
+    json_decref(blocks);
     return breakdown;
 }

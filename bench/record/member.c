@@ -1,11 +1,62 @@
-/* What a worker writes of one member: its ledger and what the recorder made of its spans, as JSON.
+/* What a worker writes of one member: its ledger, its memory over a step, and what the recorder made of its spans.
  *
  * Here seconds become milliseconds. With --no-record all that spans would have told is null. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
-#include "bench/record/system.h"
+#include "bench/record/system_load.h"
+
+static const char *phase_of(const struct el_memory_point *point)
+{
+    return point->phase == EL_PHASE_COUNT ? "idle" : el_phase_name((enum el_phase)point->phase);
+}
+
+static json_t *time_ms(const struct el_memory_point *point)
+{
+    return json_real((double)point->at_ns / 1e6);
+}
+
+static bool occurs(const struct el_memory_timeline *timeline, int tag)
+{
+    for (int i = 0; i < timeline->n; i++) {
+        if (timeline->points[i].bytes[tag] != 0) return true;
+    }
+    return false;
+}
+
+static json_t *bytes_by_tag(const struct el_memory_timeline *timeline)
+{
+    json_t *tags = json_object();
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        if (!occurs(timeline, t)) continue;
+        json_t *column = json_array();
+        for (int i = 0; i < timeline->n; i++) json_array_append_new(column, json_integer(timeline->points[i].bytes[t]));
+        json_object_set_new(tags, el_tag_name((enum el_tag)t), column);
+    }
+    return tags;
+}
+
+/* A column a quantity, so that it stands on a few lines. Tags that never occur are left out: what is not listed is 0
+ * throughout. */
+json_t *el_record_timeline(const struct el_memory_timeline *timeline)
+{
+    if (timeline == NULL || timeline->n == 0) return json_null();
+    const struct el_memory_point *peak = &timeline->points[timeline->peak];
+    json_t *times = json_array(), *phases = json_array();
+    for (int i = 0; i < timeline->n; i++) {
+        json_array_append_new(times, time_ms(&timeline->points[i]));
+        json_array_append_new(phases, json_string(phase_of(&timeline->points[i])));
+    }
+    json_t *record = json_object();
+    json_object_set_new(record, "ms", times);
+    json_object_set_new(record, "phase", phases);
+    json_object_set_new(record, "bytes", bytes_by_tag(timeline));
+    json_object_set_new(record, "peak_ms", time_ms(peak));
+    json_object_set_new(record, "peak_phase", json_string(phase_of(peak)));
+    json_object_set_new(record, "peak_label", el_json_string(peak->label[0] == '\0' ? NULL : peak->label));
+    return record;
+}
 
 static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
 {
@@ -28,7 +79,7 @@ static json_t *libraries(const struct el_member_account *account, int64_t *sum_p
     return libraries;
 }
 
-static json_t *memory(const struct el_member_account *account)
+static json_t *memory_part(const struct el_member_account *account)
 {
     const struct el_ledger *ledger = account->ledger;
     bool known = account->driver_bytes >= 0;
@@ -51,9 +102,34 @@ static json_t *memory(const struct el_member_account *account)
     return memory;
 }
 
-static double ms(const struct el_device_summary *summary, double seconds)
+/* What its spans tell; NAN is what they do not, and with --no-record that is all. */
+static struct el_device_summary told_by_spans(const struct el_member_account *account)
 {
-    return summary == NULL ? NAN : seconds * 1e3;
+    struct el_device_summary s = {.step_s = NAN,
+                                  .busy_s = NAN,
+                                  .idle_s = NAN,
+                                  .comm_total_s = NAN,
+                                  .comm_overlapped_s = NAN,
+                                  .comm_exposed_s = NAN,
+                                  .comm_cpu_s = NAN,
+                                  .sent_bytes = NAN,
+                                  .received_bytes = NAN,
+                                  .comm_bytes = NAN};
+    for (int p = 0; p < EL_PHASE_COUNT; p++) s.phase_s[p] = NAN;
+    if (account->summary) s = *account->summary;
+    if (!s.arrivals_known) s.wait_s = s.wait_exposed_s = NAN;
+    if (s.simulated) s.comm_cpu_s = NAN;
+    return s;
+}
+
+static void put_ms(json_t *object, const char *key, double seconds)
+{
+    el_json_put_real(object, key, seconds * 1e3);
+}
+
+static void put_bytes(json_t *object, const char *key, double bytes)
+{
+    el_json_put(object, key, isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes)));
 }
 
 static const char *system_reason(const struct el_member_account *account)
@@ -64,73 +140,61 @@ static const char *system_reason(const struct el_member_account *account)
     return account->n_cores == 0 ? "the device is not bound to cores" : "not known of all its cores";
 }
 
-static json_t *utilization(const struct el_member_account *account)
+static json_t *utilization_part(const struct el_member_account *account, const struct el_device_summary *s)
 {
-    const struct el_device_summary *s = account->summary;
     double system = account->system ? el_system_busy_pct(account->system, account->cores, account->n_cores) : NAN;
     if (account->gpu) system = account->gpu->utilization_pct;
     json_t *utilization = json_object();
-    double busy = s == NULL || !(s->step_s > 0) ? NAN : 100 * s->busy_s / s->step_s;
+    double busy = s->step_s > 0 ? 100 * s->busy_s / s->step_s : NAN;
     double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
     json_object_set_new(utilization, "busy_pct", el_json_real(busy));
     json_object_set_new(utilization, "cpu_pct", el_json_real(ran));
     json_object_set_new(utilization, "system_pct", el_json_real(system));
     json_object_set_new(utilization, "system_reason", el_json_string(isnan(system) ? system_reason(account) : NULL));
-    json_object_set_new(utilization, "source", el_json_string(s == NULL ? NULL : "spans of the compute stream"));
+    json_object_set_new(utilization, "source", el_json_string(account->summary ? "spans of the compute stream" : NULL));
     return utilization;
 }
 
-static json_t *busy(const struct el_device_summary *s)
+static json_t *busy_part(const struct el_device_summary *s)
 {
     json_t *phases = json_object();
-    for (int p = 0; p < EL_PHASE_COUNT; p++) {
-        json_t *value = el_json_real(s == NULL ? NAN : s->phase_s[p] * 1e3);
-        json_object_set_new(phases, el_phase_name((enum el_phase)p), value);
-    }
+    for (int p = 0; p < EL_PHASE_COUNT; p++) put_ms(phases, el_phase_name((enum el_phase)p), s->phase_s[p]);
     return phases;
 }
 
-static json_t *whole_bytes(const struct el_device_summary *s, double bytes)
+static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
 {
-    return s == NULL ? json_null() : json_integer((json_int_t)llround(bytes));
-}
-
-/* Seconds to milliseconds, null where waits and transfers could not be separated. */
-static json_t *split(const struct el_device_summary *s, double seconds)
-{
-    return el_json_real(s != NULL && s->arrivals_known ? seconds * 1e3 : NAN);
-}
-
-static json_t *comm(const struct el_member_account *account)
-{
-    const struct el_device_summary *s = account->summary;
     json_t *comm = json_object();
-    json_object_set_new(comm, "bytes", whole_bytes(s, s == NULL ? 0 : s->comm_bytes));
-    json_object_set_new(comm, "total_ms", el_json_real(ms(s, s == NULL ? 0 : s->comm_total_s)));
-    json_object_set_new(comm, "overlapped_ms", el_json_real(ms(s, s == NULL ? 0 : s->comm_overlapped_s)));
-    json_object_set_new(comm, "exposed_ms", el_json_real(ms(s, s == NULL ? 0 : s->comm_exposed_s)));
-    json_object_set_new(comm, "wait_ms", split(s, s == NULL ? 0 : s->wait_s));
-    json_object_set_new(comm, "wait_exposed_ms", split(s, s == NULL ? 0 : s->wait_exposed_s));
-    json_object_set_new(comm, "transfer_ms", split(s, s == NULL ? 0 : s->comm_total_s - s->wait_s));
-    json_object_set_new(comm, "cpu_ms", el_json_real(s == NULL || s->simulated ? NAN : s->comm_cpu_s * 1e3));
-    json_object_set_new(comm, "time_sliced", json_boolean(account->time_sliced));
+    put_bytes(comm, "bytes", s->comm_bytes);
+    put_ms(comm, "total_ms", s->comm_total_s);
+    put_ms(comm, "overlapped_ms", s->comm_overlapped_s);
+    put_ms(comm, "exposed_ms", s->comm_exposed_s);
+    put_ms(comm, "wait_ms", s->wait_s);
+    put_ms(comm, "wait_exposed_ms", s->wait_exposed_s);
+    put_ms(comm, "transfer_ms", s->comm_total_s - s->wait_s);
+    put_ms(comm, "cpu_ms", s->comm_cpu_s);
+    el_json_put(comm, "time_sliced", json_boolean(time_sliced));
     return comm;
 }
 
-static json_t *block(const struct el_device_summary *s)
+static json_t *block_part(const struct el_device_summary *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step_ms", el_json_real(s->step_s * 1e3), "compute_ms",
-                     el_json_real(s->compute_s * 1e3), "exposed_ms", el_json_real(s->comm_exposed_s * 1e3), "other_ms",
-                     el_json_real(s->other_s * 1e3), "idle_ms", el_json_real(s->idle_s * 1e3));
+    json_t *block = json_object();
+    put_ms(block, "step_ms", s->step_s);
+    put_ms(block, "compute_ms", s->compute_s);
+    put_ms(block, "exposed_ms", s->comm_exposed_s);
+    put_ms(block, "other_ms", s->other_s);
+    put_ms(block, "idle_ms", s->idle_s);
+    return block;
 }
 
-static json_t *control(const struct el_member_account *account)
+static json_t *control_part(const struct el_member_account *account)
 {
     if (account->control_on == NULL || account->control_off == NULL) return json_null();
-    return json_pack("{s:o, s:o}", "on", block(account->control_on), "off", block(account->control_off));
+    return json_pack("{s:o, s:o}", "on", block_part(account->control_on), "off", block_part(account->control_off));
 }
 
-static json_t *ops(const struct el_member_account *account)
+static json_t *ops_part(const struct el_member_account *account)
 {
     json_t *ops = json_array();
     for (size_t i = 0; i < account->n_ops; i++) {
@@ -145,7 +209,7 @@ static json_t *ops(const struct el_member_account *account)
 
 json_t *el_record_member(const struct el_member_account *account)
 {
-    const struct el_device_summary *s = account->summary;
+    const struct el_device_summary s = told_by_spans(account);
     json_t *member = json_object();
     json_object_set_new(member, "device", el_json_string(account->device));
     json_object_set_new(member, "host", el_json_string(account->host));
@@ -155,21 +219,21 @@ json_t *el_record_member(const struct el_member_account *account)
     json_object_set_new(member, "uuid", el_json_string(identity && *identity->uuid ? identity->uuid : NULL));
     json_object_set_new(member, "model", el_json_string(identity && *identity->model ? identity->model : NULL));
     json_object_set_new(member, "simulated", json_boolean(account->simulated));
-    json_object_set_new(member, "memory", memory(account));
-    json_object_set_new(member, "utilization", utilization(account));
+    json_object_set_new(member, "memory", memory_part(account));
+    json_object_set_new(member, "utilization", utilization_part(account, &s));
     json_object_set_new(member, "gpu", el_record_gpu(account->gpu));
-    json_object_set_new(member, "busy_ms", busy(s));
-    json_object_set_new(member, "idle_ms", el_json_real(ms(s, s == NULL ? 0 : s->idle_s)));
-    json_object_set_new(member, "step_ms", el_json_real(ms(s, s == NULL ? 0 : s->step_s)));
-    json_object_set_new(member, "queue_ms", el_json_real(s != NULL && s->queue_s > 0 ? s->queue_s * 1e3 : NAN));
-    json_object_set_new(member, "comm", comm(account));
-    json_object_set_new(member, "sent_bytes", whole_bytes(s, s == NULL ? 0 : s->sent_bytes));
-    json_object_set_new(member, "received_bytes", whole_bytes(s, s == NULL ? 0 : s->received_bytes));
+    json_object_set_new(member, "busy_ms", busy_part(&s));
+    put_ms(member, "idle_ms", s.idle_s);
+    put_ms(member, "step_ms", s.step_s);
+    put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
+    json_object_set_new(member, "comm", comm_part(&s, account->time_sliced));
+    put_bytes(member, "sent_bytes", s.sent_bytes);
+    put_bytes(member, "received_bytes", s.received_bytes);
     json_object_set_new(member, "cores", el_record_cores("", account->cores, account->n_cores));
     json_object_set_new(member, "memory_limit_bytes",
                         el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1));
-    json_object_set_new(member, "control", control(account));
-    json_object_set_new(member, "ops", ops(account));
+    json_object_set_new(member, "control", control_part(account));
+    json_object_set_new(member, "ops", ops_part(account));
     return member;
 }
 

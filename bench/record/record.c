@@ -1,12 +1,12 @@
-/* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in stats.c and
- * devices.c; here they are put together, and nothing is computed. */
+/* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in throughput.c
+ * and per_device.c; here they are put together, and nothing is computed. */
 #include "bench/record/record.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/stats.h"
+#include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
@@ -21,7 +21,7 @@ static size_t severity_of(const char *status)
     return n - 1;
 }
 
-static const json_t *worst(const json_t *repeats)
+static const json_t *worst_repeat(const json_t *repeats)
 {
     const json_t *found = json_array_get(repeats, 0);
     for (size_t i = 1; i < json_array_size(repeats); i++) {
@@ -34,7 +34,7 @@ static const json_t *worst(const json_t *repeats)
     return found;
 }
 
-static json_t *finished(const json_t *repeats)
+static json_t *finished_repeats(const json_t *repeats)
 {
     json_t *ok = json_array();
     for (size_t i = 0; i < json_array_size(repeats); i++) {
@@ -155,7 +155,7 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
 
 static void put_outcome(json_t *record, const char *command, const json_t *repeats, const json_t *ok)
 {
-    const json_t *bad = worst(repeats);
+    const json_t *bad = worst_repeat(repeats);
     const char *status = el_json_text(bad, "status", "failed");
     json_t *warnings = json_array(), *rules = json_array();
     const char *verdict = el_verdict_judge(repeats, ok, warnings, rules);
@@ -236,7 +236,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
-    json_t *record = json_object(), *ok = finished(repeats);
+    json_t *record = json_object(), *ok = finished_repeats(repeats);
     double batch = (double)trial->train.global_batch;
     put_configuration(record, trial, ok);
     put_outcome(record, command, repeats, ok);

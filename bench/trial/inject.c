@@ -58,8 +58,8 @@ static bool read_value(const struct kind *kind, const char *text, double *value_
     return end != text && *end == '\0' && isfinite(value) && value >= kind->min && value <= kind->max;
 }
 
-static void plant(const struct kind *kind, int first, int end, const char *label, double value,
-                  struct el_inject *injects)
+static void set_injected(const struct kind *kind, int first, int end, const char *label, double value,
+                         struct el_inject *injects)
 {
     for (int i = first; i < end; i++) {
         struct el_inject *inject = &injects[i];
@@ -106,7 +106,7 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
     if (!read_value(kind, number, &value))
         return el_fail(EL_ERR_INVALID, "--inject %s: give %s=%s, the value from %g to %g", item, kind->name, kind->form,
                        kind->min, kind->max);
-    plant(kind, first, end, label, value, injects);
+    set_injected(kind, first, end, label, value, injects);
     return EL_OK;
 }
 

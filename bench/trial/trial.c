@@ -8,7 +8,7 @@
 
 #include "bench/base/hash.h"
 #include "bench/options/options.h"
-#include "bench/trial/devices.h"
+#include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"
 
 static const double MIB = 1 << 20;

@@ -11,73 +11,63 @@
 
 enum { TEXT_BYTES = 320 };
 
-#define ANY NAN
-#define ROW(name_, limit_, unit_, look_, words_, ...)                                                                  \
+/* Without a limit; and when a rule looks, and what it makes of a trial (verdict.h). */
+#define ANY      NAN
+#define ALWAYS   .of_clock = false
+#define OF_CLOCK .of_clock = true
+#define NOTE     .note = true
+#define GAP      .gap = true
+#define ROW(name_, limit_, unit_, words_, ...)                                                                         \
     {                                                                                                                  \
-        .name = name_, .limit = limit_, .unit = unit_, .look = look_, .words = words_, __VA_ARGS__                     \
+        .name = #name_, .limit = limit_, .unit = unit_, .look = el_verdict_##name_, .words = words_, __VA_ARGS__       \
     }
 
-/* clang-format off */
 static const struct el_verdict_rule rules[] = {
-    ROW("reported", ANY, "", el_verdict_reported,
-        "a launch reported it: spans were dropped, or a rank failed after its result", .note = false),
-    ROW("finished", ANY, "", el_verdict_finished,
-        "a repeat did not finish", .note = false),
-    ROW("repeats", EL_REPEATS_MIN, "", el_verdict_repeats,
-        "fewer repeats: there is no interval", .of_clock = true),
-    ROW("steps", EL_VERDICT_STEPS_MIN, "", el_verdict_steps,
-        "fewer measured steps in a repeat", .of_clock = true),
-    ROW("time", 0.2, " s", el_verdict_time,
-        "less time measured in a repeat", .of_clock = true),
-    ROW("shared_core", ANY, "", el_verdict_shared_core,
-        "two devices compute on one core", .note = false),
-    ROW("shared_gpu", ANY, "", el_verdict_shared_gpu,
-        "two devices are one GPU, by its UUID", .note = false),
-    ROW("others", 5, " %", el_verdict_others,
-        "other processes took more of the cores (`others_pct`), of the devices' cores (`others_on_devices_pct`), or of a device's core while it was wanted (`waited_pct`)", .note = false),
-    ROW("stolen", 2, " %", el_verdict_stolen,
-        "the hypervisor gave more of the cores' time to others (`steal_pct`)", .note = false),
-    ROW("frequency", 10, " %", el_verdict_frequency,
-        "frequency at the end differs by more from that at the beginning (`frequency_change_pct`)", .note = false),
-    ROW("throttled", ANY, "", el_verdict_throttled,
-        "a device's core was throttled while it was measured", .note = false),
-    ROW("gpu_throttled", 5, " %", el_verdict_gpu_throttled,
-        "a GPU's clock was held down for heat or power in more of the samples (`gpu.throttled_pct`)", .note = false),
-    ROW("host_bound", 90, " %", el_verdict_host_bound,
-        "the host needed more of a step's time to queue it for a GPU (`queue_ms`): spans contain launches", .of_clock = true),
-    ROW("gpu_others", ANY, "", el_verdict_gpu_others,
-        "processes other than the job's computed on one of its GPUs (`gpu.processes`)", .note = false),
-    ROW("heterogeneous_cores", 0.75, "", el_verdict_heterogeneous_cores,
-        "the devices' cores are heterogeneous: weakest over strongest is less, by capacity or by highest frequency", .note = false),
-    ROW("heterogeneous_memory", 0.75, "", el_verdict_heterogeneous_memory,
-        "smallest over largest of the devices' memory limits is less", .note = false),
-    ROW("heterogeneous_machines", ANY, "", el_verdict_heterogeneous_machines,
-        "ranks ran on machines that differ in processor, cores, memory (by more than 5 %) or kernel", .note = false),
-    ROW("drift", ANY, "", el_verdict_drift,
-        "steps got slower or faster within the repeats, by more than 5 % and beyond chance", .of_clock = true),
-    ROW("trend", ANY, "", el_verdict_trend,
-        "repeats got slower or faster in their order, by more than 10 % and beyond chance", .of_clock = true),
-    ROW("loss", ANY, "", el_verdict_loss,
-        "losses differ from repeat to repeat, by a single bit: not deterministic", .note = false),
-    ROW("memory", ANY, "", el_verdict_memory,
-        "the ledger's peaks differ from repeat to repeat", .note = false),
-    ROW("grown", 1, " MiB", el_verdict_grown,
-        "a device's memory grew by more while it was measured (`grown_bytes`)", .note = false),
-    ROW("unattributed", 5, " %", el_verdict_unattributed,
-        "a device holds more of its peak, and over a MiB, without a tag (`unattributed_bytes`, less the arena's fragmentation)", .note = false),
-    ROW("injected", ANY, "", el_verdict_injected,
-        "disturbances were injected (`--inject`)", .note = false),
-    ROW("unsettled", ANY, "", el_verdict_unsettled,
-        "in most repeats warm-up ended before the steps had settled", .of_clock = true),
-    ROW("time_sliced", ANY, "", el_verdict_time_sliced,
-        "communication that is hidden shares a core with compute: informational", .note = true),
-    ROW("simulated", ANY, "", el_verdict_simulated,
-        "times are virtual: informational", .note = true),
-    ROW("unchecked", ANY, "", el_verdict_unchecked,
-        "no rule spoke, but whether others took the cores, or the hypervisor their time, could not be checked: verdict `unchecked`", .of_clock = true, .gap = true),
+    ROW(reported, ANY, "", "a launch reported it: spans were dropped, or a rank failed after its result", ALWAYS),
+    ROW(finished, ANY, "", "a repeat did not finish", ALWAYS),
+    ROW(repeats, EL_REPEATS_MIN, "", "fewer repeats: there is no interval", OF_CLOCK),
+    ROW(steps, EL_VERDICT_STEPS_MIN, "", "fewer measured steps in a repeat", OF_CLOCK),
+    ROW(time, 0.2, " s", "less time measured in a repeat", OF_CLOCK),
+    ROW(shared_core, ANY, "", "two devices compute on one core", ALWAYS),
+    ROW(shared_gpu, ANY, "", "two devices are one GPU, by its UUID", ALWAYS),
+    ROW(others, 5, " %",
+        "other processes took more of the cores (`others_pct`), of the devices' cores (`others_on_devices_pct`), or of "
+        "a device's core while it was wanted (`waited_pct`)",
+        ALWAYS),
+    ROW(stolen, 2, " %", "the hypervisor gave more of the cores' time to others (`steal_pct`)", ALWAYS),
+    ROW(frequency, 10, " %", "frequency at the end differs by more from that at the beginning (`frequency_change_pct`)",
+        ALWAYS),
+    ROW(throttled, ANY, "", "a device's core was throttled while it was measured", ALWAYS),
+    ROW(gpu_throttled, 5, " %",
+        "a GPU's clock was held down for heat or power in more of the samples (`gpu.throttled_pct`)", ALWAYS),
+    ROW(host_bound, 90, " %",
+        "the host needed more of a step's time to queue it for a GPU (`queue_ms`): spans contain launches", OF_CLOCK),
+    ROW(gpu_others, ANY, "", "processes other than the job's computed on one of its GPUs (`gpu.processes`)", ALWAYS),
+    ROW(heterogeneous_cores, 0.75, "",
+        "the devices' cores are heterogeneous: weakest over strongest is less, by capacity or by highest frequency",
+        ALWAYS),
+    ROW(heterogeneous_memory, 0.75, "", "smallest over largest of the devices' memory limits is less", ALWAYS),
+    ROW(heterogeneous_machines, ANY, "",
+        "ranks ran on machines that differ in processor, cores, memory (by more than 5 %) or kernel", ALWAYS),
+    ROW(drift, ANY, "", "steps got slower or faster within the repeats, by more than 5 % and beyond chance", OF_CLOCK),
+    ROW(trend, ANY, "", "repeats got slower or faster in their order, by more than 10 % and beyond chance", OF_CLOCK),
+    ROW(loss, ANY, "", "losses differ from repeat to repeat, by a single bit: not deterministic", ALWAYS),
+    ROW(memory, ANY, "", "the ledger's peaks differ from repeat to repeat", ALWAYS),
+    ROW(grown, 1, " MiB", "a device's memory grew by more while it was measured (`grown_bytes`)", ALWAYS),
+    ROW(unattributed, 5, " %",
+        "a device holds more of its peak, and over a MiB, without a tag (`unattributed_bytes`, less the arena's "
+        "fragmentation)",
+        ALWAYS),
+    ROW(injected, ANY, "", "disturbances were injected (`--inject`)", ALWAYS),
+    ROW(unsettled, ANY, "", "in most repeats warm-up ended before the steps had settled", OF_CLOCK),
+    ROW(time_sliced, ANY, "", "communication that is hidden shares a core with compute: informational", NOTE),
+    ROW(simulated, ANY, "", "times are virtual: informational", NOTE),
+    ROW(unchecked, ANY, "",
+        "no rule spoke, but whether others took the cores, or the hypervisor their time, could not be checked: verdict "
+        "`unchecked`",
+        OF_CLOCK, GAP),
     {.name = NULL},
 };
-/* clang-format on */
 
 const struct el_verdict_rule *el_verdict_rules(void)
 {
@@ -116,6 +106,22 @@ void el_verdict_say(struct el_verdict_case *c, const char *format, ...)
     json_array_append_new(c->rules, json_string(c->rule->name));
     c->unchecked |= c->rule->gap;
     c->suspect |= !c->rule->note && !c->rule->gap;
+}
+
+const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*value)(const json_t *member),
+                                      double least, double *worst_p)
+{
+    const json_t *found = NULL;
+    for (size_t i = 0; i < json_array_size(c->ok); i++) {
+        const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
+        for (size_t k = 0; k < json_array_size(members); k++) {
+            double own = value(json_array_get(members, k));
+            if (!(own > least)) continue;
+            least = *worst_p = own;
+            found = json_array_get(members, k);
+        }
+    }
+    return found;
 }
 
 const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *names)

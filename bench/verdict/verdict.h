@@ -55,34 +55,20 @@ size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes);
 /* For rules: says it, unless the same has been said. */
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The rules' functions, by what they look at: steps.c, machine.c, gpu.c, memory.c. */
-void el_verdict_reported(struct el_verdict_case *c);
-void el_verdict_finished(struct el_verdict_case *c);
-void el_verdict_repeats(struct el_verdict_case *c);
-void el_verdict_steps(struct el_verdict_case *c);
-void el_verdict_time(struct el_verdict_case *c);
-void el_verdict_drift(struct el_verdict_case *c);
-void el_verdict_trend(struct el_verdict_case *c);
-void el_verdict_loss(struct el_verdict_case *c);
-void el_verdict_memory(struct el_verdict_case *c);
-void el_verdict_grown(struct el_verdict_case *c);
-void el_verdict_unattributed(struct el_verdict_case *c);
-void el_verdict_injected(struct el_verdict_case *c);
-void el_verdict_unchecked(struct el_verdict_case *c);
-void el_verdict_unsettled(struct el_verdict_case *c);
-void el_verdict_time_sliced(struct el_verdict_case *c);
-void el_verdict_simulated(struct el_verdict_case *c);
-void el_verdict_shared_core(struct el_verdict_case *c);
-void el_verdict_shared_gpu(struct el_verdict_case *c);
-void el_verdict_others(struct el_verdict_case *c);
-void el_verdict_stolen(struct el_verdict_case *c);
-void el_verdict_frequency(struct el_verdict_case *c);
-void el_verdict_throttled(struct el_verdict_case *c);
-void el_verdict_gpu_throttled(struct el_verdict_case *c);
-void el_verdict_host_bound(struct el_verdict_case *c);
-void el_verdict_gpu_others(struct el_verdict_case *c);
-void el_verdict_heterogeneous_cores(struct el_verdict_case *c);
-void el_verdict_heterogeneous_memory(struct el_verdict_case *c);
-void el_verdict_heterogeneous_machines(struct el_verdict_case *c);
+/* For rules: the member with the largest `value` above `least` over all finished repeats; `worst_p` gets that. NULL,
+ * and nothing is written: none has. */
+const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*value)(const json_t *member),
+                                      double least, double *worst_p);
+
+/* Every rule; its function of that name is in a rules_*.c, by what it looks at. */
+#define EL_VERDICT_LIST(X)                                                                                             \
+    X(reported)                                                                                                        \
+    X(finished)                                                                                                        \
+    X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency) X(throttled)             \
+        X(gpu_throttled) X(host_bound) X(gpu_others) X(heterogeneous_cores) X(heterogeneous_memory)                    \
+            X(heterogeneous_machines) X(drift) X(trend) X(loss) X(memory) X(grown) X(unattributed) X(injected)         \
+                X(unsettled) X(time_sliced) X(simulated) X(unchecked)
+#define EL_VERDICT_DECLARE(name) void el_verdict_##name(struct el_verdict_case *c);
+EL_VERDICT_LIST(EL_VERDICT_DECLARE)
 
 #endif

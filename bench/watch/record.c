@@ -10,8 +10,8 @@
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
 #include "bench/machine/environment.h"
+#include "bench/record/parts.h"
 #include "bench/record/record.h"
-#include "bench/record/stats.h"
 #include "bench/trial/trial.h"
 #include "bench/watch/watch.h"
 

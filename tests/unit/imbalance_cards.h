@@ -6,8 +6,8 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
+#include "bench/record/parts.h"
 #include "bench/record/record.h"
-#include "bench/record/stats.h"
 
 #define MIB 1048576LL
 

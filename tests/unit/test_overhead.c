@@ -15,7 +15,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/overhead/overhead.h"
-#include "bench/record/stats.h"
+#include "bench/record/parts.h"
 #include "bench/stats/stats.h"
 #include "profiles/cost.h"
 #include "runtime/comm/bootstrap.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/system.h"
+#include "bench/record/system_load.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
 

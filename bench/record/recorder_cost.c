@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/stats.h"
-#include "bench/stats/stats.h"
+#include "bench/record/parts.h"
 
 /* Which figure of a repeat; NAN where it has none. */
 typedef double (*figure_fn)(const json_t *repeat);
@@ -82,12 +81,9 @@ static void put_interval(json_t *recorder, const char *name, const char *ci_name
     size_t n = figures_of(ok, figure, &values);
     struct el_interval interval = el_stats_difference(values, n);
     free(values);
-    json_object_set_new(recorder, name, el_json_real(n ? interval.centre : NAN));
-    json_object_set_new(recorder, ci_name,
-                        interval.valid ? json_pack("[o, o]", el_json_real(interval.low), el_json_real(interval.high))
-                                       : json_null());
-    json_object_set_new(recorder, "ci_reason",
-                        el_json_string(n ? interval.reason : "no control blocks of the recorder"));
+    el_json_put_real(recorder, name, n ? interval.centre : NAN);
+    el_json_put(recorder, ci_name, el_trial_interval(&interval));
+    el_json_put_text(recorder, "ci_reason", n ? interval.reason : "no control blocks of the recorder");
 }
 
 /* null: no finished repeat had a recorder, or times are virtual. */

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/stats.h"
-#include "bench/stats/stats.h"
+#include "bench/record/parts.h"
 
-static json_t *member(const json_t *repeat, size_t position)
+static json_t *member_at(const json_t *repeat, size_t position)
 {
     return json_array_get(json_object_get(repeat, "members"), position);
 }
@@ -18,7 +17,7 @@ static double median_at(const json_t *ok, size_t position, const char *path)
 {
     json_t *found = json_array();
     for (size_t i = 0; i < json_array_size(ok); i++) {
-        json_t *value = el_json_at(member(json_array_get(ok, i), position), path);
+        json_t *value = el_json_at(member_at(json_array_get(ok, i), position), path);
         if (json_is_number(value)) json_array_append(found, value);
     }
     double *values;
@@ -82,7 +81,7 @@ static size_t median_repeat(const json_t *ok, double global_batch)
 /* The memory timeline is one launch's, the median one's: `repeat` says which. */
 static void take_timeline(json_t *device, const json_t *repeat, size_t position)
 {
-    json_t *timeline = json_deep_copy(el_json_at(member(repeat, position), "memory.timeline"));
+    json_t *timeline = json_deep_copy(el_json_at(member_at(repeat, position), "memory.timeline"));
     if (!json_is_object(timeline)) {
         json_decref(timeline);
         return;
@@ -97,7 +96,7 @@ static json_t *device_over_repeats(const json_t *ok, size_t position, size_t med
 {
     static const char *const kept[] = {"device", "host",      "rank",   "pid",  "uuid",
                                        "model",  "simulated", "memory", "cores"};
-    const json_t *first = member(json_array_get(ok, 0), position);
+    const json_t *first = member_at(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {

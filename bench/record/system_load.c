@@ -1,6 +1,6 @@
 /* `system` as JSON. Processes of one host see the same CPUs: each CPU is counted once, each process's own time is taken
  * off once. A host is known by its boot id, as containers may give one machine several names. */
-#include "bench/record/system.h"
+#include "bench/record/system_load.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "bench/machine/environment.h"
 #include "bench/record/record.h"
 
-static json_t *numbers(const int *values, int n)
+static json_t *array_of(const int *values, int n)
 {
     json_t *array = json_array();
     for (int i = 0; i < n; i++) json_array_append_new(array, json_integer(values[i]));
@@ -36,7 +36,7 @@ json_t *el_record_system(const struct el_system_figures *f, const int *allowed, 
     json_object_set_new(part, "own_cpu_s", el_json_real(f->own_cpu_s));
     json_object_set_new(part, "waited_pct", el_json_real(f->waited_pct));
     json_object_set_new(part, "cpus", cpus);
-    json_object_set_new(part, "device_cpus", numbers(devices, n_devices));
+    json_object_set_new(part, "device_cpus", array_of(devices, n_devices));
     json_object_set_new(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
     json_object_set_new(part, "freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz));
     json_object_set_new(part, "throttled", el_json_count(f->throttled));
@@ -165,7 +165,7 @@ static double longest(const json_t *parts, const char *name)
     return most;
 }
 
-static json_t *throttled(const json_t *parts)
+static json_t *most_throttled(const json_t *parts)
 {
     json_int_t most = -1;
     for (size_t i = 0; i < json_array_size(parts); i++) {
@@ -217,7 +217,7 @@ json_t *el_record_system_of_job(json_t *parts)
     json_object_set_new(system, "others_on_devices_pct", el_json_real(shares.others_on_devices_pct));
     json_object_set_new(system, "steal_pct", el_json_real(shares.steal_pct));
     json_object_set_new(system, "frequency_change_pct", el_json_real(frequency_change_pct(parts)));
-    json_object_set_new(system, "throttled", throttled(parts));
+    json_object_set_new(system, "throttled", most_throttled(parts));
     json_object_set_new(system, "machine_differences", machine_differences(parts));
     json_object_set_new(system, "reason", reason_of(parts));
     json_object_set_new(system, "processes", parts);

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/stats.h"
-#include "bench/stats/stats.h"
+#include "bench/record/parts.h"
 
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
 {
@@ -14,6 +13,12 @@ double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
     double mean_ms = el_stats_mean(step_ms, n);
     free(step_ms);
     return mean_ms > 0 ? global_batch / mean_ms * 1e3 : NAN;
+}
+
+json_t *el_trial_interval(const struct el_interval *interval)
+{
+    if (!interval->valid) return json_null();
+    return json_pack("[o, o]", el_json_real(interval->low), el_json_real(interval->high));
 }
 
 json_t *el_trial_throughput(const json_t *ok, double global_batch)
@@ -26,16 +31,10 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch)
     }
     struct el_interval interval = el_stats_interval(rates, kept);
     free(rates);
-    json_t *ci = interval.valid ? json_array() : json_null();
-    if (interval.valid) {
-        json_array_append_new(ci, el_json_real(interval.low));
-        json_array_append_new(ci, el_json_real(interval.high));
-    }
     json_t *throughput = json_object();
-    json_object_set_new(throughput, "samples_per_s", el_json_real(interval.centre));
-    json_object_set_new(throughput, "ci95", ci);
-    json_object_set_new(throughput, "ci_reason",
-                        el_json_string(kept == 0 ? "no repeat was finished" : interval.reason));
+    el_json_put_real(throughput, "samples_per_s", interval.centre);
+    el_json_put(throughput, "ci95", el_trial_interval(&interval));
+    el_json_put_text(throughput, "ci_reason", kept == 0 ? "no repeat was finished" : interval.reason);
     return throughput;
 }
 

@@ -1,29 +1,11 @@
-/* Doubts that memory raises: what grows, and what no tag accounts for. And what was said of a repeat before it ran: a
+/* Doubts that memory raises: what grows, and what no tag accounts for. And what was said of a repeat before it ran: an
  * injected disturbance, a warm-up that did not settle, a stream that shares a core. */
 #include <math.h>
-#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/verdict/verdict.h"
 
 static const double MIB = 1 << 20;
-
-/* The member with the largest `value` above 0 over all finished repeats; `worst_p` gets that. NULL: none has. */
-static const json_t *worst_member(const struct el_verdict_case *c, double (*value)(const json_t *), double *worst_p)
-{
-    const json_t *found = NULL;
-    *worst_p = 0;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
-        for (size_t k = 0; k < json_array_size(members); k++) {
-            double own = value(json_array_get(members, k));
-            if (!(own > *worst_p)) continue;
-            *worst_p = own;
-            found = json_array_get(members, k);
-        }
-    }
-    return found;
-}
 
 static double grown_mib(const json_t *member)
 {
@@ -33,8 +15,8 @@ static double grown_mib(const json_t *member)
 void el_verdict_grown(struct el_verdict_case *c)
 {
     double mib;
-    const json_t *member = worst_member(c, grown_mib, &mib);
-    if (member && mib > c->rule->limit)
+    const json_t *member = el_verdict_worst_member(c, grown_mib, c->rule->limit, &mib);
+    if (member)
         el_verdict_say(c, "memory of %s grew by %.1f MiB while it was measured, and no tag accounts for it: a leak",
                        el_json_text(member, "device", "?"), mib);
 }
@@ -59,8 +41,8 @@ static double unattributed_pct(const json_t *member)
 void el_verdict_unattributed(struct el_verdict_case *c)
 {
     double pct;
-    const json_t *member = worst_member(c, unattributed_pct, &pct);
-    if (member && pct > c->rule->limit)
+    const json_t *member = el_verdict_worst_member(c, unattributed_pct, c->rule->limit, &pct);
+    if (member)
         el_verdict_say(c, "%s holds %.1f MiB that no tag accounts for, %.0f %% of the ledger's peak",
                        el_json_text(member, "device", "?"), untagged_bytes(member) / MIB, pct);
 }
