@@ -115,8 +115,7 @@ static void make_input(struct shared *shared)
     const struct seed *seed = &seeds[draw(n_seeds)];
     memcpy(shared->data, seed->data, seed->size);
     shared->size = seed->size;
-    for (size_t n = 1 + draw(4); n > 0; n--)
-        shared->size = LLVMFuzzerCustomMutator(shared->data, shared->size, INPUT_BYTES, (unsigned)draw(1u << 31));
+    shared->size = LLVMFuzzerCustomMutator(shared->data, shared->size, INPUT_BYTES, (unsigned)draw(1u << 31));
 }
 
 /* ---- the seeds ---- */

@@ -1,6 +1,7 @@
 /* What rank 0, or who sits at its port, answers to another rank: at the meeting on both connections, and in
  * collectives. The input's parts, divided by the byte 0x1E, are what each connection is answered; where the first byte
  * is odd a proper answer goes before it. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         .token = "job",
                                         .listener = -1,
                                         .patience_s = PATIENCE_S};
+    fcntl(host.listener, F_SETFL, 0); /* the other thread waits for who comes */
     fuzz_expect(pthread_create(&thread, NULL, answer, &host) == 0, "the target has a second thread");
     if (fuzz_status(el_bootstrap_open_tcp(&place, &bootstrap))) {
         fuzz_status(el_bootstrap_broadcast(bootstrap, said, sizeof said));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/options/options.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { PATH_BYTES = 512 };
@@ -60,6 +61,15 @@ const char *fuzz_file(const char *name, const void *data, size_t size)
     if (!file) file = fopen(path, "wb");
     fuzz_expect(file && fwrite(data, 1, size, file) == size && fclose(file) == 0, "the target's own file is written");
     return path;
+}
+
+void fuzz_own_data(struct el_options *options)
+{
+    static const char data[] = "0 one two three four\n1 five six seven eight nine\n";
+    static char path[2 * PATH_BYTES];
+    if (!path[0]) snprintf(path, sizeof path, "%s", fuzz_file("own-data", data, sizeof data - 1));
+    snprintf(options->data, sizeof options->data, "%s", path);
+    options->test[0] = 0;
 }
 
 void fuzz_expect(bool holds, const char *words)

@@ -114,6 +114,10 @@ enum el_status el_tcp_visit(const struct el_rendezvous *rendezvous, struct el_tc
     if (status == EL_OK) status = knock(&visit, EL_TCP_ALARM, &link->sockets[EL_TCP_ALARM]);
     /* Rank 0 may have ended the meeting in between: then the first connection has its words. */
     if (status == EL_OK || status == EL_ERR_ABSENT) status = wait_for_welcome(&visit, link->sockets[EL_TCP_DATA]);
+    if (status == EL_OK && link->sockets[EL_TCP_ALARM] < 0)
+        status =
+            el_fail(EL_ERR_PEER, "bootstrap tcp: rank 0 at %s:%d welcomes rank %d without its second connection: %s",
+                    rendezvous->host, visit.port, rendezvous->rank, visit.why);
     if (status != EL_OK) el_tcp_link_close(link);
     return status;
 }
