@@ -32,7 +32,7 @@ def attack(options):
         memory = f'/dev/shm/el-attack-{os.getpid()}-{short}'
         os.makedirs(memory, exist_ok=True)
         words = [f'{place}/{name}', f'-runs={options.inputs}', f'-seed={options.seed}', f'-max_total_time={seconds:.0f}']
-        libfuzzer = ['-timeout=30', '-print_final_stats=1', '-max_len=12288', '-detect_leaks=0', f'-artifact_prefix={work}/', f'{work}/corpus']
+        libfuzzer = ['-timeout=30', '-print_final_stats=1', '-max_len=12288', f'-artifact_prefix={work}/', f'{work}/corpus']
         words += [*(libfuzzer if by == 'libFuzzer' else []), f'tests/fuzz/corpus/{short}']
         begin = time.monotonic()
         with open(f'{work}/log', 'wb') as log:
