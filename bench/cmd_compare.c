@@ -1,6 +1,5 @@
 /* `evenload compare`: gate, then all trials in turns, each repeat in fresh processes, then what a person wants to see.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +120,7 @@ static void print_next(const struct el_campaign *c)
     next->dry_run = true;
     if (el_options_command_line(EL_CMD_RUN, next, line, sizeof line) == EL_OK) {
         printf("\n");
-        el_text_line(stdout, "Next: %s%s", program_invocation_name, line + strlen("evenload"));
+        el_text_line(stdout, "Next: %s%s", el_program_word(), line + strlen("evenload"));
         printf("      (the memory of eight devices by tag, without having them)\n");
     }
     free(next);
@@ -159,8 +158,8 @@ static int compare(const struct el_options *options, bool colour)
     status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
     int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (el_runner_interrupted()) {
-        char command[EL_PATH_BYTES];
-        snprintf(command, sizeof command, "%s compare --resume --out", program_invocation_name);
+        char command[EL_WORD_BYTES + 32];
+        snprintf(command, sizeof command, "%s compare --resume --out", el_program_word());
         el_campaign_say_interrupted(&campaign, command);
         exit_status = EL_EXIT_INTERRUPTED;
     } else if (status == EL_OK) {

@@ -1,6 +1,5 @@
 /* `evenload imbalance`: the table card by card, of a folder's records (imbalance DIR), by forecast (--dry-run), or of a
  * campaign that launches only what its folder lacks. What is shown is bench/imbalance's. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,14 +50,14 @@ static void say_measured(const struct el_options *options)
     next->out[0] = 0;
     if (el_options_command_line(EL_CMD_IMBALANCE, next, line, sizeof line) == EL_OK) {
         printf("\n");
-        el_text_line(stdout, "Next: %s%s    (the same, measured)", program_invocation_name, line + strlen("evenload"));
+        el_text_line(stdout, "Next: %s%s    (the same, measured)", el_program_word(), line + strlen("evenload"));
     }
     free(next);
 }
 
 static void say_next(const struct el_options *options)
 {
-    const char *program = program_invocation_name;
+    const char *program = el_program_word();
     if (options->json) return;
     if (options->dry_run)
         say_measured(options);
@@ -211,8 +210,10 @@ int el_cmd_imbalance(const struct el_options *asked, int argc, char **argv)
     enum el_status status = EL_OK;
     if (asked->preset[0]) {
         status = el_imbalance_preset(asked->preset, options);
-        /* What was given comes on top. */
+        /* What was given comes on top, and has to go with it. */
+        memset(options->given, 0, sizeof options->given);
         if (status == EL_OK) status = el_options_parse(EL_CMD_IMBALANCE, argc, argv, options);
+        if (status == EL_OK) status = el_options_check_together(options);
     }
     if (status == EL_OK) status = check_several(options);
     int exit_status = status != EL_OK ? el_exit_failed(status) : options->dry_run ? predict(options) : measure(options);

@@ -1,6 +1,5 @@
 /* `evenload scale`: what more devices bring. All counts and modes are trials of one campaign, in turns; with the folder
  * of an earlier one it measures what is missing, and as `evenload scale DIR` it only reads. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ static bool print_sweep(const struct el_options *asked)
     next->n_buckets = sizeof sizes / sizeof sizes[0];
     bool fits = el_options_command_line(EL_CMD_SCALE, next, line, sizeof line) == EL_OK;
     free(next);
-    if (fits) el_text_line(stdout, "Next: %s%s    (ddp's buckets)", program_invocation_name, line + strlen("evenload"));
+    if (fits) el_text_line(stdout, "Next: %s%s    (ddp's buckets)", el_program_word(), line + strlen("evenload"));
     return fits;
 }
 
@@ -55,13 +54,13 @@ static bool print_best(const struct el_options *asked, double best_mib)
     }
     bool fits = el_options_command_line(EL_CMD_COMPARE, next, line, sizeof line) == EL_OK;
     free(next);
-    if (fits) el_text_line(stdout, "Next: %s%s", program_invocation_name, line + strlen("evenload"));
+    if (fits) el_text_line(stdout, "Next: %s%s", el_program_word(), line + strlen("evenload"));
     return fits;
 }
 
 static void print_next(const json_t *document, const struct el_options *options, const char *dir)
 {
-    const char *program = program_invocation_name;
+    const char *program = el_program_word();
     char word[EL_WORD_BYTES];
     double best = el_json_number(document, "buckets.recommended_mib");
     bool swept = json_is_object(json_object_get(document, "buckets"));

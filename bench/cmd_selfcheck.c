@@ -1,5 +1,4 @@
 /* `evenload selfcheck`: plants four disturbances on this machine, and says what was found of each. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "bench/base/io.h"
@@ -12,7 +11,7 @@ static enum el_status show(const struct el_options *options, const struct el_sel
 {
     if (!options->json) {
         el_selfcheck_print(check, stdout);
-        printf("\nNext: %s %s\n", program_invocation_name,
+        printf("\nNext: %s %s\n", el_program_word(),
                el_selfcheck_count(check, EL_SELFCHECK_MISSED) ? "selfcheck    (on a quiet machine)" : "compare");
         return EL_OK;
     }

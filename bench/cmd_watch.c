@@ -1,6 +1,5 @@
 /* `evenload watch -- COMMAND`: watches any command from outside. The command keeps its streams: our output is on
  * standard error, after its end. Its exit status is ours. bench/watch has the sampling. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +33,7 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     }
     if (options->quiet) return EL_OK;
     fputc('\n', stderr);
-    el_text_line(stderr, "Next: %s plot %s --term", program_invocation_name,
-                 el_shell_word(store->dir, word, sizeof word));
+    el_text_line(stderr, "Next: %s plot %s --term", el_program_word(), el_shell_word(store->dir, word, sizeof word));
     return EL_OK;
 }
 

@@ -2,6 +2,7 @@
  * Values are read in values.c; what they mean together is for trial.c. */
 #include "bench/options/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,12 @@ const char *el_shell_word(const char *text, char *word, size_t bytes)
     for (; *text; text++) used += (size_t)snprintf(word + used, bytes - used, *text == '\'' ? "'\\''" : "%c", *text);
     snprintf(word + used, bytes - used, "'");
     return word;
+}
+
+const char *el_program_word(void)
+{
+    static char word[EL_WORD_BYTES];
+    return *el_shell_word(program_invocation_name, word, sizeof word) ? word : "evenload";
 }
 
 /* Appends " --name value"; false: no room. */

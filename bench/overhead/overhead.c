@@ -1,8 +1,8 @@
 /* The judgement and the table. The toggled cost decides, since it holds what no count can know; the counted one stands
  * beside it, as it tells where the cost is and is sharp where the other one's interval is wide. */
 #include "bench/overhead/overhead.h"
+#include "bench/options/options.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -198,10 +198,10 @@ void el_overhead_print(const json_t *document, FILE *out)
     el_text_line(out, "%s/results.json", el_json_text(document, "dir", ""));
     fputc('\n', out);
     if (!computes(json_array_get(rows, 0)))
-        fprintf(out, "Next: %s overhead    (the share of a step that computes)\n", program_invocation_name);
+        fprintf(out, "Next: %s overhead    (the share of a step that computes)\n", el_program_word());
     else if (json_is_null(holds))
-        fprintf(out, "Next: %s overhead --repeats 20    (a narrower interval)\n", program_invocation_name);
+        fprintf(out, "Next: %s overhead --repeats 20    (a narrower interval)\n", el_program_word());
     else
         fprintf(out, "Next: %s compare    (each trial's record has its counted cost, under 'recorder')\n",
-                program_invocation_name);
+                el_program_word());
 }

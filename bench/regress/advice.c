@@ -1,6 +1,5 @@
 /* What to do next. Which advice helps is found by judging again: a larger --min-effect passes only what is already
  * known to be small, and more blocks only shrink what chance does. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static void print_of_store(const char *store, bool found, bool in_store, const c
         fprintf(out, "Next: measure again for another session: this run is %s\n",
                 found ? "the accepted level already" : "a session of the store");
     else
-        el_text_line(out, "Next: %s baseline %s %s%s%s%s", program_invocation_name, found ? "accept" : "add",
+        el_text_line(out, "Next: %s baseline %s %s%s%s%s", el_program_word(), found ? "accept" : "add",
                      el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",
                      elsewhere ? el_shell_word(store, word, sizeof word) : "",
                      found ? "    (if the new level is right)" : "");
@@ -68,7 +67,7 @@ static int deciding_blocks(const struct el_regress_set *set)
 static void print_of_open_ab(const struct el_options *options, const struct el_regress_set *set, FILE *out)
 {
     int blocks = deciding_blocks(set), pct = deciding_effect(set);
-    fprintf(out, "Next: %s regress ... ", program_invocation_name);
+    fprintf(out, "Next: %s regress ... ", el_program_word());
     if (blocks > 0)
         fprintf(out, "--%s %d\n", options->regress.blocks ? "blocks" : "max-samples", blocks);
     else if (pct > 0)
@@ -81,7 +80,7 @@ void el_answer_print_next(const struct el_options *options, const struct el_regr
                           bool added, FILE *out)
 {
     enum el_regress_exit outcome = el_regress_outcome(set);
-    const char *name = program_invocation_name, *store = options->regress.baseline;
+    const char *name = el_program_word(), *store = options->regress.baseline;
     bool found = outcome == EL_REGRESS_FOUND, open = outcome == EL_REGRESS_INCONCLUSIVE, ab = options->regress.ab[0];
     char word[EL_WORD_BYTES];
     if (*store && !el_regress_is_run(store) && outcome != EL_REGRESS_USE && (added || !open))

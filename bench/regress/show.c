@@ -1,6 +1,5 @@
 /* A store's document as a person reads it: a table a machine, a row a workload, and below a row what is odd about it.
  * The figure shown is a gate's own; the others are in the document. */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -114,7 +113,7 @@ static void put_workload(const json_t *workload, struct shown *shown, FILE *out)
 /* What there is to do next: first what is odd, then what is missing. */
 static void put_next(const char *store, const struct shown *shown, FILE *out)
 {
-    const char *program = program_invocation_name;
+    const char *program = el_program_word();
     const bool elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
     char run[EL_WORD_BYTES], word[EL_WORD_BYTES], more[96] = "";
     el_shell_word(store, word, sizeof word);

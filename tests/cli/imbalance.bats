@@ -196,6 +196,7 @@ END
     refuses "unknown preset 'two-card': did you mean 'two-cards'?" "$EVENLOAD" imbalance --preset two-card
     refuses "every trial is on one device" "$EVENLOAD" imbalance --modes single --out x
     refuses "every trial is on one device" "$EVENLOAD" imbalance --preset adam --devices cpu:1 --dry-run
+    refuses "--momentum: --optimizer adam has none" "$EVENLOAD" imbalance --preset adam --momentum 0.9 --dry-run
     refuses "could not be read" "$EVENLOAD" imbalance x
     mkdir d && printf '{"schema": 1, "trials": [' >d/results.json
     refuses "d/results.json is no JSON" "$EVENLOAD" imbalance d

@@ -304,3 +304,10 @@ END
     refuses "--momentum: --optimizer adam has none: leave one of them out" "$EVENLOAD" run --momentum 0.5 --optimizer adam
     refuses "--momentum: --optimizer sgd has none" "$EVENLOAD" compare --optimizer sgd --momentum 0.5
 }
+
+@test "the next command names this program as a shell takes it, wherever it lies" {
+    mkdir "a b;id"
+    ln -s "$EVENLOAD" "a b;id/evenload"
+    "./a b;id/evenload" imbalance --preset momentum --devices null:2 --dry-run >out.txt
+    [[ $(tail -n 1 out.txt) == "Next: './a b;id/evenload' imbalance "* ]] || { cat out.txt && return 1; }
+}
