@@ -98,14 +98,6 @@ static enum el_status check_files(const struct el_regress_options *r)
     return check_file("export-csv", r->csv);
 }
 
-static enum el_status measure(const struct el_options *options, struct el_regress_set *set, const char *dir)
-{
-    struct el_regress_launching launching;
-    el_launching_begin(options, &launching);
-    EL_TRY(el_regress_ab(&launching.ask, set));
-    return set->blocks ? el_launching_save(options, dir, set) : EL_OK;
-}
-
 /* `dir`: where --from's launches go, as the run that is judged. */
 static enum el_status read_runs(const struct el_options *options, struct el_regress_set *set, const char *dir)
 {
@@ -218,7 +210,7 @@ static int regress(const struct el_options *options, struct el_regress_set *set)
     if (status != EL_OK) return fail_use(status);
     set->least_effect = 1 + options->regress.min_effect_pct / 100;
     set->session_effect = 1 + options->regress.session_pct / 100;
-    status = ab ? measure(options, set, store.dir) : read_runs(options, set, store.dir);
+    status = ab ? el_launching_ab(options, store.dir, set) : read_runs(options, set, store.dir);
     int exit_status = EL_EXIT_INTERRUPTED;
     if (status != EL_OK && el_exit_failed(status))
         exit_status = status == EL_ERR_ABSENT && !ab ? EL_REGRESS_NO_BASELINE : EL_EXIT_USE;

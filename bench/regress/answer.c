@@ -60,54 +60,38 @@ static void put_figure(const struct el_regress_cell *cell, double value, char *t
         snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
 }
 
-/* "+9.8" of 1.098, "+130" of 2.3, "29 times" of 29: as many digits as mean something. Returns whether it is in
- * percent. */
-static bool put_effect(double ratio, bool with_sign, char *text)
+/* "+9.8" of 1.098, "+130" of 2.3, "+2.8e+04" of 280: as many digits as mean something. Returns `text`. */
+static const char *put_pct(double ratio, bool with_sign, const char *unit, char *text)
 {
     double pct = 100 * (ratio - 1), size = fabs(pct);
-    if (size >= 1000)
-        snprintf(text, EL_FIGURE_BYTES, ratio < 1e5 ? "%.0f times" : "%.0e times", ratio);
-    else
-        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.*f" : "%.*f", size >= 99.95 ? 0 : 1, pct);
-    return size < 1000;
-}
-
-static const char *put_pct(double ratio, bool with_sign, char *text)
-{
     if (isnan(ratio))
         strcpy(text, "-");
-    else if (put_effect(ratio, with_sign, text))
-        strcat(text, " %");
+    else if (size < 9999.5)
+        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.*f%s" : "%.*f%s", size >= 99.95 ? 0 : 1, pct, unit);
+    else
+        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.1e%s" : "%.1e%s", pct, unit);
     return text;
-}
-
-static void put_interval(double low, double high, char *text, size_t bytes)
-{
-    char ends[2][EL_FIGURE_BYTES];
-    if (isnan(low)) {
-        strcpy(text, "-");
-        return;
-    }
-    bool low_in_pct = put_effect(low, true, ends[0]), high_in_pct = put_effect(high, true, ends[1]);
-    if (!low_in_pct && !high_in_pct) ends[0][strcspn(ends[0], " ")] = 0; /* "28 .. 30 times" */
-    snprintf(text, bytes, "%s .. %s", ends[0], ends[1]);
 }
 
 void el_answer_row(const struct el_regress_cell *cell, struct el_answer_row *row_p)
 {
     double base, head;
+    char low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
     el_answer_figures(cell, &base, &head);
     put_figure(cell, base, row_p->text[EL_ANSWER_BASE]);
     put_figure(cell, head, row_p->text[EL_ANSWER_HEAD]);
-    put_pct(cell->effect, true, row_p->text[EL_ANSWER_SLOWDOWN]);
-    put_interval(cell->low, cell->high, row_p->text[EL_ANSWER_INTERVAL], sizeof row_p->text[0]);
+    put_pct(cell->effect, true, " %", row_p->text[EL_ANSWER_SLOWDOWN]);
+    strcpy(row_p->text[EL_ANSWER_INTERVAL], "-");
+    if (!isnan(cell->low))
+        snprintf(row_p->text[EL_ANSWER_INTERVAL], sizeof row_p->text[0], "%s .. %s", put_pct(cell->low, true, "", low),
+                 put_pct(cell->high, true, "", high));
     strcpy(row_p->text[EL_ANSWER_P], "-");
     if (!isnan(cell->p_adjusted))
         snprintf(row_p->text[EL_ANSWER_P], sizeof row_p->text[0], cell->p_adjusted < 0.001 ? "%.0e" : "%.3f",
                  cell->p_adjusted);
-    put_pct(cell->floor, false, row_p->text[EL_ANSWER_FLOOR]);
+    put_pct(cell->floor, false, " %", row_p->text[EL_ANSWER_FLOOR]);
     if (cell->kind == EL_CELL_EXACT) strcpy(row_p->text[EL_ANSWER_FLOOR], "exact");
-    put_pct(cell->detectable, false, row_p->text[EL_ANSWER_DETECTS]);
+    put_pct(cell->detectable, false, " %", row_p->text[EL_ANSWER_DETECTS]);
 }
 
 /* ---- the sentence ---- */
@@ -126,36 +110,33 @@ static double detects(const struct el_regress_set *set)
 
 void el_answer_sentence(const struct el_regress_set *set, char *text, size_t bytes)
 {
-    char after[64] = "", seen[128] = "", least[EL_FIGURE_BYTES];
-    const char *cells = set->n == 1 ? "cell" : "cells";
+    static const struct {
+        const char *begin;
+        enum el_cell_verdict counted; /* so many of all; SAME: all */
+    } sentences[] = {
+        [EL_REGRESS_NONE] = {"No regression in ", EL_CELL_SAME},
+        [EL_REGRESS_FOUND] = {"Regression in ", EL_CELL_REGRESSION},
+        [EL_REGRESS_USE] = {"Unreadable: ", EL_CELL_UNREADABLE},
+        [EL_REGRESS_INCONCLUSIVE] = {"Inconclusive: ", EL_CELL_INCONCLUSIVE},
+        [EL_REGRESS_NO_BASELINE] = {"No baseline that fits, for ", EL_CELL_NO_BASELINE},
+    };
+    enum el_regress_exit outcome = el_regress_outcome(set);
     size_t n[sizeof verdicts / sizeof verdicts[0]] = {0};
+    char least[EL_FIGURE_BYTES];
     double most = detects(set);
     for (size_t i = 0; i < set->n; i++) n[set->cells[i].verdict]++;
-    size_t open = n[EL_CELL_INCONCLUSIVE];
-    if (set->blocks > 0) snprintf(after, sizeof after, ", after %d block%s", set->blocks, set->blocks == 1 ? "" : "s");
-    if (most > 1)
-        snprintf(seen, sizeof seen, " This run could reliably detect slowdowns of %s or more.",
-                 put_pct(most, false, least));
-    switch (el_regress_outcome(set)) {
-    case EL_REGRESS_NONE:
-        snprintf(text, bytes, "No regression in %zu %s%s.%s", set->n, cells, after, seen);
-        return;
-    case EL_REGRESS_FOUND:
-        snprintf(text, bytes, "Regression in %zu of %zu cells%s.%s", n[EL_CELL_REGRESSION], set->n, after,
-                 open && !set->last_analysis ? " The others were not waited for." : "");
-        return;
-    case EL_REGRESS_INCONCLUSIVE:
-        snprintf(text, bytes, "Inconclusive: %zu of %zu %s%s.%s%s%s", open, set->n, cells, after,
-                 *set->environment ? " " : "", set->environment, seen);
-        return;
-    case EL_REGRESS_NO_BASELINE:
-        snprintf(text, bytes, "No baseline that fits, for %zu of %zu cells.", n[EL_CELL_NO_BASELINE], set->n);
-        return;
-    case EL_REGRESS_USE:
-        snprintf(text, bytes, "Unreadable: %zu of %zu cells cannot be compared%s.", n[EL_CELL_UNREADABLE], set->n,
-                 after);
-        return;
-    }
+    snprintf(text, bytes, "%s", sentences[outcome].begin);
+    if (outcome != EL_REGRESS_NONE) el_text_append(text, bytes, "%zu of ", n[sentences[outcome].counted]);
+    el_text_append(text, bytes, "%zu cell%s%s", set->n, set->n == 1 ? "" : "s",
+                   outcome == EL_REGRESS_USE ? " cannot be compared" : "");
+    if (set->blocks > 0) el_text_append(text, bytes, ", after %d block%s", set->blocks, set->blocks == 1 ? "" : "s");
+    el_text_append(text, bytes, ".");
+    if (outcome == EL_REGRESS_FOUND && n[EL_CELL_INCONCLUSIVE] > 0 && !set->last_analysis)
+        el_text_append(text, bytes, " The others were not waited for.");
+    if (outcome == EL_REGRESS_INCONCLUSIVE && *set->environment) el_text_append(text, bytes, " %s", set->environment);
+    if (most > 1 && (outcome == EL_REGRESS_NONE || outcome == EL_REGRESS_INCONCLUSIVE))
+        el_text_append(text, bytes, " This run could reliably detect slowdowns of %s or more.",
+                       put_pct(most, false, " %", least));
 }
 
 /* ---- the record ---- */

@@ -58,7 +58,7 @@ static void need(struct el_regress_set *set, size_t sessions)
 }
 
 /* A cell for a whole trial that cannot be compared. */
-static enum el_status add_fault(const struct comparison *c, const char *name, enum el_cell_fault fault,
+static enum el_status add_fault(const struct comparison *c, const char *name, enum el_cell_verdict fault,
                                 const char *reason, const char *more)
 {
     struct el_regress_cell *cell;
@@ -130,7 +130,7 @@ static enum el_status find_past(const struct comparison *c, const json_t *trial,
     if (status != EL_OK || exists) return status;
     c->set->new_trials++, c->set->other_trials++;
     need(c->set, EL_LEVEL_SESSIONS_MIN);
-    return add_fault(c, name, EL_CELL_FAULT_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'", "");
+    return add_fault(c, name, EL_CELL_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'", "");
 }
 
 static enum el_status add_figures(const struct comparison *c, struct el_compared *t)
@@ -141,8 +141,7 @@ static enum el_status add_figures(const struct comparison *c, struct el_compared
     t->last = last_of(c, t);
     if (t->last) return el_compare_figures(t, c->metrics, c->set);
     need(c->set, EL_LEVEL_SESSIONS_MIN);
-    return add_fault(c, t->name, EL_CELL_FAULT_NO_BASELINE, "no other session of this trial: 'evenload baseline add'",
-                     "");
+    return add_fault(c, t->name, EL_CELL_NO_BASELINE, "no other session of this trial: 'evenload baseline add'", "");
 }
 
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
@@ -154,8 +153,8 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
     enum el_status status = finished || c->base.run ? find_past(c, trial, name, &past) : EL_OK;
     if (status == EL_OK && !finished && (past || !c->base.run)) {
         snprintf(reason, sizeof reason, "%.40s in the current run: ", el_json_text(trial, "status", "failed"));
-        status = add_fault(c, name, EL_CELL_FAULT_UNREADABLE, reason,
-                           el_json_text(trial, "reason", "no reason is in its record"));
+        status =
+            add_fault(c, name, EL_CELL_UNREADABLE, reason, el_json_text(trial, "reason", "no reason is in its record"));
     } else if (status == EL_OK && past) {
         head = el_session_of(c->head.run, trial, c->head.dir);
         status =
@@ -179,7 +178,7 @@ static enum el_status add_missing(const struct comparison *c)
         if (!el_trial_finished(trial))
             note(c, "%s did not finish in %s: not compared", name, c->base.dir);
         else if (!find_trial(c->head.run, trial, differs, sizeof differs))
-            EL_TRY(add_fault(c, name, EL_CELL_FAULT_UNREADABLE,
+            EL_TRY(add_fault(c, name, EL_CELL_UNREADABLE,
                              *differs ? "the current run has no such trial; it has one with another "
                                       : "the current run has no such trial",
                              differs));

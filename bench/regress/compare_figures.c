@@ -18,7 +18,7 @@ static const json_t *figure_of(const json_t *session, const char *name)
 /* Sees that the head's figure can be put beside the base's. */
 static void find_faults(const json_t *base, const json_t *head, struct el_regress_cell *cell)
 {
-    const enum el_cell_fault bad = EL_CELL_FAULT_UNREADABLE;
+    const enum el_cell_verdict bad = EL_CELL_UNREADABLE;
     const char *before = el_json_text(base, "unit", ""), *now = el_json_text(head, "unit", "");
     double earlier = el_json_number(base, "value"), value = el_json_number(head, "value");
     bool exact = cell->kind == EL_CELL_EXACT;
@@ -62,13 +62,13 @@ static enum el_status put_samples(const json_t *figure, bool launches, double **
 static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
 {
     if (level->n_eras > 1)
-        el_regress_fault(cell, EL_CELL_FAULT_NO_BASELINE,
+        el_regress_fault(cell, EL_CELL_NO_BASELINE,
                          "%zu levels, each of too few sessions to estimate their scatter: %zu more by "
                          "'evenload baseline add'",
                          level->n_eras, level->needs);
     else
         el_regress_fault(
-            cell, EL_CELL_FAULT_NO_BASELINE,
+            cell, EL_CELL_NO_BASELINE,
             "%zu session%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
             level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
 }
@@ -103,7 +103,7 @@ static enum el_status add_figure(const struct el_compared *t, const char *name, 
     if (!t->stored) put_rules("baseline", t->last, cell->doubt, sizeof cell->doubt);
     put_rules("current", t->head, cell->doubt, sizeof cell->doubt);
     find_faults(before, now, cell);
-    if (cell->fault != EL_CELL_FAULTLESS) return EL_OK;
+    if (cell->fault != EL_CELL_SAME) return EL_OK;
     bool launches = cell->kind == EL_CELL_SESSION;
     EL_TRY(put_samples(now, launches, &cell->head, &cell->n_head));
     if (cell->kind == EL_CELL_HISTORY) return put_level(t, name, set, cell);

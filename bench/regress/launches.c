@@ -16,8 +16,11 @@ static const int ANALYSES[] = {14, 24, 40};
 enum { N_ANALYSES = sizeof ANALYSES / sizeof ANALYSES[0], BASE = 0, HEAD = 1, CELLS_MAX = 1000 };
 
 struct session {
-    const struct el_regress_ask *ask;
+    const struct el_regress_launching *launching;
+    const struct el_regress_options *asked;
+    bool ab;
     struct el_regress_set *set;
+    const char *commands[2];
     const char *sides[2], *block; /* how they are called in messages */
     int64_t begin_ns;
     double longest_s; /* block */
@@ -41,37 +44,37 @@ static struct el_regress_cell *find(const struct el_regress_set *set, const char
 static enum el_status add_cell(struct session *s, const struct el_reading *reading, int block,
                                struct el_regress_cell **cell_p)
 {
-    bool higher = el_regress_listed(s->ask->higher, reading->name);
-    bool lower = el_regress_listed(s->ask->lower, reading->name);
+    bool higher = el_regress_listed(s->asked->higher, reading->name);
+    bool lower = el_regress_listed(s->asked->lower, reading->name);
     if (s->set->n >= CELLS_MAX)
         return el_fail(EL_ERR_INVALID, "more than %d metrics are printed: choose some by --metric", CELLS_MAX);
     EL_TRY(el_regress_add(s->set, reading->name, cell_p));
     struct el_regress_cell *cell = *cell_p;
     cell->kind = EL_CELL_PAIRED;
-    cell->claim = el_regress_listed(s->ask->exact, reading->name) ? EL_CELL_EXACT_BY_NAME
-                  : reading->exact                                ? EL_CELL_EXACT_BY_UNIT
-                                                                  : EL_CELL_NOISY;
+    cell->claim = el_regress_listed(s->asked->exact, reading->name) ? EL_CELL_EXACT_BY_NAME
+                  : reading->exact                                  ? EL_CELL_EXACT_BY_UNIT
+                                                                    : EL_CELL_NOISY;
     cell->better = higher ? EL_BETTER_HIGHER : lower ? EL_BETTER_LOWER : reading->better;
     snprintf(cell->unit, sizeof cell->unit, "%s", reading->unit);
     if (!reading->directed && !higher && !lower)
-        el_regress_fault(cell, EL_CELL_FAULT_UNREADABLE, "%s%s%s which way is better: give --higher or --lower %.60s",
+        el_regress_fault(cell, EL_CELL_UNREADABLE, "%s%s%s which way is better: give --higher or --lower %.60s",
                          *cell->unit ? "its unit '" : "no unit says", cell->unit, *cell->unit ? "' does not say" : "",
                          cell->name);
     if (block > 1)
-        el_regress_fault(cell, EL_CELL_FAULT_UNREADABLE, "was printed for the first time in %s %d", s->block, block);
+        el_regress_fault(cell, EL_CELL_UNREADABLE, "was printed for the first time in %s %d", s->block, block);
     return EL_OK;
 }
 
 static enum el_status take_reading(struct session *s, const struct el_reading *reading, int side, int block)
 {
-    if (*s->ask->metrics ? !el_regress_listed(s->ask->metrics, reading->name) : reading->extra) return EL_OK;
+    if (*s->asked->metrics ? !el_regress_listed(s->asked->metrics, reading->name) : reading->extra) return EL_OK;
     struct el_regress_cell *cell = find(s->set, reading->name);
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
-        el_regress_fault(cell, EL_CELL_FAULT_UNREADABLE, "its unit is '%s', but '%s' in the %s of %s %d", cell->unit,
+        el_regress_fault(cell, EL_CELL_UNREADABLE, "its unit is '%s', but '%s' in the %s of %s %d", cell->unit,
                          reading->unit, s->sides[side], s->block, block);
     if (strcmp(reading->unit, reading->other_unit) != 0)
-        el_regress_fault(cell, EL_CELL_FAULT_UNREADABLE, "the %s prints it in '%s' and in '%s' in one launch, of %s %d",
+        el_regress_fault(cell, EL_CELL_UNREADABLE, "the %s prints it in '%s' and in '%s' in one launch, of %s %d",
                          s->sides[side], reading->unit, reading->other_unit, s->block, block);
     if (side == BASE) return el_regress_append(&cell->base, &cell->n_base, reading->value);
     return el_regress_append(&cell->head, &cell->n_head, reading->value);
@@ -81,19 +84,19 @@ static void find_missing(const struct session *s, int block)
 {
     for (size_t i = 0; i < s->set->n; i++) {
         struct el_regress_cell *cell = &s->set->cells[i];
-        for (int side = s->ask->base ? BASE : HEAD; side <= HEAD; side++)
+        for (int side = s->ab ? BASE : HEAD; side <= HEAD; side++)
             if ((side == BASE ? cell->n_base : cell->n_head) < (size_t)block)
-                el_regress_fault(cell, EL_CELL_FAULT_UNREADABLE, "the %s did not print it in %s %d", s->sides[side],
-                                 s->block, block);
+                el_regress_fault(cell, EL_CELL_UNREADABLE, "the %s did not print it in %s %d", s->sides[side], s->block,
+                                 block);
     }
 }
 
 /* What was asked for by name, and nobody prints. */
 static enum el_status find_unprinted(const struct session *s)
 {
-    const struct el_regress_ask *ask = s->ask;
+    const struct el_regress_options *r = s->asked;
     const char *const options[][2] = {
-        {"metric", ask->metrics}, {"exact", ask->exact}, {"higher", ask->higher}, {"lower", ask->lower}};
+        {"metric", r->metrics}, {"exact", r->exact}, {"higher", r->higher}, {"lower", r->lower}};
     for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
         char list[EL_PATH_BYTES], *rest = NULL;
         snprintf(list, sizeof list, "%s", options[o][1]);
@@ -102,8 +105,8 @@ static enum el_status find_unprinted(const struct session *s)
             for (size_t i = 0; i < s->set->n; i++) found = found || el_regress_listed(name, s->set->cells[i].name);
             if (!found)
                 return el_fail(EL_ERR_INVALID, "--%s: %s prints '%s'%s", options[o][0],
-                               ask->base ? "neither program" : "no launch", name,
-                               o > 0 && *ask->metrics ? ", or --metric leaves it out" : "");
+                               s->ab ? "neither program" : "no launch", name,
+                               o > 0 && *r->metrics ? ", or --metric leaves it out" : "");
         }
     }
     return EL_OK;
@@ -123,7 +126,8 @@ static enum el_status blame(const struct session *s, enum el_status status, cons
 static enum el_status run_command(struct session *s, const char *command, const char *what, int side, int block,
                                   char **text_p)
 {
-    const struct el_shell_spec spec = {.command = command, .timeout_s = s->ask->timeout_s, .go_on = s->ask->go_on};
+    const struct el_shell_spec spec = {
+        .command = command, .timeout_s = s->launching->options->timeout_s, .go_on = s->launching->go_on};
     struct el_shell_output output;
     enum el_status status = el_shell_run(&spec, &output);
     if (status != EL_OK) return blame(s, status, what, side, block);
@@ -135,12 +139,11 @@ static enum el_status run_command(struct session *s, const char *command, const 
 static enum el_status launch(struct session *s, int side, int block, struct el_readings *readings)
 {
     char *text = NULL;
-    if (s->ask->prepare && *s->ask->prepare)
-        EL_TRY(run_command(s, s->ask->prepare, "--prepare for the ", side, block, &text));
+    if (*s->asked->prepare) EL_TRY(run_command(s, s->asked->prepare, "--prepare for the ", side, block, &text));
     free(text);
     text = NULL;
     if (s->cancelled) return EL_OK;
-    EL_TRY(run_command(s, side == BASE ? s->ask->base : s->ask->head, "", side, block, &text));
+    EL_TRY(run_command(s, s->commands[side], "", side, block, &text));
     enum el_status status = s->cancelled ? EL_OK : el_readings_parse(text, readings);
     free(text);
     return status == EL_OK ? EL_OK : blame(s, status, "", side, block);
@@ -166,10 +169,11 @@ static void find_kinds(const struct el_regress_set *set)
 static enum el_status run_block(struct session *s, int next)
 {
     struct el_readings readings[2] = {{0}, {0}};
-    int block = s->set->blocks + 1, first = s->ask->base ? el_regress_first_side(s->ask->seed, block) : HEAD;
+    int block = s->set->blocks + 1, first = HEAD;
+    if (s->ab) first = el_regress_first_side(s->launching->options->train.seed, block);
     double begin_s = elapsed_s(s);
     enum el_status status = launch(s, first, block, &readings[first]);
-    if (status == EL_OK && !s->cancelled && s->ask->base) status = launch(s, 1 - first, block, &readings[1 - first]);
+    if (status == EL_OK && !s->cancelled && s->ab) status = launch(s, 1 - first, block, &readings[1 - first]);
     for (int side = BASE; side <= HEAD && !s->cancelled; side++)
         for (size_t i = 0; i < readings[side].n && status == EL_OK; i++)
             status = take_reading(s, &readings[side].rows[i], side, block);
@@ -180,7 +184,7 @@ static enum el_status run_block(struct session *s, int next)
     find_missing(s, block);
     if (block == 1) EL_TRY(find_unprinted(s));
     find_kinds(s->set);
-    if (s->ask->tick) s->ask->tick(s->ask->context, s->set, next, elapsed_s(s));
+    if (s->launching->progress) el_regress_progress_block(s->launching->progress, s->set, next, elapsed_s(s));
     return EL_OK;
 }
 
@@ -193,35 +197,41 @@ static void judge(const struct session *s, bool last)
 }
 
 /* The block after which the stage's analysis comes, and whether it is the last one. */
-static int analysis_at(const struct el_regress_ask *ask, int stage, bool *last_p)
+static int analysis_at(const struct el_regress_options *asked, int stage, bool *last_p)
 {
-    int most = ask->max_blocks > 0 ? ask->max_blocks : ANALYSES[N_ANALYSES - 1];
-    if (ask->blocks > 0) most = ask->blocks;
-    int at = stage < N_ANALYSES && ask->blocks == 0 ? ANALYSES[stage] : most;
+    int most = asked->blocks > 0 ? asked->blocks : asked->max_samples;
+    int at = stage < N_ANALYSES && asked->blocks == 0 ? ANALYSES[stage] : most;
     *last_p = at >= most || stage >= N_ANALYSES - 1;
     return *last_p ? most : at;
 }
 
 static bool time_is_up(const struct session *s)
 {
-    return s->ask->budget_s >= 0 && s->set->blocks > 0 && elapsed_s(s) + s->longest_s > s->ask->budget_s;
+    return s->asked->budget_s >= 0 && s->set->blocks > 0 && elapsed_s(s) + s->longest_s > s->asked->budget_s;
 }
 
-static struct session begin(const struct el_regress_ask *ask, struct el_regress_set *set)
+static struct session begin(const struct el_regress_launching *launching, struct el_regress_set *set)
 {
-    el_regress_name_sides(set, ask->base ? ask->base : "", ask->head);
-    return (struct session){.ask = ask,
-                            .set = set,
-                            .sides = {"base", ask->base ? "head" : "program"},
-                            .block = ask->base ? "block" : "launch",
-                            .begin_ns = el_clock_ns()};
+    const struct el_options *options = launching->options;
+    const struct el_regress_options *asked = &options->regress;
+    bool ab = asked->ab[0];
+    struct session s = {.launching = launching,
+                        .asked = asked,
+                        .ab = ab,
+                        .set = set,
+                        .commands = {asked->ab, ab ? options->dir : asked->from},
+                        .sides = {"base", ab ? "head" : "program"},
+                        .block = ab ? "block" : "launch",
+                        .begin_ns = el_clock_ns()};
+    el_regress_name_sides(set, s.commands[BASE], s.commands[HEAD]);
+    return s;
 }
 
-enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress_set *set)
+enum el_status el_regress_ab(const struct el_regress_launching *launching, struct el_regress_set *set)
 {
-    struct session s = begin(ask, set);
+    struct session s = begin(launching, set);
     for (bool last = false; !last && !s.cancelled;) {
-        int next = analysis_at(ask, set->stage, &last);
+        int next = analysis_at(s.asked, set->stage, &last);
         while (set->blocks < next && !s.cancelled) {
             if (time_is_up(&s)) {
                 last = true;
@@ -239,13 +249,13 @@ enum el_status el_regress_ab(const struct el_regress_ask *ask, struct el_regress
 }
 
 /* What makes a figure of a pair unreadable is an error here: nothing is judged that could say so. */
-enum el_status el_regress_launches(const struct el_regress_ask *ask, struct el_regress_set *set)
+enum el_status el_regress_launches(const struct el_regress_launching *launching, struct el_regress_set *set)
 {
-    struct session s = begin(ask, set);
-    while (set->blocks < ask->blocks && !s.cancelled) {
-        EL_TRY(run_block(&s, ask->blocks));
+    struct session s = begin(launching, set);
+    while (set->blocks < s.asked->launches && !s.cancelled) {
+        EL_TRY(run_block(&s, s.asked->launches));
         for (size_t i = 0; i < set->n; i++)
-            if (set->cells[i].fault != EL_CELL_FAULTLESS)
+            if (set->cells[i].fault != EL_CELL_SAME)
                 return el_fail(EL_ERR_INVALID, "%s: %s", set->cells[i].name, set->cells[i].reason);
     }
     return EL_OK;

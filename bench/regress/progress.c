@@ -1,4 +1,4 @@
-/* From the command line to an ask, what is said meanwhile, and what is kept of it. */
+/* Launches as the command line asks for them: what is said meanwhile, and what is kept of them. */
 #include <math.h>
 #include <unistd.h>
 
@@ -19,34 +19,17 @@ static bool go_on(void)
     return !el_runner_interrupted();
 }
 
-void el_launching_begin(const struct el_options *options, struct el_regress_launching *launching)
+static struct el_regress_launching begin(const struct el_options *options, struct el_regress_progress *progress)
 {
-    const struct el_regress_options *r = &options->regress;
-    bool ab = r->ab[0];
-    *launching = (struct el_regress_launching){
-        .ask = {.base = ab ? r->ab : NULL,
-                .head = ab ? options->dir : r->from,
-                .prepare = r->prepare,
-                .timeout_s = options->timeout_s,
-                .budget_s = r->budget_s,
-                .blocks = ab ? r->blocks : r->launches,
-                .max_blocks = r->max_samples,
-                .seed = options->train.seed,
-                .metrics = r->metrics,
-                .exact = r->exact,
-                .higher = r->higher,
-                .lower = r->lower,
-                .go_on = go_on,
-                .tick = options->quiet ? NULL : el_regress_progress_block,
-                .context = &launching->progress},
-        .progress = {.out = stderr, .terminal = isatty(STDERR_FILENO), .period_ns = MINUTE_NS}};
-    launching->progress.ask = &launching->ask;
-    launching->progress.begin_ns = launching->progress.line_ns = el_clock_ns();
-    waiting = options->quiet ? NULL : &launching->progress;
+    *progress = (struct el_regress_progress){
+        .out = stderr, .terminal = isatty(STDERR_FILENO), .period_ns = MINUTE_NS, .options = options};
+    progress->begin_ns = progress->line_ns = el_clock_ns();
+    waiting = options->quiet ? NULL : progress;
     el_runner_catch_signals();
+    return (struct el_regress_launching){.options = options, .go_on = go_on, .progress = waiting};
 }
 
-enum el_status el_launching_save(const struct el_options *options, const char *dir, const struct el_regress_set *set)
+static enum el_status save(const struct el_options *options, const char *dir, const struct el_regress_set *set)
 {
     const struct el_regress_options *r = &options->regress;
     const char *name = r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
@@ -54,13 +37,21 @@ enum el_status el_launching_save(const struct el_options *options, const char *d
     return r->csv[0] ? el_answer_write_csv(set, options->train.seed, r->csv) : EL_OK;
 }
 
+enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)
+{
+    struct el_regress_progress progress;
+    const struct el_regress_launching launching = begin(options, &progress);
+    EL_TRY(el_regress_ab(&launching, set));
+    return set->blocks ? save(options, dir, set) : EL_OK;
+}
+
 enum el_status el_launching_from(const struct el_options *options, const char *dir)
 {
     struct el_regress_set set = {0};
-    struct el_regress_launching launching;
-    el_launching_begin(options, &launching);
-    enum el_status status = el_regress_launches(&launching.ask, &set);
-    if (status == EL_OK && !el_runner_interrupted()) status = el_launching_save(options, dir, &set);
+    struct el_regress_progress progress;
+    const struct el_regress_launching launching = begin(options, &progress);
+    enum el_status status = el_regress_launches(&launching, &set);
+    if (status == EL_OK && !el_runner_interrupted()) status = save(options, dir, &set);
     el_regress_free(&set);
     return status;
 }
@@ -78,12 +69,12 @@ static size_t count_timed(const struct el_regress_set *set)
 static void say_budget(const struct el_regress_progress *p, size_t timed, int next, double block_s)
 {
     int needed = el_regress_blocks_needed(timed, el_regress_level(0, true));
-    double fit = p->ask->budget_s < 0 ? INFINITY : fmax(1, floor(p->ask->budget_s / block_s));
+    double fit = p->options->regress.budget_s < 0 ? INFINITY : fmax(1, floor(p->options->regress.budget_s / block_s));
     if (fit >= next) return;
     fprintf(p->out,
             "note: --budget of %.0f s ends after about %.0f block%s, before the first analysis: %s %d blocks, "
             "about %.0f s, are the least\n",
-            p->ask->budget_s, fit, fit == 1 ? "" : "s",
+            p->options->regress.budget_s, fit, fit == 1 ? "" : "s",
             fit < needed ? "this run will be inconclusive:" : "those are analysed once, at its end;", needed,
             ceil(needed * block_s));
 }
@@ -91,9 +82,9 @@ static void say_budget(const struct el_regress_progress *p, size_t timed, int ne
 static void say_begin(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)
 {
     size_t timed = count_timed(set);
-    int needed = el_regress_blocks_needed(timed, el_regress_level(0, p->ask->blocks > 0));
+    int needed = el_regress_blocks_needed(timed, el_regress_level(0, p->options->regress.blocks > 0));
     const char *ending = set->n == 1 ? "" : "s";
-    if (!p->ask->base) {
+    if (!p->options->regress.ab[0]) {
         fprintf(p->out, "%zu figure%s; a launch takes %.1f s, all %d about %.0f s\n", set->n, ending, block_s, next,
                 block_s * next);
         return;
@@ -109,7 +100,7 @@ static void say_begin(const struct el_regress_progress *p, const struct el_regre
 static void say_line(struct el_regress_progress *p)
 {
     double elapsed_s = (double)(el_clock_ns() - p->begin_ns) / 1e9;
-    const char *what = p->ask->base ? "block" : "launch";
+    const char *what = p->options->regress.ab[0] ? "block" : "launch";
     fprintf(p->out, "%s%s %d of %d, %.0f s%s", p->terminal ? "\r" : "", what, p->blocks, p->next, elapsed_s,
             p->terminal ? " " : "\n");
     fflush(p->out);
@@ -121,14 +112,14 @@ void el_regress_progress_wait(struct el_regress_progress *p)
     if (!p->terminal && p->blocks > 0 && el_clock_ns() - p->line_ns >= p->period_ns) say_line(p);
 }
 
-void el_regress_progress_block(void *progress, const struct el_regress_set *set, int next, double elapsed_s)
+void el_regress_progress_block(struct el_regress_progress *p, const struct el_regress_set *set, int next,
+                               double elapsed_s)
 {
-    struct el_regress_progress *p = progress;
     p->blocks = set->blocks;
     p->next = next;
     if (set->blocks == 1) say_begin(p, set, next, elapsed_s);
     if (p->terminal) say_line(p);
     el_regress_progress_wait(p);
-    if (set->blocks == next && p->ask->base)
+    if (set->blocks == next && p->options->regress.ab[0])
         fprintf(p->out, "%sanalysis after block %d, %.0f s\n", p->terminal ? "\n" : "", set->blocks, elapsed_s);
 }

@@ -33,13 +33,6 @@ enum el_cell_kind {
 /* What says that a launched program's cell is exact: its unit only as long as it is seen to be. */
 enum el_cell_claim { EL_CELL_NOISY, EL_CELL_EXACT_BY_UNIT, EL_CELL_EXACT_BY_NAME };
 
-/* What who fills a cell in has found wrong with it; `reason` then says what, and the judge leaves it alone. */
-enum el_cell_fault {
-    EL_CELL_FAULTLESS,
-    EL_CELL_FAULT_UNREADABLE, /* a side is missing, or has another unit */
-    EL_CELL_FAULT_NO_BASELINE /* of another machine, or of another workload */
-};
-
 enum el_cell_verdict {
     EL_CELL_SAME,         /* no regression: the interval ends below what would be one */
     EL_CELL_REGRESSION,   /* worse, and by enough to matter */
@@ -55,8 +48,8 @@ struct el_regress_cell {
     enum el_better better;         /* NEITHER: of an exact cell any change counts, of others more is taken for worse */
     enum el_cell_kind kind;
     enum el_cell_claim claim;
-    enum el_cell_fault fault;
-    double *base, *head; /* owned; [n_base], [n_head] */
+    enum el_cell_verdict fault; /* UNREADABLE, NO_BASELINE: found by who fills it in, who gives the reason too */
+    double *base, *head;        /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
     size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (level.h); 0: n_base - 1 */
     bool is_level;  /* of a history: the head is what base[]'s level was accepted by, and is the same as it */
@@ -114,7 +107,7 @@ enum el_status el_regress_add(struct el_regress_set *set, const char *name, stru
 /* A sample of one side. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_regress_append(double **values, size_t *n, double value);
 /* Marks the cell with what is wrong; the first such reason stays. */
-void el_regress_fault(struct el_regress_cell *cell, enum el_cell_fault fault, const char *format, ...)
+void el_regress_fault(struct el_regress_cell *cell, enum el_cell_verdict fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void el_regress_free(struct el_regress_set *set);
 

@@ -46,8 +46,7 @@ static enum el_cell_verdict read_pairs(struct el_regress_cell *cell)
 
 static enum el_cell_verdict read_cell(struct el_regress_cell *cell)
 {
-    if (cell->fault == EL_CELL_FAULT_NO_BASELINE) return EL_CELL_NO_BASELINE;
-    if (cell->fault == EL_CELL_FAULT_UNREADABLE) return EL_CELL_UNREADABLE;
+    if (cell->fault != EL_CELL_SAME) return cell->fault;
     cell->reason[0] = 0;
     enum el_cell_verdict read = read_side(cell, "base", cell->base, cell->n_base);
     if (read == EL_CELL_SAME) read = read_side(cell, "head", cell->head, cell->n_head);
@@ -177,10 +176,10 @@ enum el_status el_regress_append(double **values, size_t *n, double value)
     return EL_OK;
 }
 
-void el_regress_fault(struct el_regress_cell *cell, enum el_cell_fault fault, const char *format, ...)
+void el_regress_fault(struct el_regress_cell *cell, enum el_cell_verdict fault, const char *format, ...)
 {
     va_list arguments;
-    if (cell->fault != EL_CELL_FAULTLESS) return;
+    if (cell->fault != EL_CELL_SAME) return;
     cell->fault = fault;
     va_start(arguments, format);
     vsnprintf(cell->reason, sizeof cell->reason, format, arguments);

@@ -60,7 +60,7 @@ enum el_status el_program_save(const struct el_regress_set *set, const char *nam
     for (size_t i = 0; i < sizeof of_build / sizeof of_build[0]; i++)
         json_object_set_new(environment, of_build[i], json_null());
     for (size_t i = 0; i < set->n; i++)
-        if (set->cells[i].fault == EL_CELL_FAULTLESS && set->cells[i].n_head > 0)
+        if (set->cells[i].fault == EL_CELL_SAME && set->cells[i].n_head > 0)
             json_object_set_new(figures, set->cells[i].name, figure_of(&set->cells[i]));
     json_t *trials = json_pack("[{s:o, s:s, s:o, s:o}]", "program", el_json_string(name), "status", "ok", "gpus",
                                gpu_models(), "figures", figures);

@@ -322,7 +322,7 @@ static void test_table(void **state)
     assert_non_null(strstr(text, " 80,000,000,000 80,000,000,064 "));
     assert_non_null(strstr(text, " 9007199254740990 9007199254740991"));
     assert_non_null(strstr(text, "cell: was 80000000000, is 80000000064\n"));
-    assert_non_null(strstr(text, " 29 times "));
+    assert_non_null(strstr(text, " +28")); /* and two digits and no more: the lines below are as narrow as others */
     assert_null(strstr(text, "%+"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) assert_true(strlen(line) <= 110);
     free(text);
@@ -419,7 +419,7 @@ static void test_faults(void **state)
     struct el_regress_set set = {0};
     enum el_cell_verdict verdict;
     struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
-    cell->fault = EL_CELL_FAULT_NO_BASELINE;
+    cell->fault = EL_CELL_NO_BASELINE;
     strcpy(cell->reason, "another processor");
     add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 2);
     el_regress_judge(&set);
@@ -427,7 +427,7 @@ static void test_faults(void **state)
     assert_int_equal(judged(&set, &verdict), EL_REGRESS_FOUND); /* the other cell's */
     assert_int_equal(verdict, EL_CELL_NO_BASELINE);
     cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
-    cell->fault = EL_CELL_FAULT_UNREADABLE;
+    cell->fault = EL_CELL_UNREADABLE;
     strcpy(cell->reason, "ms at base, s at head");
     assert_int_equal(judged(&set, &verdict), EL_REGRESS_USE);
     assert_int_equal(verdict, EL_CELL_UNREADABLE);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "bench/options/options.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/shell.h"
 #include "runtime/base/clock.h"
@@ -164,18 +165,18 @@ static void forget(void)
     }
 }
 
-static struct el_regress_ask asking(const char *base, const char *head)
+static struct el_options options;
+#define ASKED options.regress
+
+/* Two commands interleaved; what else is asked for is set in `options` behind it. */
+static struct el_regress_launching asking(const char *base, const char *head)
 {
     forget();
-    return (struct el_regress_ask){.base = base,
-                                   .head = head,
-                                   .timeout_s = 20,
-                                   .budget_s = -1,
-                                   .seed = 1,
-                                   .metrics = "",
-                                   .exact = "",
-                                   .higher = "",
-                                   .lower = ""};
+    el_options_defaults(EL_CMD_REGRESS, &options);
+    snprintf(ASKED.ab, sizeof ASKED.ab, "%s", base);
+    snprintf(options.dir, sizeof options.dir, "%s", head);
+    options.timeout_s = 20;
+    return (struct el_regress_launching){.options = &options};
 }
 
 static void test_session(void **state)
@@ -183,7 +184,7 @@ static void test_session(void **state)
     (void)state;
     char base[512], head[512];
     struct el_regress_set set = {0};
-    struct el_regress_ask ask =
+    struct el_regress_launching ask =
         asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B"));
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
@@ -205,12 +206,12 @@ static void test_bytes_with_noise(void **state)
     char base[512], head[512];
     for (int side = 0; side < 3; side++) {
         struct el_regress_set set = {0};
-        struct el_regress_ask ask =
+        struct el_regress_launching ask =
             asking(program(base, "base", 1, side == 0 ? "echo sent $v B" : "echo sent 1000000 B"),
                    program(head, "head", 1, side == 0 ? "echo sent 1000000 B" : "echo sent $v B"));
-        ask.metrics = "sent";
-        ask.exact = side == 2 ? "sent" : "";
-        ask.blocks = 3;
+        strcpy(ASKED.metrics, "sent");
+        strcpy(ASKED.exact, side == 2 ? "sent" : "");
+        ASKED.blocks = 3;
         assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
         assert_int_equal(set.cells[0].kind, side == 2 ? EL_CELL_EXACT : EL_CELL_PAIRED);
         assert_int_equal(set.blocks, side == 2 ? 2 : 3); /* the second launch shows it */
@@ -227,13 +228,13 @@ static void test_progress(void **state)
     char *text = NULL;
     size_t bytes = 0;
     struct el_regress_set set = {0};
-    struct el_regress_ask ask = asking("echo t 5 ms", "echo t 5 ms");
-    struct el_regress_progress progress = {.out = open_memstream(&text, &bytes), .period_ns = MINUTE_NS, .ask = &ask};
+    struct el_regress_launching ask = asking("echo t 5 ms", "echo t 5 ms");
+    struct el_regress_progress progress = {
+        .out = open_memstream(&text, &bytes), .period_ns = MINUTE_NS, .options = &options};
     progress.begin_ns = progress.line_ns = el_clock_ns() - 2 * MINUTE_NS;
-    ask.tick = el_regress_progress_block;
-    ask.context = &progress;
-    ask.blocks = 10;
-    ask.budget_s = 0;
+    ask.progress = &progress;
+    ASKED.blocks = 10;
+    ASKED.budget_s = 0;
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_int_equal(set.blocks, 1);
     el_regress_progress_wait(&progress); /* the minute has not passed again */
@@ -261,9 +262,9 @@ static void test_order(void **state)
         struct el_regress_set set = {0};
         for (int side = 0; side < 2; side++)
             snprintf(command[side], sizeof command[side], "printf %d >>%s/order%d; echo t 5 ms", side, folder, seed);
-        struct el_regress_ask ask = asking(command[0], command[1]);
-        ask.blocks = 5;
-        ask.seed = (uint64_t)seed;
+        struct el_regress_launching ask = asking(command[0], command[1]);
+        ASKED.blocks = 5;
+        options.train.seed = (uint64_t)seed;
         assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
         assert_int_equal(set.blocks, 5);
         el_regress_free(&set);
@@ -293,15 +294,15 @@ static void test_ends(void **state)
     (void)state;
     char base[512], head[512];
     struct el_regress_set set = {0};
-    struct el_regress_ask ask = asking(program(base, "base", 1, ""), program(head, "head", 1.5, ""));
-    ask.max_blocks = 7; /* too few to tell anything */
+    struct el_regress_launching ask = asking(program(base, "base", 1, ""), program(head, "head", 1.5, ""));
+    ASKED.max_samples = 7; /* too few to tell anything */
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_int_equal(set.blocks, 7);
     assert_true(set.last_analysis && el_regress_outcome(&set) == EL_REGRESS_INCONCLUSIVE);
     assert_int_equal(set.cells[0].more, 1);
     el_regress_free(&set);
     ask = asking(base, head);
-    ask.budget_s = 0; /* one block, and no more */
+    ASKED.budget_s = 0; /* one block, and no more */
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_int_equal(set.blocks, 1);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_INCONCLUSIVE);
@@ -311,10 +312,10 @@ static void test_ends(void **state)
 static enum el_regress_exit outcome_of(const char *head, const char *metrics, const char *exact, char reason[200])
 {
     struct el_regress_set set = {0};
-    struct el_regress_ask ask = asking("echo step 5 ms; echo peak 64 B", head);
-    ask.metrics = metrics;
-    ask.exact = exact;
-    ask.blocks = 8; /* the least that can be significant */
+    struct el_regress_launching ask = asking("echo step 5 ms; echo peak 64 B", head);
+    strcpy(ASKED.metrics, metrics);
+    strcpy(ASKED.exact, exact);
+    ASKED.blocks = 8; /* the least that can be significant */
     enum el_status status = el_regress_ab(&ask, &set);
     enum el_regress_exit outcome = status == EL_OK ? el_regress_outcome(&set) : EL_REGRESS_USE;
     snprintf(reason, 200, "%s", status == EL_OK ? "" : el_error_message());
@@ -377,7 +378,7 @@ static void test_interrupted(void **state)
 {
     (void)state;
     struct el_regress_set set = {0};
-    struct el_regress_ask ask = asking("echo step 5 ms; sleep 0.02", "echo step 5 ms; sleep 0.02");
+    struct el_regress_launching ask = asking("echo step 5 ms; sleep 0.02", "echo step 5 ms; sleep 0.02");
     ask.go_on = go_on_for_a_while;
     launches_left = 15;
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
