@@ -60,7 +60,8 @@ static void put_figure(const struct el_regress_cell *cell, double value, char *t
         snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
 }
 
-/* "+9.8" of 1.098, "+130" of 2.3, "+2.8e+04" of 280: as many digits as mean something. Returns `text`. */
+/* "+9.8" of 1.098, "+130" of 2.3, "+3e+04" of 280: as many digits as mean something, and a column has room for. Returns
+ * `text`. */
 static const char *put_pct(double ratio, bool with_sign, const char *unit, char *text)
 {
     double pct = 100 * (ratio - 1), size = fabs(pct);
@@ -69,7 +70,7 @@ static const char *put_pct(double ratio, bool with_sign, const char *unit, char 
     else if (size < 9999.5)
         snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.*f%s" : "%.*f%s", size >= 99.95 ? 0 : 1, pct, unit);
     else
-        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.1e%s" : "%.1e%s", pct, unit);
+        snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.0e%s" : "%.0e%s", pct, unit + strspn(unit, " "));
     return text;
 }
 
