@@ -20,7 +20,17 @@ setup() {
     setup_folder
     cd "$BATS_TEST_TMPDIR" || return 1
     unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}" RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+    [[ ${PICTURES:-yes} == yes ]] || without_gnuplot
 }
+
+# A gnuplot that has no terminal: nothing is drawn, which would take longer than most launches here. A file says PICTURES=no for all its tests.
+without_gnuplot() {
+    mkdir -p none
+    printf '#!/bin/sh\nexit 1\n' >none/gnuplot
+    chmod +x none/gnuplot
+    PATH=$PWD/none:$PATH
+}
+with_gnuplot() { PATH=${PATH#"$PWD/none:"}; }
 
 show() { # what a failed test prints
     printf '%s\n' "status ${status:-?}" "--- stdout" "${output:-}" "--- stderr" "${stderr:-}"

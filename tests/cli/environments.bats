@@ -1,6 +1,7 @@
 # Where users are: inside other jobs, under mpirun, as root, without mpirun. Each environment is faked by its variables.
 # shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
 load common
+PICTURES=no
 stderr='' # set by run
 
 # works_in NAME=value...: a process a device is launched from within this environment, by whoever can.

@@ -1,5 +1,6 @@
 # `run`, `compare`, `devices`: what comes out where, for each way of running.
 load common
+PICTURES=no
 
 @test "run writes a record and prints a table" {
     run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --out r
@@ -255,6 +256,7 @@ tops() {
 }
 
 @test "plot draws every figure, and of an older record what it holds" {
+    with_gnuplot
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
     "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
     run --separate-stderr "$EVENLOAD" plot --term c

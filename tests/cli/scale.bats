@@ -5,14 +5,6 @@ load common
 NULL=(--devices 'null:1,2' --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
 SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --control none --repeats 2)
 
-# Drawing takes longer than most of these launches; the second test draws.
-without_gnuplot() {
-    mkdir -p none
-    printf '#!/bin/sh\nexit 1\n' >none/gnuplot
-    chmod +x none/gnuplot
-    PATH=$PWD/none:$PATH
-}
-
 # A step is 4 ms of pause; on two devices it has 4 ms of wire more, a MiB of parameters at 4 ms each: half is lost.
 @test "scale finds a planted loss, and says where it is" {
     without_gnuplot

@@ -1,9 +1,11 @@
 # What goes wrong while trials run costs one row: out of memory, a time-out, a killed rank, Ctrl-C, a full disk.
 # shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
 load ../cli/common
+PICTURES=no
 stderr='' # set by run
 
-LONG=(--model textcnn --data dummy --batch 16 --warmup 1 --min-time 60)
+# Begins at once, goes on for a minute, and waits more than it computes.
+LONG=(--model mlp --features 16 --hidden 8 --data dummy --batch 16 --warmup 1 --min-time 60 --inject pause=linear_forward:10)
 
 # The pid of a worker of this run: its result's path is in its arguments.
 worker_pid() { # worker_pid RUN RANK
@@ -35,7 +37,7 @@ oom_in_a_process() { # oom_in_a_process LAUNCHER
 }
 
 time_out_of_several() { # time_out_of_several LAUNCHER
-    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 2 --launcher "$1" --out r
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 1 --launcher "$1" --out r
     [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]] || show
     [[ -z $(pgrep -f "worker measure r/repeats") ]]
 }
@@ -44,7 +46,7 @@ killed_rank() { # killed_rank OPTION...
     "$EVENLOAD" run "${LONG[@]}" --mode ddp "$@" --out r --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 1
-    sleep 1
+    sleep 0.3
     kill_worker r 1
     local began=$SECONDS
     wait "$parent" || code=$?
@@ -81,9 +83,9 @@ killed_rank() { # killed_rank OPTION...
 
 @test "a time-out ends the launch and is a row" {
     local began=$SECONDS
-    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --timeout 1 --out r
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --timeout 0.5 --out r
     [[ $status -eq 1 && $((SECONDS - began)) -lt 8 ]] || show
-    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["reason"]') == "('timeout', 'timed out after 1 s')" ]]
+    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["reason"]') == "('timeout', 'timed out after 0.5 s')" ]]
 }
 
 @test "a time-out of several processes leaves none behind" {
@@ -133,7 +135,7 @@ killed_rank() { # killed_rank OPTION...
     RANK=0 "$EVENLOAD" run "${LONG[@]}" --mode ddp --comm tcp --out r --json >out 2>err 3>&- &
     local zero=$!
     wait_for test -d r/repeats
-    sleep 1
+    sleep 0.3
     kill -KILL "$two"
     local began=$SECONDS
     wait "$zero" || code=$?
@@ -150,7 +152,7 @@ killed_rank() { # killed_rank OPTION...
     local port code=0
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
     local -a place=(env WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
-    local -a options=("${LONG[@]}" --mode ddp --timeout 3)
+    local -a options=("${LONG[@]}" --mode ddp --timeout 2)
     "${place[@]}" RANK=1 "$EVENLOAD" run "${options[@]}" >one 2>&1 3>&- &
     local one=$!
     "${place[@]}" RANK=2 "$EVENLOAD" run "${options[@]}" >two 2>&1 3>&- &
@@ -158,7 +160,7 @@ killed_rank() { # killed_rank OPTION...
     "${place[@]}" RANK=0 "$EVENLOAD" run "${options[@]}" --out r --json >out 2>err 3>&- &
     local zero=$!
     wait_for test -d r/repeats
-    sleep 0.5
+    sleep 0.3
     kill -STOP "$two"
     local began=$SECONDS
     wait "$zero" || code=$?
@@ -168,12 +170,12 @@ killed_rank() { # killed_rank OPTION...
     wait "$one" || code=$?
     [[ $code -eq 1 && $((SECONDS - began)) -le 7 ]]
     cat out err one
-    [[ $(cat err) == "evenload: rank 0: the job did not end within 3 s (--timeout): rank 2 does not answer (stopped?)" ]]
+    [[ $(cat err) == "evenload: rank 0: the job did not end within 2 s (--timeout): rank 2 does not answer (stopped?)" ]]
     [[ $(wc -l <one) -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]]
 }
 
 @test "a launch killed in a comparison leaves what was measured" {
-    "$EVENLOAD" compare "${LONG[@]}" --min-time 1 --procs 1 --modes single,dp --repeats 2 --out c --quiet >out 2>err 3>&- &
+    "$EVENLOAD" compare "${LONG[@]}" --min-time 0.5 --procs 1 --modes single,dp --repeats 2 --control none --out c --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_repeats c 1
     wait_for kill_worker c 0
@@ -215,7 +217,7 @@ END
 }
 
 @test "Ctrl-C keeps what is done, says how to go on, and --resume does" {
-    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 3 --min-time 0.3 --out c --quiet >out 2>err 3>&- &
+    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 3 --min-time 0.2 --inject pause=linear_forward:5 --control none --out c --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_repeats c 3
     kill -INT "$parent"
@@ -274,7 +276,7 @@ END
 }
 
 @test "a run resumed tries again what failed" {
-    "$EVENLOAD" compare "${LONG[@]}" --min-time 3 --modes single --repeats 1 --timeout 1 --out c --quiet >/dev/null || true
+    "$EVENLOAD" compare "${LONG[@]}" --min-time 1 --modes single --repeats 1 --timeout 0.5 --out c --quiet >/dev/null || true
     [[ $(json c/results.json 'd["trials"][0]["status"]') == timeout ]]
     "$EVENLOAD" compare --resume c --timeout 60 --quiet >/dev/null
     [[ $(json c/results.json 'd["trials"][0]["status"]') == ok ]]
@@ -291,7 +293,7 @@ END
 @test "a full disk stops the run, and what was written stands" {
     [[ $(id -u) -eq 0 ]] || skip "only root can mount a small disk"
     mkdir disk
-    mount -t tmpfs -o size=256k none disk 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
+    mount -t tmpfs -o size=160k none disk 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
     run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 60 --out disk/c --quiet
     local code=$status
     json disk/c/results.json 'len(d["trials"])' >count.txt || true
@@ -310,7 +312,7 @@ END
 }
 
 @test "what cannot be written is reported in the system's words, not as a full disk" {
-    "$EVENLOAD" run "${LONG[@]}" --mode single --timeout 30 --repeats 1 --min-time 0.8 --control none --out r --quiet >out 2>err &
+    "$EVENLOAD" run "${LONG[@]}" --mode single --timeout 30 --repeats 1 --min-time 0.5 --control none --out r --quiet >out 2>err &
     local first=$! code=0
     wait_for has_worker r 0
     mv r/repeats r/elsewhere
@@ -324,6 +326,7 @@ END
     # shellcheck disable=SC2016 # for the inner shell
     run --separate-stderr bash -c '"$0" devices >/dev/full' "$EVENLOAD"
     [[ $status -eq 2 && $stderr == *"No space left"* ]] || show
+    with_gnuplot
     command -v gnuplot >/dev/null || return 0
     mkdir r && cp "$BATS_TEST_DIRNAME/../../results/reference/cpu-2-cores/results.json" r
     # shellcheck disable=SC2016
@@ -345,7 +348,7 @@ END
 
 # A folder's parts are empty until the first repeat ends: a second program that is refused must leave them.
 @test "a second program that is refused leaves the first one's empty folders alone" {
-    local each=("${QUICK[@]}" --modes dp --repeats 1 --min-time 0.8 --control none --out r --quiet)
+    local each=("${QUICK[@]}" --modes dp --repeats 1 --min-time 0.5 --inject pause=linear_forward:5 --control none --out r --quiet)
     "$EVENLOAD" imbalance "${each[@]}" >out 2>err &
     local first=$! code=0
     wait_for test -e r/command.json
@@ -359,7 +362,7 @@ END
 @test "of programs started at the same moment in one folder one measures, the others are refused in a line" {
     local i good=0 codes=()
     for i in 1 2 3 4; do
-        "$EVENLOAD" run "${QUICK[@]}" --mode single --repeats 1 --min-time 0.3 --control none --out r --quiet >"out$i" 2>"err$i" &
+        "$EVENLOAD" run "${QUICK[@]}" --mode single --repeats 1 --min-time 0.3 --inject pause=linear_forward:5 --control none --out r --quiet >"out$i" 2>"err$i" &
         codes[i]=$!
     done
     for i in 1 2 3 4; do
