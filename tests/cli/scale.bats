@@ -43,7 +43,9 @@ END
     for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == Next:* ]] || { echo "$line" && show; }; done
     find r/repeats -name '*.json' -printf '%f %T@\n' | sort >before
     [[ $(wc -l <before) -eq 6 ]]
-    if command -v gnuplot >/dev/null; then [[ -s r/plots/scale.svg && -s r/plots/scale.png ]]; fi
+    local gnuplot
+    gnuplot=$(command -v gnuplot) || gnuplot=''
+    [[ -z $gnuplot || (-s r/plots/scale.svg && -s r/plots/scale.png && ! -e r/plots/buckets.dat) ]]
     without_gnuplot
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
     [[ $status -eq 0 ]] || show
@@ -57,6 +59,10 @@ END
     [[ $(json more.json 'd["buckets"]["rows"][0]["buckets"] > 1, d["buckets"]["recommended_mib"]') == "(True, None)" ]]
     run --separate-stderr "$EVENLOAD" scale r --json
     [[ $status -eq 0 && -z $stderr && $output == "$(cat more.json)" ]] || show
+    if [[ -n $gnuplot ]]; then # the sweep's picture
+        [[ $(cd r/plots && "$gnuplot" -d -c "$BATS_TEST_DIRNAME/../../plots/buckets.gnuplot" buckets.dat svg) == \
+            *'>0.001<'*'>25<'*">Size of ddp's buckets on 2 devices; mlp, f32<"*'</svg>'* ]]
+    fi
     rm -r r/plots && touch r/plots # where nothing can be drawn all else is said
     run --separate-stderr "$EVENLOAD" scale r --json
     [[ $status -eq 0 && $stderr == "evenload: not drawn: r/plots"* && $output == "$(cat more.json)" ]] || show

@@ -99,6 +99,32 @@ static void columns_stay_apart(void **state)
     json_decref(document);
 }
 
+/* A script of Python's that is a program of its own goes by its name, and any other by what is run; folders are left
+ * out. */
+static void programs_go_by_their_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *shown;
+    } rows[] = {
+        {"/usr/bin/python3.11 /usr/local/bin/torchrun --nproc_per_node 2 a/train.py", " torchrun --nproc_per... "},
+        {"/usr/bin/python3 -u train.py --lr 1", " python3 -u train.py ... "},
+        {"/opt/python3 /home/me/train.py", " python3 train.py "},
+        {"/bin/sh /usr/bin/torchrun", " sh torchrun "}};
+    struct el_process_tree *tree = open_tree();
+    for (int i = 0; i < 4; i++) {
+        put_process((struct fake){.pid = 101 + i, .parent = ANCESTOR, .name = "python3", .resident_kib = 10});
+        put(101 + i, "cmdline", rows[i].command, strlen(rows[i].command));
+    }
+    discover(tree, 104);
+    json_t *document = document_of(tree, 0, INT64_MAX, 0);
+    char *text = tables_of(document);
+    for (int i = 0; i < 4; i++)
+        if (!strstr(text, rows[i].shown)) fail_msg("no '%s' in:\n%s", rows[i].shown, text);
+    free(text);
+    json_decref(document);
+}
+
 /* A reading of Pss stands as a lower bound once the process has grown beyond it. */
 static void an_old_pss_is_marked(void **state)
 {
@@ -157,7 +183,8 @@ static void a_table_of_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_short_life),         TEST(the_largest_was_not_seen), TEST(columns_stay_apart),
+        TEST(a_short_life),         TEST(the_largest_was_not_seen),
+        TEST(columns_stay_apart),   TEST(programs_go_by_their_names),
         TEST(an_old_pss_is_marked), TEST(a_table_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
