@@ -59,6 +59,11 @@ static const char *text_of(const struct el_nvml *nvml, int result)
     return nvml->api.error_text ? nvml->api.error_text(result) : "an error";
 }
 
+static int64_t now_ns(const struct el_nvml *nvml)
+{
+    return nvml->api.now_ns ? nvml->api.now_ns() : el_clock_ns();
+}
+
 static void count(struct mean *mean, double value)
 {
     mean->least = mean->n ? fmin(mean->least, value) : value;
@@ -137,8 +142,8 @@ static void look(struct el_nvml *nvml, struct device *device)
     device->figures.n_looks++;
     look_at_clocks(nvml, device);
     look_at_memory(nvml, device);
-    look_at_power(nvml, device, el_clock_ns());
-    look_at_utilization(nvml, device, el_clock_ns());
+    look_at_power(nvml, device, now_ns(nvml));
+    look_at_utilization(nvml, device, now_ns(nvml));
 }
 
 static double read_energy_j(const struct el_nvml *nvml, const struct device *device)
@@ -272,7 +277,7 @@ void el_nvml_begin(struct el_nvml *nvml, int i)
     forget(device);
     if (device->handle) {
         device->begin_energy_j = read_energy_j(nvml, device);
-        device->begin_ns = el_clock_ns();
+        device->begin_ns = now_ns(nvml);
         device->open = true;
         pthread_cond_signal(&nvml->changed);
     }
@@ -302,7 +307,7 @@ void el_nvml_end(struct el_nvml *nvml, int i)
     struct device *device = &nvml->devices[i];
     pthread_mutex_lock(&nvml->lock);
     if (device->open) {
-        device->figures.window_s = 1e-9 * (double)(el_clock_ns() - device->begin_ns);
+        device->figures.window_s = 1e-9 * (double)(now_ns(nvml) - device->begin_ns);
         double energy_j = read_energy_j(nvml, device);
         look(nvml, device);
         device->open = false;

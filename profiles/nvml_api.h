@@ -7,6 +7,8 @@
 #ifndef EL_PROFILES_NVML_API_H
 #define EL_PROFILES_NVML_API_H
 
+#include <stdint.h>
+
 #include "runtime/base/status.h"
 
 enum { EL_NVML_NOT_SUPPORTED = 3, EL_NVML_NOT_FOUND = 6, EL_NVML_TOO_SMALL = 7 };
@@ -72,6 +74,7 @@ struct el_nvml_api {
     int (*handle_by_index)(unsigned index, void **device_p);
     int (*uuid)(void *device, char *text, unsigned bytes);
     int (*name)(void *device, char *text, unsigned bytes);
+    int64_t (*now_ns)(void); /* none of NVML's: the clock that windows are measured with; NULL: el_clock_ns */
 };
 
 /* Fills the table from wherever symbols come. Errors: EL_ERR_ABSENT naming a required function that is missing. */

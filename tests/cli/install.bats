@@ -142,10 +142,9 @@ END
     touch libs/include/jansson.h
     run make -C "$ROOT" -s --no-print-directory report PREFIX="$PWD/libs"
     [[ $status -eq 0 && $output == *"LIBS_PREFIX=$PWD/libs"* ]] || show
-    run make -C "$ROOT" -s --no-print-directory report LIBS_PREFIX="$PWD/libs"
+    run make -C "$ROOT" -s --no-print-directory flags report LIBS_PREFIX="$PWD/libs"
     [[ $output == *"looking in $PWD/libs too"* && $output != *note:* ]] || show
     # Foreign headers: their warnings are not ours.
-    run make -C "$ROOT" -s --no-print-directory flags LIBS_PREFIX="$PWD/libs"
     [[ $output == *"-isystem $PWD/libs/include"* && $output != *"-I$PWD/libs"* ]] || show
 }
 

@@ -41,6 +41,16 @@ json.dump(run, open(sys.argv[2], "w"))
 END
 }
 
+# A gnuplot with one terminal, where what is tested is the same for all.
+svg_alone() {
+    local gnuplot
+    gnuplot=$(command -v gnuplot) || return 0
+    mkdir -p tools
+    printf '#!/bin/sh\ncase "$*" in *"set terminal pngcairo" | *"set terminal pdfcairo") exit 1 ;; esac\nexec %s "$@"\n' "$gnuplot" >tools/gnuplot
+    chmod +x tools/gnuplot
+    PATH=$PWD/tools:$PATH
+}
+
 @test "no script of gnuplot's makes commands of text" {
     ! grep -nE '^[^#]*(eval |@[a-z]|system|`)' "$BATS_TEST_DIRNAME"/../../plots/*.gnuplot || false
 }
@@ -53,6 +63,7 @@ END
         harmless || show
     fi
     ! LC_ALL=C grep -nP '^[^#].*[^A-Za-z0-9_.:/ ()*,;\t\n?+-]' r/plots/*.dat || false # not a character that means something
+    svg_alone
     for command in imbalance scale; do
         run --separate-stderr "$EVENLOAD" "$command" r
         [[ $status -eq 0 || ($status -eq 2 && ${#stderr_lines[@]} -eq 1) ]] || show
@@ -72,6 +83,7 @@ END
     [[ ${EVENLOAD_LONG:-} != 1 ]] || step=1
     [[ $step -eq 1 ]] || echo "# long: all ${#NAMES[@]} names, a minute" >&3
     record record dp
+    svg_alone
     for ((at = 0; at < ${#NAMES[@]}; at += step)); do
         name=${NAMES[at]//\//:}
         mkdir -p "./$name/in" && cp record/results.json "./$name/in"
@@ -115,7 +127,7 @@ pasted() { # pasted LINE
     local name words
     for name in "${NAMES[@]:5:11}" $'a\nb' $'\e[31mred\e[0m' 'a|b|c'; do
         name="./${name//\//:} it's"
-        run --separate-stderr "$EVENLOAD" watch --out "$name" -- true
+        run --separate-stderr "$EVENLOAD" watch --no-plot --out "$name" -- true
         [[ $status -eq 0 && -e $name/results.json ]] || show
         harmless || show
         words=$(pasted "${stderr_lines[-1]}") || show
