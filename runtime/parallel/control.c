@@ -20,7 +20,7 @@ static bool is_wanted(const struct el_run *run)
     const struct el_train_config *config = run->session->config;
     if (config->control == EL_CONTROL_NONE || config->control_pairs < 1 || config->epochs || config->min_time_s <= 0)
         return false;
-    if (el_device_is_simulated(run->worker.members[0].device)) return false;
+    if (el_device_is_simulated(run->worker.members[0].shard.device)) return false;
     return config->control == EL_CONTROL_RECORD || (run->worker.comm && run->worker.layout->n_devices > 1);
 }
 

@@ -17,10 +17,10 @@ static enum el_status setup(struct el_worker *worker)
     dp->n = worker->layout->n_data;
     for (int m = 0; m < dp->n; m++) dp->sizes[m] = worker->layout->devices[m].samples;
     size_t bytes[EL_GRAPH_PARAMS_MAX];
-    for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_member_param_bytes(&worker->members[0], p);
+    for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_shard_param_bytes(&worker->members[0].shard, p);
     dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, EL_DP_CHUNK_BYTES, dp->chunk_of);
     struct el_device *devices[EL_MEMBERS_MAX];
-    for (int m = 0; m < dp->n; m++) devices[m] = worker->members[m].device;
+    for (int m = 0; m < dp->n; m++) devices[m] = worker->members[m].shard.device;
     EL_TRY(el_comm_open_controller(devices, dp->n, dp->comms));
     worker->comm = el_comm_backend(dp->comms[0]);
     return EL_OK;
@@ -45,7 +45,7 @@ static enum el_status make_thread(const struct el_call_args *args)
 
 static struct el_device *device_of(const struct el_dp *dp, int m)
 {
-    return dp->worker->members[m].device;
+    return dp->worker->members[m].shard.device;
 }
 
 /* Copies between the master and device m, on the stream of the one that receives, after what the sender was given so
@@ -63,7 +63,7 @@ static void copy_between(struct el_dp *dp, enum el_phase phase, const char *labe
 /* The master keeps its chunk where it is: chunk 0 is a view. */
 static void scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
 {
-    size_t sample = el_member_input_bytes(&dp->worker->members[0]), at = 0;
+    size_t sample = el_feed_sample_bytes(&dp->worker->members[0].feed), at = 0;
     for (int m = 0; m < dp->n; m++) {
         size_t bytes = (size_t)dp->sizes[m] * sample;
         dp->inputs[m] = el_view_of(inputs, at);
@@ -145,14 +145,14 @@ static struct el_view gather(struct el_dp *dp)
  * is. */
 static void loss(struct el_dp *dp, struct el_buffer *labels)
 {
-    struct el_member *master = &dp->worker->members[0];
+    const struct el_shard *master = el_dp_master(dp);
     int64_t batch = dp->worker->config->global_batch;
     struct el_buffer *dlogits;
     struct el_view logits = gather(dp);
     el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gradient of the outputs",
                      &dlogits);
-    el_member_issue_loss(master, dp->program, logits, el_view_of(labels, 0), el_view_of(dlogits, 0), batch,
-                         el_view_of(master->loss, 0));
+    el_share_issue_loss(master, dp->program, logits, el_view_of(labels, 0), el_view_of(dlogits, 0), batch,
+                        el_view_of(master->loss, 0));
     size_t at = 0;
     for (int m = 0; m < dp->n; m++) {
         size_t bytes = output_bytes(dp, dp->sizes[m]);
@@ -193,12 +193,12 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 {
     (void)round;
     struct el_dp *dp = worker->state;
-    struct el_member *master = &worker->members[0];
+    const struct el_shard *master = el_dp_master(dp);
     struct el_buffer *inputs, *labels;
     dp->program = program;
     el_program_on_failure(program, abort_group, dp);
-    el_member_issue_zero_grad(master, program);
-    el_member_issue_load(master, program, &inputs, &labels);
+    el_shard_issue_zero_grad(master, program);
+    el_feed_issue(&worker->members[0].feed, program, &inputs, &labels);
     scatter_inputs(dp, inputs);
     el_dp_replicate(dp);
     EL_TRY(forward(dp));
@@ -207,7 +207,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_view grads[EL_GRAPH_PARAMS_MAX];
     el_dp_reduce(dp, grads);
     free_replicas(dp);
-    el_member_issue_optimizer(master, program, grads);
+    el_shard_issue_optimizer(master, program, grads);
     el_dp_free_grads(dp, grads);
     el_program_free(program, dp->gathered);
     el_program_free(program, inputs);

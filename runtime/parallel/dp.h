@@ -4,6 +4,7 @@
 
 #include "runtime/parallel/buckets.h"
 #include "runtime/parallel/mode.h"
+#include "runtime/parallel/share.h"
 
 /* torch's comm.broadcast_coalesced and reduce_add_coalesced work in chunks of this size. */
 enum { EL_DP_CHUNK_BYTES = 10 << 20 };
@@ -24,6 +25,12 @@ struct el_dp {
     struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: sums on the master */
     struct el_buffer *gathered;
 };
+
+/* The only one that holds anything between steps. */
+static inline const struct el_shard *el_dp_master(const struct el_dp *dp)
+{
+    return &dp->worker->members[0].shard;
+}
 
 /* Sends the parameters to the other devices; params[] are set. */
 void el_dp_replicate(struct el_dp *dp);

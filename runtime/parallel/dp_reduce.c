@@ -11,12 +11,12 @@ static void reduce_chunk(struct el_dp *dp, int c)
     int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
     size_t bytes = (size_t)count * el_dtype_bytes(dtype);
     while (dp->chunk_of[only] != c) only++;
-    el_program_alloc(dp->program, members[0].device, EL_TAG_BUCKET, bytes, "reduce result", &dp->results[c]);
+    el_program_alloc(dp->program, members[0].shard.device, EL_TAG_BUCKET, bytes, "reduce result", &dp->results[c]);
     struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
     for (int m = 0; m < dp->n; m++) {
         struct el_view data = dp->grads[m][only];
         if (n_tensors > 1) {
-            el_program_alloc(dp->program, members[m].device, EL_TAG_WORKSPACE, bytes, "flat gradients", &flat[m]);
+            el_program_alloc(dp->program, members[m].shard.device, EL_TAG_WORKSPACE, bytes, "flat gradients", &flat[m]);
             el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
             data = el_view_of(flat[m], 0);
         }
@@ -47,13 +47,13 @@ static void take_views(const struct el_dp *dp, struct el_view *sums)
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         int c = dp->chunk_of[p];
         sums[p] = el_view_of(dp->results[c], at[c]);
-        at[c] += el_member_param_bytes(&dp->worker->members[0], p);
+        at[c] += el_shard_param_bytes(el_dp_master(dp), p);
     }
 }
 
 static void add_to_kept(struct el_dp *dp, const struct el_view *sums)
 {
-    struct el_member *master = &dp->worker->members[0];
+    const struct el_shard *master = el_dp_master(dp);
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
                                   .op = EL_OP_ADD,
@@ -74,7 +74,7 @@ static void free_results(struct el_dp *dp)
 
 void el_dp_reduce(struct el_dp *dp, struct el_view *grads)
 {
-    struct el_member *master = &dp->worker->members[0];
+    const struct el_shard *master = el_dp_master(dp);
     int n_params = dp->worker->graph->n_params;
     for (int p = 0; p < n_params; p++) grads[p] = dp->grads[0][p];
     if (dp->n == 1) return;
@@ -90,7 +90,7 @@ void el_dp_reduce(struct el_dp *dp, struct el_view *grads)
 void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads)
 {
     if (dp->n == 1)
-        el_member_free_grads(&dp->worker->members[0], dp->program, grads);
+        el_shard_free_grads(el_dp_master(dp), dp->program, grads);
     else
         free_results(dp);
 }

@@ -18,12 +18,11 @@ int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p)
 void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
                    struct el_buffer *flat)
 {
-    struct el_member *member = &dp->worker->members[m];
     size_t at = 0;
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         if (dp->chunk_of[p] != c) continue;
-        size_t bytes = el_member_param_bytes(&dp->worker->members[0], p);
-        el_program_copy(dp->program, member->device, EL_STREAM_COMPUTE,
+        size_t bytes = el_shard_param_bytes(el_dp_master(dp), p);
+        el_program_copy(dp->program, dp->worker->members[m].shard.device, EL_STREAM_COMPUTE,
                         &(struct el_op_head){.label = "flatten", .phase = phase}, el_view_of(flat, at), tensors[p],
                         bytes, NULL);
         at += bytes;
@@ -37,7 +36,7 @@ static void take_views(struct el_dp *dp, int m, int c)
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         if (dp->chunk_of[p] != c) continue;
         dp->params[m][p] = el_view_of(dp->replicas[m][c], at);
-        at += el_member_param_bytes(&dp->worker->members[0], p);
+        at += el_shard_param_bytes(el_dp_master(dp), p);
     }
 }
 
@@ -45,7 +44,7 @@ static struct el_view only_tensor(const struct el_dp *dp, int c)
 {
     int p = 0;
     while (dp->chunk_of[p] != c) p++;
-    return dp->worker->members[0].params[p];
+    return el_dp_master(dp)->params[p];
 }
 
 static void broadcast_chunk(struct el_dp *dp, int c)
@@ -58,13 +57,14 @@ static void broadcast_chunk(struct el_dp *dp, int c)
     struct el_buffer *flat = NULL;
     struct el_view source = only_tensor(dp, c);
     if (n_tensors > 1) {
-        el_program_alloc(dp->program, members[0].device, EL_TAG_WORKSPACE, bytes, "flat parameters", &flat);
-        el_dp_flatten(dp, 0, c, EL_PHASE_REPLICATE, members[0].params, flat);
+        el_program_alloc(dp->program, members[0].shard.device, EL_TAG_WORKSPACE, bytes, "flat parameters", &flat);
+        el_dp_flatten(dp, 0, c, EL_PHASE_REPLICATE, members[0].shard.params, flat);
         source = el_view_of(flat, 0);
     }
     for (int m = 0; m < dp->n; m++) {
         if (m > 0) {
-            el_program_alloc(dp->program, members[m].device, EL_TAG_REPLICA, bytes, "replica", &dp->replicas[m][c]);
+            el_program_alloc(dp->program, members[m].shard.device, EL_TAG_REPLICA, bytes, "replica",
+                             &dp->replicas[m][c]);
             take_views(dp, m, c);
         }
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
@@ -83,9 +83,9 @@ void el_dp_replicate(struct el_dp *dp)
 {
     int n_params = dp->worker->graph->n_params;
     for (int p = 0; p < n_params; p++) {
-        dp->params[0][p] = dp->worker->members[0].params[p];
+        dp->params[0][p] = el_dp_master(dp)->params[p];
         for (int m = 0; m < dp->n; m++) dp->grads[m][p] = (struct el_view){0};
-        if (dp->n == 1) dp->grads[0][p] = dp->worker->members[0].grads[p];
+        if (dp->n == 1) dp->grads[0][p] = el_dp_master(dp)->grads[p];
     }
     /* One device: the module is called as it is, and its gradients are the parameters'. */
     if (dp->n == 1) return;

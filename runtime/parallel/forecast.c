@@ -20,10 +20,10 @@ static enum el_status issue_step(struct el_worker *worker, const struct el_mode_
         EL_TRY_GOTO(mode->issue(worker, program, round), done);
     }
     EL_TRY_GOTO(el_program_end(program), done);
-    for (int m = 0; m < worker->n_members; m++) el_device_ledger_reset_peak(worker->members[m].device);
+    for (int m = 0; m < worker->n_members; m++) el_device_ledger_reset_peak(worker->members[m].shard.device);
     EL_TRY_GOTO(el_program_run(program, 0, NULL), done);
     for (int m = 0; m < worker->n_members; m++) {
-        struct el_device *device = worker->members[m].device;
+        struct el_device *device = worker->members[m].shard.device;
         enum el_phase phase = EL_PHASE_OPTIMIZER;
         el_program_ledger(program, device, &phase);
         forecasts[m] = (struct el_memory_forecast){.ledger = *el_device_ledger(device), .moment = el_phase_name(phase)};

@@ -41,9 +41,9 @@ static enum el_status change_round(struct el_run *run, uint64_t step)
 
 static enum el_status read_loss(struct el_run *run, double *loss_p)
 {
-    if (!el_device_computes(run->worker.members[0].device)) return EL_OK;
+    if (!el_device_computes(run->worker.members[0].shard.device)) return EL_OK;
     if (run->session->mode->read_loss) return run->session->mode->read_loss(&run->worker, loss_p);
-    return el_member_read_loss(&run->worker.members[0], loss_p);
+    return el_shard_read_loss(&run->worker.members[0].shard, loss_p);
 }
 
 static enum el_status step(struct el_run *run, uint64_t number)
@@ -99,7 +99,7 @@ static enum el_status end_warmup(struct el_run *run)
     const struct el_train_hooks *hooks = run->session->hooks;
     EL_TRY(plan_steps(run));
     for (int m = 0; m < run->worker.n_members; m++) {
-        el_device_ledger_reset_peak(run->worker.members[m].device);
+        el_device_ledger_reset_peak(run->worker.members[m].shard.device);
         if (hooks->measure_begin) hooks->measure_begin(hooks->context, run->first + m);
     }
     return EL_OK;
@@ -109,7 +109,7 @@ static enum el_status end_measuring(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
-        run->session->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].device);
+        run->session->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].shard.device);
         if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
     }
     return el_run_control(run);
@@ -168,8 +168,7 @@ static enum el_status final_test(struct el_run *run, const void *best)
 enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
-    struct el_member *member = &run->worker.members[0];
-    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(member->loader) : 0,
+    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feed.loader) : 0,
             total = config->epochs * epoch_steps;
     run->round = -1;
     run->best_epoch = -1;

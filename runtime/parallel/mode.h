@@ -5,7 +5,15 @@
 #ifndef EL_MODE_H
 #define EL_MODE_H
 
-#include "runtime/parallel/member.h"
+#include "runtime/comm/comm.h"
+#include "runtime/parallel/feed.h"
+#include "runtime/parallel/shard.h"
+
+/* A device of a worker: what it holds and what it is given. */
+struct el_member {
+    struct el_shard shard;
+    struct el_feed feed;
+};
 
 struct el_worker {
     const struct el_train_config *config;
@@ -54,7 +62,7 @@ struct el_mode_ops {
     enum el_status (*begin_round)(struct el_worker *worker, int round);
     /* Required. Issues one training step. Failures may be left to the program. */
     enum el_status (*issue)(struct el_worker *worker, struct el_program *program, int round);
-    /* Optional: default is member 0's loss. Between steps. */
+    /* Optional: default is the first member's loss. Between steps. */
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
     /* Optional: default is the world's communicator. Between steps: el_comm_mute. */
     void (*mute)(struct el_worker *worker, bool muted);

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 #include "runtime/parallel/mode.h"
+#include "runtime/parallel/share.h"
 
 struct state {
-    struct el_member shares[EL_MEMBERS_MAX]; /* only loaders and host buffers are used */
+    struct el_feed feeds[EL_MEMBERS_MAX]; /* one a share */
     struct el_buffer *losses[EL_MEMBERS_MAX];
 };
 
@@ -16,10 +17,12 @@ static enum el_status setup(struct el_worker *worker)
     struct state *state = calloc(1, sizeof *state);
     if (!state) return el_fail_errno("reference");
     worker->state = state;
-    struct el_member *member = &worker->members[0];
-    for (int r = 0; r < worker->config->n_devices; r++) {
-        EL_TRY(el_member_open_share(&state->shares[r], member, r, worker->config->n_devices));
-        EL_TRY(el_device_alloc(member->device, EL_TAG_OUTPUT, el_dtype_bytes(worker->config->dtype), "loss",
+    struct el_feed_spec spec = worker->members[0].feed.spec;
+    spec.n_parts = worker->config->n_devices;
+    for (spec.part = 0; spec.part < spec.n_parts; spec.part++) {
+        int r = spec.part;
+        EL_TRY(el_feed_open(&state->feeds[r], &spec));
+        EL_TRY(el_device_alloc(spec.device, EL_TAG_OUTPUT, el_dtype_bytes(worker->config->dtype), "loss",
                                &state->losses[r]));
     }
     return EL_OK;
@@ -28,35 +31,36 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status issue_share(struct el_worker *worker, struct el_program *program, int r)
 {
     struct state *state = worker->state;
-    struct el_member *member = &worker->members[0];
-    struct el_share_pass pass = {.share = &state->shares[r],
-                                 .grads = member->grads,
+    const struct el_shard *shard = &worker->members[0].shard;
+    struct el_share_pass pass = {.shard = shard,
+                                 .feed = &state->feeds[r],
+                                 .grads = shard->grads,
                                  .scale = 1.0 / worker->config->n_devices,
                                  .loss = state->losses[r]};
-    EL_TRY(el_member_issue_gradients(member, program, &pass));
-    el_member_end_gradients(program, &pass);
+    EL_TRY(el_share_issue(program, &pass));
+    el_share_end(program, &pass);
     return EL_OK;
 }
 
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    struct el_member *member = &worker->members[0];
+    const struct el_shard *shard = &worker->members[0].shard;
     if (!worker->config->keep_grads) return el_fail(EL_ERR_INVALID, "reference: gradients must be kept");
-    el_member_issue_zero_grad(member, program);
+    el_shard_issue_zero_grad(shard, program);
     for (int r = 0; r < worker->config->n_devices; r++) EL_TRY(issue_share(worker, program, r));
-    el_member_issue_optimizer(member, program, member->grads);
+    el_shard_issue_optimizer(shard, program, shard->grads);
     return EL_OK;
 }
 
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
     struct state *state = worker->state;
-    struct el_member reader = worker->members[0];
+    struct el_shard reader = worker->members[0].shard;
     double sum = 0, one;
     for (int r = 0; r < worker->config->n_devices; r++) {
         reader.loss = state->losses[r];
-        EL_TRY(el_member_read_loss(&reader, &one));
+        EL_TRY(el_shard_read_loss(&reader, &one));
         sum += one;
     }
     *loss_p = sum / worker->config->n_devices;
@@ -68,7 +72,7 @@ static void teardown(struct el_worker *worker)
     struct state *state = worker->state;
     for (int r = 0; state && r < worker->config->n_devices; r++) {
         el_device_free(state->losses[r]);
-        el_member_close(&state->shares[r]);
+        el_feed_close(&state->feeds[r]);
     }
     free(state);
 }

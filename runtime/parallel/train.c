@@ -9,11 +9,11 @@
 #include "runtime/parallel/session.h"
 
 /* The last step's gradients of one parameter, as doubles. */
-static enum el_status read_grad(const struct el_member *member, int p, double *values)
+static enum el_status read_grad(const struct el_shard *shard, int p, double *values)
 {
     /* Read in place: a float's bytes stand at the front of the doubles, and are spread from the back. */
-    EL_TRY(el_device_read(member->grads[p], values, el_member_param_bytes(member, p)));
-    for (int64_t i = el_param_count(member->graph, p) - 1; member->config->dtype == EL_F32 && i >= 0; i--) {
+    EL_TRY(el_device_read(shard->grads[p], values, el_shard_param_bytes(shard, p)));
+    for (int64_t i = el_param_count(shard->graph, p) - 1; shard->config->dtype == EL_F32 && i >= 0; i--) {
         float value;
         memcpy(&value, (char *)values + (size_t)i * sizeof value, sizeof value);
         values[i] = value;
@@ -30,7 +30,7 @@ static enum el_status read_grads(struct el_run *run)
         double *at = session->grads;
         if (el_layout_source(&session->layout, position) != position) continue;
         for (int p = 0; p < session->graph->n_params; p++) {
-            EL_TRY(read_grad(&run->worker.members[m], p, at));
+            EL_TRY(read_grad(&run->worker.members[m].shard, p, at));
             at += el_param_count(session->graph, p);
         }
     }

@@ -6,13 +6,20 @@
 static enum el_status open_members(struct el_worker *worker, struct el_device *const *devices,
                                    const struct el_dataset *dataset)
 {
+    const struct el_train_config *config = worker->config;
     for (int m = 0; m < worker->n_members; m++) {
         const struct el_spot *spot = &worker->layout->devices[worker->first + m];
-        if (!spot->owns)
-            el_member_open_helper(&worker->members[m], worker->config, worker->graph, devices[m]);
-        else
-            EL_TRY(el_member_open_owner(&worker->members[m], worker->config, worker->graph, devices[m], spot->feed,
-                                        spot->n_feeds, dataset));
+        struct el_member *member = &worker->members[m];
+        struct el_feed_spec feed = {.config = config,
+                                    .graph = worker->graph,
+                                    .device = devices[m],
+                                    .dataset = dataset,
+                                    .split = EL_SPLIT_TRAIN,
+                                    .batch = config->global_batch,
+                                    .part = spot->feed,
+                                    .n_parts = spot->n_feeds};
+        EL_TRY(el_shard_open(&member->shard, config, worker->graph, devices[m], spot->owns));
+        EL_TRY(el_feed_open(&member->feed, &feed));
     }
     return EL_OK;
 }
@@ -29,7 +36,10 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
 
 void el_worker_close(struct el_worker *worker)
 {
-    for (int m = 0; m < worker->n_members && worker->members; m++) el_member_close(&worker->members[m]);
+    for (int m = 0; m < worker->n_members && worker->members; m++) {
+        el_shard_close(&worker->members[m].shard);
+        el_feed_close(&worker->members[m].feed);
+    }
     free(worker->members);
     worker->members = NULL;
 }
@@ -44,7 +54,7 @@ static enum el_status exchange(struct el_worker *worker, double *values, int64_t
                             .label = "exchange",
                             .phase = EL_PHASE_COMM};
     if (worker->layout->n_workers == 1) return EL_OK;
-    struct el_device *device = worker->members[0].device;
+    struct el_device *device = worker->members[0].shard.device;
     if (el_device_is_simulated(device)) return el_comm_exchange(worker->world, &op);
     size_t bytes = (size_t)n * sizeof(double);
     struct el_ledger before = *el_device_ledger(device);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "runtime/parallel/reducer.h"
 #include "runtime/parallel/session.h"
 #include "tests/equivalence/cases.h"
 
@@ -151,6 +152,64 @@ static void simulated_members_have_one_step_time(void **state)
     assert_int_equal(seen[1][1].first_collective_ns, seen[0][1].first_collective_ns + DELAY_NS);
 }
 
+/* Which of a program's ops are all-reduces, and that their numbers go up. */
+static int count_reductions(const struct el_program *program)
+{
+    const struct el_op_info *ops = el_program_ops(program);
+    int n = 0, number;
+    for (int i = 0; i < el_program_op_count(program); i++)
+        if (sscanf(ops[i].label, "all_reduce bucket %d", &number) == 1) assert_int_equal(number, n++);
+    return n;
+}
+
+/* A step that only reduces; gradients become ready from the last one to the first. */
+static int reductions_of(struct el_reducer *reducer, const struct el_shard *shard)
+{
+    struct el_program *program;
+    int n_params = shard->graph->n_params;
+    assert_int_equal(el_program_create(&program), EL_OK);
+    el_reducer_begin(reducer, program, shard->grads);
+    for (int p = n_params - 1; p >= 0; p--) el_reducer_ready(reducer, p);
+    el_reducer_finish(reducer);
+    assert_int_equal(el_program_end(program), EL_OK);
+    int n = count_reductions(program);
+    el_program_destroy(program);
+    return n;
+}
+
+static void a_reducer_groups_by_any_limits(void **state)
+{
+    (void)state;
+    const size_t each[] = {0}, all[] = {SIZE_MAX};
+    struct el_train_config config;
+    struct el_graph *graph;
+    struct el_device *device;
+    struct el_comm *comm;
+    struct el_shard shard;
+    struct el_reducer *reducer;
+    struct el_device_spec sim = {.backend = "sim"};
+    assert_int_equal(el_case_config(&el_cases[6], "single", 1, &config), EL_OK);
+    assert_int_equal(el_model_build(&config.model, &graph), EL_OK);
+    assert_int_equal(el_device_open(&sim, &device), EL_OK);
+    assert_int_equal(el_comm_open_self(device, &comm), EL_OK);
+    assert_int_equal(el_shard_open(&shard, &config, graph, device, true), EL_OK);
+    struct el_reducer_spec spec = {.shard = &shard, .comm = comm, .scale = 1, .overlap = true};
+    assert_int_equal(el_reducer_open(&spec, &reducer), EL_OK);
+    assert_int_equal(el_reducer_group(reducer, each, 1), EL_OK);
+    assert_int_equal(reductions_of(reducer, &shard), graph->n_params);
+    size_t bytes = el_device_ledger(device)->live_by_tag[EL_TAG_BUCKET];
+    assert_int_equal(bytes, el_device_ledger(device)->live_by_tag[EL_TAG_PARAM]);
+    assert_int_equal(el_reducer_group(reducer, all, 1), EL_OK);
+    assert_int_equal(reductions_of(reducer, &shard), 1);
+    assert_int_equal(el_device_ledger(device)->live_by_tag[EL_TAG_BUCKET], bytes);
+    el_reducer_close(reducer);
+    assert_int_equal(el_device_ledger(device)->live_by_tag[EL_TAG_BUCKET], 0);
+    el_shard_close(&shard);
+    el_comm_close(comm);
+    el_device_close(device);
+    el_graph_destroy(graph);
+}
+
 /* Eight steps done; how many more of warm-up are asked for, and whether they had settled. */
 static int64_t more_of(const int64_t *step_ns, double min_time_s, bool *settled_p)
 {
@@ -209,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_are_launched_in_order),
         cmocka_unit_test(simulated_members_have_one_step_time),
+        cmocka_unit_test(a_reducer_groups_by_any_limits),
         cmocka_unit_test(warm_up_ends_when_steps_have_settled),
         cmocka_unit_test(the_best_epoch_has_the_highest_accuracy),
     };

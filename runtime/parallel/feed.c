@@ -1,0 +1,76 @@
+/* Feeds; see feed.h. */
+#include "runtime/parallel/feed.h"
+
+#include <stdlib.h>
+
+size_t el_feed_sample_bytes(const struct el_feed *feed)
+{
+    const struct el_graph *graph = feed->spec.graph;
+    const struct el_tensor *input = &graph->tensors[graph->input];
+    enum el_dtype dtype = input->is_float ? feed->spec.config->dtype : input->dtype;
+    return (size_t)el_shape_count(&input->shape) * el_dtype_bytes(dtype);
+}
+
+enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spec)
+{
+    const struct el_train_config *config = spec->config;
+    *feed = (struct el_feed){.spec = *spec};
+    if (spec->n_parts == 0) return EL_OK;
+    feed->samples = el_share_size(spec->batch, spec->n_parts, spec->part);
+    if (!spec->dataset) return EL_OK;
+    struct el_loader_spec loader = {.split = spec->split,
+                                    .global_batch = spec->batch,
+                                    .ranks = spec->n_parts,
+                                    .rank = spec->part,
+                                    .shuffle = spec->split == EL_SPLIT_TRAIN,
+                                    .seed = config->seed,
+                                    .input = el_model_find(config->model.name)->input,
+                                    .features = el_model_size(&config->model, "features"),
+                                    .dtype = config->dtype};
+    EL_TRY(el_loader_open(spec->dataset, &loader, &feed->loader));
+    feed->host_inputs = malloc((size_t)feed->samples * el_feed_sample_bytes(feed));
+    feed->host_labels = malloc((size_t)feed->samples * sizeof(int32_t));
+    if (!feed->host_inputs || !feed->host_labels) return el_fail_errno("a batch of %lld", (long long)feed->samples);
+    return EL_OK;
+}
+
+void el_feed_close(struct el_feed *feed)
+{
+    el_loader_close(feed->loader);
+    free(feed->host_inputs);
+    free(feed->host_labels);
+    *feed = (struct el_feed){0};
+}
+
+/* Runs on the compute stream's thread. */
+static enum el_status load(const struct el_call_args *args)
+{
+    struct el_feed *feed = args->context;
+    return el_loader_fill(feed->loader, args->step, feed->host_inputs, feed->host_labels);
+}
+
+static void copy_in(const struct el_feed *feed, struct el_program *program, const char *label, struct el_buffer *to,
+                    void *from, size_t bytes)
+{
+    el_program_copy(program, feed->spec.device, EL_STREAM_COMPUTE,
+                    &(struct el_op_head){.label = label, .phase = EL_PHASE_H2D}, el_view_of(to, 0), el_view_host(from),
+                    bytes, NULL);
+}
+
+void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_buffer **inputs_p,
+                   struct el_buffer **labels_p)
+{
+    struct el_device *device = feed->spec.device;
+    size_t input_bytes = (size_t)feed->samples * el_feed_sample_bytes(feed);
+    size_t label_bytes = (size_t)feed->samples * sizeof(int32_t);
+    el_program_alloc(program, device, EL_TAG_INPUT, input_bytes, "inputs", inputs_p);
+    el_program_alloc(program, device, EL_TAG_INPUT, label_bytes, "labels", labels_p);
+    struct el_call_op call = {.head = {.label = "load", .phase = EL_PHASE_DATA},
+                              .op_class = EL_CLASS_HOST,
+                              .run = load,
+                              .context = feed,
+                              .bytes = (double)(input_bytes + label_bytes)};
+    el_program_call(program, device, EL_STREAM_COMPUTE, &call, NULL);
+    copy_in(feed, program, "inputs", *inputs_p, feed->host_inputs, input_bytes);
+    copy_in(feed, program, "labels", *labels_p, feed->host_labels, label_bytes);
+}

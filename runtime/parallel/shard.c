@@ -1,0 +1,106 @@
+/* A shard's state: what it allocates, how weights begin. What a step does with it stands in shard_step.c. */
+#include "runtime/parallel/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/rng.h"
+
+size_t el_shard_param_bytes(const struct el_shard *shard, int param)
+{
+    return (size_t)el_param_count(shard->graph, param) * el_dtype_bytes(shard->config->dtype);
+}
+
+static int slot_count(enum el_optimizer_kind optimizer)
+{
+    return optimizer == EL_OPT_ADAM ? 2 : optimizer == EL_OPT_MOMENTUM ? 1 : 0;
+}
+
+/* One buffer a parameter, filled with zeros. */
+static enum el_status alloc_like_params(struct el_shard *shard, enum el_tag tag, struct el_view *views)
+{
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        size_t bytes = el_shard_param_bytes(shard, p);
+        struct el_buffer *buffer;
+        EL_TRY(el_device_alloc(shard->device, tag, bytes, shard->graph->params[p].name, &buffer));
+        views[p] = el_view_of(buffer, 0);
+        if (el_device_is_simulated(shard->device)) continue;
+        void *zeros = calloc(1, bytes);
+        if (!zeros) return el_fail_errno("%s: '%s'", el_device_name(shard->device), shard->graph->params[p].name);
+        enum el_status status = el_device_write(views[p], zeros, bytes);
+        free(zeros);
+        EL_TRY(status);
+    }
+    return EL_OK;
+}
+
+/* Uniform in [-bound, bound) by (seed, parameter, element): the same numbers in f32 and f64, and for every mode. */
+static enum el_status initialize(struct el_shard *shard, int p)
+{
+    const struct el_param *param = &shard->graph->params[p];
+    int64_t n = el_param_count(shard->graph, p);
+    void *values = malloc(el_shard_param_bytes(shard, p));
+    if (!values) return el_fail_errno("initial values of '%s'", param->name);
+    struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)p};
+    for (int64_t i = 0; i < n; i++) {
+        float value = (float)((2 * el_rng_uniform(&key, 0, (uint64_t)i) - 1) * param->init_bound);
+        if (shard->config->dtype == EL_F64)
+            ((double *)values)[i] = value;
+        else
+            ((float *)values)[i] = value;
+    }
+    enum el_status status = el_device_write(shard->params[p], values, el_shard_param_bytes(shard, p));
+    free(values);
+    return status;
+}
+
+/* Views without buffers, in one piece of memory. */
+static enum el_status make_views(struct el_shard *shard)
+{
+    size_t n = (size_t)shard->graph->n_params;
+    struct el_view *views = calloc(4 * n, sizeof *views);
+    if (!views) return el_fail_errno("%s: views of %zu parameters", el_device_name(shard->device), n);
+    shard->params = views;
+    shard->grads = views + n;
+    for (size_t s = 0; s < 2; s++) shard->slots[s] = views + (2 + s) * n;
+    return EL_OK;
+}
+
+enum el_status el_shard_open(struct el_shard *shard, const struct el_train_config *config, const struct el_graph *graph,
+                             struct el_device *device, bool owns)
+{
+    *shard = (struct el_shard){.config = config, .graph = graph, .device = device};
+    if (!owns) return EL_OK;
+    EL_TRY(make_views(shard));
+    EL_TRY(alloc_like_params(shard, EL_TAG_PARAM, shard->params));
+    if (config->keep_grads) EL_TRY(alloc_like_params(shard, EL_TAG_GRAD, shard->grads));
+    for (int s = 0; s < slot_count(config->optimizer); s++)
+        EL_TRY(alloc_like_params(shard, EL_TAG_OPTIMIZER, shard->slots[s]));
+    EL_TRY(el_device_alloc(device, EL_TAG_OUTPUT, el_dtype_bytes(config->dtype), "loss", &shard->loss));
+    if (el_device_is_simulated(device)) return EL_OK;
+    for (int p = 0; p < graph->n_params; p++) EL_TRY(initialize(shard, p));
+    return el_device_write(el_view_of(shard->loss, 0), &(double){0}, el_dtype_bytes(config->dtype));
+}
+
+void el_shard_close(struct el_shard *shard)
+{
+    for (int p = 0; shard->params && p < shard->graph->n_params; p++) {
+        el_device_free(shard->params[p].buffer);
+        el_device_free(shard->grads[p].buffer);
+        for (int s = 0; s < 2; s++) el_device_free(shard->slots[s][p].buffer);
+    }
+    el_device_free(shard->loss);
+    free(shard->params);
+    *shard = (struct el_shard){0};
+}
+
+enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p)
+{
+    union {
+        float f;
+        double d;
+    } value = {0};
+    EL_TRY(el_device_read(el_view_of(shard->loss, 0), &value, el_dtype_bytes(shard->config->dtype)));
+    *loss_p = shard->config->dtype == EL_F64 ? value.d : (double)value.f;
+    return EL_OK;
+}

@@ -1,0 +1,54 @@
+/* A shard: a device, and what it holds of a model from step to step. Its graph is the part of the model that it is
+ * given (today the whole), and everything here is sized by that graph. What is loaded into it is the feed's (feed.h).
+ *
+ *     el_shard_open(&shard, &config, graph, device, owns);     weights have their initial values
+ *     el_shard_issue_zero_grad(&shard, program);                in a step ...
+ *     el_shard_issue_optimizer(&shard, program, grads);
+ *     el_shard_read_loss(&shard, &loss);                        ... and after it
+ *     el_shard_close(&shard);
+ *
+ * Shapes: views are of a parameter's elements, in the type of the configuration: [n_params] of them, in the graph's
+ * order. Where one is not there its buffer is NULL.
+ * Timing: open, close and read_loss block. What is called issue puts ops on the device's compute stream, and its
+ * failures are the program's.
+ * Ownership: the shard owns its buffers; config, graph and device must outlive it. Threads: one at a time.
+ * Errors: EL_ERR_OOM names device and tag; EL_ERR_HOST_MEMORY.
+ */
+#ifndef EL_SHARD_H
+#define EL_SHARD_H
+
+#include "runtime/graph/pass.h"
+#include "runtime/parallel/train.h"
+
+struct el_shard {
+    const struct el_train_config *config;
+    const struct el_graph *graph;
+    struct el_device *device;
+    /* An owner's; NULL on a device that holds nothing between steps. */
+    struct el_view *params;
+    struct el_view *grads;    /* --zero-grad keep; else without buffers, and allocated in each step */
+    struct el_view *slots[2]; /* of the optimizer */
+    struct el_buffer *loss;   /* one element: of the last step */
+};
+
+/* After a failure too it is to be closed. */
+enum el_status el_shard_open(struct el_shard *shard, const struct el_train_config *config, const struct el_graph *graph,
+                             struct el_device *device, bool owns);
+/* A shard of zeros is legal. */
+void el_shard_close(struct el_shard *shard);
+
+size_t el_shard_param_bytes(const struct el_shard *shard, int param);
+/* 0 where kernels do not compute. Between steps. */
+enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
+
+/* Zeroes kept gradients (phase optimizer); nothing where they are freed. */
+void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program);
+/* One step of the optimizer by grads[n_params], then the limit on norms. */
+void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
+/* y = scale * x, n elements. */
+void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                          const char *label, struct el_view x, struct el_view y, int64_t n, double scale);
+/* Frees those of grads[n_params] that were allocated in the step. */
+void el_shard_free_grads(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
+
+#endif

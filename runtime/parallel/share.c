@@ -1,0 +1,56 @@
+/* A share's way through a device; see share.h. */
+#include "runtime/parallel/share.h"
+
+void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
+                         struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss)
+{
+    bool mse = shard->graph->loss == EL_LOSS_MSE;
+    struct el_kernel_op op = {.head = {.label = mse ? "mse" : "cross_entropy", .phase = EL_PHASE_LOSS},
+                              .op = mse ? EL_OP_MSE : EL_OP_CROSS_ENTROPY,
+                              .dtype = shard->config->dtype,
+                              .views = {logits, labels, loss, dlogits},
+                              .args.d = {batch, shard->config->model.classes}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass)
+{
+    const struct el_shard *shard = pass->shard;
+    const struct el_train_config *config = shard->config;
+    const struct el_feed *feed = pass->feed;
+    struct el_buffer *buffer;
+    el_feed_issue(pass->feed, program, &pass->inputs, &pass->labels);
+    struct el_pass_spec spec = {.graph = shard->graph,
+                                .device = shard->device,
+                                .stream = EL_STREAM_COMPUTE,
+                                .dtype = config->dtype,
+                                .batch = feed->samples,
+                                .sample_first = feed->spec.part,
+                                .sample_stride = feed->spec.n_parts,
+                                .seed = config->seed,
+                                .training = true,
+                                .params = shard->params,
+                                .grads = pass->grads,
+                                .grad_ready = pass->grad_ready,
+                                .context = pass->context};
+    EL_TRY(el_pass_open(program, &spec, &pass->pass));
+    struct el_view logits = el_pass_forward(pass->pass, el_view_of(pass->inputs, 0));
+    int64_t n = feed->samples * config->model.classes;
+    el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
+                     "gradient of the output", &buffer);
+    struct el_view gradient = el_view_of(buffer, 0);
+    el_share_issue_loss(shard, program, logits, el_view_of(pass->labels, 0), gradient, feed->samples,
+                        el_view_of(pass->loss, 0));
+    if (pass->scale != 1)
+        el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
+    el_pass_backward(pass->pass, gradient);
+    el_program_free(program, buffer);
+    return EL_OK;
+}
+
+void el_share_end(struct el_program *program, struct el_share_pass *pass)
+{
+    el_pass_close(pass->pass);
+    el_program_free(program, pass->inputs);
+    el_program_free(program, pass->labels);
+}

@@ -1,0 +1,36 @@
+/* A share of the batch on its way through one device: load, forward, loss, backward. What modes with the whole model on
+ * a device have in common; dp, whose loss is on another device than its passes, has parts of it only.
+ *
+ *     struct el_share_pass pass = {.shard = ..., .feed = ..., .grads = grads, .scale = 1, .loss = shard->loss};
+ *     el_share_issue(program, &pass);     grads[] are there; inputs, labels and output still are
+ *     ... reduce, optimizer ...
+ *     el_share_end(program, &pass);       frees them, as a training loop's variables go at its end
+ *
+ * Errors: the program's, but for el_share_issue's EL_ERR_HOST_MEMORY. Threads: the worker's.
+ */
+#ifndef EL_SHARE_H
+#define EL_SHARE_H
+
+#include "runtime/parallel/feed.h"
+#include "runtime/parallel/shard.h"
+
+struct el_share_pass {
+    const struct el_shard *shard;
+    struct el_feed *feed;
+    struct el_view *grads;                        /* [n_params], as in el_pass_spec */
+    double scale;                                 /* of the loss's gradient; 1: as it is */
+    struct el_buffer *loss;                       /* gets the share's mean loss: one element */
+    void (*grad_ready)(void *context, int param); /* optional, as in el_pass_spec */
+    void *context;
+    struct el_buffer *inputs, *labels; /* made by el_share_issue, as the pass is */
+    struct el_pass *pass;
+};
+
+enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);
+void el_share_end(struct el_program *program, struct el_share_pass *pass);
+
+/* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. */
+void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
+                         struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss);
+
+#endif
