@@ -84,21 +84,20 @@ static enum el_status print_closed_form(const struct el_train_config *config, si
     const double p = (double)params_bytes / (1 << 20);
     double t, n;
     int slots = config->optimizer == EL_OPT_ADAM ? 2 : config->optimizer == EL_OPT_MOMENTUM ? 1 : 0;
-    int copies = strcmp(config->mode, "ddp") ? 2 : 3;
-    bool dp = !strcmp(config->mode, "dp") && config->n_devices > 1;
+    struct el_mode_memory copies = el_mode_find(config->mode)->memory;
+    bool several = config->n_devices > 1, uneven = several && copies.others > 0;
+    if (copies.others > 0 && !several) copies = (struct el_mode_memory){.backward = 2, .optimizer = 2};
     EL_TRY(count_temporaries(config, &t, &n));
+    bool fresh = config->keep_grads && copies.kept == 0;
+    if (config->keep_grads) copies.backward += copies.kept;
     printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer, T = %.2f of its temporaries", p, slots,
            t);
-    if (config->keep_grads && !dp) printf(", N = %.2f of new gradients beside kept ones", n);
-    if (dp)
-        printf(
-            ":\nend of backward on the master (%d + S) P = %.2f, optimizer (2 + S + T) P = %.2f; on each other 2 P = "
-            "%.2f\n",
-            3 + config->keep_grads, (3 + config->keep_grads + slots) * p, (2 + slots + t) * p, 2 * p);
-    else
-        printf(":\nend of backward (%d + S%s) P = %.2f, optimizer (%d + S + T) P = %.2f%s\n", copies,
-               config->keep_grads ? " + N" : "", (copies + slots + n) * p, copies, (copies + slots + t) * p,
-               copies == 3 ? " on each" : "");
+    if (fresh) printf(", N = %.2f of new gradients beside kept ones", n);
+    printf(":\nend of backward%s (%g + S%s) P = %.2f, optimizer (%g + S + T) P = %.2f", uneven ? " on the master" : "",
+           copies.backward, fresh ? " + N" : "", (copies.backward + slots + (fresh ? n : 0)) * p, copies.optimizer,
+           (copies.optimizer + slots + t) * p);
+    if (uneven) printf("; on each other %g P = %.2f", copies.others, copies.others * p);
+    printf("%s\n", several && !uneven ? " on each" : "");
     printf("(the table adds inputs, outputs, activations and workspace, and takes the moment at which the sum is "
            "highest)\n");
     return EL_OK;

@@ -12,8 +12,6 @@ struct el_model {
     int (*build)(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p);
 };
 
-extern const struct el_model el_model_textcnn, el_model_mlp, el_model_toy, el_model_linear;
-
 /* A fully connected layer with torch's default initial weights, uniform within 1/sqrt(inputs). Returns its output. */
 int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu);
 

@@ -1,9 +1,21 @@
-/* The registry of modes: one visible array. */
+/* The registry of modes: a row each, of the struct el_mode_<name> that its file defines. docs/adding.md adds one. */
 #include "runtime/parallel/mode.h"
 
 #include <string.h>
 
-static const struct el_mode_ops *const modes[] = {&el_mode_single, &el_mode_dp, &el_mode_ddp, &el_mode_reference};
+/* clang-format off */
+#define MODES(row) \
+    row(single)    \
+    row(dp)        \
+    row(ddp)       \
+    row(reference)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct el_mode_ops el_mode_##name;
+#define ADDRESS(name) &el_mode_##name,
+
+MODES(DECLARE)
+static const struct el_mode_ops *const modes[] = {MODES(ADDRESS)};
 enum { N_MODES = sizeof modes / sizeof modes[0] };
 
 const struct el_mode_ops *el_mode_ops_find(const char *name)

@@ -72,6 +72,7 @@ struct el_mode_ops {
 
 const struct el_mode_ops *el_mode_ops_find(const char *name);
 
-extern const struct el_mode_ops el_mode_single, el_mode_dp, el_mode_ddp, el_mode_reference;
+/* What a mode must equal, computed on one device (reference.c). */
+extern const struct el_mode_ops el_mode_reference;
 
 #endif

@@ -21,7 +21,7 @@ enum el_mode_loss {
 struct el_mode_memory {
     double backward, optimizer; /* an owner's: at the end of backward, and in the optimizer */
     double kept;
-    double others; /* of a device that owns nothing; 0: there are none */
+    double others; /* of a device that owns nothing; 0: there are none. On one device: a plain model's two */
 };
 
 /* In pictures. */

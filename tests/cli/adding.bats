@@ -1,0 +1,67 @@
+# docs/adding.md: its patches are taken from the page, applied to a copy of the sources with its objects, and built; the mode and the
+# model that they add are run like any other.
+load common
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+EVENLOAD_BUILD=${EVENLOAD_BUILD:-$ROOT/build}
+PATCHED=$BATS_FILE_TMPDIR/src
+
+# With their times, so that only what the patches touch is compiled.
+copy_sources() {
+    mkdir -p "$PATCHED/build"
+    (cd "$ROOT" && cp -a Makefile bench kernels plots profiles runtime scripts "$PATCHED")
+    (cd "$EVENLOAD_BUILD" && cp -a bench evenload kernels libevenload.a modules profiles runtime ./*.stamp "$PATCHED/build")
+}
+
+setup_file() {
+    local name
+    command -v patch >/dev/null || skip "patch is not installed"
+    copy_sources
+    cd "$PATCHED"
+    awk -v dir="$BATS_FILE_TMPDIR" '/^```diff/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (dir "/" n ".patch") }' "$ROOT/docs/adding.md"
+    for name in 1 2; do patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/$name.patch"; done
+    make -j "$(nproc)" COMMIT="$(cut -d' ' -f1 <build/commit.stamp)" build/evenload >make.log 2>&1 || { cat make.log && return 1; }
+}
+
+patched=$PATCHED/build/evenload
+
+# one_file_one_row PATCH FILE LIST: what the patch adds.
+one_file_one_row() {
+    local patch=$BATS_FILE_TMPDIR/$1.patch
+    [[ $(sed -n 's|^+++ b/||p' "$patch" | sort) == "$(printf '%s\n' "$2" "$3" | sort)" ]] || show
+    [[ $(sed -n "\\|^+++ b/$3|,\$p" "$patch" | grep -c '^[+-] ') -eq 1 ]] || show
+}
+
+@test "a mode is one file and one row" {
+    one_file_one_row 1 runtime/parallel/alone.c runtime/parallel/mode.c
+}
+
+@test "a model is one file and one row" {
+    one_file_one_row 2 runtime/models/bottleneck.c runtime/models/models.c
+}
+
+@test "the mode trains on several devices, as processes and as threads, and nothing is exchanged" {
+    local procs
+    for procs in 1 2; do
+        "$patched" run --mode alone --devices 2 --procs "$procs" "${QUICK[@]}" --launcher own --repeats 1 --out "r$procs" --quiet || show
+        [[ $(json "r$procs/results.json" '[d["trials"][0][k] for k in ("mode", "procs", "batch_per_device", "communicator")]') == \
+            "['alone', $procs, [8, 8], None]" ]] || show
+    done
+}
+
+@test "the mode goes through the gate, and its memory is predicted" {
+    "$patched" compare --modes single,alone --devices 2 "${QUICK[@]}" --launcher own --repeats 1 --out c --quiet
+    [[ $(json c/results.json '{g["mode"]: g["agrees"] for g in d["gate"]}') == "{'single': True, 'alone': True}" ]] || show
+    run "$patched" run --mode alone --devices 2 "${QUICK[@]}" --dry-run
+    [[ $status -eq 0 && $output == *"(2 + S) P"*"on each"* ]] || show
+}
+
+@test "the model trains in every mode, and its size is an option" {
+    [[ $("$patched" run --help) == *"--narrow"*"(bottleneck)"* ]] || show
+    "$patched" compare --modes single,dp,ddp --devices 2 --model bottleneck --features 12 --narrow 3 --data dummy --batch 8 --warmup 1 --steps 2 \
+        --min-time 0 --launcher own --repeats 1 --out m --quiet
+    [[ $(json m/results.json 'sorted(g["mode"] for g in d["gate"] if g["agrees"])') == "['ddp', 'dp', 'single']" ]] || show
+    [[ $(json m/results.json '{t["status"] for t in d["trials"]}') == "{'ok'}" ]] || show
+    refuses "--narrow" "$patched" run --model bottleneck --narrow 0
+    refuses "--narrow" "$patched" run --model mlp --narrow 4
+}
