@@ -97,12 +97,17 @@ static enum el_status read_resumed(int argc, char **argv, struct el_options *opt
 static void print_next(const struct el_campaign *c)
 {
     enum { DEVICES = 8 };
-    char line[EL_PATH_BYTES];
-    struct el_options *next = malloc(2 * sizeof *next), *initial = next + 1;
-    if (!next) return;
+    struct el_options *next = el_options_copy(c->options), *initial = el_options_copy(c->options);
+    if (!next || !initial) {
+        free(next);
+        free(initial);
+        return;
+    }
     el_options_defaults(EL_CMD_RUN, initial);
     el_trial_options(&c->set.trials[c->set.n - 1], next);
-    snprintf(next->modes[0], sizeof next->modes[0], "dp");
+    const struct el_mode_info *mode = el_mode_list();
+    while (mode[1].name && mode->memory.others == 0) mode++; /* whose devices do not hold the same */
+    snprintf(next->modes[0], sizeof next->modes[0], "%s", mode->name);
     for (int i = 0; i < DEVICES; i++) {
         next->devices[i].index = i;
         memcpy(next->devices[i].backend, next->devices[0].backend, sizeof next->devices[i].backend);
@@ -118,17 +123,23 @@ static void print_next(const struct el_campaign *c)
     next->timeout_s = initial->timeout_s;
     next->inject[0] = 0;
     next->dry_run = true;
-    if (el_options_command_line(EL_CMD_RUN, next, line, sizeof line) == EL_OK) {
-        printf("\n");
-        el_text_line(stdout, "Next: %s%s", el_program_word(), line + strlen("evenload"));
-        printf("      (the memory of eight devices by tag, without having them)\n");
-    }
-    free(next);
+    free(initial);
+    printf("\n");
+    if (el_say_next(EL_CMD_RUN, next, "")) printf("      (the memory of eight devices by tag, without having them)\n");
 }
 
-static enum el_status show(const struct el_campaign *c, bool colour)
+/* mpirun gives its ranks a terminal, wherever its own output goes. */
+static bool is_coloured(void)
+{
+    struct el_launch_place place = {.is_rank = false};
+    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
+    return el_report_colour(stdout, status != EL_OK || place.is_rank || getenv("NO_COLOR") != NULL);
+}
+
+static enum el_status show(const struct el_campaign *c)
 {
     const struct el_options *options = c->options;
+    bool colour = is_coloured();
     if (options->json) {
         EL_TRY(el_print_json(c->run, stdout));
         el_say_not_drawn(el_plot_run(c->store.dir, false, NULL), NULL);
@@ -147,29 +158,18 @@ static enum el_status show(const struct el_campaign *c, bool colour)
     return EL_OK;
 }
 
-static int compare(const struct el_options *options, bool colour)
+static int compare(const struct el_options *options)
 {
     struct el_campaign campaign;
+    char how[EL_WORD_BYTES + 32];
     enum el_status status = el_devices_check(options->devices, options->n_devices);
     el_runner_catch_signals();
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
     if (status != EL_OK) return el_exit_failed(status);
     if (options->resume) el_campaign_load(&campaign);
     status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
-    if (el_runner_interrupted()) {
-        char command[EL_WORD_BYTES + 32];
-        snprintf(command, sizeof command, "%s compare --resume --out", el_program_word());
-        el_campaign_say_interrupted(&campaign, command);
-        exit_status = EL_EXIT_INTERRUPTED;
-    } else if (status == EL_OK) {
-        status = show(&campaign, colour);
-        exit_status = status == EL_OK ? el_campaign_exit_status(&campaign) : el_exit_failed(status);
-        if (campaign.lack[0]) fprintf(stderr, "evenload: %s\n", campaign.lack);
-        exit_status = el_exit_flush(exit_status);
-    }
-    el_campaign_end(&campaign);
-    return exit_status;
+    snprintf(how, sizeof how, "%s compare --resume --out", el_program_word());
+    return el_end_campaign(&campaign, status, how, show);
 }
 
 int el_cmd_compare(const struct el_options *asked, int argc, char **argv)
@@ -183,13 +183,10 @@ int el_cmd_compare(const struct el_options *asked, int argc, char **argv)
         fprintf(stderr, "evenload compare: rank %d leaves: it starts its own processes, from rank 0\n", place.rank);
         return 0;
     }
-    struct el_options *options = malloc(sizeof *options);
-    if (!options) return el_exit_failed(el_fail_errno("options"));
-    *options = *asked;
+    struct el_options *options = el_options_copy(asked);
+    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
     if (asked->resume) status = read_resumed(argc, argv, options);
-    /* mpirun gives its ranks a terminal, wherever its own output goes. */
-    bool colour = el_report_colour(stdout, place.is_rank || getenv("NO_COLOR") != NULL);
-    int exit_status = status == EL_OK ? compare(options, colour) : el_exit_failed(status);
+    int exit_status = status == EL_OK ? compare(options) : el_exit_failed(status);
     free(options);
     return exit_status;
 }

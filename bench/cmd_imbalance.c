@@ -9,7 +9,6 @@
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/plot.h"
-#include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/trial/default_devices.h"
 
@@ -39,30 +38,19 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     return status;
 }
 
-/* The same, measured: what was predicted with all that was given for it. */
-static void say_measured(const struct el_options *options)
-{
-    char line[2 * EL_PATH_BYTES];
-    struct el_options *next = malloc(sizeof *next);
-    if (!next) return;
-    *next = *options;
-    next->dry_run = next->quiet = false;
-    next->out[0] = 0;
-    if (el_options_command_line(EL_CMD_IMBALANCE, next, line, sizeof line) == EL_OK) {
-        printf("\n");
-        el_text_line(stdout, "Next: %s%s    (the same, measured)", el_program_word(), line + strlen("evenload"));
-    }
-    free(next);
-}
-
+/* After a prediction the same, measured: with all that was given for it. */
 static void say_next(const struct el_options *options)
 {
-    const char *program = el_program_word();
-    if (options->json) return;
-    if (options->dry_run)
-        say_measured(options);
-    else
-        printf("\nNext: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n", program);
+    struct el_options *next = options->json ? NULL : el_options_copy(options);
+    if (!next) return;
+    printf("\n");
+    if (options->dry_run) {
+        next->dry_run = false;
+        el_say_next(EL_CMD_IMBALANCE, next, "    (the same, measured)");
+        return;
+    }
+    free(next);
+    printf("Next: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n", el_program_word());
 }
 
 static enum el_status check_cards(const json_t *run, const char *dir)
@@ -70,11 +58,6 @@ static enum el_status check_cards(const json_t *run, const char *dir)
     const json_t *trials = json_object_get(run, "trials");
     for (size_t i = 0; i < json_array_size(trials); i++)
         if (el_imbalance_has_cards(json_array_get(trials, i))) return EL_OK;
-    if (json_object_get(run, "watch"))
-        return el_fail(EL_ERR_INVALID,
-                       "%s was watched from outside, where no memory by tag can be seen: 'evenload plot %s' draws what "
-                       "there is",
-                       dir, dir);
     return el_fail(EL_ERR_INVALID,
                    "%s has no finished trial on two devices or more, and nothing that could be uneven: 'evenload "
                    "imbalance' without a folder runs dp and ddp",
@@ -94,17 +77,13 @@ static enum el_status check_several(const struct el_options *options)
 
 static int from_records(const struct el_options *options)
 {
-    char path[EL_PATH_BYTES];
     json_t *run = NULL;
-    enum el_status status = el_options_check_records_alone("imbalance", options);
-    if (status == EL_OK && (size_t)snprintf(path, sizeof path, "%s/results.json", options->dir) >= sizeof path)
-        status = el_fail(EL_ERR_INVALID, "%s: the path is too long", options->dir);
-    if (status == EL_OK) status = el_record_read(path, &run);
+    enum el_status status = el_read_records("imbalance", options, &run);
     if (status == EL_OK) status = check_cards(run, options->dir);
     if (status == EL_OK) status = show(run, options, options->dir);
     if (status == EL_OK) {
         if (!options->json) printf("\n");
-        if (!options->json) el_text_line(stdout, "%s", path);
+        if (!options->json) el_text_line(stdout, "%s/results.json", options->dir);
         draw(run, options->dir, options->json);
         say_next(options);
     }
@@ -161,53 +140,38 @@ static enum el_status show_campaign(const struct el_campaign *c)
     return EL_OK;
 }
 
-/* Takes back what el_campaign_continue made where nothing was run. */
-static void forget(struct el_campaign *c, bool fresh)
+/* Before a folder is made; one that is there may lack nothing. */
+static enum el_status check_fresh(const struct el_options *options)
 {
-    char path[EL_PATH_BYTES];
-    struct el_store store = c->store;
-    el_store_path(&store, path, "command.json");
-    el_campaign_end(c);
-    if (!fresh) return;
-    remove(path);
-    el_store_discard(&store);
+    struct el_trial_set set;
+    if (options->out[0] && el_store_holds(options->out)) return EL_OK;
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
+    enum el_status status = el_imbalance_check_memory(&set);
+    el_trials_free(&set);
+    return status;
 }
 
 static int measure(const struct el_options *options)
 {
     struct el_campaign campaign;
-    bool fresh = !options->out[0] || !el_store_holds(options->out);
     enum el_status status = options->n_devices > 0 ? el_devices_check(options->devices, options->n_devices) : EL_OK;
     el_runner_catch_signals();
+    if (status == EL_OK) status = check_fresh(options);
     if (status == EL_OK) status = el_campaign_continue(&campaign, EL_CMD_IMBALANCE, options);
     if (status != EL_OK) return el_exit_failed(status);
     bool complete = is_complete(&campaign);
     if (!complete) status = el_imbalance_check_memory(&campaign.set);
-    if (status != EL_OK) {
-        int failed = el_exit_failed(status);
-        forget(&campaign, fresh);
-        return failed;
-    }
-    status = el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_describe(campaign.set.dataset));
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
-    if (el_runner_interrupted()) {
-        el_campaign_say_interrupted(&campaign, "the same command and --out");
-        exit_status = EL_EXIT_INTERRUPTED;
-    } else if (status == EL_OK) {
-        status = show_campaign(&campaign);
-        exit_status = el_exit_flush(status == EL_OK ? el_campaign_exit_status(&campaign) : el_exit_failed(status));
-    }
-    el_campaign_end(&campaign);
-    return exit_status;
+    if (status == EL_OK)
+        status = el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_describe(campaign.set.dataset));
+    return el_end_campaign(&campaign, status, "the same command and --out", show_campaign);
 }
 
 int el_cmd_imbalance(const struct el_options *asked, int argc, char **argv)
 {
     if (asked->dir[0]) return from_records(asked);
-    struct el_options *options = malloc(sizeof *options);
-    if (!options) return el_exit_failed(el_fail_errno("options"));
-    *options = *asked;
+    struct el_options *options = el_options_copy(asked);
     enum el_status status = EL_OK;
+    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
     if (asked->preset[0]) {
         status = el_imbalance_preset(asked->preset, options);
         /* What was given comes on top, and has to go with it. */

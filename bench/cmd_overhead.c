@@ -55,9 +55,8 @@ static int overhead(const struct el_options *options)
 int el_cmd_overhead(const struct el_options *asked, int argc, char **argv)
 {
     (void)argc, (void)argv;
-    struct el_options *options = malloc(sizeof *options);
-    if (!options) return el_exit_failed(el_fail_errno("options"));
-    *options = *asked;
+    struct el_options *options = el_options_copy(asked);
+    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
     options->train.control = EL_CONTROL_RECORD;
     enum el_status status = check(options);
     int exit_status = status == EL_OK ? overhead(options) : el_exit_failed(status);

@@ -10,52 +10,43 @@
 #include "bench/commands.h"
 #include "bench/machine/cores.h"
 #include "bench/plot/plot.h"
-#include "bench/record/record.h"
 #include "bench/scale/scale.h"
 #include "bench/trial/default_devices.h"
 
-/* The same study with ddp's bucket size as a sweep; false: what was asked for is not known, or it is of one device. */
-static bool print_sweep(const struct el_options *asked)
+/* The mode that sums by buckets, alone, with these sizes; NULL: what was asked for is not known, or is of one device.
+ */
+static struct el_options *with_buckets(const struct el_options *asked, const double *sizes_mib, int n)
 {
-    static const double sizes[] = {1, 5, 25, 100};
-    char line[2 * EL_PATH_BYTES];
     bool several = asked->n_counts > 0 && asked->counts[asked->n_counts - 1] > 1;
-    struct el_options *next = !several ? NULL : malloc(sizeof *next);
-    if (!next) return false;
-    *next = *asked;
-    next->out[0] = 0;
-    next->quiet = next->json = false;
-    snprintf(next->modes[0], sizeof next->modes[0], "ddp");
+    struct el_options *next = several ? el_options_copy(asked) : NULL;
+    if (!next) return NULL;
+    snprintf(next->modes[0], sizeof next->modes[0], "%s", el_mode_with("bucket-mb")->name);
     next->n_modes = 1;
-    memcpy(next->bucket_mib, sizes, sizeof sizes);
-    next->n_buckets = sizeof sizes / sizeof sizes[0];
-    bool fits = el_options_command_line(EL_CMD_SCALE, next, line, sizeof line) == EL_OK;
-    free(next);
-    if (fits) el_text_line(stdout, "Next: %s%s    (ddp's buckets)", el_program_word(), line + strlen("evenload"));
-    return fits;
+    for (int i = 0; i < n; i++) next->bucket_mib[i] = sizes_mib[i];
+    next->n_buckets = n;
+    return next;
 }
 
-/* ddp with the recommended buckets on the most devices; false: what was asked for is not known. */
+/* The same trials with the size of buckets as a sweep. */
+static bool print_sweep(const struct el_options *asked)
+{
+    static const double sizes_mib[] = {1, 5, 25, 100};
+    char note[64];
+    snprintf(note, sizeof note, "    (%s's buckets)", el_mode_with("bucket-mb")->name);
+    return el_say_next(EL_CMD_SCALE, with_buckets(asked, sizes_mib, sizeof sizes_mib / sizeof sizes_mib[0]), note);
+}
+
+/* The recommended buckets on the most devices. */
 static bool print_best(const struct el_options *asked, double best_mib)
 {
-    char line[2 * EL_PATH_BYTES];
-    struct el_options *next = asked->n_counts == 0 ? NULL : malloc(sizeof *next);
+    struct el_options *next = with_buckets(asked, &best_mib, 1);
     if (!next) return false;
-    *next = *asked;
-    next->out[0] = 0;
-    next->quiet = next->json = false;
-    snprintf(next->modes[0], sizeof next->modes[0], "ddp");
-    next->n_modes = next->n_buckets = 1;
-    next->bucket_mib[0] = best_mib;
     next->n_devices = asked->counts[asked->n_counts - 1];
     for (int i = 0; i < next->n_devices; i++) {
         next->devices[i].index = i;
         memcpy(next->devices[i].backend, asked->counts_backend, sizeof next->devices[i].backend);
     }
-    bool fits = el_options_command_line(EL_CMD_COMPARE, next, line, sizeof line) == EL_OK;
-    free(next);
-    if (fits) el_text_line(stdout, "Next: %s%s", el_program_word(), line + strlen("evenload"));
-    return fits;
+    return el_say_next(EL_CMD_COMPARE, next, "");
 }
 
 static void print_next(const json_t *document, const struct el_options *options, const char *dir)
@@ -66,7 +57,7 @@ static void print_next(const json_t *document, const struct el_options *options,
     bool swept = json_is_object(json_object_get(document, "buckets"));
     if (best > 0 && print_best(options, best)) return;
     if (best > 0)
-        printf("Next: %s compare --modes ddp --bucket-mb %g\n", program, best);
+        printf("Next: %s compare --modes %s --bucket-mb %g\n", program, el_mode_with("bucket-mb")->name, best);
     else if (swept || !print_sweep(options))
         el_text_line(stdout, "Next: %s plot %s --term", program, el_shell_word(dir, word, sizeof word));
 }
@@ -94,7 +85,7 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
     return status;
 }
 
-/* What the folder's study was begun with, from its command.json, where that can be read; else as given. */
+/* What the folder was begun with, from its command.json, where that can be read; else as given. */
 static const struct el_options *recall(const struct el_options *given, struct el_options *begun)
 {
     struct el_store store = {0};
@@ -115,19 +106,10 @@ static const struct el_options *recall(const struct el_options *given, struct el
 /* From records alone. */
 static int report(const struct el_options *options)
 {
-    char path[EL_PATH_BYTES + 16];
     json_t *run = NULL;
-    enum el_status status = el_options_check_records_alone("scale", options);
-    snprintf(path, sizeof path, "%s/results.json", options->dir);
-    if (status == EL_OK) status = el_record_read(path, &run);
-    if (status == EL_OK && json_object_get(run, "watch"))
-        status =
-            el_fail(EL_ERR_INVALID,
-                    "%s was watched from outside, and has no counts of devices: 'evenload plot %s' draws what there "
-                    "is",
-                    options->dir, options->dir);
-    struct el_options *begun = status == EL_OK ? malloc(sizeof *begun) : NULL;
-    if (status == EL_OK) status = show(begun ? recall(options, begun) : options, run, options->dir);
+    enum el_status status = el_read_records("scale", options, &run);
+    struct el_options *begun = status == EL_OK ? el_options_copy(options) : NULL;
+    if (status == EL_OK) status = begun ? show(recall(options, begun), run, options->dir) : EL_ERR_HOST_MEMORY;
     free(begun);
     json_decref(run);
     return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
@@ -144,6 +126,11 @@ static enum el_status prepare(const struct el_options *asked, struct el_options 
     return el_devices_check(&last, 1);
 }
 
+static enum el_status show_campaign(const struct el_campaign *c)
+{
+    return show(c->options, c->run, c->store.dir);
+}
+
 static int measure(const struct el_options *options)
 {
     struct el_campaign campaign;
@@ -153,26 +140,15 @@ static int measure(const struct el_options *options)
     if (status != EL_OK) return el_exit_failed(status);
     snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
     status = el_campaign_measure(&campaign, true, headline);
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
-    if (el_runner_interrupted()) {
-        el_campaign_say_interrupted(&campaign, "the same command and --out");
-        exit_status = EL_EXIT_INTERRUPTED;
-    } else if (status == EL_OK) {
-        status = show(options, campaign.run, campaign.store.dir);
-        exit_status = status == EL_OK ? el_campaign_exit_status(&campaign) : el_exit_failed(status);
-        if (campaign.lack[0]) fprintf(stderr, "evenload: %s\n", campaign.lack);
-        exit_status = el_exit_flush(exit_status);
-    }
-    el_campaign_end(&campaign);
-    return exit_status;
+    return el_end_campaign(&campaign, status, "the same command and --out", show_campaign);
 }
 
 int el_cmd_scale(const struct el_options *asked, int argc, char **argv)
 {
     (void)argc, (void)argv;
     if (asked->dir[0]) return report(asked);
-    struct el_options *options = malloc(sizeof *options);
-    if (!options) return el_exit_failed(el_fail_errno("options"));
+    struct el_options *options = el_options_copy(asked);
+    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
     enum el_status status = prepare(asked, options);
     int exit_status = status == EL_OK ? measure(options) : el_exit_failed(status);
     free(options);

@@ -3,6 +3,7 @@
 #define EL_BENCH_COMMANDS_H
 
 #include "bench/base/exit.h"
+#include "bench/campaign/campaign.h"
 #include "bench/options/options.h"
 
 /* `argv[0]` is the subcommand; options have been read once. */
@@ -31,6 +32,19 @@ int el_exit_flush(int exit_status);
 /* A figure could not be drawn and all else succeeded: prints the last error on standard error. That gnuplot is not
  * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
 void el_say_not_drawn(enum el_status status, FILE *messages);
+
+/* A copy of its own, to be freed; NULL: EL_ERR_HOST_MEMORY has been said. */
+struct el_options *el_options_copy(const struct el_options *options);
+/* Prints "Next: evenload COMMAND ..." with what `next` says but its folder, --quiet and --json, and `note`; frees
+ * `next`. Returns whether it did: not for NULL, nor where the options are too long. */
+bool el_say_next(unsigned command, struct el_options *next, const char *note);
+/* The document of the folder in `dir`, for a command that shows records and measures nothing. Errors: those of
+ * el_record_read; EL_ERR_INVALID: options that only a measurement takes, a record of `watch`. */
+enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p);
+/* After el_campaign_measure came to `status`: says where it was interrupted and `how` to go on, or shows what was
+ * measured. Ends the campaign. Returns the exit status. */
+int el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
+                    enum el_status (*show)(const struct el_campaign *campaign));
 
 /* Reads the command line of a subcommand, and prints its help or runs it. */
 int el_main(int argc, char **argv);

@@ -10,6 +10,7 @@
 #include "bench/report/parts.h"
 #include "bench/report/report.h"
 #include "runtime/base/probe.h"
+#include "runtime/parallel/mode_info.h"
 
 enum { TAGS_SHOWN = 3 };
 
@@ -43,14 +44,14 @@ void el_report_batch(const json_t *trial, const json_t *context, char *text)
     el_table_batch(trial, text, EL_CELL_BYTES);
 }
 
-/* Throughput over that of `single` with the same global batch. */
+/* Throughput over that of plain training with the same global batch. */
 static void show_ratio(const json_t *trial, const json_t *trials, char *text)
 {
     double rate = el_json_number(trial, "throughput.samples_per_s"), single_rate = NAN;
     char ratio[EL_FIGURE_BYTES];
     for (size_t i = 0; i < json_array_size(trials) && isnan(single_rate); i++) {
         const json_t *other = json_array_get(trials, i);
-        if (strcmp(el_json_text(other, "mode", ""), "single") == 0 &&
+        if (strcmp(el_json_text(other, "mode", ""), el_mode_plain()->name) == 0 &&
             el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
             single_rate = el_json_number(other, "throughput.samples_per_s");
     }

@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
+#include "runtime/parallel/mode_info.h"
 
 /* Two baselines: plain training, and the same mode on one device. */
 struct baselines {
@@ -160,10 +161,12 @@ static enum el_status find_baselines(const json_t *trials, const char *dir, stru
 {
     const json_t *plain = NULL;
     for (size_t i = 0; i < json_array_size(trials) && !plain; i++)
-        if (!strcmp(el_json_text(json_array_get(trials, i), "mode", ""), "single")) plain = json_array_get(trials, i);
+        if (!strcmp(el_json_text(json_array_get(trials, i), "mode", ""), el_mode_plain()->name))
+            plain = json_array_get(trials, i);
     if (!plain)
         return el_fail(EL_ERR_INVALID,
-                       "%s: baseline `single` is missing: 'evenload scale --out' another folder measures it", dir);
+                       "%s: baseline `%s` is missing: 'evenload scale --out' another folder measures it", dir,
+                       el_mode_plain()->name);
     bool weak = !strcmp(el_json_text(plain, "config.batch_given", "global"), "per_device");
     for (size_t i = 0; i < json_array_size(trials); i++)
         if (batch_of(json_array_get(trials, i), weak) != batch_of(plain, weak))

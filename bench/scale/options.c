@@ -55,13 +55,14 @@ static enum el_status add_one(struct el_options *o)
     return EL_OK;
 }
 
-static void put_single_first(const struct el_options *asked, struct el_options *o)
+static void put_plain_first(const struct el_options *asked, struct el_options *o)
 {
+    const char *plain = el_mode_plain()->name;
     o->n_modes = 1;
     memset(o->modes, 0, sizeof o->modes);
-    snprintf(o->modes[0], sizeof o->modes[0], "single");
+    snprintf(o->modes[0], sizeof o->modes[0], "%s", plain);
     for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++) /* fewer modes than that there are */
-        if (strcmp(asked->modes[m], "single")) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
+        if (strcmp(asked->modes[m], plain)) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
 }
 
 static enum el_status put_base_bucket_first(const struct el_options *asked, struct el_options *o)
@@ -90,12 +91,16 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
         choose_counts(gpus ? gpus : cores, o);
     }
     EL_TRY(add_one(o));
-    put_single_first(asked, o);
+    put_plain_first(asked, o);
     EL_TRY(put_base_bucket_first(asked, o));
-    if (o->n_modes == 1) return el_fail(EL_ERR_INVALID, "--modes: single runs on one device only: add dp or ddp");
-    bool ddp = false;
-    for (int m = 0; m < o->n_modes; m++) ddp = ddp || el_mode_takes(o->modes[m], "bucket-mb");
-    if (o->n_buckets > 1 && !ddp) return el_fail(EL_ERR_INVALID, "--bucket-mb: buckets are ddp's: add it to --modes");
+    if (o->n_modes == 1)
+        return el_fail(EL_ERR_INVALID, "--modes: %s runs on one device only: add one that runs on several",
+                       o->modes[0]);
+    bool buckets = false;
+    for (int m = 0; m < o->n_modes; m++) buckets = buckets || el_mode_takes(o->modes[m], "bucket-mb");
+    if (o->n_buckets > 1 && !buckets)
+        return el_fail(EL_ERR_INVALID, "--bucket-mb: buckets are %s's: add it to --modes",
+                       el_mode_with("bucket-mb")->name);
     if (o->n_buckets > 1 && o->counts[o->n_counts - 1] == 1)
         return el_fail(EL_ERR_INVALID, "--bucket-mb: one device has nothing to sum: add more to --devices");
     return EL_OK;

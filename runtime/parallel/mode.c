@@ -56,6 +56,18 @@ bool el_mode_takes(const char *mode, const char *option)
     return false;
 }
 
+const struct el_mode_info *el_mode_plain(void)
+{
+    return &el_mode_single.info;
+}
+
+const struct el_mode_info *el_mode_with(const char *option)
+{
+    const struct el_mode_info *mode = el_mode_list();
+    while (mode->name && !el_mode_takes(mode->name, option)) mode++;
+    return mode->name ? mode : NULL;
+}
+
 const struct el_mode_info *el_mode_find(const char *name)
 {
     const struct el_mode_ops *mode = el_mode_ops_find(name);

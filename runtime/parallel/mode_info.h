@@ -45,6 +45,10 @@ struct el_mode_info {
 /* The list, ended by a row whose name is NULL. */
 const struct el_mode_info *el_mode_list(void);
 const struct el_mode_info *el_mode_find(const char *name); /* NULL: unknown */
+/* Plain training on one device, which the others are held against. */
+const struct el_mode_info *el_mode_plain(void);
+/* The first of the list that has this option ("bucket-mb"); NULL: none has. */
+const struct el_mode_info *el_mode_with(const char *option);
 /* Whether the mode has this option ("bucket-mb"). An unknown mode, of an older record perhaps, has all. */
 bool el_mode_takes(const char *mode, const char *option);
 /* How many of `n` devices a mode of the list uses. */

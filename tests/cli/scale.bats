@@ -82,7 +82,7 @@ END
     refuses "give one" "$EVENLOAD" scale --weak --strong
     refuses "names devices: scale takes how many, like cpu:1,2,4" "$EVENLOAD" scale --devices cpu:0,cpu:1
     refuses "--devices: 2 is there twice" "$EVENLOAD" scale --devices 2,2
-    refuses "add dp or ddp" "$EVENLOAD" scale --modes single
+    refuses "single runs on one device only: add one that runs on several" "$EVENLOAD" scale --modes single
     refuses "buckets are ddp's" "$EVENLOAD" scale --modes dp --bucket-mb 1
     refuses "--bucket-mb: more than 1 items" "$EVENLOAD" run --bucket-mb 1,25
     refuses "results.json could not be read" "$EVENLOAD" scale nothing

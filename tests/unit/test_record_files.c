@@ -258,13 +258,22 @@ static void test_v1_readers(void **state)
     json_decref(again);
 }
 
+/* What did not finish is said; of modes that nobody asked for nothing is. */
 static void test_report_of_little(void **state)
 {
     (void)state;
-    json_t *run = el_record_run(json_object(), json_array());
+    json_t *trials = json_array(), *run = el_record_run(json_object(), trials);
     char *report = report_of(run);
+    assert_null(strstr(report, "No statement about"));
+    assert_null(strstr(report, "cannot be compared"));
+    assert_non_null(strstr(report, "On a GPU"));
+    free(report);
+    json_array_append_new(trials, json_pack("{s:s, s:s, s:i}", "mode", "dp", "status", "failed", "devices", 2));
+    json_array_append_new(trials, json_pack("{s:s, s:s, s:i}", "mode", "ddp", "status", "failed", "devices", 2));
+    report = report_of(run);
     assert_non_null(strstr(report, "No statement about"));
-    assert_non_null(strstr(report, "cannot be compared"));
+    assert_non_null(strstr(report, "dp on two devices or more did"));
+    assert_non_null(strstr(report, "dp and ddp cannot be compared: dp did not finish."));
     free(report);
     json_decref(run);
 }

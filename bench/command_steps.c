@@ -1,0 +1,65 @@
+/* What several subcommands do alike: read a folder's records, end a campaign, say which command comes next. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/text.h"
+#include "bench/commands.h"
+#include "bench/record/record.h"
+
+struct el_options *el_options_copy(const struct el_options *options)
+{
+    struct el_options *copy = malloc(sizeof *copy);
+    if (copy)
+        *copy = *options;
+    else
+        el_fail_errno("options");
+    return copy;
+}
+
+bool el_say_next(unsigned command, struct el_options *next, const char *note)
+{
+    char line[2 * EL_PATH_BYTES];
+    if (!next) return false;
+    next->out[0] = 0;
+    next->quiet = next->json = false;
+    bool fits = el_options_command_line(command, next, line, sizeof line) == EL_OK;
+    free(next);
+    if (fits) el_text_line(stdout, "Next: %s%s%s", el_program_word(), line + strlen("evenload"), note);
+    return fits;
+}
+
+enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *run;
+    EL_TRY(el_options_check_records_alone(command, options));
+    snprintf(path, sizeof path, "%s/results.json", options->dir);
+    EL_TRY(el_record_read(path, &run));
+    if (json_object_get(run, "watch")) {
+        json_decref(run);
+        return el_fail(EL_ERR_INVALID,
+                       "%s was watched from outside, where neither memory by tag nor counts of devices can be seen: "
+                       "'evenload plot %s' draws what there is",
+                       options->dir, options->dir);
+    }
+    *run_p = run;
+    return EL_OK;
+}
+
+int el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
+                    enum el_status (*show)(const struct el_campaign *campaign))
+{
+    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
+    if (el_runner_interrupted()) {
+        el_campaign_say_interrupted(campaign, how);
+        exit_status = EL_EXIT_INTERRUPTED;
+    } else if (status == EL_OK) {
+        status = show(campaign);
+        exit_status = status == EL_OK ? el_campaign_exit_status(campaign) : el_exit_failed(status);
+        if (campaign->lack[0]) fprintf(stderr, "evenload: %s\n", campaign->lack);
+        exit_status = el_exit_flush(exit_status);
+    }
+    el_campaign_end(campaign);
+    return exit_status;
+}

@@ -1,0 +1,246 @@
+/* Sentences from a run's figures: why a mode's first device holds more, each mode against the first one on several
+ * devices, what a GPU would add. What is to be known of a mode is its row's (runtime/parallel/mode_info.h).
+ *
+ * They claim nothing that the record does not hold: where a mode is missing or failed they say so, and where the
+ * interval of the ratio holds 1 they say that the difference is not significant. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/report/excess.h"
+#include "bench/report/report.h"
+#include "bench/stats/stats.h"
+#include "runtime/parallel/mode_info.h"
+
+enum { TEXT_BYTES = 1024 };
+
+#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
+
+static bool finished(const json_t *trial)
+{
+    return el_report_is_ok(trial) && !isnan(el_json_number(trial, "throughput.samples_per_s"));
+}
+
+static bool is_mode(const json_t *trial, const char *mode)
+{
+    return strcmp(el_json_text(trial, "mode", ""), mode) == 0;
+}
+
+static bool uses_several(const char *mode)
+{
+    return el_mode_devices(mode, 2) > 1;
+}
+
+/* The finished trial of the mode, on so many devices at least, with the largest batch; NULL: none. */
+static const json_t *largest(const json_t *trials, const char *mode, double devices_min)
+{
+    const json_t *found = NULL;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        if (!is_mode(trial, mode) || !finished(trial) || !(el_json_number(trial, "devices") >= devices_min)) continue;
+        if (found == NULL || el_json_number(trial, "global_batch") > el_json_number(found, "global_batch"))
+            found = trial;
+    }
+    return found;
+}
+
+/* Of a mode that nobody asked for nobody wants to hear. */
+static bool was_asked_for(const json_t *trials, const char *mode)
+{
+    for (size_t i = 0; i < json_array_size(trials); i++)
+        if (is_mode(json_array_get(trials, i), mode)) return true;
+    return false;
+}
+
+/* " (in reduce, at 93 % of the step)", for records that tell where the peak lies. */
+static void moment_text(const json_t *device, char *text, size_t bytes)
+{
+    const json_t *timeline = el_json_at(device, "memory.timeline");
+    const json_t *ms = json_object_get(timeline, "ms");
+    size_t n = json_array_size(ms);
+    double step_ms = n > 0 ? json_number_value(json_array_get(ms, n - 1)) : 0;
+    double at_ms = el_json_number(timeline, "peak_ms");
+    *text = '\0';
+    if (isnan(at_ms) || !(step_ms > 0)) return;
+    snprintf(text, bytes, " (in %s, at %.0f %% of the step)", el_json_text(timeline, "peak_phase", "?"),
+             100 * at_ms / step_ms);
+}
+
+/* "; in ddp it is 1.00 times", of each mode whose devices hold the same. */
+static void even_text(const json_t *trials, char *text, size_t bytes)
+{
+    char ratio[EL_FIGURE_BYTES];
+    size_t used = 0;
+    *text = '\0';
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name && used < bytes; mode++) {
+        const json_t *trial = mode->memory.others == 0 ? largest(trials, mode->name, 2) : NULL;
+        if (!trial) continue;
+        double over_rest = el_json_number(trial, "imbalance.memory.first_over_rest");
+        used += (size_t)snprintf(text + used, bytes - used, "; in %s it is %s times", mode->name,
+                                 el_text_figure(over_rest, ratio));
+    }
+}
+
+static void say_memory_of(const json_t *trials, const json_t *trial, FILE *out)
+{
+    const json_t *devices = json_object_get(trial, "per_device"), *first = json_array_get(devices, 0);
+    double whole = el_excess_of(devices, "memory.peak_bytes"), peak = el_json_number(first, "memory.peak_bytes");
+    char peak_mib[EL_FIGURE_BYTES], more_mib[EL_FIGURE_BYTES], ratio[EL_FIGURE_BYTES], moment[128], even[TEXT_BYTES];
+    char parts[TEXT_BYTES], more[TEXT_BYTES + 64] = "no more than the others, to 1 %";
+    moment_text(first, moment, sizeof moment);
+    even_text(trials, even, sizeof even);
+    if (whole > peak / 100)
+        snprintf(more, sizeof more, "%s MiB more, made up of %s", el_text_mib(whole, more_mib),
+                 el_excess_text(devices, parts, sizeof parts));
+    SAY(out, "In %s the first device (%s) peaks at %s MiB%s, %s times the %s (batch %.0f): %s%s.",
+        el_json_text(trial, "mode", "?"), el_json_text(first, "device", "?"), el_text_mib(peak, peak_mib), moment,
+        el_text_figure(el_json_number(trial, "imbalance.memory.first_over_rest"), ratio),
+        json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(trial, "global_batch"), more, even);
+}
+
+/* Of each mode whose first device alone holds what belongs to all. */
+static void say_memory(const json_t *trials, FILE *out)
+{
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        if (mode->memory.others == 0 || !was_asked_for(trials, mode->name)) continue;
+        const json_t *trial = largest(trials, mode->name, 2);
+        if (trial)
+            say_memory_of(trials, trial, out);
+        else
+            SAY(out, "No statement about the first device's extra memory: %s on two devices or more %s.", mode->name,
+                largest(trials, mode->name, 1) ? "was not run" : "did not finish");
+    }
+}
+
+/* Samples a second of the repeats of both trials; paired where each repeat of the one has its fellow in the other. */
+static struct el_interval ratio_of(const json_t *a, const json_t *b)
+{
+    json_t *rates[2] = {json_array(), json_array()};
+    const json_t *rows[2] = {json_object_get(a, "repeats"), json_object_get(b, "repeats")};
+    double *x, *y;
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < json_array_size(rows[side]); i++) {
+            json_t *rate = json_object_get(json_array_get(rows[side], i), "samples_per_s");
+            if (json_is_number(rate)) json_array_append(rates[side], rate);
+        }
+    }
+    size_t n_x = el_json_numbers(rates[0], &x), n_y = el_json_numbers(rates[1], &y);
+    bool paired = n_x == n_y && n_x == json_array_size(rows[0]) && n_y == json_array_size(rows[1]);
+    struct el_interval ratio = paired ? el_stats_ratio_paired(x, y, n_x) : el_stats_ratio_welch(x, n_x, y, n_y);
+    free(x);
+    free(y);
+    json_decref(rates[0]);
+    json_decref(rates[1]);
+    return ratio;
+}
+
+static const json_t *partner(const json_t *trials, const json_t *trial, const char *mode)
+{
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *other = json_array_get(trials, i);
+        if (is_mode(other, mode) && finished(other) &&
+            el_json_number(other, "global_batch") == el_json_number(trial, "global_batch") &&
+            el_json_number(other, "devices") == el_json_number(trial, "devices"))
+            return other;
+    }
+    return NULL;
+}
+
+/* "1.02 times at batch 64 (1.005 to 1.041)" */
+static size_t ratio_text(struct el_interval ratio, double batch, char *text, size_t bytes)
+{
+    char times[EL_FIGURE_BYTES], reach[EL_FIGURE_BYTES * 2];
+    bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
+    snprintf(times, sizeof times, "%.2f times", ratio.centre);
+    snprintf(reach, sizeof reach, "%.3f to %.3f", ratio.low, ratio.high);
+    int n = snprintf(text, bytes, "%s at batch %.0f (%s%s)", none ? "no significant difference" : times, batch,
+                     ratio.valid ? "" : "no interval: ", ratio.valid ? reach : ratio.reason);
+    return (size_t)n < bytes ? (size_t)n : bytes - 1;
+}
+
+/* `mode` against `base`, at every batch of both. */
+static void say_pair(const json_t *trials, const char *mode, const char *base, FILE *out)
+{
+    char text[TEXT_BYTES] = "";
+    size_t used = 0;
+    bool intervals = false;
+    double devices = 0;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *trial = json_array_get(trials, i);
+        const json_t *other = is_mode(trial, base) && finished(trial) ? partner(trials, trial, mode) : NULL;
+        if (other == NULL) continue;
+        struct el_interval ratio = ratio_of(other, trial);
+        if (used == 0) devices = el_json_number(trial, "devices");
+        if (used > 0) used += (size_t)snprintf(text + used, sizeof text - used, "; ");
+        used += ratio_text(ratio, el_json_number(trial, "global_batch"), text + used, sizeof text - used);
+        intervals |= ratio.valid;
+    }
+    if (used > 0) {
+        SAY(out, "%s against %s on %.0f device%s, samples/s: %s%s", mode, base, devices, devices == 1 ? "" : "s", text,
+            intervals ? "; 95 % intervals over repeats." : ".");
+        return;
+    }
+    const char *missing = largest(trials, base, 1) == NULL ? base : mode;
+    bool ran = largest(trials, missing, 1) != NULL;
+    SAY(out, "%s and %s cannot be compared: %s %s%s.", base, mode, missing,
+        ran ? "has no batch in common with " : "did not finish", ran ? base : "");
+}
+
+/* Each mode on several devices against the first of those that were asked for. */
+static void say_modes(const json_t *trials, FILE *out)
+{
+    const char *base = NULL;
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        if (!uses_several(mode->name) || !was_asked_for(trials, mode->name)) continue;
+        if (base) say_pair(trials, mode->name, base, out);
+        if (!base) base = mode->name;
+    }
+}
+
+/* Activation bytes a local sample, from the trial's first device; NAN if unknown. By the tag's own highest, which is
+ * the same in every mode: what of it is there at the device's peak depends on where in the step that lies. */
+static double bytes_a_sample(const json_t *trial)
+{
+    return el_json_number(trial, "per_device.0.memory.peak_by_tag.activation") /
+           el_json_number(trial, "batch_per_device.0");
+}
+
+static void say_gpu(const json_t *trials, FILE *out)
+{
+    const json_t *trial = NULL;
+    char param[EL_FIGURE_BYTES], sample[EL_FIGURE_BYTES], sent[EL_FIGURE_BYTES], comm[TEXT_BYTES] = "";
+    char carried[TEXT_BYTES * 2] = "Memory terms and bytes sent carry over, to PyTorch too.";
+    /* The last of the list that finished. */
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        const json_t *of_mode = largest(trials, mode->name, 1);
+        if (of_mode) trial = of_mode;
+    }
+    double comm_bytes = el_json_number(trial, "comm.bytes");
+    bool on_gpus = el_json_text(json_array_get(trials, 0), "per_device.0.uuid", NULL) != NULL;
+    if (comm_bytes > 0)
+        snprintf(comm, sizeof comm, ", %s MiB sent a step by all devices in %s", el_text_mib(comm_bytes, sent),
+                 el_json_text(trial, "mode", "?"));
+    if (trial != NULL && !isnan(bytes_a_sample(trial)))
+        snprintf(carried, sizeof carried,
+                 "Memory terms and bytes carry over, to PyTorch too: %s MiB for each copy of the parameters, %s MiB of "
+                 "activations a local sample%s.",
+                 el_text_mib(el_json_number(trial, "param_bytes"), param),
+                 el_text_figure(bytes_a_sample(trial) / 1048576, sample), comm);
+    if (on_gpus)
+        SAY(out, "%s The CUDA context, the libraries and what they load come on top of the memory above.", carried);
+    else
+        SAY(out,
+            "On a GPU, context and library memory come on top, and times differ. %s Step times on CPU devices do not, "
+            "nor do ratios made of them.",
+            carried);
+}
+
+void el_report_sentences(const json_t *run, FILE *out)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    say_memory(trials, out);
+    say_modes(trials, out);
+    say_gpu(trials, out);
+}
