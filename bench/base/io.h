@@ -1,4 +1,11 @@
-/* Files that are there whole or not at all. */
+/* Files that are there whole or not at all, whatever ends the program meanwhile.
+ *
+ *     char temporary[EL_PATH_BYTES + 64];
+ *     file = el_file_begin(path, temporary, sizeof temporary);       NULL: el_fail_errno("%s could not be written",
+ * path) fprintf(file, ...); status = el_file_end(file, temporary, path);                   closes it, also where it
+ * fails
+ *
+ * Timing: blocking; what is ended is on the disk. Threads: any, each with files of its own. */
 #ifndef EL_BENCH_IO_H
 #define EL_BENCH_IO_H
 

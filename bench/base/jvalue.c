@@ -86,16 +86,21 @@ void el_json_copy(json_t *object, const json_t *from, const char *const *paths)
     }
 }
 
-size_t el_json_numbers(const json_t *array, double **values_p)
+size_t el_json_numbers_at(const json_t *array, const char *path, double **values_p)
 {
     size_t n = json_array_size(array), kept = 0;
     double *values = n == 0 ? NULL : malloc(n * sizeof *values);
     for (size_t i = 0; i < n && values != NULL; i++) {
-        const json_t *value = json_array_get(array, i);
+        const json_t *value = el_json_at(json_array_get(array, i), path);
         if (json_is_number(value)) values[kept++] = json_number_value(value);
     }
     *values_p = values;
     return kept;
+}
+
+size_t el_json_numbers(const json_t *array, double **values_p)
+{
+    return el_json_numbers_at(array, "", values_p);
 }
 
 const char *el_json_shortest(double value, char *text)

@@ -31,6 +31,8 @@ void el_json_put_text(json_t *object, const char *key, const char *text);
 void el_json_copy(json_t *object, const json_t *from, const char *const *paths);
 /* Numbers of an array (what is not a number is left out); *values_p is NULL for none; to be freed. Returns how many. */
 size_t el_json_numbers(const json_t *array, double **values_p);
+/* The same of the numbers at `path` in its elements. */
+size_t el_json_numbers_at(const json_t *array, const char *path, double **values_p);
 /* The shortest text that reads back as the same double. `text` has at least 32 bytes. */
 const char *el_json_shortest(double value, char *text);
 

@@ -120,60 +120,56 @@ json_t *el_machine(void)
     struct utsname names;
     bool named = uname(&names) == 0;
     json_t *e = json_object();
-    json_object_set_new(e, "hostname", el_json_string(named ? names.nodename : NULL));
-    json_object_set_new(e, "kernel", named ? json_sprintf("%s %s", names.sysname, names.release) : json_null());
-    json_object_set_new(e, "machine", el_json_string(named ? names.machine : NULL));
-    json_object_set_new(e, "cpu_model", cpuinfo("model name"));
-    json_object_set_new(e, "cores_online", el_json_count(sysconf(_SC_NPROCESSORS_ONLN)));
-    json_object_set_new(e, "memory_bytes",
-                        el_json_count((int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)));
-    json_object_set_new(e, "boot_id", first_line("/proc/sys/kernel/random/boot_id"));
+    el_json_put_text(e, "hostname", named ? names.nodename : NULL);
+    el_json_put(e, "kernel", named ? json_sprintf("%s %s", names.sysname, names.release) : json_null());
+    el_json_put_text(e, "machine", named ? names.machine : NULL);
+    el_json_put(e, "cpu_model", cpuinfo("model name"));
+    el_json_put(e, "cores_online", el_json_count(sysconf(_SC_NPROCESSORS_ONLN)));
+    el_json_put(e, "memory_bytes", el_json_count((int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)));
+    el_json_put(e, "boot_id", first_line("/proc/sys/kernel/random/boot_id"));
     return e;
 }
 
 static void put_state(json_t *e)
 {
-    json_object_set_new(e, "cpu_stepping", cpuinfo("stepping"));
-    json_object_set_new(e, "cpu_microcode", cpuinfo("microcode"));
-    json_object_set_new(e, "smt", read_switch("/sys/devices/system/cpu/smt/active", '1'));
-    json_object_set_new(e, "turbo", turbo());
-    json_object_set_new(e, "numa_nodes", numa_nodes());
-    json_object_set_new(e, "affinity", affinity());
-    json_object_set_new(e, "cgroup_cores", cgroup_cores());
-    json_object_set_new(e, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
-    json_object_set_new(e, "load_average", load_average());
+    el_json_put(e, "cpu_stepping", cpuinfo("stepping"));
+    el_json_put(e, "cpu_microcode", cpuinfo("microcode"));
+    el_json_put(e, "smt", read_switch("/sys/devices/system/cpu/smt/active", '1'));
+    el_json_put(e, "turbo", turbo());
+    el_json_put(e, "numa_nodes", numa_nodes());
+    el_json_put(e, "affinity", affinity());
+    el_json_put(e, "cgroup_cores", cgroup_cores());
+    el_json_put(e, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    el_json_put(e, "load_average", load_average());
 }
 
 static void put_build(json_t *e)
 {
     const char *library = el_kernels_cpu_library();
-    json_object_set_new(e, "commit", el_json_string(EL_BUILD_COMMIT));
-    json_object_set_new(e, "compiler",
-                        el_json_string(
-#if defined(__clang__)
+    el_json_put_text(e, "commit", EL_BUILD_COMMIT);
+    el_json_put_text(e, "compiler", #if defined(__clang__)
                             "clang " __clang_version__
 #elif defined(__GNUC__)
                             "gcc " __VERSION__
 #else
                             "unknown"
-#endif
-                            ));
-    json_object_set_new(e, "compiler_flags", el_json_string(EL_BUILD_FLAGS));
-    json_object_set_new(e, "mpi", el_json_string(*EL_BUILD_MPI ? EL_BUILD_MPI : NULL));
-    json_object_set_new(e, "cpu_library", el_json_string(library == NULL || *library == '\0' ? NULL : library));
-    json_object_set_new(e, "cpu_library_reason", el_json_string(el_kernels_cpu_lack()));
+#endif);
+    el_json_put_text(e, "compiler_flags", EL_BUILD_FLAGS);
+    el_json_put_text(e, "mpi", *EL_BUILD_MPI ? EL_BUILD_MPI : NULL);
+    el_json_put_text(e, "cpu_library", library == NULL || *library == '\0' ? NULL : library);
+    el_json_put_text(e, "cpu_library_reason", el_kernels_cpu_lack());
 }
 
 json_t *el_environment(void)
 {
     json_t *e = json_object(), *machine = el_machine();
-    json_object_set_new(e, "time_utc", utc_now());
+    el_json_put(e, "time_utc", utc_now());
     json_object_update(e, machine);
     json_decref(machine);
     put_state(e);
     put_build(e);
-    json_object_set_new(e, "mpirun", program_path("mpirun"));
-    json_object_set_new(e, "gnuplot", program_path("gnuplot"));
-    json_object_set_new(e, "warnings", json_array());
+    el_json_put(e, "mpirun", program_path("mpirun"));
+    el_json_put(e, "gnuplot", program_path("gnuplot"));
+    el_json_put(e, "warnings", json_array());
     return e;
 }

@@ -52,57 +52,42 @@ static enum el_status set_seed(const struct el_option_row *row, const char *text
     return EL_OK;
 }
 
-/* "64MiB", "64M", "64m", "1.5G", "1000". */
-static enum el_status set_bytes(const struct el_option_row *row, const char *text, int64_t *bytes_p)
+struct unit {
+    const char *text;
+    double scale;
+};
+
+/* "64MiB", "1.5g", "1000"; "90", "90s", "5m"; "5", "5%": a number, and one of the units (ended by a scale of 0), of
+ * which "" is the last. `what`: a value of this kind, for who gave another. */
+static enum el_status set_with_unit(const struct el_option_row *row, const char *text, const struct unit *units,
+                                    const char *what, double *number_p)
 {
-    static const char *const suffixes[] = {"KiB", "MiB", "GiB", "K", "M", "G", "B", ""};
-    static const double scales[] = {1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1, 1};
     char *end;
     double number = strtod(text, &end);
-    if (end == text || !isfinite(number) || number < 0)
-        return fail_number(row, text, "a size: give bytes, or a number with KiB, MiB or GiB");
-    for (int i = 0; i < 8; i++) {
-        if (strcasecmp(end, suffixes[i])) continue;
-        double bytes = number * scales[i];
-        if (bytes < row->min || bytes > row->max)
-            return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give 1 byte to 1000 TB", row->name, text);
-        *bytes_p = (int64_t)bytes;
-        return EL_OK;
-    }
-    return el_fail(EL_ERR_INVALID, "--%s: unknown unit '%s': give KiB, MiB or GiB", row->name, end);
-}
-
-/* "90", "90s", "5m", "2h". */
-static enum el_status set_seconds(const struct el_option_row *row, const char *text, double *seconds_p)
-{
-    static const char suffixes[] = "smh";
-    static const double scales[] = {1, 60, 3600};
-    char number[32];
-    size_t length = strlen(text);
-    const char *suffix = length > 1 ? strchr(suffixes, text[length - 1]) : NULL;
-    if (length - (suffix != NULL) >= sizeof number)
-        return fail_number(row, text, "a time: give seconds, or 90s, 5m, 2h");
-    snprintf(number, sizeof number, "%.*s", (int)(length - (suffix != NULL)), text);
-    char *end;
-    double seconds = strtod(number, &end) * (suffix ? scales[suffix - suffixes] : 1);
-    if (end == number || *end || !isfinite(seconds) || strpbrk(number, "xX "))
-        return fail_number(row, text, "a time: give seconds, or 90s, 5m, 2h");
-    if (seconds < row->min || seconds > row->max)
-        return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give %gs to %gh", row->name, text, row->min,
-                       row->max / 3600);
-    *seconds_p = seconds;
+    if (end == text || !isfinite(number) || strpbrk(text, "xX ")) return fail_number(row, text, what);
+    while (units->scale > 0 && strcasecmp(end, units->text)) units++;
+    if (!(units->scale > 0)) return el_fail(EL_ERR_INVALID, "--%s: unknown unit '%s': give %s", row->name, end, what);
+    number *= units->scale;
+    if (number < row->min || number > row->max)
+        return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give %g to %g, in %s", row->name, text, row->min,
+                       row->max, what);
+    *number_p = number;
     return EL_OK;
 }
 
-/* "5", "5%". */
-static enum el_status set_percent(const struct el_option_row *row, const char *text, double *percent_p)
+static enum el_status set_bytes(const struct el_option_row *row, const char *text, int64_t *bytes_p)
 {
-    char number[32];
-    size_t length = strcspn(text, "%");
-    if (length >= sizeof number || (text[length] && text[length + 1])) return fail_number(row, text, "a percentage");
-    snprintf(number, sizeof number, "%.*s", (int)length, text);
-    return el_option_number(row, number, percent_p);
+    static const struct unit units[] = {{"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824},
+                                        {"K", 1024},   {"M", 1048576},   {"G", 1073741824},
+                                        {"B", 1},      {"", 1},          {NULL, 0}};
+    double bytes;
+    EL_TRY(set_with_unit(row, text, units, "bytes, or KiB, MiB or GiB", &bytes));
+    *bytes_p = (int64_t)bytes;
+    return EL_OK;
 }
+
+static const struct unit seconds[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"", 1}, {NULL, 0}};
+static const struct unit percent[] = {{"%", 1}, {"", 1}, {NULL, 0}};
 
 /* Place of `text` among "a|b|c", or -1. */
 static int find_choice(const char *choices, const char *text)
@@ -156,9 +141,9 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
     case EL_OPTION_REAL:
         return el_option_number(row, text, field);
     case EL_OPTION_SECONDS:
-        return set_seconds(row, text, field);
+        return set_with_unit(row, text, seconds, "seconds, or as 90s, 5m, 2h", field);
     case EL_OPTION_PERCENT:
-        return set_percent(row, text, field);
+        return set_with_unit(row, text, percent, "per cent", field);
     case EL_OPTION_BYTES:
         return set_bytes(row, text, field);
     case EL_OPTION_TEXT:

@@ -12,21 +12,21 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
     if (!f) return json_null();
     json_t *throttled = json_object();
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++)
-        json_object_set_new(throttled, el_nvml_throttle_name(r), el_json_real(f->throttled_pct[r]));
+        el_json_put_real(throttled, el_nvml_throttle_name(r), f->throttled_pct[r]);
     json_t *clock = json_pack("{s:o, s:o, s:o}", "min", el_json_real(f->clock_min_hz / 1e6), "mean",
                               el_json_real(f->clock_mean_hz / 1e6), "max", el_json_real(f->clock_max_hz / 1e6));
     json_t *gpu = json_object();
-    json_object_set_new(gpu, "clock_mhz", clock);
-    json_object_set_new(gpu, "power_w", el_json_real(f->power_w));
-    json_object_set_new(gpu, "energy_mj", el_json_real(f->energy_j * 1e3));
-    json_object_set_new(gpu, "throttled_pct", throttled);
-    json_object_set_new(gpu, "used_bytes", el_json_count(f->used_bytes));
-    json_object_set_new(gpu, "total_bytes", el_json_count(f->total_bytes));
-    json_object_set_new(gpu, "process_bytes", el_json_count(f->process_bytes));
-    json_object_set_new(gpu, "processes", el_json_count(f->n_processes));
-    json_object_set_new(gpu, "samples", json_integer(f->n_looks));
-    json_object_set_new(gpu, "window_s", el_json_real(f->window_s));
-    json_object_set_new(gpu, "reason", el_json_string(*f->reason ? f->reason : NULL));
+    el_json_put(gpu, "clock_mhz", clock);
+    el_json_put_real(gpu, "power_w", f->power_w);
+    el_json_put_real(gpu, "energy_mj", f->energy_j * 1e3);
+    el_json_put(gpu, "throttled_pct", throttled);
+    el_json_put(gpu, "used_bytes", el_json_count(f->used_bytes));
+    el_json_put(gpu, "total_bytes", el_json_count(f->total_bytes));
+    el_json_put(gpu, "process_bytes", el_json_count(f->process_bytes));
+    el_json_put(gpu, "processes", el_json_count(f->n_processes));
+    el_json_put(gpu, "samples", json_integer(f->n_looks));
+    el_json_put_real(gpu, "window_s", f->window_s);
+    el_json_put_text(gpu, "reason", *f->reason ? f->reason : NULL);
     return gpu;
 }
 
@@ -53,12 +53,11 @@ void el_record_shared_cards(json_t *members, json_t *processes)
         bool apart;
         json_t *memory = json_object_get(json_array_get(members, i), "memory");
         if (!is_shared(members, i, &apart)) continue;
-        for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++)
-            json_object_set_new(memory, figures[f], json_null());
-        json_object_set_new(memory, "driver_reason",
-                            json_string("several of the run's devices are on this card, and the driver tells the "
-                                        "card's bytes, not a device's (gpu.used_bytes)"));
-        if (apart) json_object_set_new(memory, "library_bytes", json_object());
+        for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) el_json_put(memory, figures[f], json_null());
+        el_json_put(memory, "driver_reason",
+                    json_string("several of the run's devices are on this card, and the driver tells the "
+                                "card's bytes, not a device's (gpu.used_bytes)"));
+        if (apart) el_json_put(memory, "library_bytes", json_object());
         for (size_t p = 0; p < json_array_size(processes); p++) {
             json_t *bytes = json_object_get(json_array_get(processes, p), "per_device_bytes");
             if (i < json_array_size(bytes)) json_array_set_new(bytes, i, json_null());
@@ -75,7 +74,7 @@ static json_t *variables(void)
         char name[128];
         if (strncmp(*at, "NCCL_", 5) != 0 || !value) continue;
         snprintf(name, sizeof name, "%.*s", (int)(value - *at), *at);
-        json_object_set_new(variables, name, el_json_string(value + 1));
+        el_json_put_text(variables, name, value + 1);
     }
     return variables;
 }
@@ -85,8 +84,8 @@ json_t *el_record_nccl(void)
     char version[32];
     bool known = el_nccl_version(version, sizeof version) == EL_OK;
     json_t *nccl = json_object();
-    json_object_set_new(nccl, "version", el_json_string(known ? version : NULL));
-    json_object_set_new(nccl, "reason", el_json_string(known ? NULL : el_error_message()));
-    json_object_set_new(nccl, "variables", variables());
+    el_json_put_text(nccl, "version", known ? version : NULL);
+    el_json_put_text(nccl, "reason", known ? NULL : el_error_message());
+    el_json_put(nccl, "variables", variables());
     return nccl;
 }

@@ -57,30 +57,23 @@ static const char *const trial_of_device[] = {"mode", "devices", "global_batch",
 static const char *const of_device[] = {"device", "host", "rank"};
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-static void put_names(const char *const *names, size_t n, FILE *file)
-{
-    for (size_t i = 0; i < n; i++) fprintf(file, ",%s", names[i]);
-}
-
+/* The cells of these fields; of no object their names, for the header. */
 static void put_fields(const json_t *object, const char *const *names, size_t n, FILE *file)
 {
     for (size_t i = 0; i < n; i++) {
         fputc(',', file);
+        if (object == NULL) fputs(names[i], file);
         put_value(json_object_get(object, names[i]), file);
     }
 }
 
-static void put_metric_names(enum el_metric_of of, FILE *file)
-{
-    for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++)
-        if (m->of == of) fprintf(file, ",%s", m->name);
-}
-
+/* Likewise of the metrics of a trial or of one of its devices. */
 static void put_metrics(enum el_metric_of of, const json_t *trial, const json_t *device, FILE *file)
 {
     for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
         if (m->of != of) continue;
         fputc(',', file);
+        if (trial == NULL) fputs(m->name, file);
         put_number(el_metric_value(m, trial, device), file);
     }
 }
@@ -112,9 +105,9 @@ static void put_trials(const json_t *trials, FILE *file)
         json_decref(config);
     }
     fputs("trial", file);
-    put_names(of_trial, COUNT(of_trial), file);
-    json_object_foreach(columns, key, value) fprintf(file, ",%s", key);
-    put_metric_names(EL_METRIC_OF_TRIAL, file);
+    put_fields(NULL, of_trial, COUNT(of_trial), file);
+    json_object_foreach(columns, key, value) put_fields(NULL, &key, 1, file);
+    put_metrics(EL_METRIC_OF_TRIAL, NULL, NULL, file);
     fputc('\n', file);
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
@@ -132,10 +125,10 @@ static void put_trials(const json_t *trials, FILE *file)
 static void put_devices(const json_t *trials, FILE *file)
 {
     fputs("trial", file);
-    put_names(trial_of_device, COUNT(trial_of_device), file);
+    put_fields(NULL, trial_of_device, COUNT(trial_of_device), file);
     fputs(",position", file);
-    put_names(of_device, COUNT(of_device), file);
-    put_metric_names(EL_METRIC_OF_DEVICE, file);
+    put_fields(NULL, of_device, COUNT(of_device), file);
+    put_metrics(EL_METRIC_OF_DEVICE, NULL, NULL, file);
     fputc('\n', file);
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");

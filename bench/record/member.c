@@ -32,7 +32,7 @@ static json_t *bytes_by_tag(const struct el_memory_timeline *timeline)
         if (!occurs(timeline, t)) continue;
         json_t *column = json_array();
         for (int i = 0; i < timeline->n; i++) json_array_append_new(column, json_integer(timeline->points[i].bytes[t]));
-        json_object_set_new(tags, el_tag_name((enum el_tag)t), column);
+        el_json_put(tags, el_tag_name((enum el_tag)t), column);
     }
     return tags;
 }
@@ -49,12 +49,12 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline)
         json_array_append_new(phases, json_string(phase_of(&timeline->points[i])));
     }
     json_t *record = json_object();
-    json_object_set_new(record, "ms", times);
-    json_object_set_new(record, "phase", phases);
-    json_object_set_new(record, "bytes", bytes_by_tag(timeline));
-    json_object_set_new(record, "peak_ms", time_ms(peak));
-    json_object_set_new(record, "peak_phase", json_string(phase_of(peak)));
-    json_object_set_new(record, "peak_label", el_json_string(peak->label[0] == '\0' ? NULL : peak->label));
+    el_json_put(record, "ms", times);
+    el_json_put(record, "phase", phases);
+    el_json_put(record, "bytes", bytes_by_tag(timeline));
+    el_json_put(record, "peak_ms", time_ms(peak));
+    el_json_put(record, "peak_phase", json_string(phase_of(peak)));
+    el_json_put_text(record, "peak_label", peak->label[0] == '\0' ? NULL : peak->label);
     return record;
 }
 
@@ -62,7 +62,7 @@ static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
 {
     json_t *tags = json_object();
     for (int t = 0; t < EL_TAG_COUNT; t++) {
-        json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
+        el_json_put(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
     }
     return tags;
 }
@@ -73,7 +73,7 @@ static json_t *libraries(const struct el_member_account *account, int64_t *sum_p
     *sum_p = 0;
     for (int i = 0; i < account->n_libraries; i++) {
         const struct el_library_memory *library = &account->libraries[i];
-        json_object_set_new(libraries, library->name, json_integer(library->bytes));
+        el_json_put(libraries, library->name, json_integer(library->bytes));
         *sum_p += library->bytes;
     }
     return libraries;
@@ -86,19 +86,19 @@ static json_t *memory_part(const struct el_member_account *account)
     int64_t library_bytes;
     json_t *by_library = libraries(account, &library_bytes);
     json_t *memory = json_object();
-    json_object_set_new(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
-    json_object_set_new(memory, "at_peak_by_tag", by_tag(ledger->at_peak_by_tag));
-    json_object_set_new(memory, "peak_by_tag", by_tag(ledger->peak_by_tag));
-    json_object_set_new(memory, "reserved_bytes", json_integer(account->reserved_bytes));
-    json_object_set_new(memory, "driver_bytes", el_json_count(account->driver_bytes));
-    json_object_set_new(memory, "driver_reason", el_json_string(known ? NULL : account->driver_reason));
-    json_object_set_new(memory, "unattributed_bytes",
-                        known ? json_integer(account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes)
-                              : json_null());
-    json_object_set_new(memory, "library_bytes", by_library);
-    json_object_set_new(memory, "module_loading", el_json_string(account->module_loading));
-    json_object_set_new(memory, "grown_bytes", known ? json_integer(account->grown_bytes) : json_null());
-    json_object_set_new(memory, "timeline", el_record_timeline(account->timeline));
+    el_json_put(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
+    el_json_put(memory, "at_peak_by_tag", by_tag(ledger->at_peak_by_tag));
+    el_json_put(memory, "peak_by_tag", by_tag(ledger->peak_by_tag));
+    el_json_put(memory, "reserved_bytes", json_integer(account->reserved_bytes));
+    el_json_put(memory, "driver_bytes", el_json_count(account->driver_bytes));
+    el_json_put_text(memory, "driver_reason", known ? NULL : account->driver_reason);
+    el_json_put(memory, "unattributed_bytes",
+                known ? json_integer(account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes)
+                      : json_null());
+    el_json_put(memory, "library_bytes", by_library);
+    el_json_put_text(memory, "module_loading", account->module_loading);
+    el_json_put(memory, "grown_bytes", known ? json_integer(account->grown_bytes) : json_null());
+    el_json_put(memory, "timeline", el_record_timeline(account->timeline));
     return memory;
 }
 
@@ -147,11 +147,11 @@ static json_t *utilization_part(const struct el_member_account *account, const s
     json_t *utilization = json_object();
     double busy = s->step_s > 0 ? 100 * s->busy_s / s->step_s : NAN;
     double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
-    json_object_set_new(utilization, "busy_pct", el_json_real(busy));
-    json_object_set_new(utilization, "cpu_pct", el_json_real(ran));
-    json_object_set_new(utilization, "system_pct", el_json_real(system));
-    json_object_set_new(utilization, "system_reason", el_json_string(isnan(system) ? system_reason(account) : NULL));
-    json_object_set_new(utilization, "source", el_json_string(account->summary ? "spans of the compute stream" : NULL));
+    el_json_put_real(utilization, "busy_pct", busy);
+    el_json_put_real(utilization, "cpu_pct", ran);
+    el_json_put_real(utilization, "system_pct", system);
+    el_json_put_text(utilization, "system_reason", isnan(system) ? system_reason(account) : NULL);
+    el_json_put_text(utilization, "source", account->summary ? "spans of the compute stream" : NULL);
     return utilization;
 }
 
@@ -211,29 +211,29 @@ json_t *el_record_member(const struct el_member_account *account)
 {
     const struct el_device_summary s = told_by_spans(account);
     json_t *member = json_object();
-    json_object_set_new(member, "device", el_json_string(account->device));
-    json_object_set_new(member, "host", el_json_string(account->host));
-    json_object_set_new(member, "rank", json_integer(account->rank));
-    json_object_set_new(member, "pid", json_integer(account->pid));
+    el_json_put_text(member, "device", account->device);
+    el_json_put_text(member, "host", account->host);
+    el_json_put(member, "rank", json_integer(account->rank));
+    el_json_put(member, "pid", json_integer(account->pid));
     const struct el_device_identity *identity = account->identity;
-    json_object_set_new(member, "uuid", el_json_string(identity && *identity->uuid ? identity->uuid : NULL));
-    json_object_set_new(member, "model", el_json_string(identity && *identity->model ? identity->model : NULL));
-    json_object_set_new(member, "simulated", json_boolean(account->simulated));
-    json_object_set_new(member, "memory", memory_part(account));
-    json_object_set_new(member, "utilization", utilization_part(account, &s));
-    json_object_set_new(member, "gpu", el_record_gpu(account->gpu));
-    json_object_set_new(member, "busy_ms", busy_part(&s));
+    el_json_put_text(member, "uuid", identity && *identity->uuid ? identity->uuid : NULL);
+    el_json_put_text(member, "model", identity && *identity->model ? identity->model : NULL);
+    el_json_put(member, "simulated", json_boolean(account->simulated));
+    el_json_put(member, "memory", memory_part(account));
+    el_json_put(member, "utilization", utilization_part(account, &s));
+    el_json_put(member, "gpu", el_record_gpu(account->gpu));
+    el_json_put(member, "busy_ms", busy_part(&s));
     put_ms(member, "idle_ms", s.idle_s);
     put_ms(member, "step_ms", s.step_s);
     put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
-    json_object_set_new(member, "comm", comm_part(&s, account->time_sliced));
+    el_json_put(member, "comm", comm_part(&s, account->time_sliced));
     put_bytes(member, "sent_bytes", s.sent_bytes);
     put_bytes(member, "received_bytes", s.received_bytes);
-    json_object_set_new(member, "cores", el_record_cores("", account->cores, account->n_cores));
-    json_object_set_new(member, "memory_limit_bytes",
-                        el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1));
-    json_object_set_new(member, "control", control_part(account));
-    json_object_set_new(member, "ops", ops_part(account));
+    el_json_put(member, "cores", el_record_cores("", account->cores, account->n_cores));
+    el_json_put(member, "memory_limit_bytes",
+                el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1));
+    el_json_put(member, "control", control_part(account));
+    el_json_put(member, "ops", ops_part(account));
     return member;
 }
 
@@ -241,10 +241,10 @@ json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, i
 {
     json_t *process = json_object(), *bytes = json_array();
     for (int i = 0; i < n_devices; i++) json_array_append_new(bytes, el_json_count(per_device_bytes[i]));
-    json_object_set_new(process, "pid", json_integer(pid));
-    json_object_set_new(process, "rank", json_integer(rank));
-    json_object_set_new(process, "per_device_bytes", bytes);
-    json_object_set_new(process, "process_bytes", el_json_count(process_bytes));
+    el_json_put(process, "pid", json_integer(pid));
+    el_json_put(process, "rank", json_integer(rank));
+    el_json_put(process, "per_device_bytes", bytes);
+    el_json_put(process, "process_bytes", el_json_count(process_bytes));
     return process;
 }
 
@@ -259,11 +259,11 @@ json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int or
                                 const char *reason)
 {
     json_t *document = json_object();
-    json_object_set_new(document, "schema", json_integer(EL_SCHEMA));
-    json_object_set_new(document, "trial", el_json_string(trial->id));
-    json_object_set_new(document, "repeat", json_integer(repeat));
-    json_object_set_new(document, "order", json_integer(order));
-    json_object_set_new(document, "status", el_json_string(status));
-    json_object_set_new(document, "reason", el_json_string(reason));
+    el_json_put(document, "schema", json_integer(EL_SCHEMA));
+    el_json_put_text(document, "trial", trial->id);
+    el_json_put(document, "repeat", json_integer(repeat));
+    el_json_put(document, "order", json_integer(order));
+    el_json_put_text(document, "status", status);
+    el_json_put_text(document, "reason", reason);
     return document;
 }

@@ -15,16 +15,12 @@ static json_t *member_at(const json_t *repeat, size_t position)
 /* The median over repeats of one figure of one member; NAN if no repeat has it. */
 static double median_at(const json_t *ok, size_t position, const char *path)
 {
-    json_t *found = json_array();
-    for (size_t i = 0; i < json_array_size(ok); i++) {
-        json_t *value = el_json_at(member_at(json_array_get(ok, i), position), path);
-        if (json_is_number(value)) json_array_append(found, value);
-    }
+    char at[128];
     double *values;
-    size_t n = el_json_numbers(found, &values);
+    snprintf(at, sizeof at, "members.%zu.%s", position, path);
+    size_t n = el_json_numbers_at(ok, at, &values);
     double median = el_stats_median(values, n);
     free(values);
-    json_decref(found);
     return median;
 }
 
@@ -55,9 +51,9 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
         } else if (json_is_array(child)) {
             set_medians_of_each(child, ok, position, at);
         } else if (json_is_integer(child)) {
-            json_object_set_new(value, key, json_integer((json_int_t)llround(median_at(ok, position, at))));
+            el_json_put(value, key, json_integer((json_int_t)llround(median_at(ok, position, at))));
         } else if (json_is_real(child) || json_is_null(child)) {
-            json_object_set_new(value, key, el_json_real(median_at(ok, position, at)));
+            el_json_put_real(value, key, median_at(ok, position, at));
         }
     }
 }
@@ -87,7 +83,7 @@ static void take_timeline(json_t *device, const json_t *repeat, size_t position)
         return;
     }
     json_object_set(timeline, "repeat", json_object_get(repeat, "repeat"));
-    json_object_set_new(json_object_get(device, "memory"), "timeline", timeline);
+    el_json_put(json_object_get(device, "memory"), "timeline", timeline);
 }
 
 /* A copy of the first repeat's member whose times and bytes are medians. Who it was (rank, pid, host) and its memory
@@ -101,13 +97,13 @@ static json_t *device_over_repeats(const json_t *ok, size_t position, size_t med
     set_medians(device, ok, position, "");
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         json_t *value = json_object_get(first, kept[i]);
-        if (value != NULL) json_object_set_new(device, kept[i], json_deep_copy(value));
+        if (value != NULL) el_json_put(device, kept[i], json_deep_copy(value));
     }
     take_timeline(device, json_array_get(ok, median), position);
     /* The first repeat's reason for null is none where another repeat had the figure. */
     json_t *utilization = json_object_get(device, "utilization");
     if (json_is_number(json_object_get(utilization, "system_pct")))
-        json_object_set_new(utilization, "system_reason", json_null());
+        el_json_put(utilization, "system_reason", json_null());
     return device;
 }
 
@@ -159,14 +155,14 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
     for (size_t i = 0; i < json_array_size(per_device); i++) {
         bytes += el_json_number(json_array_get(per_device, i), "comm.bytes");
     }
-    json_object_set_new(comm, "bytes", isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes)));
+    el_json_put(comm, "bytes", isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes)));
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
-        json_object_set_new(comm, times[i], el_json_real(el_json_number(from, times[i])));
+        el_json_put_real(comm, times[i], el_json_number(from, times[i]));
     }
     double total = el_json_number(from, "total_ms"), overlapped = el_json_number(from, "overlapped_ms");
-    json_object_set_new(comm, "overlap_pct", el_json_real(total > 0 ? 100 * overlapped / total : NAN));
-    json_object_set_new(comm, "exposed_step_ms", el_json_real(el_json_number(breakdown, "exposed_step_ms")));
-    json_object_set_new(comm, "contention_ms", el_json_real(el_json_number(breakdown, "contention_ms")));
+    el_json_put_real(comm, "overlap_pct", total > 0 ? 100 * overlapped / total : NAN);
+    el_json_put_real(comm, "exposed_step_ms", el_json_number(breakdown, "exposed_step_ms"));
+    el_json_put_real(comm, "contention_ms", el_json_number(breakdown, "contention_ms"));
     return comm;
 }
 
@@ -215,8 +211,8 @@ json_t *el_trial_imbalance(const json_t *ok)
 {
     if (json_array_size(el_json_at(ok, "0.members")) < 2) return json_null();
     json_t *imbalance = json_object();
-    json_object_set_new(imbalance, "memory", el_launches_imbalance(ok, peak));
-    json_object_set_new(imbalance, "busy", el_launches_imbalance(ok, busy_time));
-    json_object_set_new(imbalance, "bytes", el_launches_imbalance(ok, sent));
+    el_json_put(imbalance, "memory", el_launches_imbalance(ok, peak));
+    el_json_put(imbalance, "busy", el_launches_imbalance(ok, busy_time));
+    el_json_put(imbalance, "bytes", el_launches_imbalance(ok, sent));
     return imbalance;
 }

@@ -48,7 +48,7 @@ static void upgrade_trial(json_t *trial)
     json_t *repeats = json_object_get(trial, "repeats");
     rename_rules(json_object_get(trial, "warning_rules"));
     if (json_array_size(repeats) && json_object_get(trial, "step_ms"))
-        json_object_set_new(trial, "step_ms", el_trial_step_ms(repeats)); /* was over all launches' steps as one */
+        el_json_put(trial, "step_ms", el_trial_step_ms(repeats)); /* was over all launches' steps as one */
     json_array_foreach(json_object_get(trial, "per_device"), i, part) upgrade_device(part);
     json_array_foreach(repeats, i, part)
         rename_key(json_object_get(part, "system"), "unlike_machines", "machine_differences");
@@ -62,7 +62,7 @@ static void upgrade(json_t *run)
     if (el_json_number(run, "schema") >= EL_SCHEMA) return;
     rename_key(json_object_get(run, "environment"), "cpu_library_lack", "cpu_library_reason");
     json_array_foreach(json_object_get(run, "trials"), i, trial) upgrade_trial(trial);
-    json_object_set_new(run, "schema", json_integer(EL_SCHEMA));
+    el_json_put(run, "schema", json_integer(EL_SCHEMA));
 }
 
 static void clean_text(json_t *value);

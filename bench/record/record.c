@@ -55,7 +55,7 @@ static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
 
 static void put_count(json_t *record, const char *key, int64_t value)
 {
-    json_object_set_new(record, key, json_integer((json_int_t)value));
+    el_json_put(record, key, json_integer((json_int_t)value));
 }
 
 static const char *optimizer_name(enum el_optimizer_kind kind)
@@ -98,27 +98,27 @@ static json_t *config(const struct el_trial *trial)
     static const char *const launchers[] = {"auto", "mpirun", "own"};
     const struct el_train_config *train = &trial->train;
     json_t *config = json_object();
-    json_object_set_new(config, "model_sizes", model_sizes(&train->model));
-    json_object_set_new(config, "lr", el_json_real(train->lr));
-    json_object_set_new(config, "momentum", el_json_real(train->momentum));
+    el_json_put(config, "model_sizes", model_sizes(&train->model));
+    el_json_put_real(config, "lr", train->lr);
+    el_json_put_real(config, "momentum", train->momentum);
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
     el_json_put_text(config, "overlap", train->overlap ? "on" : "off");
     el_json_put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
     put_count(config, "warmup", train->warmup);
     put_count(config, "steps", train->steps);
-    json_object_set_new(config, "min_time_s", el_json_real(train->min_time_s));
+    el_json_put_real(config, "min_time_s", train->min_time_s);
     put_count(config, "epochs", train->epochs);
     put_count(config, "bucket_first_bytes", (int64_t)train->bucket_first_bytes);
     put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
-    json_object_set_new(config, "device_mem_bytes",
-                        trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
-    json_object_set_new(config, "timeout_s", el_json_real(trial->timeout_s));
+    el_json_put(config, "device_mem_bytes",
+                trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
+    el_json_put_real(config, "timeout_s", trial->timeout_s);
     el_json_put_text(config, "data", trial->data);
     el_json_put_text(config, "test", trial->test);
     el_json_put_text(config, "comm", trial->comm);
     el_json_put_text(config, "launcher", launchers[trial->launcher]);
-    json_object_set_new(config, "record", json_boolean(trial->record));
+    el_json_put(config, "record", json_boolean(trial->record));
     el_json_put_text(config, "control", control_name(train->control));
     put_count(config, "control_pairs", train->control_pairs);
     el_json_put_text(config, "inject", trial->inject);
@@ -141,16 +141,16 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
     el_json_put_text(record, "mode", train->mode);
     el_json_put_text(record, "model", train->model.name);
     put_count(record, "devices", trial->n_devices);
-    json_object_set_new(record, "device_names", device_names(trial));
+    el_json_put(record, "device_names", device_names(trial));
     put_count(record, "procs", trial->procs);
     el_json_put_text(record, "dtype", el_dtype_name(train->dtype));
     put_count(record, "global_batch", train->global_batch);
-    json_object_set_new(record, "batch_per_device", from_first(ok, "batch_per_device", json_array()));
-    json_object_set_new(record, "seed",
-                        train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
-                                                 : json_sprintf("%" PRIu64, train->seed));
+    el_json_put(record, "batch_per_device", from_first(ok, "batch_per_device", json_array()));
+    el_json_put(record, "seed",
+                train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
+                                         : json_sprintf("%" PRIu64, train->seed));
     el_json_put_text(record, "optimizer", optimizer_name(train->optimizer));
-    json_object_set_new(record, "config", config(trial));
+    el_json_put(record, "config", config(trial));
 }
 
 static void put_outcome(json_t *record, const char *command, const json_t *repeats, const json_t *ok)
@@ -160,14 +160,14 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     json_t *warnings = json_array(), *rules = json_array();
     const char *verdict = el_verdict_judge(repeats, ok, warnings, rules);
     json_t *order = json_object_get(json_array_get(repeats, 0), "order");
-    json_object_set_new(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
+    el_json_put(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
     el_json_put_text(record, "command", command);
     el_json_put_text(record, "status", status);
     el_json_put_text(record, "reason", el_json_text(bad, "reason", NULL));
     el_json_put_text(record, "verdict", strcmp(status, "ok") == 0 ? verdict : "suspect");
-    json_object_set_new(record, "warnings", warnings);
-    json_object_set_new(record, "warning_rules", rules);
-    json_object_set_new(record, "simulated", from_first(ok, "simulated", json_false()));
+    el_json_put(record, "warnings", warnings);
+    el_json_put(record, "warning_rules", rules);
+    el_json_put(record, "simulated", from_first(ok, "simulated", json_false()));
 }
 
 /* What each process read stays in the repeat's own file. */
@@ -186,14 +186,14 @@ static json_t *repeat_row(const json_t *repeat, double global_batch)
     json_t *row = json_object();
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
         json_t *value = json_object_get(repeat, copied[i]);
-        json_object_set_new(row, copied[i], value == NULL ? json_null() : json_deep_copy(value));
+        el_json_put(row, copied[i], value == NULL ? json_null() : json_deep_copy(value));
     }
-    json_object_set_new(row, "samples_per_s", el_json_real(el_repeat_samples_per_s(repeat, global_batch)));
+    el_json_put_real(row, "samples_per_s", el_repeat_samples_per_s(repeat, global_batch));
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
         json_t *value = json_object_get(repeat, samples[i]);
-        json_object_set_new(row, samples[i], json_is_array(value) ? json_deep_copy(value) : json_array());
+        el_json_put(row, samples[i], json_is_array(value) ? json_deep_copy(value) : json_array());
     }
-    json_object_set_new(row, "system", system_row(repeat));
+    el_json_put(row, "system", system_row(repeat));
     return row;
 }
 
@@ -209,7 +209,7 @@ static json_t *repeat_rows(const json_t *repeats, double global_batch)
 static json_t *null_phases(void)
 {
     json_t *phases = json_object();
-    for (int p = 0; p < EL_PHASE_COUNT; p++) json_object_set_new(phases, el_phase_name((enum el_phase)p), json_null());
+    for (int p = 0; p < EL_PHASE_COUNT; p++) el_json_put(phases, el_phase_name((enum el_phase)p), json_null());
     return phases;
 }
 
@@ -219,19 +219,19 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
     int slowest = el_trial_slowest(per_device);
     const json_t *of = slowest < 0 ? NULL : json_array_get(per_device, (size_t)slowest);
     const json_t *phases = json_object_get(of, "busy_ms");
-    json_object_set_new(record, "slowest_member", slowest < 0 ? json_null() : json_integer(slowest));
-    json_object_set_new(record, "phases_ms", phases == NULL ? null_phases() : json_deep_copy(phases));
-    json_object_set_new(record, "idle_ms", el_json_real(el_json_number(of, "idle_ms")));
+    el_json_put(record, "slowest_member", slowest < 0 ? json_null() : json_integer(slowest));
+    el_json_put(record, "phases_ms", phases == NULL ? null_phases() : json_deep_copy(phases));
+    el_json_put_real(record, "idle_ms", el_json_number(of, "idle_ms"));
     json_t *breakdown = el_trial_breakdown(ok, slowest);
-    json_object_set_new(record, "comm", el_trial_comm(per_device, slowest, breakdown));
-    json_object_set_new(record, "breakdown", breakdown);
-    json_object_set_new(record, "collectives", from_first(ok, "collectives", json_array()));
-    json_object_set_new(record, "recorder", el_trial_recorder(ok));
-    json_object_set_new(record, "communicator", from_first(ok, "communicator", json_null()));
-    json_object_set_new(record, "clock", from_first(ok, "clock", json_null()));
-    json_object_set_new(record, "imbalance", el_trial_imbalance(ok));
-    json_object_set_new(record, "per_device", per_device);
-    json_object_set_new(record, "processes", from_first(ok, "processes", json_array()));
+    el_json_put(record, "comm", el_trial_comm(per_device, slowest, breakdown));
+    el_json_put(record, "breakdown", breakdown);
+    el_json_put(record, "collectives", from_first(ok, "collectives", json_array()));
+    el_json_put(record, "recorder", el_trial_recorder(ok));
+    el_json_put(record, "communicator", from_first(ok, "communicator", json_null()));
+    el_json_put(record, "clock", from_first(ok, "clock", json_null()));
+    el_json_put(record, "imbalance", el_trial_imbalance(ok));
+    el_json_put(record, "per_device", per_device);
+    el_json_put(record, "processes", from_first(ok, "processes", json_array()));
 }
 
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
@@ -240,15 +240,15 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     double batch = (double)trial->train.global_batch;
     put_configuration(record, trial, ok);
     put_outcome(record, command, repeats, ok);
-    json_object_set_new(record, "throughput", el_trial_throughput(ok, batch));
-    json_object_set_new(record, "step_ms", el_trial_step_ms(ok));
+    el_json_put(record, "throughput", el_trial_throughput(ok, batch));
+    el_json_put(record, "step_ms", el_trial_step_ms(ok));
     put_devices(record, ok, batch);
-    json_object_set_new(record, "loss", from_first(ok, "loss", json_array()));
-    json_object_set_new(record, "epochs", from_first(ok, "epochs", json_array()));
-    json_object_set_new(record, "accuracy", from_first(ok, "accuracy", json_null()));
-    json_object_set_new(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
-    json_object_set_new(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
-    json_object_set_new(record, "repeats", repeat_rows(repeats, batch));
+    el_json_put(record, "loss", from_first(ok, "loss", json_array()));
+    el_json_put(record, "epochs", from_first(ok, "epochs", json_array()));
+    el_json_put(record, "accuracy", from_first(ok, "accuracy", json_null()));
+    el_json_put(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
+    el_json_put(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
+    el_json_put(record, "repeats", repeat_rows(repeats, batch));
     json_decref(ok);
     return record;
 }
@@ -262,7 +262,7 @@ void el_record_learn(json_t *environment, const json_t *repeat)
         if (value && !json_is_null(value))
             json_object_set(environment, names[i], value);
         else if (!json_object_get(environment, names[i]))
-            json_object_set_new(environment, names[i], json_null());
+            el_json_put(environment, names[i], json_null());
     }
 }
 
@@ -271,7 +271,7 @@ json_t *el_record_run(json_t *environment, json_t *trials)
     json_t *run = json_object();
     put_count(run, "schema", EL_SCHEMA);
     el_record_learn(environment, NULL);
-    json_object_set_new(run, "environment", environment);
-    json_object_set_new(run, "trials", trials);
+    el_json_put(run, "environment", environment);
+    el_json_put(run, "trials", trials);
     return run;
 }

@@ -32,16 +32,16 @@ json_t *el_record_system(const struct el_system_figures *f, const int *allowed, 
         json_array_append_new(cpus, json_pack("{s:i, s:o, s:o}", "cpu", cpu, "busy_pct", el_json_real(f->busy_pct[cpu]),
                                               "steal_pct", el_json_real(f->steal_pct[cpu])));
     }
-    json_object_set_new(part, "window_s", el_json_real(f->window_s));
-    json_object_set_new(part, "own_cpu_s", el_json_real(f->own_cpu_s));
-    json_object_set_new(part, "waited_pct", el_json_real(f->waited_pct));
-    json_object_set_new(part, "cpus", cpus);
-    json_object_set_new(part, "device_cpus", array_of(devices, n_devices));
-    json_object_set_new(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
-    json_object_set_new(part, "freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz));
-    json_object_set_new(part, "throttled", el_json_count(f->throttled));
-    json_object_set_new(part, "reason", el_json_string(*f->reason ? f->reason : NULL));
-    json_object_set_new(part, "machine", el_machine());
+    el_json_put_real(part, "window_s", f->window_s);
+    el_json_put_real(part, "own_cpu_s", f->own_cpu_s);
+    el_json_put_real(part, "waited_pct", f->waited_pct);
+    el_json_put(part, "cpus", cpus);
+    el_json_put(part, "device_cpus", array_of(devices, n_devices));
+    el_json_put(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
+    el_json_put(part, "freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz));
+    el_json_put(part, "throttled", el_json_count(f->throttled));
+    el_json_put_text(part, "reason", *f->reason ? f->reason : NULL);
+    el_json_put(part, "machine", el_machine());
     return part;
 }
 
@@ -211,15 +211,15 @@ json_t *el_record_system_of_job(json_t *parts)
 {
     struct shares shares = worst_shares(parts);
     json_t *system = json_object();
-    json_object_set_new(system, "window_s", el_json_real(longest(parts, "window_s")));
-    json_object_set_new(system, "waited_pct", el_json_real(longest(parts, "waited_pct")));
-    json_object_set_new(system, "others_pct", el_json_real(shares.others_pct));
-    json_object_set_new(system, "others_on_devices_pct", el_json_real(shares.others_on_devices_pct));
-    json_object_set_new(system, "steal_pct", el_json_real(shares.steal_pct));
-    json_object_set_new(system, "frequency_change_pct", el_json_real(frequency_change_pct(parts)));
-    json_object_set_new(system, "throttled", most_throttled(parts));
-    json_object_set_new(system, "machine_differences", machine_differences(parts));
-    json_object_set_new(system, "reason", reason_of(parts));
-    json_object_set_new(system, "processes", parts);
+    el_json_put_real(system, "window_s", longest(parts, "window_s"));
+    el_json_put_real(system, "waited_pct", longest(parts, "waited_pct"));
+    el_json_put_real(system, "others_pct", shares.others_pct);
+    el_json_put_real(system, "others_on_devices_pct", shares.others_on_devices_pct);
+    el_json_put_real(system, "steal_pct", shares.steal_pct);
+    el_json_put_real(system, "frequency_change_pct", frequency_change_pct(parts));
+    el_json_put(system, "throttled", most_throttled(parts));
+    el_json_put(system, "machine_differences", machine_differences(parts));
+    el_json_put(system, "reason", reason_of(parts));
+    el_json_put(system, "processes", parts);
     return system;
 }

@@ -57,7 +57,7 @@ json_t *el_trial_step_ms(const json_t *repeats)
     }
     json_t *step_ms = json_object();
     for (int f = 0; f < N_FIGURES; f++) {
-        json_object_set_new(step_ms, names[f], el_json_real(el_stats_geometric_mean(launches[f], kept)));
+        el_json_put_real(step_ms, names[f], el_stats_geometric_mean(launches[f], kept));
         free(launches[f]);
     }
     return step_ms;
