@@ -1,9 +1,9 @@
 /* Files that are there whole or not at all, whatever ends the program meanwhile.
  *
  *     char temporary[EL_PATH_BYTES + 64];
- *     file = el_file_begin(path, temporary, sizeof temporary);       NULL: el_fail_errno("%s could not be written",
- * path) fprintf(file, ...); status = el_file_end(file, temporary, path);                   closes it, also where it
- * fails
+ *     file = el_file_begin(path, temporary, sizeof temporary);       NULL, and errno
+ *     fprintf(file, ...);
+ *     status = el_file_end(file, temporary, path);                   closes it, also where it fails
  *
  * Timing: blocking; what is ended is on the disk. Threads: any, each with files of its own. */
 #ifndef EL_BENCH_IO_H
@@ -16,9 +16,9 @@
 
 enum { EL_PATH_BYTES = 1024 };
 
-/* Opens "<path>.tmp.<pid>" (NULL and errno: could not); ends it with rename, or removes it.
- * A link is followed: what it leads to is replaced. What is there and no regular file (a device, a pipe) is written in
- * place, and `temporary` is "" then; a folder is EISDIR, a pipe that nobody reads ENXIO. */
+/* Opens "<path>.tmp.<random>" (NULL and errno: could not). A link is followed: what it leads to is replaced. What is
+ * there and no regular file (a device, a pipe) is written in place, and `temporary` is "" then; a folder is EISDIR, a
+ * pipe that nobody reads ENXIO. */
 FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
 enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
 

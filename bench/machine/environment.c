@@ -27,6 +27,13 @@
 #ifndef EL_BUILD_MPI
 #define EL_BUILD_MPI ""
 #endif
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
 
 /* The first line of a file; null if it cannot be read. */
 static json_t *first_line(const char *path)
@@ -147,13 +154,7 @@ static void put_build(json_t *e)
 {
     const char *library = el_kernels_cpu_library();
     el_json_put_text(e, "commit", EL_BUILD_COMMIT);
-    el_json_put_text(e, "compiler", #if defined(__clang__)
-                            "clang " __clang_version__
-#elif defined(__GNUC__)
-                            "gcc " __VERSION__
-#else
-                            "unknown"
-#endif);
+    el_json_put_text(e, "compiler", COMPILER);
     el_json_put_text(e, "compiler_flags", EL_BUILD_FLAGS);
     el_json_put_text(e, "mpi", *EL_BUILD_MPI ? EL_BUILD_MPI : NULL);
     el_json_put_text(e, "cpu_library", library == NULL || *library == '\0' ? NULL : library);

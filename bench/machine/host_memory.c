@@ -12,9 +12,9 @@
 /* The number after `key` at the begin of a line, or the first of the file where key is ""; NAN: none ("max" too). */
 static double number_in(const char *root, const char *path, const char *key)
 {
-    char name[EL_PATH_BYTES], text[256], *end;
+    char name[1024], text[64], *end;
     snprintf(name, sizeof name, "%s%s", root, path);
-    if (!el_file_line(name, key, text, sizeof text)) return NAN;
+    el_file_line(name, key, text, sizeof text);
     double number = strtod(text, &end);
     return end > text ? number : NAN;
 }
