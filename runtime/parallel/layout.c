@@ -8,26 +8,27 @@ void el_layout_of(const struct el_train_config *config, int n_processes, struct 
     el_mode_ops_find(config->mode)->layout(config, n_processes, layout_p);
 }
 
-int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p)
+/* They are neighbours. */
+static int devices_of(const struct el_layout *layout, bool of_process, int number, int *first_p)
 {
     int n = 0;
     for (int d = layout->n_devices - 1; d >= 0; d--) {
-        if (layout->devices[d].worker != worker) continue;
+        const struct el_spot *spot = &layout->devices[d];
+        if ((of_process ? spot->process : spot->worker) != number) continue;
         *first_p = d;
         n++;
     }
     return n;
 }
 
+int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p)
+{
+    return devices_of(layout, false, worker, first_p);
+}
+
 int el_layout_of_process(const struct el_layout *layout, int process, int *first_p)
 {
-    int n = 0;
-    for (int d = layout->n_devices - 1; d >= 0; d--) {
-        if (layout->devices[d].process != process) continue;
-        *first_p = d;
-        n++;
-    }
-    return n;
+    return devices_of(layout, true, process, first_p);
 }
 
 int el_layout_source(const struct el_layout *layout, int device)

@@ -11,6 +11,9 @@
  * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
  * positions, and so have the workers of a process.
  *
+ * Today nothing cuts a model: n_stages and n_shards are 1, the gate reads its sources in process 0, and evaluation
+ * takes each owner for a whole model. Of several processes each has one worker.
+ *
  * Units: samples. Ownership: a plain value; nothing points out of it. Threads: any; nothing is kept.
  * Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is answered
  * with one that it can.

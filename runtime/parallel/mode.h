@@ -1,6 +1,19 @@
-/* A mode: a placement of the graph and a schedule for one step. The contract for authors; the registry is mode.c.
+/* A mode: a layout and a schedule for one step. The contract for authors; the registry is mode.c, docs/adding.md adds
+ * one. A mode never names a backend.
  *
- * A worker is one host thread with the members it issues for, as the layout says. A mode never names a backend.
+ *     layout(config, n_processes, &layout)         at any time, before anything is open
+ *     setup(worker)                                members are open, and have their initial weights
+ *     begin_round(worker, r), issue(worker, program, r)      for r = 0 .. rounds - 1, each before its first step
+ *     read_loss(worker, &loss)                     after each step; mute(worker, on) between blocks of steps
+ *     teardown(worker)                             before members are closed
+ *
+ * A worker is one host thread with the members that it issues for, as the layout says; all of them share its program.
+ * Its hooks are called by that thread, one at a time, and each worker of the job gets the same calls in the same order.
+ * A forecast calls setup, begin_round, issue and teardown too, on simulated devices and without data.
+ *
+ * Timing: issue computes nothing and blocks on nothing; in a step that is run again (config.capture) it is not called.
+ * Memory: what lives across steps is allocated in setup and begin_round, what a step needs by marks in its program.
+ * Errors: a hook's failure ends the job on all workers, and teardown follows it, also where setup failed half-way.
  */
 #ifndef EL_MODE_H
 #define EL_MODE_H
@@ -9,7 +22,7 @@
 #include "runtime/parallel/feed.h"
 #include "runtime/parallel/shard.h"
 
-/* A device of a worker: what it holds and what it is given. */
+/* A device of a worker: what it holds, and what it is given to compute with. */
 struct el_member {
     struct el_shard shard;
     struct el_feed feed;
@@ -24,7 +37,7 @@ struct el_worker {
     struct el_member *members;
     int n_members;
     const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
-    void *state;      /* the mode's */
+    void *state;      /* the mode's: set in setup, freed in teardown */
 };
 
 struct el_worker_spec {
@@ -37,11 +50,13 @@ struct el_worker_spec {
     const struct el_dataset *dataset; /* NULL: nothing can be loaded (forecasts) */
 };
 
-/* Opens its members as the layout has them. After a failure too it is to be closed. */
+/* Opens its members as the layout has them. What `spec` points to must outlive it. After a failure too it is to be
+ * closed. */
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec);
 void el_worker_close(struct el_worker *worker);
 
-/* The values of all workers are summed (or the first one's taken) in place. Between steps; all workers call it. */
+/* The values of all workers are summed (or the first one's taken) in place: a step of its own, that no ledger sees.
+ * Blocking. Collective: all workers call it, between steps. Errors: EL_ERR_PEER where another worker failed. */
 enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n);
 enum el_status el_worker_take_first(struct el_worker *worker, double *values, int64_t n);
 
@@ -66,7 +81,7 @@ struct el_mode_ops {
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
     /* Optional: default is the world's communicator. Between steps: el_comm_mute. */
     void (*mute)(struct el_worker *worker, bool muted);
-    /* Optional: default is nothing. Frees `state`. */
+    /* Optional: default is nothing. Frees `state`, which may be NULL. */
     void (*teardown)(struct el_worker *worker);
 };
 

@@ -25,7 +25,6 @@ struct el_run {
     int first; /* position of its first member among this process's devices */
     int round;
     struct el_program *program;
-    const char *comm; /* what its members talk by; NULL: they do not */
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
     double *loss;

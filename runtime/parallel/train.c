@@ -51,13 +51,12 @@ static void run_worker(struct el_run *run, struct el_comm *world)
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_run_loop(run);
     if (status == EL_OK && session->grads) status = read_grads(run);
-    run->comm = run->worker.comm;
     if (status != EL_OK) el_comm_abort(world);
     if (status != EL_OK) el_joint_abort(session->joint);
     el_error_take(status, &run->error);
     el_program_destroy(run->program);
     run->program = NULL;
-    if (session->mode->teardown && run->worker.state) session->mode->teardown(&run->worker);
+    if (session->mode->teardown) session->mode->teardown(&run->worker);
     el_worker_close(&run->worker);
 }
 
@@ -149,7 +148,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
                                        .param_bytes = (uint64_t)el_graph_param_count(session->graph) *
                                                       el_dtype_bytes(session->config->dtype),
                                        .simulated = el_device_is_simulated(device),
-                                       .comm = run->comm};
+                                       .comm = run->worker.comm};
     memcpy(result->control_on_ns, run->control_ns[0], sizeof result->control_on_ns);
     memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
     memcpy(result->ledgers, session->ledgers, sizeof result->ledgers);

@@ -1,11 +1,16 @@
 /* Training: one configuration, every mode, from devices to numbers. This is what the harness calls.
  *
  *     el_train_check(&config);                        ranges and combinations
- *     el_train(&config, &place, &hooks, &result);     trains; SPMD members of this process get a thread each
+ *     el_layout_of(&config, n_processes, &layout);    which devices, shares and threads that makes (layout.h)
+ *     el_train(&config, &place, &hooks, &result);     trains; several workers of this process get a thread each
  *     el_train_result_free(&result);
  *
+ * Units: nanoseconds, seconds, bytes, FLOPs. Timing: blocking.
  * Collective: with a bootstrap of several ranks all of them call el_train with the same configuration.
- * Errors: the first failure of any member; all members stop (a failed member aborts its communicators).
+ * Threads: one call at a time a set of devices; hooks are called by the workers' threads, each for its own members.
+ * Ownership: config, place and hooks must last as long as the call; the result is the caller's.
+ * Errors: the first failure of any member; all members stop (a failed worker aborts the world's communicator), and no
+ * result is written.
  */
 #ifndef EL_TRAIN_H
 #define EL_TRAIN_H
@@ -70,12 +75,12 @@ struct el_train_config {
 struct el_train_place {
     struct el_device *const *devices; /* of this process, opened */
     int n_devices;
-    struct el_bootstrap *bootstrap; /* size 1: all members are in this process; else one member a rank */
+    struct el_bootstrap *bootstrap; /* size 1: all devices are in this process; else those of its rank */
     const char *comm_kind;          /* between processes: "mpi", "shm", "tcp", "nccl" */
     const struct el_dataset *dataset;
 };
 
-/* Told while training goes on. All optional. */
+/* Told while training goes on. All optional. `member` is the position of a device among this process's. */
 struct el_train_hooks {
     struct el_probe *probes; /* one a device of this process, or NULL */
     void *context;
@@ -83,7 +88,7 @@ struct el_train_hooks {
     void (*measure_end)(void *context, int member);   /* the last measured step is over */
     /* The following steps of `member` belong to `segment`: after measure_end, where there are control blocks. */
     void (*segment)(void *context, int member, enum el_segment segment);
-    void (*progress)(void *context, double done, double total); /* first member of rank 0 only; steps */
+    void (*progress)(void *context, double done, double total); /* of the process's first worker; steps */
 };
 
 struct el_epoch_result {
@@ -93,11 +98,11 @@ struct el_epoch_result {
 
 struct el_train_result {
     int64_t n_steps, n_warmup;
-    int64_t *step_ns, *warmup_step_ns; /* of this process's first member */
+    int64_t *step_ns, *warmup_step_ns; /* of this process's first worker */
     bool settled; /* warm-up ended because steps had settled; false: at its limit, or nothing was looked at */
     int n_control_pairs, control_steps; /* pairs of blocks, steps in a block */
     double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
-    double *loss; /* n_warmup + n_steps: each step's loss, as the mode's semantics define; mean over ranks for SPMD */
+    double *loss;    /* n_warmup + n_steps: each step's loss, as the mode's row has it; mean over workers */
     bool loss_valid; /* false where kernels do not compute */
     int n_epochs;
     struct el_epoch_result *epochs;
