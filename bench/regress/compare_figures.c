@@ -9,6 +9,7 @@
 #include "bench/regress/compare.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
+#include "runtime/base/utf8.h"
 
 static const json_t *figure_of(const json_t *session, const char *name)
 {
@@ -98,6 +99,7 @@ static enum el_status add_figure(const struct el_compared *t, const char *name, 
     snprintf(full, sizeof full, "%s%s%s", program ? "" : t->name, program ? "" : " ", name);
     EL_TRY(el_regress_add(set, full, &cell));
     snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(before, "unit", ""));
+    el_utf8_printable(cell->unit);
     cell->better = el_figure_better(before);
     cell->kind = exact ? EL_CELL_EXACT : t->stored ? EL_CELL_HISTORY : EL_CELL_SESSION;
     if (!t->stored) put_rules("baseline", t->last, cell->doubt, sizeof cell->doubt);

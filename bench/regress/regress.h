@@ -9,6 +9,11 @@
  * A cell is one metric of one thing that is measured; there is never a mean over cells. Costs are judged on logarithms,
  * so an effect of 1.05 is 5 % slower whatever the unit; of what is better when higher (samples/s) the inverse is taken,
  * so that above 1 is always worse.
+ *
+ * The room: programs that are launched, and what they print (launches, progress, shell, readings); a run's folder and
+ * the figures of a session (run_folder, session); the store (store, sessions_file, level, fingerprint; describe and
+ * show print it); two sides into cells (compare, compare_figures); verdicts (rule, paired, unpaired); what is said of
+ * them (answer, answer_table, answer_ci, advice).
  */
 #ifndef EL_BENCH_REGRESS_H
 #define EL_BENCH_REGRESS_H

@@ -195,15 +195,14 @@ static double of_launch(int which, const json_t *repeat, double batch)
 static json_t *timed_figure(int which, const json_t *trial)
 {
     const json_t *repeats = json_object_get(trial, "repeats");
-    size_t n = json_array_size(repeats), known = 0;
+    size_t n = json_array_size(repeats);
     double *values = calloc(n + 1, sizeof *values), batch = el_json_number(trial, "global_batch");
     json_t *launches = json_array();
     for (size_t i = 0; i < n && values; i++) {
         values[i] = of_launch(which, json_array_get(repeats, i), batch);
-        known += isfinite(values[i]);
         json_array_append_new(launches, el_json_real(values[i]));
     }
-    double value = values && n && known == n ? el_stats_geometric_mean(values, n) : NAN;
+    double value = values ? el_stats_geometric_mean(values, n) : NAN; /* of one that is none it is none */
     free(values);
     json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", timed[which].unit, "better",
                                el_better_text(timed[which].better), "value", el_json_real(value), "launches", launches);
