@@ -260,7 +260,7 @@ END
 @test "regress: a run's folder against another, as in the manual, and another machine's" {
     for name in before after; do
         "$EVENLOAD" compare --modes single --devices null:1 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 \
-            --steps 20 --min-time 0 --control none --quiet --out results/$name >/dev/null
+            --steps 20 --repeats 5 --min-time 0 --control none --quiet --out results/$name >/dev/null
     done
     example 'results/before'
     [[ $status -eq 0 || $status -eq 3 || $status -eq 1 ]] || show # two sessions of microseconds, on any machine
@@ -295,13 +295,13 @@ live() {
     local compute=$1 launch
     shift
     launch="d=\$(mktemp -d ./l.XXXXXX); \"$EVENLOAD\" run --model mlp --features 256 --hidden 256 --devices 1 --batch 16 --data dummy \
---warmup 3 --steps 30 --min-time 0 --control none --no-record --json --quiet --out \$d"
+--warmup 5 --steps 60 --min-time 0 --control none --no-record --json --quiet --out \$d"
     run --separate-stderr "$EVENLOAD" regress --ab "$launch; rm -r \$d" "$launch --inject compute=$compute; rm -r \$d" --quiet --json "$@"
     printf '%s' "$output" >live.json
 }
 
 @test "regress: live, kernels of four times their time are found" {
-    live 4 --blocks 8 --metric step_median_ms,device_peak_bytes
+    live 4 --blocks 9 --metric step_median_ms,device_peak_bytes
     [[ $status -eq 1 ]] || show
     [[ $(json live.json '[c["verdict"] for c in d["cells"]]') == "['regression', 'same']" ]]
 }
