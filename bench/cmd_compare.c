@@ -166,7 +166,6 @@ static int compare(const struct el_options *options)
     el_runner_catch_signals();
     if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
     if (status != EL_OK) return el_exit_failed(status);
-    if (options->resume) el_campaign_load(&campaign);
     status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
     snprintf(how, sizeof how, "%s compare --resume --out", el_program_word());
     return el_end_campaign(&campaign, status, how, show);

@@ -88,6 +88,39 @@ static enum el_status keep_data(const struct el_campaign *c)
     return el_synthetic_write(dir, c->options->train.seed, train, test, sizeof train);
 }
 
+/* A trial's document from its repeats so far; null without any. */
+static enum el_status make_trial(const struct el_campaign *c, int t)
+{
+    json_t *repeats = json_array(), *trial = json_null();
+    char command[COMMAND_BYTES];
+    for (int r = 0; r < c->options->repeats; r++) {
+        json_t *repeat = *el_campaign_repeat(c, t, r);
+        el_record_learn(c->environment, repeat);
+        if (repeat) json_array_append(repeats, repeat);
+    }
+    enum el_status status = el_trial_command(&c->set.trials[t], command, sizeof command);
+    if (status == EL_OK && json_array_size(repeats)) trial = el_record_trial(&c->set.trials[t], command, repeats);
+    json_array_set_new(c->trials, (size_t)t, trial);
+    json_decref(repeats);
+    return status;
+}
+
+/* What an earlier command measured, by the same build and configuration. Failures are tried again. */
+static enum el_status load(struct el_campaign *c)
+{
+    for (int t = 0; t < c->set.n; t++) {
+        for (int r = 0; r < c->options->repeats; r++) {
+            json_t *repeat = el_store_load_repeat(&c->store, &c->set.trials[t], r);
+            if (el_runner_may_pass(repeat))
+                json_decref(repeat);
+            else
+                *el_campaign_repeat(c, t, r) = repeat;
+        }
+        EL_TRY(make_trial(c, t));
+    }
+    return EL_OK;
+}
+
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
@@ -95,9 +128,12 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     EL_TRY(keep_data(c));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
-    if (!c->repeats || !c->environment) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
-    if (again) return EL_OK;
-    if (c->options->resume) return save_repeats(c);
+    c->trials = json_array();
+    for (int t = 0; t < c->set.n; t++) json_array_append_new(c->trials, json_null());
+    if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
+    if (c->options->resume) EL_TRY(save_repeats(c));
+    if (again || c->options->resume) return load(c);
     json_t *echo = el_options_echo(c->command, c->options);
     enum el_status status = el_store_save_command(&c->store, word_of(c->command), echo);
     json_decref(echo);
@@ -133,9 +169,7 @@ enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command,
 enum el_status el_campaign_continue(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     bool again = options->out[0] && el_store_holds(options->out);
-    EL_TRY(begin(campaign, command, options, again));
-    if (again) el_campaign_load(campaign);
-    return EL_OK;
+    return begin(campaign, command, options, again);
 }
 
 void el_campaign_end(struct el_campaign *campaign)
@@ -144,36 +178,19 @@ void el_campaign_end(struct el_campaign *campaign)
     for (int i = 0; i < n; i++) json_decref(campaign->repeats[i]);
     free(campaign->repeats);
     campaign->repeats = NULL;
+    json_decref(campaign->trials);
     json_decref(campaign->environment);
     json_decref(campaign->gate);
     json_decref(campaign->run);
     el_trials_free(&campaign->set);
 }
 
-static enum el_status add_trial(const struct el_campaign *c, int t, json_t *trials)
-{
-    json_t *repeats = json_array();
-    char command[COMMAND_BYTES];
-    for (int r = 0; r < c->options->repeats; r++) {
-        json_t *repeat = *el_campaign_repeat(c, t, r);
-        el_record_learn(c->environment, repeat);
-        if (repeat) json_array_append(repeats, repeat);
-    }
-    enum el_status status = el_trial_command(&c->set.trials[t], command, sizeof command);
-    if (status == EL_OK && json_array_size(repeats))
-        json_array_append_new(trials, el_record_trial(&c->set.trials[t], command, repeats));
-    json_decref(repeats);
-    return status;
-}
-
 enum el_status el_campaign_write(struct el_campaign *c)
 {
     json_t *trials = json_array();
     for (int t = 0; t < c->set.n; t++) {
-        enum el_status status = add_trial(c, t, trials);
-        if (status == EL_OK) continue;
-        json_decref(trials);
-        return status;
+        json_t *trial = json_array_get(c->trials, (size_t)t);
+        if (!json_is_null(trial)) json_array_append(trials, trial);
     }
     json_t *run = el_record_run(json_incref(c->environment), trials);
     if (!run) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the run's document");
@@ -189,6 +206,7 @@ enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int rep
     json_t **place = el_campaign_repeat(campaign, trial, repeat);
     json_decref(*place);
     *place = document;
+    EL_TRY(make_trial(campaign, trial));
     return el_campaign_write(campaign);
 }
 

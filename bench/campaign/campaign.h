@@ -2,8 +2,6 @@
  * one trial, `compare` many; both write the same files.
  *
  *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats
- *     el_campaign_load(&c);                                     optional: what an earlier command left in the folder
- *                                                               (el_campaign_continue is both)
  *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (measure.c)
  *     el_campaign_end(&c);
  */
@@ -19,6 +17,7 @@ struct el_campaign {
     struct el_store store;
     struct el_trial_set set;
     json_t **repeats;               /* [trial][repeat]; NULL: not there yet */
+    json_t *trials;                 /* each one's document; null: no repeat is there yet */
     json_t *environment;            /* of the run */
     json_t *gate;                   /* array; NULL: no gate */
     json_t *run;                    /* the document, as last written */
@@ -39,8 +38,6 @@ void el_campaign_end(struct el_campaign *campaign);
 json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);
 /* Steals `document`. Errors: EL_ERR_IO: earlier results stand. */
 enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
-/* What an earlier command measured, by the same build and configuration. Failures are tried again. */
-void el_campaign_load(struct el_campaign *campaign);
 /* Why trials of several processes cannot be launched here, or NULL. Valid as long as the campaign. */
 const char *el_campaign_lack(struct el_campaign *campaign);
 /* Launches every repeat that is not there yet, in turns, with progress on standard error; with `gate` the modes' first

@@ -10,18 +10,6 @@
 #include "bench/campaign/progress.h"
 #include "bench/record/record.h"
 
-void el_campaign_load(struct el_campaign *c)
-{
-    for (int t = 0; t < c->set.n; t++)
-        for (int r = 0; r < c->options->repeats; r++) {
-            json_t *repeat = el_store_load_repeat(&c->store, &c->set.trials[t], r);
-            if (el_runner_may_pass(repeat))
-                json_decref(repeat);
-            else
-                *el_campaign_repeat(c, t, r) = repeat;
-        }
-}
-
 const char *el_campaign_lack(struct el_campaign *c)
 {
     for (int t = 0; t < c->set.n; t++) {

@@ -14,7 +14,7 @@ struct told {
     bool recorded, control;
 };
 
-static void forget(struct told *told)
+static void free_told(struct told *told)
 {
     el_memory_timeline_free(&told->timeline);
     free(told->ops);
@@ -78,7 +78,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
     struct told told = {.n_ops = 0};
     enum el_status status = ask_recorder(m, i, &told);
     if (status == EL_OK) json_array_append_new(members, member_of(m, i, host, system, &told));
-    forget(&told);
+    free_told(&told);
     return status;
 }
 

@@ -18,7 +18,7 @@ struct el_deadline {
     bool stopped;
 };
 
-static void *live(void *context)
+static void *wait_for_expiry(void *context)
 {
     struct el_deadline *deadline = context;
     pthread_mutex_lock(&deadline->mutex);
@@ -48,7 +48,7 @@ enum el_status el_deadline_start(double seconds, el_deadline_expired expired, vo
     pthread_cond_init(&deadline->news, &clock);
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&deadline->mutex, NULL);
-    if (pthread_create(&deadline->thread, NULL, live, deadline) != 0) {
+    if (pthread_create(&deadline->thread, NULL, wait_for_expiry, deadline) != 0) {
         free(deadline);
         return el_fail(EL_ERR_HOST_MEMORY, "no thread for --timeout");
     }

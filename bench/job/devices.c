@@ -13,28 +13,18 @@ static bool is_on_cores(const struct el_device_name *name)
     return !strcmp(name->backend, "cpu") || !strcmp(name->backend, "null");
 }
 
-static enum el_status open_device(const struct el_job *job, const struct el_cores *cores, int position,
-                                  struct el_device **device_p)
+static struct el_device_spec spec_of(const struct el_trial *trial, const struct el_cores *cores, int position)
 {
-    const struct el_trial *trial = job->trial;
     const struct el_device_name *name = &trial->devices[position];
-    struct el_inject injects[EL_MEMBERS_MAX];
-    int spare[EL_MEMBERS_MAX];
     struct el_device_spec spec = {.backend = name->backend,
                                   .index = name->index,
                                   .position = position,
                                   .tf32 = trial->tf32,
                                   .memory_limit_bytes = (size_t)trial->device_mem_bytes};
-    if (is_on_cores(name)) {
-        spec.n_cores = 1;
-        spec.cores[0] = cores->cpus[name->index % cores->n];
-        if (el_cores_spare(cores, trial->devices, trial->n_devices, spare)) spec.comm_core = spare[position] + 1;
-    }
-    EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    spec.inject = injects[position];
-    double free_bytes = el_host_free_bytes("") / 2 / trial->n_devices;
-    spec.inject.most_bytes = isnan(free_bytes) ? INT64_MAX : (int64_t)free_bytes;
-    return el_device_open(&spec, device_p);
+    if (!is_on_cores(name)) return spec;
+    spec.n_cores = 1;
+    spec.cores[0] = cores->cpus[name->index % cores->n];
+    return spec;
 }
 
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p)
@@ -42,14 +32,22 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     const struct el_trial *trial = job->trial;
     struct el_job_devices open = {0};
     struct el_cores cores;
-    bool alone = el_bootstrap_size(job->bootstrap) == 1;
-    el_cores_find("", &cores);
-    open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
+    struct el_inject injects[EL_MEMBERS_MAX];
     int spare[EL_MEMBERS_MAX];
-    open.time_sliced = is_on_cores(&trial->devices[0]) && trial->n_devices > 1 &&
-                       !el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
+    bool alone = el_bootstrap_size(job->bootstrap) == 1, on_cores = is_on_cores(&trial->devices[0]);
+    el_cores_find("", &cores);
+    bool apart = on_cores && el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
+    double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
+    EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
+    open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
+    open.time_sliced = on_cores && trial->n_devices > 1 && !apart;
     for (int wanted = alone ? trial->n_devices : 1; open.n < wanted; open.n++) {
-        enum el_status status = open_device(job, &cores, open.first + open.n, &open.devices[open.n]);
+        int position = open.first + open.n;
+        struct el_device_spec spec = spec_of(trial, &cores, position);
+        if (apart) spec.comm_core = spare[position] + 1;
+        spec.inject = injects[position];
+        spec.inject.most_bytes = isnan(most_bytes) ? INT64_MAX : (int64_t)most_bytes;
+        enum el_status status = el_device_open(&spec, &open.devices[open.n]);
         if (status == EL_OK) continue;
         el_job_close_devices(&open);
         return status;

@@ -7,7 +7,7 @@ load common
 
 # accuracy OPTION...: the test accuracy of one training, the epoch chosen on held-out training samples.
 accuracy() {
-    "$EVENLOAD" run --mode ddp --devices 2 --model textcnn --embed 300 --filters 100 --dropout 0.5 --max-norm 3 \
+    "$EVENLOAD" run --mode ddp --devices 2 --model textcnn --dropout 0.5 --max-norm 3 \
         --batch 50 --optimizer adam --timeout 2000 --json --quiet --out "run$RANDOM$RANDOM" "$@" >record.json
     json record.json 'd["accuracy"]'
 }
@@ -21,17 +21,17 @@ accuracy() {
         echo "# long: TREC, 12 epochs, as the mean of three seeds" >&3
     fi
     for seed in "${seeds[@]}"; do
-        one=$(accuracy --data "$EVENLOAD_TREC/train.txt" --test "$EVENLOAD_TREC/test.txt" --epochs "$epochs" --seed "$seed")
+        one=$(accuracy --embed 300 --filters 100 --data "$EVENLOAD_TREC/train.txt" --test "$EVENLOAD_TREC/test.txt" --epochs "$epochs" --seed "$seed")
         echo "seed $seed: $one"
         sum=$(awk -v a="$sum" -v b="$one" 'BEGIN { print a + b }')
     done
     awk -v s="$sum" -v n="${#seeds[@]}" -v least="$least" 'BEGIN { print "mean of " n ": " s / n; exit !(s / n >= least) }'
 }
 
-# Six classes: guessing gives 0.17. One sample in 25 has a random label.
+# Six classes: guessing gives 0.17. One sample in 25 has a random label. A twentieth of the model's work is enough here.
 @test "learning: the synthetic set is learned" {
     local one
-    one=$(accuracy --data synthetic --vocab 5000 --seq 40 --epochs 3 --seed 1)
+    one=$(accuracy --embed 64 --filters 32 --data synthetic --vocab 5000 --seq 40 --epochs 4 --seed 1)
     echo "accuracy $one"
-    awk -v a="$one" 'BEGIN { exit !(a >= 0.75) }'
+    awk -v a="$one" 'BEGIN { exit !(a >= 0.8) }'
 }

@@ -251,6 +251,7 @@ tops() {
 @test "plot draws again from the files alone" {
     "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
     rm -r c/plots c/repeats c/logs
+    with_gnuplot
     run --separate-stderr "$EVENLOAD" plot c
     [[ $status -eq 0 && -d c/plots && -n $(ls c/plots) ]] || show
 }
