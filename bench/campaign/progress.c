@@ -15,20 +15,14 @@
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet)
 {
     *progress = (struct el_progress){.n = n_launches, .quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1};
-    progress->begin_ns = el_clock_ns();
 }
 
 void el_progress_phase(struct el_progress *progress, const char *what)
 {
+    progress->begin_ns = el_clock_ns();
     if (progress->quiet || !progress->terminal) return;
     fprintf(stderr, "\r\033[K%s", what);
     fflush(stderr);
-}
-
-void el_progress_start(struct el_progress *progress)
-{
-    progress->begin_ns = el_clock_ns();
-    if (progress->terminal && !progress->quiet) fprintf(stderr, "\r\033[K");
 }
 
 /* "about 1 min 20 s left", by the mean of the launches so far. */

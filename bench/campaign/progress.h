@@ -16,10 +16,8 @@ struct el_progress {
 };
 
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet);
-/* What is done before the first launch, on a terminal. */
+/* What is done before the first launch, on a terminal; "" when that begins. The estimate counts from here. */
 void el_progress_phase(struct el_progress *progress, const char *what);
-/* The first launch begins: the estimate counts from here. */
-void el_progress_start(struct el_progress *progress);
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat);
 void el_progress_tick(void *progress, double elapsed_s);
 /* `document` may be NULL (interrupted). */

@@ -84,7 +84,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
         el_progress_phase(&progress, "comparing the modes' first steps with the reference");
         status = el_gate_run(c, &runner, &progress);
     }
-    el_progress_start(&progress);
+    el_progress_phase(&progress, "");
     for (int i = 0; i < n && status == EL_OK && !el_runner_interrupted(); i++)
         status = measure_one(c, &runner, &progress, &plan[i], i, lack);
     if (status == EL_OK && !is_empty(c)) status = el_campaign_write(c); /* empty: interrupted before the first */

@@ -1,6 +1,5 @@
 /* What the system and the driver say over a process's measured steps. Members may be threads: whoever begins first and
  * whoever ends last make the system's window; a GPU's, and a device's memory, are each member's own. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,11 +114,6 @@ const struct el_nvml_figures *el_job_window_gpu(const struct el_job_window *wind
 
 json_t *el_job_window_account(const struct el_job_window *window, const struct el_system_figures *figures)
 {
-    cpu_set_t set;
-    int allowed[CPU_SETSIZE], n = 0;
-    CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof set, &set);
-    for (int c = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &set)) allowed[n++] = c;
+    int allowed[EL_ALLOWED_MAX], n = el_cores_allowed(allowed);
     return el_record_system(figures, allowed, n, window->cpus, window->n_cpus);
 }

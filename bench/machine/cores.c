@@ -8,8 +8,6 @@
 
 #include "runtime/base/files.h"
 
-enum { CPUS_MAX = 4096 };
-
 /* First line of a file below root, "" if there is none. */
 static bool read_line(const char *root, const char *path, char *line, size_t bytes)
 {
@@ -96,28 +94,37 @@ double el_cores_quota(const char *root)
     return quota;
 }
 
-static void take_cores(const char *root, const cpu_set_t *mask, size_t bytes, struct el_cores *cores)
+int el_cores_allowed(int *cpus)
+{
+    cpu_set_t *mask = CPU_ALLOC(EL_ALLOWED_MAX);
+    size_t bytes = CPU_ALLOC_SIZE(EL_ALLOWED_MAX);
+    int n = 0;
+    if (mask && sched_getaffinity(0, bytes, mask) == 0)
+        for (int cpu = 0; cpu < EL_ALLOWED_MAX; cpu++)
+            if (CPU_ISSET_S((size_t)cpu, bytes, mask)) cpus[n++] = cpu;
+    CPU_FREE(mask);
+    return n;
+}
+
+static void take_cores(const char *root, const int *allowed, struct el_cores *cores)
 {
     int firsts[EL_DEVICE_CORES_MAX];
-    for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
-        if (!CPU_ISSET_S((size_t)cpu, bytes, mask)) continue;
-        cores->n_allowed++;
-        int first = first_sibling(root, cpu);
+    for (int c = 0; c < cores->n_allowed; c++) {
+        int first = first_sibling(root, allowed[c]);
         bool known = cores->n == EL_DEVICE_CORES_MAX;
         for (int i = 0; i < cores->n && !known; i++) known = firsts[i] == first;
         if (known) continue;
         firsts[cores->n] = first;
-        cores->cpus[cores->n++] = cpu;
+        cores->cpus[cores->n++] = allowed[c];
     }
 }
 
 void el_cores_find(const char *root, struct el_cores *cores_p)
 {
     struct el_cores cores = {0};
-    cpu_set_t *mask = CPU_ALLOC(CPUS_MAX);
-    size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
-    if (mask && sched_getaffinity(0, bytes, mask) == 0) take_cores(root, mask, bytes, &cores);
-    CPU_FREE(mask);
+    int allowed[EL_ALLOWED_MAX];
+    cores.n_allowed = el_cores_allowed(allowed);
+    take_cores(root, allowed, &cores);
     if (cores.n == 0) cores.n = cores.n_allowed = 1;
     cores.quota = el_cores_quota(root);
     int granted = cores.quota > 0 && cores.quota < cores.n ? (int)(cores.quota + 0.001) : cores.n;

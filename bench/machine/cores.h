@@ -17,6 +17,11 @@ struct el_cores {
     double quota;  /* CPUs that the cgroup grants; 0: no quota */
 };
 
+enum { EL_ALLOWED_MAX = 4096 };
+
+/* The logical CPUs in this process's affinity mask, in order: cpus[EL_ALLOWED_MAX]. Returns how many; 0: not readable.
+ */
+int el_cores_allowed(int *cpus);
 /* Never fails: what cannot be read does not limit. */
 void el_cores_find(const char *root, struct el_cores *cores_p);
 /* Cores' worth of time that the process's own cgroup and those above it grant (v1 and v2); 0: no quota. `devices`, the

@@ -5,7 +5,6 @@
 #include "bench/machine/environment.h"
 
 #include <glob.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -52,13 +51,9 @@ static json_t *cpuinfo(const char *key)
 
 static json_t *affinity(void)
 {
-    cpu_set_t set;
+    int allowed[EL_ALLOWED_MAX], n = el_cores_allowed(allowed);
     json_t *cores = json_array();
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-    for (int i = 0; i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(i, &set)) json_array_append_new(cores, json_integer(i));
-    }
+    for (int i = 0; i < n; i++) json_array_append_new(cores, json_integer(allowed[i]));
     return cores;
 }
 
