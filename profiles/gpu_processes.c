@@ -23,11 +23,6 @@ struct el_gpu_processes {
     struct el_nvml_process_sample samples[SAMPLES_MAX];
 };
 
-static const char *text_of(const struct el_nvml_api *api, int result)
-{
-    return api->error_text ? api->error_text(result) : "an error";
-}
-
 /* One that cannot be opened is left out: it may be another user's. */
 static void find_gpus(struct el_gpu_processes *gpus, unsigned n)
 {
@@ -48,7 +43,7 @@ enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gp
     if (!api->count || !api->handle_by_index || !api->processes)
         return el_fail(EL_ERR_ABSENT, "NVML: this driver's cannot count GPUs and their processes");
     int result = api->init();
-    if (result != 0) return el_fail(EL_ERR_ABSENT, "NVML does not start: %s", text_of(api, result));
+    if (result != 0) return el_fail(EL_ERR_ABSENT, "NVML does not start: %s", el_nvml_text(api, result));
     struct el_gpu_processes *gpus = calloc(1, sizeof *gpus);
     if (gpus && api->count(&n) == 0) {
         gpus->api = *api;

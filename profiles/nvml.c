@@ -54,11 +54,6 @@ const char *el_nvml_throttle_name(int reason)
     return throttles[reason].name;
 }
 
-static const char *text_of(const struct el_nvml *nvml, int result)
-{
-    return nvml->api.error_text ? nvml->api.error_text(result) : "an error";
-}
-
 static int64_t now_ns(const struct el_nvml *nvml)
 {
     return nvml->api.now_ns ? nvml->api.now_ns() : el_clock_ns();
@@ -95,7 +90,7 @@ static void look_at_utilization(const struct el_nvml *nvml, struct device *devic
     if (result == EL_NVML_NOT_SUPPORTED)
         snprintf(reason, EL_NVML_TEXT_BYTES, "NVML: not supported here (a MIG instance has no utilization of its own)");
     else if (result != 0)
-        snprintf(reason, EL_NVML_TEXT_BYTES, "NVML: %s", text_of(nvml, result));
+        snprintf(reason, EL_NVML_TEXT_BYTES, "NVML: %s", el_nvml_text(&nvml->api, result));
     else if (now_ns - device->begin_ns >= SETTLE_NS)
         count(&device->utilization, utilization.gpu_pct);
 }
@@ -220,7 +215,7 @@ static void find(struct el_nvml *nvml, const char *uuid, struct device *device)
         snprintf(device->figures.reason, sizeof device->figures.reason, "the device has no UUID to find it by");
     else if (result != 0)
         snprintf(device->figures.reason, sizeof device->figures.reason, "NVML does not find %.60s: %.60s", uuid,
-                 text_of(nvml, result));
+                 el_nvml_text(&nvml->api, result));
 }
 
 static void set_up(struct el_nvml *nvml, const char *const *uuids)
@@ -242,7 +237,7 @@ enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uu
     nvml->n = n;
     int result = api->init();
     if (result != 0) {
-        enum el_status status = el_fail(EL_ERR_ABSENT, "NVML does not start: %s", text_of(nvml, result));
+        enum el_status status = el_fail(EL_ERR_ABSENT, "NVML does not start: %s", el_nvml_text(&nvml->api, result));
         free(nvml);
         return status;
     }

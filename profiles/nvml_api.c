@@ -51,6 +51,11 @@ enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), vo
     return EL_OK;
 }
 
+const char *el_nvml_text(const struct el_nvml_api *api, int result)
+{
+    return api->error_text ? api->error_text(result) : "an error";
+}
+
 static void *find_in_library(void *library, const char *symbol)
 {
     return dlsym(library, symbol);

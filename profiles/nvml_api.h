@@ -79,6 +79,8 @@ struct el_nvml_api {
 
 /* Fills the table from wherever symbols come. Errors: EL_ERR_ABSENT naming a required function that is missing. */
 enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), void *context, struct el_nvml_api *api_p);
+/* What a result means, in words. Static text. */
+const char *el_nvml_text(const struct el_nvml_api *api, int result);
 /* From the driver's library, which stays open. Errors: EL_ERR_ABSENT, also where there is no driver. */
 enum el_status el_nvml_load(struct el_nvml_api *api_p);
 

@@ -235,22 +235,25 @@ static bool make_room(struct el_process_tree *tree)
     return list && alive;
 }
 
-/* *added_p: whether it is in the tree now. */
-static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent, bool *added_p)
+/* What came of a number. */
+enum finding {
+    MISSING, /* it has no process yet, or its parent has none */
+    STRANGER,
+    OURS, /* it is in the tree now */
+    NO_MEMORY
+};
+
+static enum finding add(struct el_process_tree *tree, pid_t pid, pid_t parent)
 {
     struct el_process process;
-    *added_p = false;
-    if (!el_process_open(tree->root, pid, &process)) return EL_OK;
-    if (tree->n >= EL_TREE_PROCESSES_MAX) {
-        tree->n_not_followed++;
-        el_process_close(&process);
-        return EL_OK;
-    }
-    struct el_tree_process *p = calloc(1, sizeof *p);
+    if (!el_process_open(tree->root, pid, &process)) return STRANGER;
+    bool full = tree->n >= EL_TREE_PROCESSES_MAX;
+    struct el_tree_process *p = full ? NULL : calloc(1, sizeof *p);
+    tree->n_not_followed += full;
     if (!p || !make_room(tree)) {
         free(p);
         el_process_close(&process);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for process %d of the tree", (int)pid);
+        return full ? STRANGER : NO_MEMORY;
     }
     *p = (struct el_tree_process){
         .process = process, .parent = parent, .alive = true, .peak_bytes = -1, .pss_bytes = -1, .own_peak_bytes = -1};
@@ -261,11 +264,8 @@ static enum el_status add(struct el_process_tree *tree, pid_t pid, pid_t parent,
     tree->alive[tree->n_alive++] = tree->n++;
     p->again_ns = p->begin_ns + YOUNG_NS;
     look_at(p, p->begin_ns);
-    *added_p = true;
-    return EL_OK;
+    return OURS;
 }
-
-enum finding { MISSING, STRANGER, OURS };
 
 static bool is_missing(const struct el_process_tree *tree, pid_t pid)
 {
@@ -275,40 +275,38 @@ static bool is_missing(const struct el_process_tree *tree, pid_t pid)
 }
 
 /* Adds it if it exists, is new, and its parent is in the tree. A child may appear before its parent. */
-static enum el_status consider(struct el_process_tree *tree, pid_t pid, enum finding *finding_p)
+static enum finding consider(struct el_process_tree *tree, pid_t pid)
 {
-    bool added = false;
-    *finding_p = STRANGER;
-    if (pid == tree->ancestor || el_process_tree_find(tree, pid) >= 0) return EL_OK;
+    if (pid == tree->ancestor || el_process_tree_find(tree, pid) >= 0) return STRANGER;
     pid_t parent = el_process_parent(tree->root, pid);
-    if (parent < 0 || is_missing(tree, parent)) *finding_p = MISSING;
-    if (parent <= 0) return EL_OK;
-    if (parent != tree->ancestor && el_process_tree_find(tree, parent) < 0) return EL_OK;
-    EL_TRY(add(tree, pid, parent, &added));
-    if (added) *finding_p = OURS;
-    return EL_OK;
+    if (parent > 0 && (parent == tree->ancestor || el_process_tree_find(tree, parent) >= 0))
+        return add(tree, pid, parent);
+    return parent < 0 || is_missing(tree, parent) ? MISSING : STRANGER;
+}
+
+static enum el_status no_memory(void)
+{
+    return el_fail(EL_ERR_HOST_MEMORY, "no memory for one more process of the tree");
 }
 
 /* All processes of the machine, until a pass finds none: a child may be listed before its parent. */
 static enum el_status consider_all(struct el_process_tree *tree)
 {
     char path[PATH_BYTES];
-    bool any = true;
+    enum finding finding = STRANGER;
     snprintf(path, sizeof path, "%s/proc", tree->root);
-    while (any) {
+    for (bool any = true; any && finding != NO_MEMORY;) {
         DIR *folder = opendir(path);
-        enum el_status status = EL_OK;
         any = false;
-        for (struct dirent *entry; folder && status == EL_OK && (entry = readdir(folder));) {
-            enum finding finding = STRANGER;
-            if (isdigit((unsigned char)entry->d_name[0])) status = consider(tree, atoi(entry->d_name), &finding);
+        for (struct dirent *entry; folder && finding != NO_MEMORY && (entry = readdir(folder));) {
+            if (!isdigit((unsigned char)entry->d_name[0])) continue;
+            finding = consider(tree, atoi(entry->d_name));
             any |= finding == OURS;
         }
         if (folder) closedir(folder);
-        EL_TRY(status);
     }
     forget_ended(tree);
-    return EL_OK;
+    return finding == NO_MEMORY ? no_memory() : EL_OK;
 }
 
 void el_process_tree_expect(struct el_process_tree *tree, pid_t pid)
@@ -319,18 +317,6 @@ void el_process_tree_expect(struct el_process_tree *tree, pid_t pid)
     tree->loadavg = -1;
 }
 
-/* The numbers after `from`, up to `last`. A number is given out a moment before its process appears: missing ones are
- * tried again. */
-static enum el_status consider_range(struct el_process_tree *tree, pid_t from, pid_t last)
-{
-    for (pid_t pid = from + 1; pid <= last; pid++) {
-        enum finding finding;
-        EL_TRY(consider(tree, pid, &finding));
-        if (finding == MISSING && tree->n_missing < MISSING_MAX) tree->missing[tree->n_missing++] = pid;
-    }
-    return EL_OK;
-}
-
 enum el_status el_process_tree_discover(struct el_process_tree *tree)
 {
     pid_t last = last_number(tree), from = tree->last, again[MISSING_MAX];
@@ -339,11 +325,14 @@ enum el_status el_process_tree_discover(struct el_process_tree *tree)
     if (last == 0 || from == 0 || last < from || last - from > RANGE_MAX) return consider_all(tree);
     memcpy(again, tree->missing, sizeof again);
     tree->n_missing = 0;
-    for (int i = 0; i < n_again; i++) {
-        enum finding finding;
-        EL_TRY(consider(tree, again[i], &finding));
+    for (int i = 0; i < n_again; i++)
+        if (consider(tree, again[i]) == NO_MEMORY) return no_memory();
+    for (pid_t pid = from + 1; pid <= last; pid++) {
+        enum finding finding = consider(tree, pid);
+        if (finding == NO_MEMORY) return no_memory();
+        /* A number is given out a moment before its process appears: it is tried once more. */
+        if (finding == MISSING && tree->n_missing < MISSING_MAX) tree->missing[tree->n_missing++] = pid;
     }
-    EL_TRY(consider_range(tree, from, last));
     if (n_again > 0 || last != from) forget_ended(tree);
     return EL_OK;
 }

@@ -1,16 +1,16 @@
 /* From kept spans to what a device did: unions and intersections of intervals, a step at a time, then means. What they
  * mean: docs/metrics.md. */
+#include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
-#include "profiles/timeline.h"
 
 /* The interval sets of one device in one step. */
 struct step_sets {
-    struct el_timeline phase[EL_PHASE_COUNT];
-    struct el_timeline all;     /* every op */
-    struct el_timeline compute; /* C: kernels, on any stream */
-    struct el_timeline comm;    /* K: collectives, and copies between devices */
-    struct el_timeline wait;    /* W: the part of collectives before the last member had arrived */
-    struct el_timeline busy;    /* kernels and copies on the compute stream */
+    struct el_intervals phase[EL_PHASE_COUNT];
+    struct el_intervals all;     /* every op */
+    struct el_intervals compute; /* C: kernels, on any stream */
+    struct el_intervals comm;    /* K: collectives, and copies between devices */
+    struct el_intervals wait;    /* W: the part of collectives before the last member had arrived */
+    struct el_intervals busy;    /* kernels and copies on the compute stream */
 };
 
 /* Collectives, and copies that come from another device. */
@@ -24,18 +24,18 @@ static void add_op(struct step_sets *sets, const struct el_op_info *op, struct e
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
     int64_t arrived_ns = latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
-    el_timeline_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
-    el_timeline_add(&sets->wait, (struct el_span){span.begin_ns, arrived_ns});
-    el_timeline_add(&sets->all, span);
-    if (compute) el_timeline_add(&sets->compute, span);
-    if (op_is_comm(op)) el_timeline_add(&sets->comm, span);
-    if ((compute || copy) && op->stream == 0) el_timeline_add(&sets->busy, span);
+    el_intervals_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
+    el_intervals_add(&sets->wait, (struct el_span){span.begin_ns, arrived_ns});
+    el_intervals_add(&sets->all, span);
+    if (compute) el_intervals_add(&sets->compute, span);
+    if (op_is_comm(op)) el_intervals_add(&sets->comm, span);
+    if ((compute || copy) && op->stream == 0) el_intervals_add(&sets->busy, span);
 }
 
 /* Calls `act` on every set of the step. */
-static bool each_set(struct step_sets *sets, void (*act)(struct el_timeline *))
+static bool each_set(struct step_sets *sets, void (*act)(struct el_intervals *))
 {
-    struct el_timeline *rest[] = {&sets->all, &sets->compute, &sets->comm, &sets->wait, &sets->busy};
+    struct el_intervals *rest[] = {&sets->all, &sets->compute, &sets->comm, &sets->wait, &sets->busy};
     bool failed = false;
     for (int p = 0; p < EL_PHASE_COUNT; p++) {
         act(&sets->phase[p]);
@@ -55,17 +55,17 @@ static double seconds(int64_t ns)
 
 static void add_times(struct el_device_summary *sum, struct step_sets *sets, struct el_span whole)
 {
-    int64_t total = el_timeline_measure(&sets->comm), hidden = el_timeline_common(&sets->comm, &sets->compute);
-    int64_t step = whole.end_ns - whole.begin_ns, active = el_timeline_measure(&sets->all);
-    int64_t compute = el_timeline_measure(&sets->compute), wait = el_timeline_measure(&sets->wait);
-    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_timeline_measure(&sets->phase[p]));
+    int64_t total = el_intervals_measure(&sets->comm), hidden = el_intervals_common(&sets->comm, &sets->compute);
+    int64_t step = whole.end_ns - whole.begin_ns, active = el_intervals_measure(&sets->all);
+    int64_t compute = el_intervals_measure(&sets->compute), wait = el_intervals_measure(&sets->wait);
+    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_intervals_measure(&sets->phase[p]));
     sum->step_s += seconds(step);
-    sum->busy_s += seconds(el_timeline_measure(&sets->busy));
+    sum->busy_s += seconds(el_intervals_measure(&sets->busy));
     sum->idle_s += seconds(step > active ? step - active : 0);
     sum->other_s += seconds(active - compute - total + hidden);
     sum->compute_s += seconds(compute);
     sum->wait_s += seconds(wait);
-    sum->wait_exposed_s += seconds(wait - el_timeline_common(&sets->wait, &sets->compute));
+    sum->wait_exposed_s += seconds(wait - el_intervals_common(&sets->wait, &sets->compute));
     sum->comm_total_s += seconds(total);
     sum->comm_overlapped_s += seconds(hidden);
     sum->comm_exposed_s += seconds(total - hidden);
@@ -109,7 +109,7 @@ static bool add_step(struct el_device_summary *sum, struct step_sets *sets, cons
     const int64_t *latest = NULL;
     if (list->segment == EL_RECORDER_MEASURED)
         latest = latest_of(recorder, position, measured, count_collectives(list, position));
-    each_set(sets, el_timeline_clear);
+    each_set(sets, el_intervals_clear);
     for (int i = 0; i < list->n_ops; i++) {
         const struct el_op_info *op = &list->ops[i];
         add_counts(sum, op, position);
@@ -117,7 +117,7 @@ static bool add_step(struct el_device_summary *sum, struct step_sets *sets, cons
         bool known = latest != NULL && op->op_class == EL_CLASS_COMM;
         add_op(sets, op, spans[i], known ? *latest++ : spans[i].begin_ns);
     }
-    if (!each_set(sets, el_timeline_unite)) return false;
+    if (!each_set(sets, el_intervals_unite)) return false;
     add_times(sum, sets, step->whole);
     sum->queue_s += seconds(step->queue_ns);
     return true;
@@ -168,7 +168,7 @@ enum el_status el_recorder_summarize(const struct el_recorder *recorder, int pos
         if (recorder->lists[step->list].segment != segment) continue;
         enough = add_step(&sum, &sets, recorder, step, position, (size_t)sum.n_steps++);
     }
-    each_set(&sets, el_timeline_free);
+    each_set(&sets, el_intervals_free);
     if (!enough) return el_fail(EL_ERR_HOST_MEMORY, "recorder: out of memory in the summary");
     if (sum.n_steps == 0) return el_fail(EL_ERR_INVALID, "recorder: no step was recorded");
     add_cpu(&sum, recorder, position, segment);

@@ -9,20 +9,18 @@
 #include <sys/resource.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files.h"
 
 enum { PATH_BYTES = 2048, LINE_BYTES = 512 };
 
 /* A number in a file of one line below root; -1 if there is none. */
 static int64_t read_number(const char *root, int cpu, const char *name)
 {
-    char path[PATH_BYTES];
-    int64_t value = -1;
+    char path[PATH_BYTES], line[64];
+    int64_t value;
     snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/%s", root, cpu, name);
-    FILE *file = fopen(path, "r");
-    if (!file) return -1;
-    if (fscanf(file, "%" SCNd64, &value) != 1 || value < 0) value = -1;
-    fclose(file);
-    return value;
+    el_file_line(path, "", line, sizeof line);
+    return sscanf(line, "%" SCNd64, &value) == 1 && value >= 0 ? value : -1;
 }
 
 /* "cpu3 user nice system idle iowait irq softirq steal ...": guests' time is in user's already. */

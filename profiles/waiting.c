@@ -12,35 +12,26 @@
 #include <string.h>
 
 #include "profiles/system.h"
+#include "runtime/base/files.h"
 
 /* A thread that wakes waits some microseconds, on an idle machine too. */
 static const double SHORTEST_NS = 50e6;
 
 enum { PATH_BYTES = 2048, STAT_BYTES = 1024, CPU_FIELD = 36 }; /* fields after the name, which may hold blanks */
 
-/* The CPU that the thread ran on last; -1: not known. */
-static int last_cpu(const char *root, const char *id)
-{
-    char path[PATH_BYTES], text[STAT_BYTES];
-    snprintf(path, sizeof path, "%s/proc/self/task/%s/stat", root, id);
-    FILE *file = fopen(path, "r");
-    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file) fclose(file);
-    text[n] = '\0';
-    char *at = strrchr(text, ')');
-    for (int i = 0; at && i <= CPU_FIELD; i++) at = strchr(at + 1, ' ');
-    return at ? (int)strtol(at, NULL, 10) : -1;
-}
-
+/* The counters, and the CPU that it ran on last. */
 static bool read_thread(const char *root, const char *id, struct el_system_thread *thread)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], text[STAT_BYTES];
     snprintf(path, sizeof path, "%s/proc/self/task/%s/schedstat", root, id);
-    FILE *file = fopen(path, "r");
-    bool read = file && fscanf(file, "%" SCNu64 " %" SCNu64, &thread->ran_ns, &thread->waited_ns) == 2;
-    if (file) fclose(file);
+    el_file_line(path, "", text, sizeof text);
+    bool read = sscanf(text, "%" SCNu64 " %" SCNu64, &thread->ran_ns, &thread->waited_ns) == 2;
+    snprintf(path, sizeof path, "%s/proc/self/task/%s/stat", root, id);
+    el_file_line(path, "", text, sizeof text);
+    char *at = strrchr(text, ')');
+    for (int i = 0; at && i <= CPU_FIELD; i++) at = strchr(at + 1, ' ');
     thread->id = strtol(id, NULL, 10);
-    thread->cpu = last_cpu(root, id);
+    thread->cpu = at ? (int)strtol(at, NULL, 10) : -1;
     return read && thread->cpu >= 0;
 }
 

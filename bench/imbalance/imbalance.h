@@ -70,7 +70,7 @@ void el_imbalance_print_published(const json_t *published, FILE *out, bool colou
  * "batch_per_device", "status", "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}:
  * docs/imbalance.md. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
-/* Bars of the cards, and of what the first holds more; plot.c. The document is a run's. */
+/* Bars of the cards, and of what the first holds more; figure_imbalance.c. The document is a run's. */
 extern const struct el_figure el_figure_imbalance;
 
 #endif

@@ -58,7 +58,7 @@ json_t *el_scale_interval(struct el_interval interval, double divisor);
 void el_scale_say(const json_t *document, FILE *out);
 /* Two tables, that of the buckets, and el_scale_say; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
-/* Speed-up and efficiency; and of a sweep of bucket sizes each one's step, where sizes were swept. plot.c. */
+/* Speed-up and efficiency; and of a sweep of bucket sizes each one's step, where sizes were swept; figure_scale.c. */
 extern const struct el_figure el_figure_scale, el_figure_buckets;
 
 #endif

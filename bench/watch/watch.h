@@ -2,9 +2,9 @@
  *
  *     el_watch_begin(command, interval_s, &watch, &exit_status);   starts it; its standard streams are untouched
  *     el_watch_run(watch, wait_all);                     until it ends
- *     document = el_watch_record(watch, words);          the content of results.json (record.c)
+ *     document = el_watch_record(watch, words);          the content of results.json (watch_record.c)
  *     el_watch_release_signals(watch);                   once the command has ended: they act on us again
- *     el_watch_print(document, dir, file);               the tables, from the document (report.c)
+ *     el_watch_print(document, dir, file);               the tables, from the document (watch_report.c)
  *     el_watch_end(watch);
  *
  * Four activities, each with its own interval: finding new processes, their CPU time and memory, their Pss, and the

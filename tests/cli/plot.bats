@@ -50,3 +50,16 @@ a_gnuplot() {
     touch r/plots
     refuses "r/plots/memory.dat could not be written: Not a directory" "$EVENLOAD" plot r
 }
+
+@test "no script knows a mode by name: its look comes from its row, through the data file" {
+    local mode modes
+    run --separate-stderr "$EVENLOAD" run --mode nosuch
+    modes=${stderr##*: }
+    [[ $modes == *ddp* ]] || show
+    for mode in ${modes//[,)]/}; do
+        ! grep -nE "\"$mode\"|_$mode\b" "$BATS_TEST_DIRNAME"/../../plots/*.gnuplot || show
+    done
+    a_gnuplot 'echo "</svg>"'
+    "$EVENLOAD" plot r >/dev/null
+    grep -qP '^ddp\t\d+\t\d+\t\d+\t\d+\t' r/plots/throughput.dat
+}

@@ -6,27 +6,27 @@
 
 #include <cmocka.h>
 
+#include "profiles/intervals.h"
 #include "profiles/recorder.h"
-#include "profiles/timeline.h"
 
-static struct el_timeline united(const int64_t (*spans)[2], size_t n)
+static struct el_intervals united(const int64_t (*spans)[2], size_t n)
 {
-    struct el_timeline t = {0};
-    for (size_t i = 0; i < n; i++) el_timeline_add(&t, (struct el_span){spans[i][0], spans[i][1]});
-    el_timeline_unite(&t);
+    struct el_intervals t = {0};
+    for (size_t i = 0; i < n; i++) el_intervals_add(&t, (struct el_span){spans[i][0], spans[i][1]});
+    el_intervals_unite(&t);
     return t;
 }
 
 #define UNITED(...)                                                                                                    \
     united((const int64_t[][2]){__VA_ARGS__}, sizeof((const int64_t[][2]){__VA_ARGS__}) / sizeof(int64_t[2]))
 
-static void check_union(struct el_timeline t, size_t n, int64_t measure)
+static void check_union(struct el_intervals t, size_t n, int64_t measure)
 {
     assert_int_equal(t.n, n);
-    assert_int_equal(el_timeline_measure(&t), measure);
-    el_timeline_unite(&t);
+    assert_int_equal(el_intervals_measure(&t), measure);
+    el_intervals_unite(&t);
     assert_int_equal(t.n, n);
-    el_timeline_free(&t);
+    el_intervals_free(&t);
 }
 
 static void test_union(void **state)
@@ -38,16 +38,16 @@ static void test_union(void **state)
     check_union(UNITED({0, 10}, {5, 15}, {30, 40}), 2, 25);               /* overlapping, a gap */
     check_union(UNITED({3, 9}, {3, 9}, {3, 9}), 1, 6);                    /* the same three times */
     check_union(UNITED({0, 100}, {10, 20}, {30, 40}, {90, 110}), 1, 110); /* an early one that outlasts others */
-    struct el_timeline empty = {0};
+    struct el_intervals empty = {0};
     check_union(empty, 0, 0);
 }
 
-static int64_t common(struct el_timeline a, struct el_timeline b)
+static int64_t common(struct el_intervals a, struct el_intervals b)
 {
-    int64_t ab = el_timeline_common(&a, &b), ba = el_timeline_common(&b, &a);
+    int64_t ab = el_intervals_common(&a, &b), ba = el_intervals_common(&b, &a);
     assert_int_equal(ab, ba);
-    el_timeline_free(&a);
-    el_timeline_free(&b);
+    el_intervals_free(&a);
+    el_intervals_free(&b);
     return ab;
 }
 
@@ -67,12 +67,12 @@ static void test_against_ticks(void **state)
     (void)state;
     uint32_t seed = 7;
     for (int round = 0; round < 50; round++) {
-        struct el_timeline t[2] = {{0}, {0}};
+        struct el_intervals t[2] = {{0}, {0}};
         unsigned char hit[2][512] = {{0}};
         for (int i = 0; i < 200; i++) {
             seed = seed * 1664525u + 1013904223u;
             int64_t begin = (seed >> 8) % 500, length = (seed >> 20) % 12;
-            el_timeline_add(&t[i % 2], (struct el_span){begin, begin + length});
+            el_intervals_add(&t[i % 2], (struct el_span){begin, begin + length});
             for (int64_t k = begin; k < begin + length; k++) hit[i % 2][k] = 1;
         }
         int64_t count[2] = {0}, both = 0;
@@ -80,10 +80,10 @@ static void test_against_ticks(void **state)
             for (int s = 0; s < 2; s++) count[s] += hit[s][k];
             both += hit[0][k] && hit[1][k];
         }
-        for (int s = 0; s < 2; s++) el_timeline_unite(&t[s]);
-        for (int s = 0; s < 2; s++) assert_int_equal(el_timeline_measure(&t[s]), count[s]);
-        assert_int_equal(el_timeline_common(&t[0], &t[1]), both);
-        for (int s = 0; s < 2; s++) el_timeline_free(&t[s]);
+        for (int s = 0; s < 2; s++) el_intervals_unite(&t[s]);
+        for (int s = 0; s < 2; s++) assert_int_equal(el_intervals_measure(&t[s]), count[s]);
+        assert_int_equal(el_intervals_common(&t[0], &t[1]), both);
+        for (int s = 0; s < 2; s++) el_intervals_free(&t[s]);
     }
 }
 

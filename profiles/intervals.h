@@ -1,0 +1,37 @@
+/* Sets of time intervals: union, intersection, measure.
+ *
+ *     struct el_intervals t = {0};
+ *     el_intervals_add(&t, span); ...          in any order; nested, touching and empty ones are legal
+ *     el_intervals_unite(&t);                  sorted, disjoint
+ *     el_intervals_measure(&t); el_intervals_common(&a, &b);
+ *     el_intervals_clear(&t);                  for the next step: keeps the memory
+ *     el_intervals_free(&t);
+ *
+ * Pure arithmetic: it knows no device, phase or clock. Units: nanoseconds.
+ */
+#ifndef EL_PROFILES_INTERVALS_H
+#define EL_PROFILES_INTERVALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/probe.h"
+
+struct el_intervals {
+    struct el_span *spans;
+    size_t n, capacity;
+    bool failed; /* out of memory: what was added since is lost */
+};
+
+void el_intervals_add(struct el_intervals *set, struct el_span span);
+/* Sorts and merges in place. Idempotent. */
+void el_intervals_unite(struct el_intervals *set);
+/* Total length. United only. */
+int64_t el_intervals_measure(const struct el_intervals *set);
+/* Length of what two united sets have in common. */
+int64_t el_intervals_common(const struct el_intervals *a, const struct el_intervals *b);
+void el_intervals_clear(struct el_intervals *set);
+void el_intervals_free(struct el_intervals *set);
+
+#endif
