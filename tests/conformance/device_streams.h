@@ -9,7 +9,18 @@
 
 #include "tests/conformance/device_checks.h"
 
-enum { LARGE_BYTES = 8 << 20, OVERLAP_BYTES = 64 << 20, COPY_BYTES = 1000 };
+enum { COPY_BYTES = 1000 };
+
+/* Blocks whose copy takes a while: of a GPU 8 and 64 MiB. */
+static size_t large_bytes(const struct el_device *device)
+{
+    return (size_t)(el_device_is_asynchronous(device) ? 8 << 20 : 512 << 10);
+}
+
+static size_t huge_bytes(const struct el_device *device)
+{
+    return 8 * large_bytes(device);
+}
 
 static void streams_keep_order_and_waits(void **state)
 {
@@ -47,26 +58,27 @@ static void device_work_keeps_order_and_waits(void **state)
     enum { HOPS = 12, STEPS = 5 };
     struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
     struct el_buffer *blocks[HOPS + 1];
-    unsigned char *host = malloc(LARGE_BYTES);
+    size_t bytes = large_bytes(devices[0]);
+    unsigned char *host = malloc(bytes);
     assert_non_null(host);
     struct el_program *program = begin();
     int last = -1;
     for (int i = 0; i <= HOPS; i++)
-        assert_int_equal(el_device_alloc(devices[i & 1], EL_TAG_INPUT, LARGE_BYTES, "block", &blocks[i]), EL_OK);
+        assert_int_equal(el_device_alloc(devices[i & 1], EL_TAG_INPUT, bytes, "block", &blocks[i]), EL_OK);
     for (int i = 0; i < HOPS; i++) {
         struct el_op_head head = {.label = "hop", .phase = EL_PHASE_SCATTER};
         struct el_device *device = devices[(i + 1) & 1];
         el_program_wait(program, device, i % 3, last);
-        el_program_copy(program, device, i % 3, &head, el_view_of(blocks[i + 1], 0), el_view_of(blocks[i], 0),
-                        LARGE_BYTES, &last);
+        el_program_copy(program, device, i % 3, &head, el_view_of(blocks[i + 1], 0), el_view_of(blocks[i], 0), bytes,
+                        &last);
     }
     if (el_program_end(program) != EL_OK) fail_msg("%s", el_error_message());
     for (int step = 0; step < STEPS; step++) {
-        memset(host, step + 1, LARGE_BYTES);
-        assert_int_equal(el_device_write(el_view_of(blocks[0], 0), host, LARGE_BYTES), EL_OK);
+        memset(host, step + 1, bytes);
+        assert_int_equal(el_device_write(el_view_of(blocks[0], 0), host, bytes), EL_OK);
         if (el_program_run(program, (uint64_t)step, NULL) != EL_OK) fail_msg("%s", el_error_message());
-        assert_int_equal(el_device_read(el_view_of(blocks[HOPS], 0), host, LARGE_BYTES), EL_OK);
-        for (size_t i = 0; i < LARGE_BYTES; i += 509) assert_int_equal(host[i], step + 1);
+        assert_int_equal(el_device_read(el_view_of(blocks[HOPS], 0), host, bytes), EL_OK);
+        for (size_t i = 0; i < bytes; i += 509) assert_int_equal(host[i], step + 1);
     }
     el_program_destroy(program);
     for (int d = 0; d < 2; d++) el_device_close(devices[d]);
@@ -111,13 +123,14 @@ static void copies_overlap(struct el_device *device)
     enum { COPIES = 32 };
     struct el_buffer *from, *to;
     struct el_span spans[COPIES + 1];
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES, "from", &from), EL_OK);
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES + 64, "to", &to), EL_OK);
+    size_t bytes = huge_bytes(device);
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes, "from", &from), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes + 64, "to", &to), EL_OK);
     struct el_program *program = begin();
     struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
     for (int i = 0; i < COPIES; i++)
-        el_program_copy(program, device, 0, &head, el_view_of(to, 0), el_view_of(from, 0), OVERLAP_BYTES, NULL);
-    el_program_copy(program, device, 1, &head, el_view_of(to, OVERLAP_BYTES), el_view_of(from, 0), 64, NULL);
+        el_program_copy(program, device, 0, &head, el_view_of(to, 0), el_view_of(from, 0), bytes, NULL);
+    el_program_copy(program, device, 1, &head, el_view_of(to, bytes), el_view_of(from, 0), 64, NULL);
     struct el_probe probe = {.context = spans, .spans = true, .step = keep_spans};
     run(program, 0, NULL); /* what is made at the first use is made */
     if (el_program_run(program, 1, &probe) != EL_OK) fail_msg("%s", el_error_message());
@@ -206,15 +219,16 @@ static void spans_of_device_work(void **state)
     struct el_device *device = open_device(0, 0);
     struct el_buffer *a, *b;
     struct el_span spans[HOPS];
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES, "a", &a), EL_OK);
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, OVERLAP_BYTES, "b", &b), EL_OK);
+    size_t bytes = huge_bytes(device);
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes, "a", &a), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes, "b", &b), EL_OK);
     struct el_program *program = begin();
     int id = -1;
     for (int i = 0; i < HOPS; i++) {
         struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
         el_program_wait(program, device, i & 1, id);
         el_program_copy(program, device, i & 1, &head, el_view_of(i & 1 ? a : b, 0), el_view_of(i & 1 ? b : a, 0),
-                        OVERLAP_BYTES, &id);
+                        bytes, &id);
     }
     struct el_probe probe = {.context = spans, .spans = true, .step = keep_event};
     run(program, 0, &probe);

@@ -52,10 +52,11 @@ static void test_operations(void **state)
 static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     (void)bootstrap;
-    return check_operations(comm, (64 << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
+    size_t mib = is_sanitized() ? 12 : 64; /* more than a socket's buffers, either way */
+    return check_operations(comm, (mib << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
 }
 
-static void test_64_mib(void **state)
+static void test_many_mib(void **state)
 {
     (void)state;
     assert_int_equal(run_ranks(3, large), 0);
@@ -104,7 +105,7 @@ static float expected_sum(int size, size_t count, size_t i)
 static enum el_status in_ring_order(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     (void)bootstrap;
-    enum { COUNT = 500003 };
+    enum { COUNT = 300007 }; /* the chunks of four ranks are more than an inbox */
     float *data = malloc(COUNT * sizeof *data);
     enum el_status status = data ? all_reduce_awkward(comm, data, COUNT) : el_fail_errno("test");
     for (size_t i = 0; status == EL_OK && i < COUNT; i++) {
@@ -269,7 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_64_mib),
+        cmocka_unit_test(test_many_mib),
         cmocka_unit_test(test_sums_have_the_order_of_the_ring),
         cmocka_unit_test(test_what_is_booked_is_what_moves),
         cmocka_unit_test(test_a_dead_rank_fails_the_others),

@@ -1,0 +1,14 @@
+/* Whether this program runs under a sanitizer (EVENLOAD_SANITIZER is set): what looks at memory and order there needs each
+ * path once, while the plain job holds sizes and repetitions. */
+#ifndef EL_TESTS_SANITIZED_H
+#define EL_TESTS_SANITIZED_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static inline bool is_sanitized(void)
+{
+    return getenv("EVENLOAD_SANITIZER") != NULL;
+}
+
+#endif
