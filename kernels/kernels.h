@@ -13,8 +13,13 @@
  *     run()        every step, on that thread
  *     release()    once
  *
+ * Formulas are PyTorch's: conv1d is its Conv1d (valid, stride 1, a correlation: windows are not flipped), the losses
+ * its cross_entropy and mse_loss (reduction mean), the optimizers torch.optim's SGD and Adam, max_norm a renorm of
+ * rows.
+ *
  * Threads: a row's functions may be called for different ops at the same time from different threads.
- * Errors: EL_ERR_INTERNAL with the library's own word. run() allocates nothing.
+ * Errors: EL_ERR_INTERNAL with the library's own word, and for an id or a label that is out of range; on GPUs such an
+ * id's row is NaN and its gradient is left out. run() allocates nothing.
  */
 #ifndef EL_KERNELS_H
 #define EL_KERNELS_H
@@ -112,17 +117,18 @@ struct el_kernel_args {
 
 /* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up. */
 struct el_workspace {
-    size_t bytes;
+    size_t bytes; /* all of it */
     size_t padding_bytes;
 };
 
 /* How a backend does one op in one data type. */
 struct el_kernel {
-    /* Required. */
+    /* Required. Computes, or on GPUs queues. Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
     /* Optional: default is no scratch. Only d[] and s[] of args are looked at. */
     enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
-    /* Optional, with release: default is no plan. */
+    /* Optional, with release: default is no plan. Ownership: the plan is the caller's until release. Errors:
+     * EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */
     enum el_status (*prepare)(const struct el_kernel_args *args, void **plan_p);
     void (*release)(void *plan);
     /* Optional: what prepare() chose among a library's algorithms, in words; default is that nothing was chosen.
@@ -150,7 +156,7 @@ const char *el_kernels_cpu_library(void);
 const char *el_op_name(enum el_op_kind op);
 
 /* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written
- * once (dtype gives the size of floating operands). */
+ * once (dtype gives the size of floating operands). Only d[] and s[] of args are looked at. */
 struct el_op_cost {
     double flops;
     double bytes;

@@ -1,5 +1,5 @@
-/* Whether this program runs under a sanitizer (EVENLOAD_SANITIZER is set): what looks at memory and order there needs each
- * path once, while the plain job holds sizes and repetitions. */
+/* Whether this program runs under a sanitizer (EVENLOAD_SANITIZER is set): what looks at memory and order there needs
+ * each path once, while the plain job holds sizes and repetitions. */
 #ifndef EL_TESTS_SANITIZED_H
 #define EL_TESTS_SANITIZED_H
 

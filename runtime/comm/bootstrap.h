@@ -3,7 +3,9 @@
  * Members: `self` (one process), `mpi` (the ranks of MPI_COMM_WORLD, in a module opened at first use), `tcp` (ranks
  * that meet at a host and a port, as torchrun and our own launcher say them). Collective: gather, broadcast, barrier
  * and agree are to be called by all ranks, in the same order. Threads: calls are made by one thread at a time, and
- * never while a step runs.
+ * never while a step runs; silent and abort by any.
+ * Errors: of collective calls EL_ERR_PEER where a rank is gone, naming it where the bootstrap knows;
+ * EL_ERR_HOST_MEMORY.
  */
 #ifndef EL_COMM_BOOTSTRAP_H
 #define EL_COMM_BOOTSTRAP_H
@@ -49,8 +51,8 @@ const char *el_bootstrap_library(const struct el_bootstrap *bootstrap);
  * the bootstrap does not know. */
 void el_bootstrap_address(const struct el_bootstrap *bootstrap, char *text, size_t bytes);
 
-/* Every rank gives a text; rank 0 gets all of them in rank order in a new array of `size` new strings (each to be
- * freed, then the array); others get NULL. */
+/* Every rank gives a text (copied); rank 0 gets all of them in rank order in a new array of `size` new strings (each to
+ * be freed, then the array); others get NULL. */
 enum el_status el_bootstrap_gather(struct el_bootstrap *bootstrap, const char *text, char ***texts_p);
 /* Rank 0's bytes reach all. */
 enum el_status el_bootstrap_broadcast(struct el_bootstrap *bootstrap, void *data, size_t bytes);

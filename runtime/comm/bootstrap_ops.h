@@ -2,6 +2,8 @@
  *
  * An author fills a `struct el_bootstrap` of his own (as the first member of a larger struct, say) and gives it out of
  * his open function. `agree` and a missing `barrier` are built from gather and broadcast once for all in bootstrap.c.
+ * Hooks are called by one thread at a time but for silent and abort; gather, broadcast and barrier with a size above 1.
+ * Errors: EL_ERR_PEER, naming the rank where that is known; EL_ERR_HOST_MEMORY.
  */
 #ifndef EL_BOOTSTRAP_OPS_H
 #define EL_BOOTSTRAP_OPS_H

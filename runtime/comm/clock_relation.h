@@ -5,10 +5,10 @@
  *
  * Ranks of one boot of one kernel (and one time namespace) read the same clock: the offset is 0, and the error is what
  * reading it costs. Others exchange times: rank 0 reads its clock, every rank answers with its own, rank 0 reads again.
- * A rank's answer lies between the two readings, so its offset lies between two bounds; of many rounds the bounds are
- * cut. Their middle is the offset, half their distance the error: no assumption on the network is made. Two anchors, at
- * both ends of what is measured, take a drift of the clocks into account.
- * Units: nanoseconds. Collective. Errors: the bootstrap's.
+ * A rank's answer lies between the two readings, so its offset lies between two bounds (Cristian, Probabilistic clock
+ * synchronization, 1989); of many rounds the bounds are cut. Their middle is the offset, half their distance the error:
+ * no assumption on the network is made. Two anchors, at both ends of what is measured, take a drift of the clocks into
+ * account. Units: nanoseconds. Collective. Errors: the bootstrap's.
  */
 #ifndef EL_COMM_CLOCK_RELATION_H
 #define EL_COMM_CLOCK_RELATION_H

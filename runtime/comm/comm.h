@@ -58,14 +58,18 @@ struct el_comm_traffic {
 
 /* A group of one. */
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
-/* `n` members of this process, one a device, each with a host thread that issues for it; fills comms[0..n): `local`, or
- * `nccl` for GPUs. On simulated devices nothing runs. */
+/* `n` members of this process, one a device, each with a host thread that issues for it; fills comms[0..n) by rank,
+ * each to be closed: `local`, or `nccl` for GPUs. On simulated devices nothing runs; members whose programs are joined
+ * (runtime/device/joint.h) wait for one another in virtual time. Errors: EL_ERR_INVALID (no member, too many, a device
+ * without a free stream); EL_ERR_HOST_MEMORY; the library's own. */
 enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms);
-/* The same for members that one host thread issues for, into one program: a controller's. `peer` where GPUs have no
- * NCCL, or share a card. */
+/* The same for members that one host thread issues for, by rank and into one program: a controller's. `peer` where GPUs
+ * have no NCCL, or share a card. */
 enum el_status el_comm_open_controller(struct el_device *const *devices, int n, struct el_comm **comms);
 /* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
- * Blocking. Collective. */
+ * Ownership: the bootstrap is borrowed, and closed after it. Blocking. Collective. Errors: EL_ERR_ABSENT (no such kind,
+ * or its library is missing), EL_ERR_INVALID, EL_ERR_IO (sockets), EL_ERR_HOST_MEMORY, EL_ERR_PEER where another rank
+ * failed. */
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
                                   struct el_comm **comm_p);
 /* The fastest way for these ranks: "nccl" where every rank has a GPU and NCCL, "shm" when all are on one host (one
@@ -80,8 +84,8 @@ int el_comm_size(const struct el_comm *comm);
 const char *el_comm_backend(const struct el_comm *comm); /* "local" */
 struct el_device *el_comm_device(const struct el_comm *comm);
 
-/* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come.
- * Threads: any. */
+/* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come:
+ * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);
 
 /* While muted, the member's operations move nothing and wait for nobody: a step without communication, to measure what
@@ -90,7 +94,8 @@ void el_comm_abort(struct el_comm *comm);
 void el_comm_mute(struct el_comm *comm, bool muted);
 
 /* What this member sends and receives in one operation (buffers, label and phase are not looked at): what
- * el_comm_issue books. Units: bytes. */
+ * el_comm_issue books. Exact for the algorithm used: an all-reduce of n members moves 2 (n - 1) / n of the payload each
+ * way, as nccl-tests count it (doc/PERFORMANCE.md there). Units: bytes. */
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);
 
 /* Queues the operation on the communicator's stream, behind all that the compute stream of its device has been given so

@@ -75,9 +75,10 @@ struct el_comm_ops {
     /* Optional: default is el_comm_traffic_direct. What `run` moves, exactly. Sums of sent and received over all
      * members are equal. */
     struct el_comm_traffic (*traffic)(const struct el_comm_shape *shape);
-    /* Required. Makes all members' running and later operations return EL_ERR_PEER; must not wait for any of them. */
+    /* Required. Makes all members' running and later operations return EL_ERR_PEER; must not wait for any of them.
+     * Threads: any. May be called more than once. */
     void (*abort)(void *state);
-    /* Required. */
+    /* Required. Frees the member's state; what members share goes with the last one. */
     void (*close)(void *state);
 };
 
@@ -107,11 +108,12 @@ enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct e
 enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el_comm_backend **backend,
                               void **state_p);
 
-/* Every member sums its own chunk and gives it to all others; a root is read by, or reads, every other. */
+/* Every member sums its own chunk and gives it to all others, 2 (n - 1) / n of the payload each way; a root is read by,
+ * or reads, every other. */
 struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape);
 
-/* Where chunk `i` of `size` begins; [0] is 0 and [size] is `count`. Boundaries are whole cache lines of elements, so
- * that no two members write one line. */
+/* Where chunk `i` of `size` begins, in elements; [0] is 0 and [size] is `count`. Boundaries are whole cache lines of
+ * elements, so that no two members write one line. */
 static inline size_t el_comm_chunk(size_t count, int size, int i)
 {
     if (i >= size) return count;

@@ -4,6 +4,9 @@
  *
  * Waiting spins for microseconds and then sleeps in the kernel: on few cores a polling wait takes the core from the
  * compute thread it waits for. Raising costs a system call only if somebody sleeps.
+ *
+ * All zeros is a flag at 0. What was written before a raise is seen by whoever saw the count (release, acquire).
+ * Threads: one raises, any wait and abort. Units: nanoseconds. Errors: none.
  */
 #ifndef EL_COMM_FLAG_H
 #define EL_COMM_FLAG_H

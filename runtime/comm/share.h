@@ -9,7 +9,8 @@
 
 enum { EL_HOST_IDENTITY_BYTES = 256, EL_BOOT_NAME_BYTES = 128 };
 
-/* Every rank gives a text of less than `bytes`; all get all of them: all[rank * bytes]. */
+/* Every rank gives a text of less than `bytes` (a longer one is cut); all get all of them: all[rank * bytes], room for
+ * `bytes` a rank. */
 enum el_status el_share_texts(struct el_bootstrap *bootstrap, const char *mine, size_t bytes, char *all);
 
 /* Names the boot of this host and the namespace of one kind ("pid", "time": namespaces(7)) that this process is in, for

@@ -7,7 +7,9 @@
  *     el_device_write(view, host, n); el_device_read(...)  between steps: tests, initial weights, checkpoints
  *     el_device_free(buf); el_device_close(device);
  *
- * Threads: one thread at a time a device, except that its streams work by themselves.
+ * Units: bytes, nanoseconds where a name says so. Ownership: a device owns its allocations and streams; views and
+ * buffers are borrowed. Threads: one thread at a time a device, except that its streams work by themselves; questions
+ * without side effects (name, index, is_...) any.
  */
 #ifndef EL_DEVICE_H
 #define EL_DEVICE_H

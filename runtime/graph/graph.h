@@ -9,8 +9,9 @@
  * Execution is in order of construction, which is a topological order. A tensor with several consumers accumulates its
  * gradient, a parameter used several times too. Shapes are a sample's: the batch comes with a pass (pass.h).
  *
- * Errors: building calls return an id, or -1 after a failure that el_graph_finish returns. Threads: immutable after
- * finish.
+ * Errors: building calls return an id, or -1 after a failure that el_graph_finish returns: EL_ERR_INVALID where shapes
+ * do not fit, EL_ERR_INTERNAL for an id that does not exist, or too many of something. Ownership: names, shapes and
+ * attributes are copied. Units: elements. Threads: one while it is built; any after finish, as it is immutable then.
  */
 #ifndef EL_GRAPH_H
 #define EL_GRAPH_H
@@ -42,7 +43,8 @@ struct el_tensor {
     int producer; /* node, -1 for an input */
 };
 
-/* Initial weights are uniform in [-bound, bound), drawn by (seed, parameter, element). */
+/* Initial weights are uniform in [-bound, bound), drawn by (seed, parameter, element). PyTorch's default for linear
+ * layers and convolutions (kaiming_uniform with a = sqrt(5)) is a bound of 1 / sqrt(inputs of an output). */
 struct el_param {
     char name[EL_GRAPH_NAME_BYTES];
     struct el_shape shape;
@@ -111,8 +113,12 @@ extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_line
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */
 
+/* The model's input, and a parameter: shapes as the kernels take them ([outputs, inputs], [filters, window, channels]);
+ * an input's is a sample's. A name beyond EL_GRAPH_NAME_BYTES - 1 is cut. */
 int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype, const struct el_shape *shape);
 int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, double init_bound);
+/* Adds a node behind all others; inputs are ids of tensors, params of parameters, in the order that its type wants.
+ * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
 /* Names the output and its loss. Errors: the first failure of building. */

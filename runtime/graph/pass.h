@@ -8,7 +8,9 @@
  *
  * Memory: an activation is freed after its last use in forward if no backward keeps it, else after the last backward
  * that does; the gradient of a tensor is allocated with its first contribution and freed after its producer's backward.
- * All marks and ops are on one stream. Errors: kept by the program (program.h).
+ * All marks and ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its
+ * gradient have the graph's. Ownership: a pass borrows what its spec points to until close; views that it gives are
+ * valid until then. Threads: one. Errors: kept by the program (program.h).
  */
 #ifndef EL_PASS_H
 #define EL_PASS_H
@@ -34,8 +36,10 @@ struct el_pass_spec {
     void *context;
 };
 
+/* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
-/* The view's memory is the pass's until close. */
+/* `input` [batch, the input's shape], the caller's until close. Returns the output [batch, ...], whose memory is the
+ * pass's until close. */
 struct el_view el_pass_forward(struct el_pass *pass, struct el_view input);
 /* `doutput` [batch, output] is the caller's; it may be changed. */
 void el_pass_backward(struct el_pass *pass, struct el_view doutput);

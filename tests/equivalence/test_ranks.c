@@ -66,15 +66,17 @@ static enum el_status run_rank(void)
     EL_TRY(el_case_dataset(&dataset));
     enum el_status status = EL_OK;
     for (int i = 0; i < N_CASES && status == EL_OK; i++) {
-        status = run_case(&el_cases[i], el_bootstrap_kind(world), world, self, dataset); /* mpi, or tcp */
-        if (status == EL_OK) status = run_case(&el_cases[i], "shm", world, self, dataset);
+        bool both = !is_sanitized(); /* else in turns */
+        if (both || i % 2 == 0)
+            status = run_case(&el_cases[i], el_bootstrap_kind(world), world, self, dataset); /* mpi, or tcp */
+        if (status == EL_OK && (both || i % 2 != 0)) status = run_case(&el_cases[i], "shm", world, self, dataset);
     }
     el_dataset_close(dataset);
     el_bootstrap_close(self);
     if (status != EL_OK)
         fprintf(stderr, "%s\n", el_error_message());
     else
-        printf("all %d cases agree\n", 2 * N_CASES);
+        printf("all %d cases agree\n", N_CASES);
     el_bootstrap_close(world);
     return status;
 }
