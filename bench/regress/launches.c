@@ -57,7 +57,8 @@ static enum el_status add_cell(struct session *s, const struct el_reading *readi
     cell->better = higher ? EL_BETTER_HIGHER : lower ? EL_BETTER_LOWER : reading->better;
     snprintf(cell->unit, sizeof cell->unit, "%s", reading->unit);
     if (!reading->directed && !higher && !lower)
-        el_regress_fault(cell, EL_CELL_UNREADABLE, "%s%s%s which way is better: give --higher or --lower %.60s",
+        el_regress_fault(cell, EL_CELL_UNREADABLE,
+                         "%s%s%s which way is better: give --higher or --lower %.40s, or --metric for others",
                          *cell->unit ? "its unit '" : "no unit says", cell->unit, *cell->unit ? "' does not say" : "",
                          cell->name);
     if (block > 1)

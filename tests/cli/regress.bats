@@ -148,9 +148,9 @@ unreadable() {
     refuses "needs --baseline DIR" "$EVENLOAD" regress --current a
     refuses "needs --current DIR" "$EVENLOAD" regress --baseline a
     refuses "unexpected argument 'three'" "$EVENLOAD" regress --ab one two three
-    refuses "--budget: 'soon' is not a time" "$EVENLOAD" regress --ab one two --budget soon
+    refuses "--budget: 'soon' is not seconds" "$EVENLOAD" regress --ab one two --budget soon
     refuses "--max-samples: 500 is out of range" "$EVENLOAD" regress --ab one two --max-samples 500
-    refuses "--min-effect: '2x' is not a number" "$EVENLOAD" regress --ab one two --min-effect 2x
+    refuses "--min-effect: '2x' is not per cent" "$EVENLOAD" regress --ab one two --min-effect 2x
     refuses "--junit: no/such/folder.xml cannot be written" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --junit no/such/folder.xml
     local same=(--ab 'echo t 1' 'echo t 1')
     mkdir old && : >old/regress.json
