@@ -37,8 +37,8 @@ static void put_cells(const char *trial, const char *const cells[6], const char 
 static const char *time_of(const char *utc, char text[32])
 {
     snprintf(text, 32, "%.16s", utc);
-    text[strcspn(text, "T")] = ' ';
-    return text;
+    if (strchr(text, 'T')) *strchr(text, 'T') = ' ';
+    return el_utf8_printable(text), text;
 }
 
 static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
