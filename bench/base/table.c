@@ -46,7 +46,8 @@ const char *el_table_interval(const json_t *interval, double scale, char text[EL
     if (isnan(from) || isnan(to))
         snprintf(text, EL_CELL_BYTES, "none");
     else
-        snprintf(text, EL_CELL_BYTES, "%s - %s", el_text_figure(from * scale, low), el_text_figure(to * scale, high));
+        snprintf(text, EL_CELL_BYTES, from < 0 ? "%s to %s" : "%s - %s", el_text_figure(from * scale, low),
+                 el_text_figure(to * scale, high));
     return text;
 }
 

@@ -9,8 +9,6 @@
 /* From here on others' work is what the verdict calls a reason for doubt. */
 #define BUSY_PCT 5.0
 
-enum { TEXT_BYTES = 512 };
-
 static const char *const words[] = {
     [EL_SELFCHECK_MISSED] = "MISSED", [EL_SELFCHECK_FOUND] = "found", [EL_SELFCHECK_SKIPPED] = "skipped"};
 
@@ -51,18 +49,16 @@ static void put_row(const struct el_selfcheck_row *row, const struct el_selfchec
 /* What to make of a miss. */
 static void put_advice(const struct el_selfcheck *check, FILE *out)
 {
-    char text[TEXT_BYTES];
     if (check->others_pct > BUSY_PCT)
-        snprintf(
-            text, sizeof text,
-            "Other processes took up to %.0f %% of the cores meanwhile, which can hide what was injected: stop them "
-            "and check again. A miss proves nothing on a machine this busy.",
-            check->others_pct);
+        el_text_say("", "", EL_REPORT_COLUMNS, out,
+                    "Other processes took up to %.0f %% of the cores meanwhile, which can hide what was injected: stop "
+                    "them and check again. A miss proves nothing on a machine this busy.",
+                    check->others_pct);
     else
-        snprintf(text, sizeof text,
-                 "No other process is known to have taken part of the cores, so figures of this kind are off on this "
-                 "machine. The usual cause is a hypervisor that takes cores away: steal_pct in the file below.");
-    el_text_wrap(text, "", "", EL_REPORT_COLUMNS, out);
+        el_text_wrap("No other process is known to have taken part of the cores, so figures of this kind are off on "
+                     "this machine. The usual cause is a hypervisor that takes cores away: steal_pct in the file "
+                     "below.",
+                     "", "", EL_REPORT_COLUMNS, out);
 }
 
 void el_selfcheck_print(const struct el_selfcheck *check, FILE *out)
