@@ -13,33 +13,16 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-enum { FIXED_ARGUMENTS = 6 }; /* "worker" KIND RESULT REPEAT ORDER ID */
+enum { KIND = 1, RESULT, REPEAT, ORDER, ID, FIXED_ARGUMENTS };
 
-struct order {
-    bool gate;
-    const char *result, *id;
-    int repeat, order;
-};
-
-static enum el_status read_order(int argc, char **argv, struct order *order)
-{
-    if (argc < FIXED_ARGUMENTS) return el_fail(EL_ERR_INVALID, "worker: started by 'evenload run' and 'compare' only");
-    *order = (struct order){.gate = !strcmp(argv[1], "gate"),
-                            .result = argv[2],
-                            .repeat = atoi(argv[3]),
-                            .order = atoi(argv[4]),
-                            .id = argv[5]};
-    return EL_OK;
-}
-
-static enum el_status work(const struct order *order, const struct el_options *options, struct el_bootstrap *bootstrap,
+static enum el_status work(char **argv, const struct el_options *options, struct el_bootstrap *bootstrap,
                            bool *written_p)
 {
     struct el_trial_set set;
     json_t *document = NULL;
     enum el_status status = el_trials_resolve(EL_CMD_RUN, options, &set);
-    if (status == EL_OK && strcmp(set.trials->id, order->id)) {
-        status = el_fail(EL_ERR_INTERNAL, "worker: trial %s became %s: was evenload built anew meanwhile?", order->id,
+    if (status == EL_OK && strcmp(set.trials->id, argv[ID])) {
+        status = el_fail(EL_ERR_INTERNAL, "worker: trial %s became %s: was evenload built anew meanwhile?", argv[ID],
                          set.trials->id);
         el_trials_free(&set);
     }
@@ -52,11 +35,11 @@ static enum el_status work(const struct order *order, const struct el_options *o
     struct el_job job = {.trial = set.trials,
                          .dataset = set.dataset,
                          .bootstrap = bootstrap,
-                         .repeat = order->repeat,
-                         .order = order->order};
-    status = order->gate ? el_job_gate(&job, &document) : el_job_measure(&job, &document);
+                         .repeat = atoi(argv[REPEAT]),
+                         .order = atoi(argv[ORDER])};
+    status = !strcmp(argv[KIND], "gate") ? el_job_gate(&job, &document) : el_job_measure(&job, &document);
     if (document) {
-        enum el_status written = el_write_json(document, order->result);
+        enum el_status written = el_write_json(document, argv[RESULT]);
         *written_p = written == EL_OK;
         if (written != EL_OK) status = written;
     }
@@ -75,20 +58,20 @@ static int status_unwritten(void)
 
 int el_worker_main(int argc, char **argv)
 {
-    struct order order = {0};
     struct el_options *options = calloc(1, sizeof *options);
     struct el_bootstrap *bootstrap = NULL;
-    enum el_status status = options ? read_order(argc, argv, &order) : el_fail_errno("worker");
+    enum el_status status = options ? EL_OK : el_fail_errno("worker");
     bool written = true;
+    if (argc < FIXED_ARGUMENTS)
+        status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload run' and 'compare' only");
     el_launch_rank_init();
     if (status == EL_OK) {
-        argv[FIXED_ARGUMENTS - 1] = argv[0];
         el_options_defaults(EL_CMD_RUN, options);
-        status = el_options_parse(EL_CMD_RUN, argc - FIXED_ARGUMENTS + 1, argv + FIXED_ARGUMENTS - 1, options);
+        status = el_options_parse(EL_CMD_RUN, argc - ID, argv + ID, options); /* the id where a command's name is */
     }
     if (status == EL_OK)
         status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
-    if (status == EL_OK) status = work(&order, options, bootstrap, &written);
+    if (status == EL_OK) status = work(argv, options, bootstrap, &written);
     if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
     int exit_status = !written ? status_unwritten() : status == EL_OK ? 0 : 1;
     el_bootstrap_close(bootstrap);

@@ -155,6 +155,7 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
 /* What of the options one trial takes. */
 struct choice {
     const char *mode;
+    const struct el_model_config *model; /* resolved */
     int64_t batch;
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
@@ -179,10 +180,21 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     return strcmp(trial->devices[0].backend, "cuda") == 0 ? EL_FOREACH_ON : EL_FOREACH_OFF;
 }
 
+/* What a trial has as the options have it: from one to the other and back. */
+#define SAME_LIST(SAME)                                                                                                \
+    SAME(device_mem_bytes)                                                                                             \
+    SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(inject)
+#define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
+#define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
+
 static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
                                   struct el_trial *trial)
 {
     struct el_layout layout;
+    trial->train = options->train;
+    trial->train.model = *choice->model;
+    trial->given = options->train.model;
+    SAME_LIST(FROM_OPTIONS)
     trial->train.n_devices = choose_devices(options, choice->count, trial->devices);
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
@@ -204,92 +216,67 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     return EL_OK;
 }
 
-static void common_part(const struct el_options *options, struct el_trial *trial)
+static enum el_status add_trial(unsigned command, const struct el_options *options, const struct choice *choice,
+                                struct el_trial_set *set)
 {
-    memset(trial, 0, sizeof *trial);
-    trial->train = options->train;
-    trial->given = options->train.model;
-    trial->device_mem_bytes = options->device_mem_bytes;
-    trial->timeout_s = options->timeout_s;
-    trial->record = options->record;
-    trial->launcher = options->launcher;
-    trial->tf32 = options->tf32;
-    memcpy(trial->data, options->data, sizeof trial->data);
-    memcpy(trial->test, options->test, sizeof trial->test);
-    memcpy(trial->comm, options->comm, sizeof trial->comm);
-    memcpy(trial->inject, options->inject, sizeof trial->inject);
-}
-
-static enum el_status check_training_set(const struct el_trial *trial, const struct el_dataset *dataset)
-{
-    int64_t samples = el_dataset_size(dataset, EL_SPLIT_TRAIN);
+    struct el_trial *trial = &set->trials[set->n++];
+    int64_t samples = el_dataset_size(set->dataset, EL_SPLIT_TRAIN);
+    EL_TRY(resolve_one(command, options, choice, trial));
     if (trial->train.global_batch <= samples) return EL_OK;
     return el_fail(EL_ERR_INVALID, "a global batch of %" PRId64 " is more than the %" PRId64 " training samples of %s",
                    trial->train.global_batch, samples, trial->data);
 }
 
 /* Of one mode and batch: each count with the usual buckets, then the highest count with the others. */
-static int list_counts(const struct el_options *options, struct choice choice, struct choice *choices)
+static enum el_status add_mode(unsigned command, const struct el_options *options, struct choice choice,
+                               struct el_trial_set *set)
 {
-    int n = 0;
     if (options->n_counts == 0) {
         choice.bucket_mib = options->bucket_mib[0];
-        choices[n++] = choice;
+        EL_TRY(add_trial(command, options, &choice, set));
     }
     for (int c = 0; c < options->n_counts; c++) {
         if (c > 0 && el_mode_devices(choice.mode, options->counts[c]) == el_mode_devices(choice.mode, choice.count))
             continue;
         choice.count = options->counts[c];
-        choices[n++] = choice;
+        EL_TRY(add_trial(command, options, &choice, set));
     }
     for (int k = 1; k < options->n_buckets && el_mode_takes(choice.mode, "bucket-mb"); k++) {
         choice.bucket_mib = options->bucket_mib[k];
-        choices[n++] = choice;
+        EL_TRY(add_trial(command, options, &choice, set));
     }
-    return n;
+    return EL_OK;
 }
 
-static int list_choices(const struct el_options *options, struct choice *choices)
+static enum el_status add_all(unsigned command, const struct el_options *options, const struct el_model_config *model,
+                              struct el_trial_set *set)
 {
-    int n = 0;
-    for (int b = 0; b < options->n_batches; b++)
-        for (int m = 0; m < options->n_modes; m++)
-            n += list_counts(options, (struct choice){.mode = options->modes[m], .batch = options->batches[b]},
-                             &choices[n]);
-    return n;
-}
-
-static size_t most_trials(const struct el_options *options)
-{
-    return (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
+    size_t most =
+        (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
+    set->trials = calloc(most, sizeof *set->trials);
+    if (!set->trials) return el_fail_errno("trials");
+    for (int b = 0; b < options->n_batches; b++) {
+        for (int m = 0; m < options->n_modes; m++) {
+            struct choice choice = {.mode = options->modes[m], .model = model, .batch = options->batches[b]};
+            EL_TRY(add_mode(command, options, choice, set));
+        }
+    }
+    return EL_OK;
 }
 
 enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p)
 {
     struct el_trial_set set = {0};
     struct el_model_config model;
-    enum el_status status = EL_OK;
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
     EL_TRY(check_sizes(&options->train.model));
     EL_TRY(open_data(options, &model, &set.dataset));
-    struct choice *choices = calloc(most_trials(options), sizeof *choices);
-    set.trials = calloc(most_trials(options), sizeof *set.trials);
-    if (!set.trials || !choices) EL_TRY_GOTO(el_fail_errno("trials"), failed);
-    int n = list_choices(options, choices);
-    for (int c = 0; c < n; c++) {
-        struct el_trial *trial = &set.trials[set.n++];
-        common_part(options, trial);
-        trial->train.model = model;
-        EL_TRY_GOTO(resolve_one(command, options, &choices[c], trial), failed);
-        EL_TRY_GOTO(check_training_set(trial, set.dataset), failed);
-    }
-    free(choices);
-    *set_p = set;
-    return EL_OK;
-failed:
-    free(choices);
-    el_trials_free(&set);
+    enum el_status status = add_all(command, options, &model, &set);
+    if (status == EL_OK)
+        *set_p = set;
+    else
+        el_trials_free(&set);
     return status;
 }
 
@@ -333,15 +320,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->train = trial->train;
     set_as_given(trial, o);
     o->train.model = trial->given;
-    o->device_mem_bytes = trial->device_mem_bytes;
-    o->timeout_s = trial->timeout_s;
-    o->record = trial->record;
-    o->launcher = trial->launcher;
-    o->tf32 = trial->tf32;
-    memcpy(o->data, trial->data, sizeof o->data);
-    memcpy(o->test, trial->test, sizeof o->test);
-    memcpy(o->comm, trial->comm, sizeof o->comm);
-    memcpy(o->inject, trial->inject, sizeof o->inject);
+    SAME_LIST(TO_OPTIONS)
 }
 
 enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes)
