@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "runtime/base/files.h"
 
 /* First line of a file below root, "" if there is none. */
@@ -135,11 +136,11 @@ void el_cores_find(const char *root, struct el_cores *cores_p)
 
 void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes)
 {
-    size_t used = (size_t)snprintf(text, bytes, "%d core%s (", cores->n, cores->n == 1 ? "" : "s");
-    for (int i = 0; i < cores->n && used < bytes - 32; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%d", i ? "," : "", cores->cpus[i]);
-    used += (size_t)snprintf(text + used, bytes - used, ") of %d logical CPUs allowed", cores->n_allowed);
-    if (cores->quota > 0 && used < bytes) snprintf(text + used, bytes - used, ", cgroup quota %.2g", cores->quota);
+    snprintf(text, bytes, "%d core%s (", cores->n, cores->n == 1 ? "" : "s");
+    for (int i = 0; i < cores->n && strlen(text) + 32 < bytes; i++)
+        el_text_append(text, bytes, "%s%d", i ? "," : "", cores->cpus[i]);
+    el_text_append(text, bytes, ") of %d logical CPUs allowed", cores->n_allowed);
+    if (cores->quota > 0) el_text_append(text, bytes, ", cgroup quota %.2g", cores->quota);
 }
 
 bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus)

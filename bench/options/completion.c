@@ -2,16 +2,11 @@
  * command. The scripts are generated, and are the same wherever the program is installed. */
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 
 enum { WORDS_BYTES = 512 };
 enum takes { TAKES_NOTHING, TAKES_WORDS, TAKES_FILE, TAKES_FOLDER, TAKES_ANY };
-
-static void append_word(char *words, const char *word)
-{
-    size_t used = strlen(words);
-    snprintf(words + used, WORDS_BYTES - used, "%s%s", used ? " " : "", word);
-}
 
 /* What the value of an option is; `words`: those it is one of, or a list of. */
 static enum takes value_of(const struct el_option_row *row, char *words)
@@ -21,9 +16,11 @@ static enum takes value_of(const struct el_option_row *row, char *words)
     if (row->choices) snprintf(words, WORDS_BYTES, "%s", row->choices);
     for (char *at = words; (at = strchr(at, '|'));) *at = ' ';
     if (row->kind == EL_OPTION_MODES)
-        for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) append_word(words, mode->name);
+        for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+            el_text_append(words, WORDS_BYTES, "%s%s", *words ? " " : "", mode->name);
     if (row->kind == EL_OPTION_MODEL)
-        for (const struct el_model_info *model = el_model_list(); model->name; model++) append_word(words, model->name);
+        for (const struct el_model_info *model = el_model_list(); model->name; model++)
+            el_text_append(words, WORDS_BYTES, "%s%s", *words ? " " : "", model->name);
     if (*words) return TAKES_WORDS;
     if (!strncmp(row->argument, "FILE", 4)) return TAKES_FILE;
     return strcmp(row->argument, "DIR") ? TAKES_ANY : TAKES_FOLDER;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 
 /* Group, name, what its value is called (NULL: a flag), kind and field, the commands that take it, help. Then what only
@@ -219,15 +220,15 @@ _Static_assert(N_BEFORE + EL_MODEL_SIZES_MAX + N_AFTER <= EL_OPTIONS_MAX, "el_op
 /* "vocabulary size (textcnn)": with the models that let it be chosen. */
 static void describe_size(const struct el_model_size *size, char help[EL_OPTION_HELP_BYTES])
 {
-    size_t used = (size_t)snprintf(help, EL_OPTION_HELP_BYTES, "%s", size->help);
     const char *before = " (";
+    snprintf(help, EL_OPTION_HELP_BYTES, "%s", size->help);
     for (const struct el_model_info *model = el_model_list(); model->name; model++) {
         const struct el_model_size *own = el_model_size_row(model, size->name);
-        if (!own || own->min == own->max || used >= EL_OPTION_HELP_BYTES - sizeof model->name) continue;
-        used += (size_t)snprintf(help + used, EL_OPTION_HELP_BYTES - used, "%s%s", before, model->name);
+        if (!own || own->min == own->max) continue;
+        el_text_append(help, EL_OPTION_HELP_BYTES, "%s%s", before, model->name);
         before = ", ";
     }
-    if (*before == ',') snprintf(help + used, EL_OPTION_HELP_BYTES - used, ")");
+    if (*before == ',') el_text_append(help, EL_OPTION_HELP_BYTES, ")");
 }
 
 const struct el_option_row *el_option_rows(void)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 
 enum { WORD_MAX = 48 };
@@ -47,10 +48,8 @@ enum el_status el_fail_unknown(const char *what, const char *word, const char *c
 {
     const char *near = el_suggest(word, names);
     char list[256] = "";
-    for (const char *const *name = names; *name; name++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *name);
-    }
+    for (const char *const *name = names; *name; name++)
+        el_text_append(list, sizeof list, "%s%s", *list ? ", " : "", *name);
     if (near) return el_fail(EL_ERR_INVALID, "unknown %s '%s': did you mean '%s'? (%s)", what, word, near, list);
     return el_fail(EL_ERR_INVALID, "unknown %s '%s' (there is: %s)", what, word, list);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/options/values.h"
 
 static const char *const backends[] = {"cpu", "null", "sim", "cuda", NULL};
@@ -136,11 +137,9 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
         snprintf(text, bytes, cpu ? "%.0s%d" : "%s:%d", devices[0].backend, n_devices);
         return;
     }
-    for (int i = 0; i < n_devices; i++) {
-        size_t used = strlen(text);
-        snprintf(text + used, bytes - used, "%s%s:%d%s", i ? "," : "", devices[i].backend, devices[i].index,
-                 n_devices == 1 ? "," : "");
-    }
+    for (int i = 0; i < n_devices; i++)
+        el_text_append(text, bytes, "%s%s:%d%s", i ? "," : "", devices[i].backend, devices[i].index,
+                       n_devices == 1 ? "," : "");
 }
 
 /* Counts rise, whatever their order was. */
@@ -225,28 +224,21 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
 
 static void show_numbers(const int64_t *numbers, int n, char *text, size_t bytes)
 {
-    for (int i = 0; i < n; i++) {
-        size_t used = strlen(text);
-        snprintf(text + used, bytes - used, "%s%lld", i ? "," : "", (long long)numbers[i]);
-    }
+    for (int i = 0; i < n; i++) el_text_append(text, bytes, "%s%lld", i ? "," : "", (long long)numbers[i]);
 }
 
 static void show_counts(const struct el_options *options, char *text, size_t bytes)
 {
-    bool cpu = !strcmp(options->counts_backend, "cpu");
-    for (int i = 0; i < options->n_counts; i++) {
-        size_t used = strlen(text);
-        if (i == 0 && !cpu) used += (size_t)snprintf(text, bytes, "%s:", options->counts_backend);
-        snprintf(text + used, bytes - used, "%s%d", i ? "," : "", options->counts[i]);
-    }
+    if (options->n_counts && strcmp(options->counts_backend, "cpu"))
+        el_text_append(text, bytes, "%s:", options->counts_backend);
+    for (int i = 0; i < options->n_counts; i++) el_text_append(text, bytes, "%s%d", i ? "," : "", options->counts[i]);
 }
 
 static void show_buckets(const struct el_options *options, char *text, size_t bytes)
 {
     for (int i = 0; i < options->n_buckets; i++) {
         char number[32];
-        size_t used = strlen(text);
-        snprintf(text + used, bytes - used, "%s%s", i ? "," : "", el_json_shortest(options->bucket_mib[i], number));
+        el_text_append(text, bytes, "%s%s", i ? "," : "", el_json_shortest(options->bucket_mib[i], number));
     }
 }
 
@@ -256,10 +248,7 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
     bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
     switch (row->kind) {
     case EL_OPTION_MODES:
-        for (int i = 0; i < options->n_modes; i++) {
-            size_t used = strlen(text);
-            snprintf(text + used, bytes - used, "%s%s", i ? "," : "", options->modes[i]);
-        }
+        for (int i = 0; i < options->n_modes; i++) el_text_append(text, bytes, "%s%s", i ? "," : "", options->modes[i]);
         return;
     case EL_OPTION_MODEL:
         snprintf(text, bytes, "%s", options->train.model.name);

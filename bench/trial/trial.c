@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/base/hash.h"
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"
@@ -16,11 +17,10 @@ static const double MIB = 1 << 20;
 /* "vocab embed seq filters dropout": what may be given of a model. */
 static void list_sizes(const struct el_model_info *model, char *text, size_t bytes)
 {
-    size_t used = 0;
     text[0] = 0;
-    for (const struct el_model_size *row = model->sizes; row->name && used < bytes; row++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? " " : "", row->name);
-    if (model->dropout > 0 && used < bytes) snprintf(text + used, bytes - used, " dropout");
+    for (const struct el_model_size *row = model->sizes; row->name; row++)
+        el_text_append(text, bytes, "%s%s", *text ? " " : "", row->name);
+    if (model->dropout > 0) el_text_append(text, bytes, " dropout");
 }
 
 /* A size that the model does not have would change nothing, in silence; so would another than it always has. */
