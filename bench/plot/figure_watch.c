@@ -97,13 +97,14 @@ static enum el_status choose_curves(struct picture *picture)
 static struct el_data_text name_of(const json_t *process)
 {
     double rank = el_json_number(process, "rank"), pid = el_json_number(process, "pid");
-    char program[128], name[256];
+    char program[128];
+    struct el_data_text name;
     el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), program, sizeof program);
     if (isnan(rank))
-        snprintf(name, sizeof name, "%.0f %.18s", pid, program);
+        snprintf(name.text, sizeof name.text, "%.0f %.18s", pid, el_data_label(program).text);
     else
-        snprintf(name, sizeof name, "rank %.0f (%.0f)", rank, pid);
-    return el_data_label(name);
+        snprintf(name.text, sizeof name.text, "rank %.0f (%.0f)", rank, pid);
+    return name;
 }
 
 static void put_about(const struct picture *picture, const json_t *run, FILE *file)
