@@ -17,6 +17,7 @@
 #include "runtime/base/files.h"
 #include "runtime/launch/children.h"
 #include "runtime/launch/guard.h"
+#include "runtime/launch/process_set.h"
 
 #define TOKEN "EL_SHELL_TOKEN"
 
@@ -31,6 +32,7 @@ struct stream {
 };
 
 struct running {
+    char token[80]; /* in the environment of all that it starts */
     struct el_child child;
     struct el_guard guard;
     struct stream streams[2];
@@ -76,14 +78,14 @@ static enum el_status start_shell(const char *command, struct running *running)
 
 static enum el_status start(const char *command, struct running *running)
 {
-    char token[80], value[64];
+    char value[64];
     snprintf(value, sizeof value, "%d-%lld.", (int)getpid(), (long long)el_clock_ns());
-    snprintf(token, sizeof token, TOKEN "=%s", value);
+    snprintf(running->token, sizeof running->token, TOKEN "=%s", value);
     /* Ignored, the kernel would throw away what an ended child was; and whoever loses its parent shall come to us. */
     signal(SIGCHLD, SIG_DFL);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return el_fail_errno("'%.60s': its processes cannot be adopted", command);
-    EL_TRY(el_guard_start(token, &running->guard));
+    EL_TRY(el_guard_start(running->token, &running->guard));
     setenv(TOKEN, value, 1); /* what is started inherits it */
     enum el_status status = start_shell(command, running);
     unsetenv(TOKEN);
@@ -149,15 +151,15 @@ static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct ru
 }
 
 /* Processes that left their group and lost their parent: they are children of ours by now, and would disturb every
- * later launch. */
-static void end_adopted(void)
+ * later launch. Where the kernel does not list children, those that have kept the token are found. */
+static void end_adopted(const char *token)
 {
     char children[4096];
     for (int waited = 0; waited < PATIENCE_MS;) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0 && errno != EINTR) return; /* there are none */
         if (pid != 0) continue;
-        el_file_line("/proc/thread-self/children", "", children, sizeof children);
+        if (!el_file_line("/proc/thread-self/children", "", children, sizeof children)) el_process_set_kill(token);
         char *at = children;
         for (long child; (child = strtol(at, &at, 10)) > 0;) kill((pid_t)child, SIGKILL);
         poll(NULL, 0, PAUSE_MS);
@@ -175,7 +177,7 @@ static void end_group(struct running *running)
     kill(-child->pid, SIGKILL);
     while (!child->ended) el_children_wait(child, 1, TICK_MS * 1000000L);
     el_guard_stop(&running->guard);
-    end_adopted();
+    end_adopted(running->token);
 }
 
 /* The last lines, in one: "a | b | c". */
