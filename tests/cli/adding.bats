@@ -10,7 +10,8 @@ PATCHED=$BATS_FILE_TMPDIR/src
 copy_sources() {
     mkdir -p "$PATCHED/build"
     (cd "$ROOT" && cp -a Makefile bench kernels plots profiles runtime scripts "$PATCHED")
-    (cd "$EVENLOAD_BUILD" && cp -a bench evenload kernels libevenload.a modules profiles runtime ./*.stamp "$PATCHED/build")
+    (cd "$EVENLOAD_BUILD" && cp -a bench evenload kernels libevenload.a profiles runtime ./*.stamp "$PATCHED/build")
+    [[ ! -d $EVENLOAD_BUILD/modules ]] || cp -a "$EVENLOAD_BUILD/modules" "$PATCHED/build"
 }
 
 setup_file() {

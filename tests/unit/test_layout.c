@@ -1,0 +1,134 @@
+/* Layouts: what every mode's must hold, and the figures of each of the usual ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "runtime/parallel/train.h"
+
+static struct el_layout layout_of(const char *mode, int n_devices, int64_t batch, int n_processes)
+{
+    struct el_train_config config = {.n_devices = n_devices, .global_batch = batch};
+    struct el_layout layout;
+    snprintf(config.mode, sizeof config.mode, "%s", mode);
+    el_layout_of(&config, n_processes, &layout);
+    return layout;
+}
+
+/* Workers and processes have their devices side by side, each device is in one of each, and each part has a source. */
+static void check_groups(const struct el_layout *layout)
+{
+    int first, at = 0;
+    for (int w = 0; w < layout->n_workers; w++) {
+        int n = el_layout_of_worker(layout, w, &first);
+        assert_true(n >= 1 && first == at);
+        for (int d = at; d < at + n; d++) assert_int_equal(layout->devices[d].process, layout->devices[at].process);
+        at += n;
+    }
+    assert_int_equal(at, layout->n_devices);
+    at = 0;
+    for (int p = 0; p < layout->n_processes; p++) {
+        int n = el_layout_of_process(layout, p, &first);
+        assert_true(n >= 1 && first == at);
+        at += n;
+    }
+    assert_int_equal(at, layout->n_devices);
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot *source = &layout->devices[el_layout_source(layout, d)];
+        assert_true(source->owns && source->process == 0);
+        assert_int_equal(source->stage, layout->devices[d].stage);
+        assert_int_equal(source->shard, layout->devices[d].shard);
+    }
+}
+
+/* Every sample goes through one device of the uncut model, and is loaded once. */
+static void check_samples(const struct el_layout *layout, int64_t batch)
+{
+    int64_t computed = 0, loaded = 0;
+    int data_ranks = 0;
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot *spot = &layout->devices[d];
+        assert_true(spot->samples >= 0 && spot->data_rank < layout->n_devices);
+        computed += spot->samples;
+        data_ranks += spot->samples > 0;
+        if (spot->n_feeds > 0) loaded += el_share_size(batch, spot->n_feeds, spot->feed);
+    }
+    assert_int_equal(computed, batch);
+    assert_int_equal(loaded, batch);
+    assert_int_equal(data_ranks, layout->n_data);
+}
+
+static void every_mode_has_a_whole_layout(void **state)
+{
+    (void)state;
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        for (int n = 1; n <= 9; n++)
+            for (int procs = 0; procs <= n; procs++)
+                for (int64_t batch = n; batch < 3 * n; batch++) {
+                    struct el_layout layout = layout_of(mode->name, n, batch, procs);
+                    assert_in_range(layout.n_devices, 1, n);
+                    assert_int_equal(layout.n_devices, el_mode_devices(mode->name, n));
+                    assert_true(procs != 1 || layout.n_processes == 1);
+                    check_groups(&layout);
+                    check_samples(&layout, batch);
+                }
+}
+
+/* tensor.chunk's pieces: the last ones are smaller, or there are fewer than devices. */
+static void one_worker_has_chunks(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][5] = {{2, 2, 2, 2, 0}, {3, 3, 3, 3, 1}};
+    for (int i = 0; i < 2; i++) {
+        struct el_layout layout = layout_of("dp", 5, i ? 13 : 8, 5);
+        assert_int_equal(layout.n_workers, 1);
+        assert_int_equal(layout.n_processes, 1);
+        assert_int_equal(layout.n_data, i ? 5 : 4);
+        for (int d = 0; d < 5; d++) {
+            assert_int_equal(layout.devices[d].samples, sizes[i][d]);
+            assert_int_equal(layout.devices[d].owns, d == 0);
+        }
+    }
+}
+
+static void a_worker_each_is_threads_or_processes(void **state)
+{
+    (void)state;
+    static const struct {
+        int asked, n_processes;
+    } cases[] = {{0, 3}, {1, 1}, {2, 3}, {3, 3}}; /* two processes for three devices: as it would have them */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct el_layout layout = layout_of("ddp", 3, 8, cases[i].asked);
+        assert_int_equal(layout.n_processes, cases[i].n_processes);
+        assert_int_equal(layout.n_workers, 3);
+        for (int d = 0; d < 3; d++) {
+            assert_int_equal(layout.devices[d].samples, d == 2 ? 2 : 3);
+            assert_int_equal(layout.devices[d].feed, d);
+            assert_int_equal(el_layout_source(&layout, d), 0);
+        }
+    }
+}
+
+static void options_are_words_of_the_row(void **state)
+{
+    (void)state;
+    assert_true(el_mode_takes("ddp", "procs") && el_mode_takes("ddp", "first-bucket-mb"));
+    assert_false(el_mode_takes("ddp", "bucket") || el_mode_takes("ddp", "mb") || el_mode_takes("ddp", ""));
+    assert_false(el_mode_takes("dp", "procs") || el_mode_takes("single", "bucket-mb"));
+    assert_true(el_mode_takes("of an older record", "bucket-mb"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mode_has_a_whole_layout),
+        cmocka_unit_test(one_worker_has_chunks),
+        cmocka_unit_test(a_worker_each_is_threads_or_processes),
+        cmocka_unit_test(options_are_words_of_the_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
