@@ -42,7 +42,7 @@ struct el_options {
     int n_modes;
     struct el_device_name devices[EL_MEMBERS_MAX];
     int n_devices;           /* 0: not given */
-    int procs;               /* 0: the mode's own choice: ddp a process a device, controllers 1 */
+    int procs;               /* 0: the mode's own choice, by its layout */
     char counts_backend[16]; /* scale: how many devices, each count a trial; of which backend */
     int counts[EL_LIST_MAX];
     int n_counts; /* 0: not given, trials take `devices` */

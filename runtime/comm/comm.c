@@ -109,7 +109,7 @@ enum el_status el_comm_open_local(struct el_device *const *devices, int n, struc
     return el_comm_open_with(el_comm_choose_members(devices, n, false), devices, n, comms);
 }
 
-enum el_status el_comm_open_controller(struct el_device *const *devices, int n, struct el_comm **comms)
+enum el_status el_comm_open_together(struct el_device *const *devices, int n, struct el_comm **comms)
 {
     return el_comm_open_with(el_comm_choose_members(devices, n, true), devices, n, comms);
 }

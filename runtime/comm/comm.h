@@ -1,6 +1,6 @@
 /* Communicators: a group of members that can broadcast, reduce and all-reduce device memory.
  *
- *     el_comm_open_local(devices, n, comms);                 or _self, _controller, _ranks: one struct a member
+ *     el_comm_open_local(devices, n, comms);                 or _self, _together, _ranks: one struct a member
  *     el_comm_issue(comm, program, &op, &id);                into a step; the same operations in the same order by all
  *     el_program_wait(program, device, EL_STREAM_COMPUTE, id);     before the outcome is used; or op.join
  *     el_program_end(program); el_program_run(...); ...
@@ -63,9 +63,9 @@ enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm
  * (runtime/device/joint.h) wait for one another in virtual time. Errors: EL_ERR_INVALID (no member, too many, a device
  * without a free stream); EL_ERR_HOST_MEMORY; the library's own. */
 enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms);
-/* The same for members that one host thread issues for, by rank and into one program: a controller's. `peer` where GPUs
- * have no NCCL, or share a card. */
-enum el_status el_comm_open_controller(struct el_device *const *devices, int n, struct el_comm **comms);
+/* The same for members that one host thread issues for, by rank and into one program. `peer` where GPUs have no NCCL, or
+ * share a card. */
+enum el_status el_comm_open_together(struct el_device *const *devices, int n, struct el_comm **comms);
 /* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
  * Ownership: the bootstrap is borrowed, and closed after it. Blocking. Collective. Errors: EL_ERR_ABSENT (no such kind,
  * or its library is missing), EL_ERR_INVALID, EL_ERR_IO (sockets), EL_ERR_HOST_MEMORY, EL_ERR_PEER where another rank

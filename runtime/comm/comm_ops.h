@@ -57,7 +57,7 @@ struct el_comm_ops {
      * works on memory that the host can read, when the stream has come to a stop (comm.c and staged.c see to both). */
     bool asynchronous;
     /* Required where asynchronous. Enqueues the parts of one operation and returns without waiting for it: [n] parts in
-     * the order of issue, all members of a controller or the one of an SPMD member. Called for members of one group by
+     * the order of issue, all members for which this thread issues. Called for members of one group by
      * several threads at once, never twice for one member. Errors: EL_ERR_PEER. */
     enum el_status (*enqueue)(const struct el_comm_part *parts, int n);
     /* Optional: default is nothing. Between steps: such an operation may come; its pointers are not known yet. Errors:
@@ -99,7 +99,7 @@ extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, 
 /* choose.c: the best backend for members of one process; `one_thread` issues for all of them. */
 const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);
 
-/* comm.c: as el_comm_open_local and el_comm_open_controller, with a backend that need not be the best, nor known. */
+/* comm.c: as el_comm_open_local and el_comm_open_together, with a backend that need not be the best, nor known. */
 enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
                                  struct el_comm **comms);
 

@@ -1,9 +1,9 @@
 /* The communicator `nccl` from its first operation to its end. How it is opened: nccl_open.c.
  *
- * Threads. A controller's one thread enqueues for all members, in one group of NCCL's, without which the first call
- * could wait for the second. Members with threads of their own enqueue at the same time, each its own part. Calls may
- * block while NCCL connects members; whoever aborts then does so from another thread, which NCCL allows and which frees
- * the communicator: so a thread that has been told of an abort touches it no more. */
+ * Threads. Where one thread issues for all members it enqueues for all, in one group of NCCL's, without which the first
+ * call could wait for the second. Members with threads of their own enqueue at the same time, each its own part. Calls
+ * may block while NCCL connects members; whoever aborts then does so from another thread, which NCCL allows and which
+ * frees the communicator: so a thread that has been told of an abort touches it no more. */
 #include "runtime/comm/nccl_group.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  *     el_program_run(p, step, probe);  ...  el_program_destroy(p);
  *
  * Between create and end nothing computes: the host reads no device data and blocks on nothing. What depends on data
- * ends the step. The members of a controller share one program over several devices; an SPMD member has its own.
+ * ends the step. The devices for which one host thread issues share one program.
  *
  * Memory: alloc and free are marks in issue order, on the device's compute stream. Work on another stream that uses a
  * buffer must be waited for by the compute stream before the buffer is freed: then memory can be reused without further

@@ -21,7 +21,7 @@ static enum el_status setup(struct el_worker *worker)
     dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, EL_DP_CHUNK_BYTES, dp->chunk_of);
     struct el_device *devices[EL_MEMBERS_MAX];
     for (int m = 0; m < dp->n; m++) devices[m] = worker->members[m].shard.device;
-    EL_TRY(el_comm_open_controller(devices, dp->n, dp->comms));
+    EL_TRY(el_comm_open_together(devices, dp->n, dp->comms));
     worker->comm = el_comm_backend(dp->comms[0]);
     return EL_OK;
 }

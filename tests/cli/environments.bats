@@ -68,7 +68,7 @@ mpirun_n() {
     [[ $(json r/results.json 'd["trials"][0]["devices"], [p["rank"] for p in d["trials"][0]["processes"]]') == "(2, [0, 1])" ]]
 }
 
-@test "a controller under mpirun is refused, once" {
+@test "a mode of one process under mpirun is refused, once" {
     need_mpirun
     run --separate-stderr mpirun_n 2 "$EVENLOAD" run "${QUICK[@]}" --mode dp --out r
     [[ $status -eq 2 && $(grep -c "mode dp is one process" <<<"$output$stderr") -eq 1 ]] || show
@@ -99,7 +99,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); p
     [[ $(json r/results.json 'd["trials"][0]["devices"], [p["rank"] for p in d["trials"][0]["processes"]]') == "(3, [0, 1, 2])" ]]
 }
 
-@test "a controller under torchrun is refused, once" {
+@test "a mode of one process under torchrun is refused, once" {
     port=$(free_port)
     run --separate-stderr torchrun_n 2 "$EVENLOAD" run "${QUICK[@]}" --mode dp --out r
     [[ $(cat rank-1.txt)$output$stderr == *"mode dp is one process, but torchrun started 2"* ]] || show

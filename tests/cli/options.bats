@@ -190,7 +190,7 @@ load common
     refuses "--procs 3 does not go with 2 devices" "$EVENLOAD" run --mode ddp --devices 2 --procs 3
 }
 
-@test "several processes for a controller" {
+@test "several processes for a mode of one process" {
     refuses "mode dp is one process" "$EVENLOAD" run --mode dp --devices 2 --procs 2
 }
 

@@ -179,7 +179,7 @@ static enum el_status open_bench(struct bench *bench, int cards)
         EL_TRY(el_device_write(el_view_of(bench->data[m], 0), bench->host, COUNT * sizeof(float)));
     }
     EL_TRY(el_device_alloc(bench->devices[0], EL_TAG_GRAD, COUNT * sizeof(float), "sum", &bench->result));
-    return el_comm_open_controller(bench->devices, MEMBERS, bench->comms);
+    return el_comm_open_together(bench->devices, MEMBERS, bench->comms);
 }
 
 static enum el_status issue(struct bench *bench, struct el_program *program)
@@ -207,7 +207,7 @@ static enum el_status compare(struct bench *bench, struct el_buffer *buffer, boo
     return EL_OK;
 }
 
-static int be_controller(struct star *star, void *context)
+static int issue_for_all(struct star *star, void *context)
 {
     struct bench bench = {.host = NULL};
     struct el_program *program = NULL;
@@ -232,7 +232,7 @@ static void one_thread_for_members_on_one_card(void **state)
     struct part part = {.kind = "peer"};
     need_gpu(&part.cards);
     part.cards = 1;
-    assert_int_equal(star_ranks(1, be_controller, &part), 0);
+    assert_int_equal(star_ranks(1, issue_for_all, &part), 0);
 }
 
 static void one_thread_for_members_on_their_cards(void **state)
@@ -244,7 +244,7 @@ static void one_thread_for_members_on_their_cards(void **state)
         print_message("# skip: one GPU: NCCL between cards of one process was not looked at\n");
         skip();
     }
-    assert_int_equal(star_ranks(1, be_controller, &part), 0);
+    assert_int_equal(star_ranks(1, issue_for_all, &part), 0);
 }
 
 int main(void)

@@ -204,7 +204,7 @@ static void slower_and_faster(void **state)
     json_decref(run);
 }
 
-/* The run with its ddp trial a second time, in buckets of 1 MiB; and the controllers' trials under another size. */
+/* The run with its ddp trial a second time, in buckets of 1 MiB; and the trials without buckets under another size. */
 static json_t *with_buckets(void)
 {
     json_t *run = version_1(), *trials = json_object_get(run, "trials");
