@@ -1,4 +1,4 @@
-/* FNV-1a. What was built is known by its bytes: the commit would not do, as a build from a changed tree has the same.
+/* What was built is known by its bytes: the commit would not do, as a build from a changed tree has the same.
  */
 #include "bench/base/hash.h"
 
@@ -9,13 +9,6 @@
 
 #include "runtime/base/module.h"
 
-uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
-    return hash;
-}
-
 /* A word at a time: a program of some megabytes is read in a few milliseconds. */
 static uint64_t hash_file(uint64_t hash, const char *path)
 {
@@ -24,7 +17,7 @@ static uint64_t hash_file(uint64_t hash, const char *path)
     if (!file) return hash;
     for (size_t n; (n = fread(words, 1, sizeof words, file)) > 0;) {
         memset((char *)words + n, 0, -n % 8);
-        for (size_t i = 0; i < (n + 7) / 8; i++) hash = (hash ^ words[i]) * 0x100000001b3u;
+        for (size_t i = 0; i < (n + 7) / 8; i++) hash = (hash ^ words[i]) * EL_HASH_PRIME;
     }
     fclose(file);
     return hash;

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/hash.h"
+
 enum { FIRST_CAPACITY = 1024 };
 
-/* FNV-1a, 64 bits; the last line spreads its high bits, since the table looks at the low ones. */
+/* With its high bits spread, since the table looks at the low ones. */
 static uint64_t hash_word(const char *word, size_t length)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)word[i]) * 0x100000001B3u;
+    uint64_t hash = el_hash(EL_HASH_BEGIN, word, length);
     return hash ^ hash >> 29;
 }
 

@@ -6,11 +6,14 @@ stderr='' # set by run
 
 # works_in NAME=value...: a process a device is launched from within this environment, by whoever can.
 works_in() {
-    local launcher launchers=(own)
+    local launcher launchers=(own) pid pids=()
     ! has_mpirun || launchers+=(mpirun)
     for launcher in "${launchers[@]}"; do
-        run --separate-stderr env "$@" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --launcher "$launcher" --out "$launcher"
-        [[ $status -eq 0 ]] || show
+        env "$@" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --launcher "$launcher" --control none --out "$launcher" >"$launcher.txt" 2>&1 3>&- &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || { cat ./*.txt && false; }; done
+    for launcher in "${launchers[@]}"; do
         [[ $(json "$launcher/results.json" 'd["trials"][0]["status"], len(d["trials"][0]["processes"])') == "('ok', 2)" ]]
     done
 }

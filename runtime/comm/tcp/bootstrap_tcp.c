@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
 #include "runtime/comm/bootstrap_ops.h"
 #include "runtime/comm/tcp/meeting.h"
 #include "runtime/comm/tcp/socket.h"
@@ -37,14 +38,13 @@ struct world {
 uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
 {
     const char *const parts[] = {rendezvous->token, rendezvous->secret};
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = EL_HASH_BEGIN;
     for (int i = 0; i < 2; i++) {
-        for (const char *at = parts[i] ? parts[i] : ""; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
-        hash *= UINT64_C(1099511628211); /* where one ends and the other begins */
+        const char *part = parts[i] ? parts[i] : "";
+        hash = el_hash(hash, part, strlen(part) + 1); /* with its end: where the other begins */
     }
     /* torchrun calls jobs "none" that were given no name: two of them side by side have different ports. */
-    return (hash ^ (uint64_t)rendezvous->port) * UINT64_C(1099511628211);
+    return (hash ^ (uint64_t)rendezvous->port) * EL_HASH_PRIME;
 }
 
 double el_tcp_patience_s(const struct el_rendezvous *rendezvous)

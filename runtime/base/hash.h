@@ -1,0 +1,19 @@
+/* FNV-1a, 64 bits: quick, the same on every machine, and no protection from who wants two texts to be one. */
+#ifndef EL_BASE_HASH_H
+#define EL_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define EL_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+#define EL_HASH_PRIME UINT64_C(0x100000001b3)
+
+/* Goes on with a hash over more bytes; begin with EL_HASH_BEGIN. */
+static inline uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * EL_HASH_PRIME;
+    return hash;
+}
+
+#endif
