@@ -1,9 +1,9 @@
-/* The parts of a trial's record that are statistics over its repeats. Used by record.c alone.
+/* The parts of a trial's record that are statistics over its repeats. For the files of this room.
  *
  * `ok` is an array of those repeats (documents as in record.h) that were finished; it may be empty: then figures are
  * null. All results are new references. */
-#ifndef EL_BENCH_RECORD_STATS_H
-#define EL_BENCH_RECORD_STATS_H
+#ifndef EL_BENCH_RECORD_PARTS_H
+#define EL_BENCH_RECORD_PARTS_H
 
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"

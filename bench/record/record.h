@@ -11,26 +11,36 @@
  *   "batch_per_device": [..], "flops_per_step": x, "param_bytes": n,
  *   "step_ms": [..], "warmup_step_ms": [..], "loss": [.. or null],
  *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
- *   "members": [ one a device in position order: {
- *        "device": "cpu:0", "host", "rank", "pid", "uuid", "model": null on cpu,
- *        "memory": {"peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
- *                   "driver_bytes"|null, "driver_reason"|null, "library_bytes": {..}, "module_loading"|null,
- *                   "unattributed_bytes"|null, "grown_bytes"|null, "timeline": {..}|null},
- *        "utilization": {"busy_pct", "cpu_pct", "system_pct", "system_reason", "source"}, "busy_ms": {phase: ms},
- * "idle_ms", "step_ms", "queue_ms"|null, "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes", "gpu":
- * {...}|null on cpu,                           (el_record_gpu) "comm": {"bytes", "total_ms", "overlapped_ms",
- * "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms", "cpu_ms", "time_sliced"}, "sent_bytes", "received_bytes",
- * "control":
- * {"on": {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}, "off": {..}}|null, "ops": [{"op", "phase",
- * "count", "ms", "median_ms", "implementation"|null}] } ], (all a step, on average; el_record_member makes one)
+ *   "members": [a device's each, in order of position; times and bytes a step, on average],
  *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
  *   "settled": bool|null, "injected": text|null,
- *   "communicator": text|null, "clock": {"shared": bool, "error_ns"}, "collectives": [..],  (job/measurement.h)
- *   "recorder_cost": {..}|null,                                                  (job/measurement.h)
- *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],   (el_record_process)
- *   "system": {...},                                           (system.h)
- *   "environment": {...}
+ *   "communicator": text|null, "clock": {"shared": bool, "error_ns"},
+ *   "collectives": [..], "recorder_cost": {..}|null,          both as job/measurement.h has them
+ *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],
+ *   "system": {...},                                          system_load.h
+ *   "environment": {...}                                      machine/environment.h
  * }
+ *
+ * member = {
+ *   "device": "cpu:0", "host", "rank", "pid", "uuid", "model": null on cpu, "simulated": bool,
+ *   "memory": {
+ *     "peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
+ *     "driver_bytes"|null, "driver_reason"|null, "unattributed_bytes"|null, "grown_bytes"|null,
+ *     "library_bytes": {..}, "module_loading"|null, "timeline": {..}|null
+ *   },
+ *   "utilization": {"busy_pct", "cpu_pct", "system_pct", "system_reason", "source"},
+ *   "gpu": {...}|null on cpu,                                 el_record_gpu
+ *   "busy_ms": {phase: ms}, "idle_ms", "step_ms", "queue_ms"|null,
+ *   "comm": {
+ *     "bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms", "cpu_ms",
+ *     "time_sliced": bool
+ *   },
+ *   "sent_bytes", "received_bytes", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes"|null,
+ *   "control": {"on": block, "off": block}|null,
+ *     block = {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}
+ *   "ops": [{"op", "phase", "count", "ms", "median_ms", "implementation"|null}]
+ * }
+ *
  * With --no-record what spans would have told is null. A failed repeat has status and reason; all else may be missing.
  *
  * The results.json document is described in docs/record.md; schema 1 can be read for good.

@@ -8,8 +8,8 @@
  * }
  * The repeat's fields are in docs/record.md, the definitions in docs/metrics.md. All results are new references.
  */
-#ifndef EL_BENCH_RECORD_SYSTEM_H
-#define EL_BENCH_RECORD_SYSTEM_H
+#ifndef EL_BENCH_RECORD_SYSTEM_LOAD_H
+#define EL_BENCH_RECORD_SYSTEM_LOAD_H
 
 #include <jansson.h>
 

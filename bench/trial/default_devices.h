@@ -1,6 +1,6 @@
 /* Which devices a run takes when none were named, and whether those that were named are there. */
-#ifndef EL_BENCH_DEVICES_H
-#define EL_BENCH_DEVICES_H
+#ifndef EL_BENCH_DEFAULT_DEVICES_H
+#define EL_BENCH_DEFAULT_DEVICES_H
 
 #include "bench/options/config.h"
 #include "runtime/comm/bootstrap.h"
