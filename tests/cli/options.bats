@@ -302,7 +302,7 @@ END
     refuses "--steps: --epochs 2 trains whole epochs: leave one of them out" "$EVENLOAD" run --epochs 2 --steps 5
     refuses "--min-time: --epochs 2" "$EVENLOAD" compare --min-time 1 --epochs 2
     refuses "--momentum: --optimizer adam has none: leave one of them out" "$EVENLOAD" run --momentum 0.5 --optimizer adam
-    refuses "--momentum: --optimizer sgd has none" "$EVENLOAD" compare --optimizer sgd --momentum 0.5
+    refuses "--momentum: --optimizer sgd has none" "$EVENLOAD" compare --optimizer sgd --momentum 0.9
 }
 
 @test "the next command names this program as a shell takes it, wherever it lies" {
