@@ -14,10 +14,10 @@ need_compiler() {
 bring_build() { # bring_build FOLDER
     mkdir -p "$1"
     local part
-    for part in bench kernels runtime profiles tests emulated modules probes flags.stamp commit.stamp libevenload.a; do
+    for part in bench kernels runtime profiles tests emulated modules probes flags.stamp cuda.stamp commit.stamp libevenload.a; do
         [[ ! -e $EVENLOAD_BUILD/$part ]] || cp -a "$EVENLOAD_BUILD/$part" "$1/"
     done
-    rm -f "$1"/bench/record*.o
+    rm -f "$1"/bench/base/jvalue.o
 }
 
 rehearse() { # rehearse OPTION...
