@@ -64,8 +64,8 @@ static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES
         snprintf(text, EL_CELL_BYTES, "%.*f", kind == EL_CELL_COUNT ? 0 : kind == EL_CELL_RATIO ? 3 : 1, value);
 }
 
-const char *el_table_cell(const struct el_table *table, const struct el_column *column, const json_t *object,
-                          char text[EL_CELL_BYTES])
+static const char *cell_text(const struct el_table *table, const struct el_column *column, const json_t *object,
+                             char text[EL_CELL_BYTES])
 {
     double scale = column->scale != 0 ? column->scale : 1;
     *text = '\0';
@@ -119,6 +119,6 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
     struct line line = {.used = 0};
     char text[EL_CELL_BYTES];
     for (const struct el_column *column = table->columns; column->head; column++)
-        put_cell(&line, column, el_table_cell(table, column, object, text));
+        put_cell(&line, column, cell_text(table, column, object, text));
     el_table_line(table->out, style, table->colour, line.text);
 }

@@ -97,9 +97,6 @@ struct el_table {
 
 void el_table_heads(const struct el_table *table, enum el_table_style style);
 void el_table_row(const struct el_table *table, enum el_table_style style, const json_t *object);
-/* Column `c` of the object, as it stands in its cell. Returns `text`. */
-const char *el_table_cell(const struct el_table *table, const struct el_column *column, const json_t *object,
-                          char text[EL_CELL_BYTES]);
 
 /* "1.55 - 1.88" or "-0.2 to 1.3", of the array's two numbers times `scale`; "none" where it is no array. Returns
  * `text`. */

@@ -37,14 +37,15 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
  * New reference. Errors: EL_ERR_INVALID: there is no plain single in the run, or more than one batch. */
 enum el_status el_scale_document(const json_t *run, const char *dir, json_t **document_p);
 
-/* The part "buckets" (buckets.c): trials on the most devices with other sizes than `base_cap_bytes`, against the one
- * with that size; null where there is none. {"mode", "devices", "base_mib", "shared", "comparisons",
+/* The part "buckets" (compare_buckets.c): trials on the most devices with other sizes than `base_cap_bytes`, against
+ * the one with that size; null where there is none. {"mode", "devices", "base_mib", "shared", "comparisons",
  * "recommended_mib"|null, "rows": [{"mib", "status", "reason", "buckets", "first_bytes", "largest_bytes", "same",
  * "step_ms", "ratio", "ci95", "significant95", "reason"}]}; significant95 is wide enough for all sizes at once. New
  * reference. */
 json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes);
 
-/* Between document.c and buckets.c. Samples a second of `a` over those of `b`, repeat by repeat. *n_p: pairs. */
+/* Between scaling_json.c and compare_buckets.c. Samples a second of `a` over those of `b`, repeat by repeat. *n_p:
+ * pairs. */
 struct el_interval el_scale_ratio(const json_t *a, const json_t *b, size_t *n_p);
 /* Why the devices are not each on its own: the verdict's words; NULL: they are. Borrowed. */
 const char *el_scale_shared(const json_t *trial);

@@ -184,7 +184,7 @@ static void look_straggler(const struct el_selfcheck_row *row, const json_t *inj
 
 /* Sizes. A delay is told best where nothing else takes time. Where kernels are compared a library takes tenths of a
  * millisecond for each, so that neither clock nor scheduler weighs, and there are hundreds of steps for a median; where
- * there is none, run.c takes less of the batch. */
+ * there is none, launch_checks.c takes less of the batch. */
 #define TRIAL    "run", "--model", "mlp", "--data", "dummy", "--control", "none"
 #define SMALL    "--features", "64", "--hidden", "64,64", "--batch", "32"
 #define WEIGHTY  "--features", "512", "--hidden", "512,512", "--batch", "128"
