@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/ring.h"
 
 enum { LOOK_EVERY_NS = 20000000 };
 
@@ -165,30 +166,14 @@ static enum el_status poll(void *state)
                    1e-9 * (double)group->patience_ns);
 }
 
-static uint64_t chunk_bytes(const struct el_comm_shape *shape, int chunk)
-{
-    int i = (chunk % shape->size + shape->size) % shape->size;
-    size_t begin = el_comm_chunk(shape->count, shape->size, i), end = el_comm_chunk(shape->count, shape->size, i + 1);
-    return (uint64_t)(end - begin) * shape->element_bytes;
-}
-
-/* A ring's: what an all-reduce passes on is all chunks twice but two; a broadcast goes round from the root and a reduce
- * round to it. NCCL may choose otherwise (a tree, NVLink's switches): the sums over all members are then the same or
- * less. */
+/* A ring's; a reduce goes round to its root. NCCL may choose otherwise (a tree, NVLink's switches): the sums over all
+ * members are then the same or less. */
 static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
 {
     uint64_t all = (uint64_t)shape->count * shape->element_bytes;
-    int place = (shape->rank - shape->root + shape->size) % shape->size, last = shape->size - 1;
-    switch (shape->verb) {
-    case EL_COMM_ALL_REDUCE:
-        return (struct el_comm_traffic){
-            2 * all - chunk_bytes(shape, shape->rank + 1) - chunk_bytes(shape, shape->rank + 2),
-            2 * all - chunk_bytes(shape, shape->rank) - chunk_bytes(shape, shape->rank + 1)};
-    case EL_COMM_BROADCAST:
-        return (struct el_comm_traffic){place == last ? 0 : all, place == 0 ? 0 : all};
-    default:
-        return (struct el_comm_traffic){place == 0 ? 0 : all, place == 1 ? 0 : all};
-    }
+    int place = el_ring_place(shape->rank, shape->root, shape->size);
+    if (shape->verb != EL_COMM_REDUCE) return el_ring_traffic(shape);
+    return (struct el_comm_traffic){place == 0 ? 0 : all, place == 1 ? 0 : all};
 }
 
 const struct el_comm_ops el_nccl_ops = {
