@@ -17,7 +17,7 @@ static const struct form {
   markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}}, csv = {"\"", {"\"\""}},
   annotation = {"%\r\n", {"%25", "%0D", "%0A"}}, title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
 
-static void put(const struct form *form, const char *text, FILE *out)
+static void write_escaped(const struct form *form, const char *text, FILE *out)
 {
     for (; *text; text++) {
         const char *at = strchr(form->special, *text);
@@ -32,7 +32,7 @@ static void put(const struct form *form, const char *text, FILE *out)
 static void put_in(const struct form *form, const char *before, const char *text, const char *after, FILE *out)
 {
     fputs(before, out);
-    put(form, text, out);
+    write_escaped(form, text, out);
     fputs(after, out);
 }
 
@@ -105,7 +105,7 @@ static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
     el_answer_row(cell, &row);
     put_in(&markdown, "| ", cell->name, " | ", out);
     fprintf(out, "%s | %s ", row.text[EL_ANSWER_BASE], row.text[EL_ANSWER_HEAD]);
-    put(&markdown, cell->unit, out);
+    write_escaped(&markdown, cell->unit, out);
     fprintf(out, " | %s | %s | %s%s%s%s", row.text[EL_ANSWER_SLOWDOWN], row.text[EL_ANSWER_INTERVAL], bold,
             verdict->table, bold, *cell->reason ? ": " : "");
     put_in(&markdown, "", cell->reason, " |\n", out);

@@ -23,14 +23,9 @@ struct subtree {
     int family; /* the first process of the same program and parent */
 };
 
-static const struct el_tree_process *at(const struct el_watching *watch, int i)
-{
-    return el_process_tree_at(watch->tree, i);
-}
-
 static bool heavier(const struct el_watching *watch, int i, int k)
 {
-    const struct el_tree_process *a = at(watch, i), *b = at(watch, k);
+    const struct el_tree_process *a = el_process_tree_at(watch->tree, i), *b = el_process_tree_at(watch->tree, k);
     return a->peak_bytes != b->peak_bytes ? a->peak_bytes > b->peak_bytes : a->look.cpu_ns > b->look.cpu_ns;
 }
 
@@ -60,7 +55,7 @@ static double own_peak_bytes(const struct el_tree_process *p)
 
 static struct el_watch_peer peer_of(const struct el_watching *watch, int i)
 {
-    const struct el_tree_process *p = at(watch, i);
+    const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
     return (struct el_watch_peer){
         .process = i, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = el_watch_cpu_pct(watch, p)};
 }
@@ -103,11 +98,11 @@ static void add_gpus(const struct el_watching *watch, struct el_watch_peers *pee
 static void add_ranks(const struct el_watching *watch, struct el_watch_peers *peers)
 {
     for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
-        int rank = at(watch, i)->identity.rank, k = peers->n;
+        int rank = el_process_tree_at(watch->tree, i)->identity.rank, k = peers->n;
         if (rank < 0) continue;
-        while (k > 0 && at(watch, peers->list[k - 1].process)->identity.rank > rank) k--;
+        while (k > 0 && el_process_tree_at(watch->tree, peers->list[k - 1].process)->identity.rank > rank) k--;
         struct el_watch_peer *before = k > 0 ? &peers->list[k - 1] : NULL;
-        if (before && at(watch, before->process)->identity.rank == rank) {
+        if (before && el_process_tree_at(watch->tree, before->process)->identity.rank == rank) {
             if (heavier(watch, i, before->process)) *before = peer_of(watch, i);
             continue;
         }
@@ -134,11 +129,12 @@ static struct subtree *sum_subtrees(const struct el_watching *watch)
     int n = el_process_tree_count(watch->tree);
     struct subtree *trees = calloc((size_t)n + 1, sizeof *trees);
     for (int i = 0; i < n && trees; i++) {
-        trees[i] = (struct subtree){at(watch, i)->look.cpu_ns, i, 0};
-        while (!is_family(at(watch, trees[i].family), at(watch, i))) trees[i].family++;
+        trees[i] = (struct subtree){el_process_tree_at(watch->tree, i)->look.cpu_ns, i, 0};
+        while (!is_family(el_process_tree_at(watch->tree, trees[i].family), el_process_tree_at(watch->tree, i)))
+            trees[i].family++;
     }
     for (int i = n - 1; i >= 0 && trees; i--) {
-        int above = at(watch, i)->above;
+        int above = el_process_tree_at(watch->tree, i)->above;
         if (above < 0) continue;
         trees[above].cpu_ns += trees[i].cpu_ns;
         if (heavier(watch, trees[i].heaviest, trees[above].heaviest)) trees[above].heaviest = trees[i].heaviest;
@@ -159,21 +155,23 @@ static double add_family(const struct el_watching *watch, const struct subtree *
     int n = el_process_tree_count(watch->tree);
     int64_t most_bytes = 0, most_ns = 0;
     double cpu_ns = 0;
-    const struct el_tree_process *longest = at(watch, family);
+    const struct el_tree_process *longest = el_process_tree_at(watch->tree, family);
     for (int i = family; i < n; i++) {
         if (trees[i].family != family) continue;
-        int64_t bytes = at(watch, trees[i].heaviest)->peak_bytes;
+        int64_t bytes = el_process_tree_at(watch->tree, trees[i].heaviest)->peak_bytes;
         if (bytes > most_bytes) most_bytes = bytes;
         if (trees[i].cpu_ns > most_ns) most_ns = trees[i].cpu_ns;
-        if (life_ns(at(watch, i)) > life_ns(longest)) longest = at(watch, i);
+        if (life_ns(el_process_tree_at(watch->tree, i)) > life_ns(longest))
+            longest = el_process_tree_at(watch->tree, i);
     }
     for (int i = family; i < n; i++) {
-        const struct el_tree_process *p = at(watch, i);
+        const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
         int64_t from_ns = p->begin_ns > longest->begin_ns ? p->begin_ns : longest->begin_ns;
         int64_t to_ns = p->end_ns < longest->end_ns ? p->end_ns : longest->end_ns;
         if (trees[i].family != family) continue;
         if (to_ns <= from_ns || (double)(to_ns - from_ns) < SIDE_BY_SIDE_RATIO * (double)life_ns(longest)) continue;
-        if ((double)at(watch, trees[i].heaviest)->peak_bytes < SMALL_RATIO * (double)most_bytes) continue;
+        if ((double)el_process_tree_at(watch->tree, trees[i].heaviest)->peak_bytes < SMALL_RATIO * (double)most_bytes)
+            continue;
         if ((double)trees[i].cpu_ns < SMALL_RATIO * (double)most_ns) continue;
         peers->list[peers->n++] = peer_of(watch, trees[i].heaviest);
         cpu_ns += (double)trees[i].cpu_ns;

@@ -23,11 +23,6 @@ static const char *const activity_names[] = {[EL_WATCH_DISCOVER] = "new processe
                                              [EL_WATCH_SHARED] = "Pss",
                                              [EL_WATCH_GPUS] = "GPUs"};
 
-static const struct el_tree_process *at(const struct el_watching *watch, int i)
-{
-    return el_process_tree_at(watch->tree, i);
-}
-
 static double seconds(int64_t from_ns, int64_t to_ns)
 {
     return 1e-9 * (double)(to_ns - from_ns);
@@ -59,7 +54,7 @@ static bool is_heavy(const struct el_watching *watch, int i)
 {
     int n = 0;
     for (int k = 0; k < el_process_tree_count(watch->tree); k++) {
-        int64_t a = at(watch, k)->peak_bytes, b = at(watch, i)->peak_bytes;
+        int64_t a = el_process_tree_at(watch->tree, k)->peak_bytes, b = el_process_tree_at(watch->tree, i)->peak_bytes;
         n += a > b || (a == b && k < i);
     }
     return n < SERIES_MAX;
@@ -77,7 +72,7 @@ static bool is_peer(const struct el_watching *watch, const struct el_watch_peers
 
 static json_t *process_of(const struct el_watching *watch, const struct el_watch_peers *peers, int i)
 {
-    const struct el_tree_process *p = at(watch, i);
+    const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
     json_t *process = json_object();
     el_json_put(process, "pid", json_integer(p->process.pid));
     el_json_put(process, "parent", json_integer(p->parent));
@@ -135,8 +130,8 @@ static json_t *uses_of(const struct el_watching *watch)
         json_t *object = json_object();
         el_json_put(object, "gpu", json_integer(use->gpu));
         el_json_put(object, "process", json_integer(use->process));
-        el_json_put(object, "pid", json_integer(at(watch, use->process)->process.pid));
-        el_json_put(object, "rank", el_json_count(at(watch, use->process)->identity.rank));
+        el_json_put(object, "pid", json_integer(el_process_tree_at(watch->tree, use->process)->process.pid));
+        el_json_put(object, "rank", el_json_count(el_process_tree_at(watch->tree, use->process)->identity.rank));
         el_json_put(object, "peak_bytes", json_integer(use->peak_bytes));
         el_json_put_real(object, "mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes);
         el_json_put_real(object, "busy_pct", el_watch_use_busy_pct(use));
@@ -173,7 +168,8 @@ static double unseen_cpu_s(const struct el_watching *watch)
 {
     double seen_s = 0;
     for (int i = 0; i < el_process_tree_count(watch->tree); i++)
-        if (!at(watch, i)->alive) seen_s += 1e-9 * (double)at(watch, i)->look.cpu_ns;
+        if (!el_process_tree_at(watch->tree, i)->alive)
+            seen_s += 1e-9 * (double)el_process_tree_at(watch->tree, i)->look.cpu_ns;
     return fmax(0, watch->children_cpu_s - seen_s);
 }
 

@@ -371,7 +371,7 @@ static enum el_status map_memory(struct el_program *program)
 }
 
 /* What prepare() chose is told with the op: the text is its plan's. */
-static void tell_choices(struct el_program *program)
+static void name_implementations(struct el_program *program)
 {
     for (int i = 0; i < program->n_tasks; i++) {
         const struct el_task *task = &program->tasks[i];
@@ -396,7 +396,7 @@ static enum el_status finish(struct el_program *program)
     program->cpu_ns = calloc((size_t)program->n_tasks + 1, sizeof *program->cpu_ns);
     if (!program->spans || !program->done || !program->cpu_ns) return el_fail_errno("a program's spans");
     EL_TRY(el_program_prepare(program));
-    tell_choices(program);
+    name_implementations(program);
     return EL_OK;
 }
 
