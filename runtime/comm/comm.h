@@ -63,8 +63,8 @@ enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm
  * (runtime/device/joint.h) wait for one another in virtual time. Errors: EL_ERR_INVALID (no member, too many, a device
  * without a free stream); EL_ERR_HOST_MEMORY; the library's own. */
 enum el_status el_comm_open_local(struct el_device *const *devices, int n, struct el_comm **comms);
-/* The same for members that one host thread issues for, by rank and into one program. `peer` where GPUs have no NCCL, or
- * share a card. */
+/* The same for members that one host thread issues for, by rank and into one program. `peer` where GPUs have no NCCL,
+ * or share a card. */
 enum el_status el_comm_open_together(struct el_device *const *devices, int n, struct el_comm **comms);
 /* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
  * Ownership: the bootstrap is borrowed, and closed after it. Blocking. Collective. Errors: EL_ERR_ABSENT (no such kind,
