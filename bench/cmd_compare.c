@@ -55,38 +55,14 @@ static enum el_status read_over(int argc, char **argv, const char *dir, struct e
     return status;
 }
 
-/* Of command.json, which a person may have edited: nothing in it is passed over. */
-static enum el_status set_all(const char *dir, json_t *echo, struct el_options *options)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach(echo, name, value)
-    {
-        const struct el_option_row *row = el_option_rows();
-        while (row->name && (strcmp(row->name, name) || !(row->commands & EL_CMD_COMPARE))) row++;
-        if (!row->name) return el_fail(EL_ERR_INVALID, "%s/command.json: 'compare' has no option '%.60s'", dir, name);
-        if (!json_is_string(value))
-            return el_fail(EL_ERR_INVALID, "%s/command.json: the value of '%s' is not a text in quotes", dir, name);
-        EL_TRY(el_option_set(row, json_string_value(value), options));
-    }
-    return EL_OK;
-}
-
 /* A resumed run has the options it was begun with; of those given now the ones that change no trial come on top. */
 static enum el_status read_resumed(int argc, char **argv, struct el_options *options)
 {
-    struct el_store store;
-    json_t *echo;
     char dir[EL_PATH_BYTES];
     memcpy(dir, options->dir[0] ? options->dir : options->out, sizeof dir);
     if (!dir[0])
         return el_fail(EL_ERR_INVALID, "--resume: which run? give its folder: evenload compare --resume --out DIR");
-    EL_TRY(el_store_open(dir, &store));
-    EL_TRY(el_store_load_command(&store, "compare", &echo));
-    el_options_defaults(EL_CMD_COMPARE, options);
-    enum el_status status = set_all(dir, echo, options);
-    json_decref(echo);
-    EL_TRY(status);
+    EL_TRY(el_recall_command(EL_CMD_COMPARE, "compare", dir, options));
     EL_TRY(read_over(argc, argv, dir, options));
     memcpy(options->out, dir, sizeof dir);
     options->resume = true;

@@ -85,22 +85,12 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
     return status;
 }
 
-/* What the folder was begun with, from its command.json, where that can be read; else as given. */
+/* What the folder was begun with, where that can be read; else as given. */
 static const struct el_options *recall(const struct el_options *given, struct el_options *begun)
 {
-    struct el_store store = {0};
-    json_t *echo;
-    snprintf(store.dir, sizeof store.dir, "%s", given->dir);
-    if (el_store_load_command(&store, "scale", &echo) != EL_OK) return given;
-    el_options_defaults(EL_CMD_SCALE, begun);
-    enum el_status status = EL_OK;
-    for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
-        const char *text = json_string_value(json_object_get(echo, row->name));
-        if (text && row->commands & EL_CMD_SCALE) status = el_option_set(row, text, begun);
-    }
-    json_decref(echo);
+    if (el_recall_command(EL_CMD_SCALE, "scale", given->dir, begun) != EL_OK) return given;
     begun->json = given->json;
-    return status == EL_OK ? begun : given;
+    return begun;
 }
 
 /* From records alone. */

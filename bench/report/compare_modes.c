@@ -11,7 +11,6 @@
 #include "bench/base/text.h"
 #include "bench/report/excess.h"
 #include "bench/report/report.h"
-#include "bench/stats/stats.h"
 #include "runtime/parallel/mode_info.h"
 
 enum { TEXT_BYTES = 1024 };
@@ -114,26 +113,36 @@ static void say_memory(const json_t *trials, FILE *out)
     }
 }
 
-/* Samples a second of the repeats of both trials; paired where each repeat of the one has its fellow in the other. */
-static struct el_interval ratio_of(const json_t *a, const json_t *b)
+static double rate_of(const json_t *repeat)
 {
-    json_t *rates[2] = {json_array(), json_array()};
-    const json_t *rows[2] = {json_object_get(a, "repeats"), json_object_get(b, "repeats")};
-    double *x, *y;
-    for (int side = 0; side < 2; side++) {
-        for (size_t i = 0; i < json_array_size(rows[side]); i++) {
-            json_t *rate = json_object_get(json_array_get(rows[side], i), "samples_per_s");
-            if (json_is_number(rate)) json_array_append(rates[side], rate);
-        }
+    return el_report_is_ok(repeat) ? el_json_number(repeat, "samples_per_s") : NAN;
+}
+
+static double rate_of_number(const json_t *repeats, double number)
+{
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        if (el_json_number(repeat, "repeat") == number) return rate_of(repeat);
     }
-    size_t n_x = el_json_numbers(rates[0], &x), n_y = el_json_numbers(rates[1], &y);
-    bool paired = n_x == n_y && n_x == json_array_size(rows[0]) && n_y == json_array_size(rows[1]);
-    struct el_interval ratio = paired ? el_stats_ratio_paired(x, y, n_x) : el_stats_ratio_welch(x, n_x, y, n_y);
+    return NAN;
+}
+
+struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p)
+{
+    const json_t *repeats = json_object_get(a, "repeats"), *others = json_object_get(b, "repeats");
+    size_t room = json_array_size(repeats) + 1, n = 0;
+    double *x = calloc(room, sizeof *x), *y = calloc(room, sizeof *y);
+    for (size_t i = 0; x && y && i < json_array_size(repeats); i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        x[n] = rate_of(repeat);
+        y[n] = rate_of_number(others, el_json_number(repeat, "repeat"));
+        n += x[n] > 0 && y[n] > 0;
+    }
+    struct el_interval interval = el_stats_ratio_paired(x, y, n);
     free(x);
     free(y);
-    json_decref(rates[0]);
-    json_decref(rates[1]);
-    return ratio;
+    *n_p = n;
+    return interval;
 }
 
 static const json_t *partner(const json_t *trials, const json_t *trial, const char *mode)
@@ -171,7 +180,8 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, F
         const json_t *trial = json_array_get(trials, i);
         const json_t *other = is_mode(trial, base) && finished(trial) ? partner(trials, trial, mode) : NULL;
         if (other == NULL) continue;
-        struct el_interval ratio = ratio_of(other, trial);
+        size_t n;
+        struct el_interval ratio = el_report_ratio(other, trial, &n);
         if (used == 0) devices = el_json_number(trial, "devices");
         if (used > 0) used += (size_t)snprintf(text + used, sizeof text - used, "; ");
         used += ratio_text(ratio, el_json_number(trial, "global_batch"), text + used, sizeof text - used);

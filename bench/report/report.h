@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "bench/stats/stats.h"
+
 /* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
 
@@ -21,6 +23,10 @@ bool el_report_is_ok(const json_t *trial);
 void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out);
 /* Of a table's column: the trial's batch (parts.h). */
 void el_report_batch(const json_t *trial, const json_t *context, char *text);
+
+/* Samples a second of `a` over those of `b`, paired by their repeats' numbers: those that finished in both. *n_p: how
+ * many did. */
+struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p);
 
 /* What makes trials suspect, each warning once, with how many trials carry it, but those whose rule's name begins with
  * `but` ("": all). Nothing where there is none. `trials` may be any objects with `warnings` and `warning_rules`. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
 static const double MIB = 1 << 20;
@@ -53,7 +54,7 @@ static json_t *row_of(const json_t *trial, const json_t *base, int looks)
     double largest = NAN;
     size_t n = count_buckets(trial), pairs = 0;
     for (size_t i = 0; i < n; i++) largest = fmax(largest, bucket_bytes(trial, i));
-    struct el_interval ratio = el_scale_ratio(base, trial, &pairs); /* of times: the inverse of that of rates */
+    struct el_interval ratio = el_report_ratio(base, trial, &pairs); /* of times: the inverse of that of rates */
     struct el_interval told = el_stats_interval_stretch(ratio, el_stats_stretch_of_looks(pairs, looks));
     if (trial == base) ratio.centre = 1;
     bool known = trial != base;

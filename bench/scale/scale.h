@@ -44,10 +44,8 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
  * reference. */
 json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes);
 
-/* Between scaling_json.c and compare_buckets.c. Samples a second of `a` over those of `b`, repeat by repeat. *n_p:
- * pairs. */
-struct el_interval el_scale_ratio(const json_t *a, const json_t *b, size_t *n_p);
-/* Why the devices are not each on its own: the verdict's words; NULL: they are. Borrowed. */
+/* Between scaling_json.c and compare_buckets.c.
+ * Why the devices are not each on its own: the verdict's words; NULL: they are. Borrowed. */
 const char *el_scale_shared(const json_t *trial);
 /* Whether other work was on the machine: then a ratio is another one under the next load, and no scatter within these
  * trials tells by how much (docs/scale.md has what was measured). */

@@ -1,6 +1,5 @@
 /* Scaling from a run's document: ratios to the two baselines, and where a step's loss goes. Nothing else is read. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -14,38 +13,6 @@ struct baselines {
     bool weak;
     double cap_bytes; /* the bucket size of all but the sweep's trials */
 };
-
-static double rate_of(const json_t *repeat)
-{
-    return el_report_is_ok(repeat) ? el_json_number(repeat, "samples_per_s") : NAN;
-}
-
-static double rate_of_number(const json_t *repeats, double number)
-{
-    for (size_t i = 0; i < json_array_size(repeats); i++) {
-        const json_t *repeat = json_array_get(repeats, i);
-        if (el_json_number(repeat, "repeat") == number) return rate_of(repeat);
-    }
-    return NAN;
-}
-
-struct el_interval el_scale_ratio(const json_t *a, const json_t *b, size_t *n_p)
-{
-    const json_t *repeats = json_object_get(a, "repeats"), *others = json_object_get(b, "repeats");
-    size_t room = json_array_size(repeats) + 1, n = 0;
-    double *x = calloc(room, sizeof *x), *y = calloc(room, sizeof *y);
-    for (size_t i = 0; x && y && i < json_array_size(repeats); i++) {
-        const json_t *repeat = json_array_get(repeats, i);
-        x[n] = rate_of(repeat);
-        y[n] = rate_of_number(others, el_json_number(repeat, "repeat"));
-        n += x[n] > 0 && y[n] > 0;
-    }
-    struct el_interval interval = el_stats_ratio_paired(x, y, n);
-    free(x);
-    free(y);
-    *n_p = n;
-    return interval;
-}
 
 json_t *el_scale_interval(struct el_interval interval, double divisor)
 {
@@ -70,7 +37,7 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
 {
     size_t n;
     double devices = el_json_number(trial, "devices");
-    struct el_interval ratio = el_scale_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
+    struct el_interval ratio = el_report_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
     bool disturbed = el_scale_disturbed(trial) || el_scale_disturbed(base);
     repeat.valid = repeat.valid && !disturbed;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
