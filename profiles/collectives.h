@@ -5,7 +5,8 @@
  *     latest   = max s           skew     = max s - min s
  *     wait_r   = min(latest, e_r) - s_r    (a root may leave before the last one comes)
  *     transfer = max(0, max e - latest)    late_r = s_r - mean of the other members' s
- * Pure arithmetic. Units: nanoseconds in spans, seconds in results.
+ * Pure arithmetic. Units: nanoseconds in spans, seconds in results. Ownership: arrays are the struct's own, until
+ * el_collectives_free. Threads: any.
  */
 #ifndef EL_PROFILES_COLLECTIVES_H
 #define EL_PROFILES_COLLECTIVES_H

@@ -7,7 +7,8 @@
  *     el_intervals_clear(&t);                  for the next step: keeps the memory
  *     el_intervals_free(&t);
  *
- * Pure arithmetic: it knows no device, phase or clock. Units: nanoseconds.
+ * Pure arithmetic: it knows no device, phase or clock. Units: nanoseconds. Ownership: a set of zeros is empty; what was
+ * added to is freed by el_intervals_free. Threads: a set is used by one at a time.
  */
 #ifndef EL_PROFILES_INTERVALS_H
 #define EL_PROFILES_INTERVALS_H

@@ -12,7 +12,7 @@
  * device's other streams (copies, collectives).
  *
  * Where steps differ (an epoch's last batch is smaller), those that ran the list with the highest peak are the mean
- * step's. Units: nanoseconds and bytes.
+ * step's. Units: nanoseconds and bytes. Threads: that of the recorder, when training has ended.
  */
 #ifndef EL_PROFILES_MEMORY_TIMELINE_H
 #define EL_PROFILES_MEMORY_TIMELINE_H

@@ -14,7 +14,8 @@
  * in equal parts, so that sums are right; but the kernel walks the page tables for it (about 5 ms a GiB), and the
  * process cannot map memory meanwhile: read it rarely.
  *
- * Units: the kernel tells CPU time in ticks of 10 ms. Errors: what cannot be read is -1 or "".
+ * Units: nanoseconds (the kernel tells CPU time in ticks of 10 ms) and bytes. Errors: what cannot be read is -1 or "".
+ * Ownership: an open process holds two files, until it is closed. Threads: a process is used by one at a time.
  */
 #ifndef EL_PROFILES_PROCESS_H
 #define EL_PROFILES_PROCESS_H

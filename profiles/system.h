@@ -8,7 +8,8 @@
  * Read once at each end, with no thread that samples in between. The kernel counts the CPUs' time in ticks of 10 ms,
  * for everybody: what others did is in it too. In nanoseconds it counts how long each thread of this process ran, and
  * how long it was ready to run and waited for a core. Cost: about 0.1 ms a reading with two cores and ten threads.
- * Errors: none; what cannot be read is NAN (or -1), with the reason in `reason`.
+ * Units: in the names; shares in per cent of a CPU or of the window. Errors: none; what cannot be read is NAN (or -1),
+ * with the reason in `reason`. Ownership: all is in the structs (a reading has some 50 KB). Threads: any.
  */
 #ifndef EL_PROFILES_SYSTEM_H
 #define EL_PROFILES_SYSTEM_H
