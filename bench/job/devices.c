@@ -34,14 +34,15 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     struct el_cores cores;
     struct el_inject injects[EL_MEMBERS_MAX];
     int spare[EL_MEMBERS_MAX];
-    bool alone = el_bootstrap_size(job->bootstrap) == 1, on_cores = is_on_cores(&trial->devices[0]);
+    bool on_cores = is_on_cores(&trial->devices[0]);
     el_cores_find("", &cores);
     bool apart = on_cores && el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
     double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    open.first = alone ? 0 : el_bootstrap_rank(job->bootstrap);
+    el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open.layout);
+    int wanted = el_layout_of_process(&open.layout, el_bootstrap_rank(job->bootstrap), &open.first);
     open.time_sliced = on_cores && trial->n_devices > 1 && !apart;
-    for (int wanted = alone ? trial->n_devices : 1; open.n < wanted; open.n++) {
+    for (; open.n < wanted; open.n++) {
         int position = open.first + open.n;
         struct el_device_spec spec = spec_of(trial, &cores, position);
         if (apart) spec.comm_core = spare[position] + 1;

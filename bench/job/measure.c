@@ -11,8 +11,8 @@
 static enum el_status open_recorders(struct el_job_measurement *m)
 {
     for (int i = 0; i < m->open.n && m->job->trial->record; i++) {
-        int worker = m->layout.devices[m->open.first + i].worker, first,
-            n = el_layout_of_worker(&m->layout, worker, &first);
+        int worker = m->open.layout.devices[m->open.first + i].worker, first,
+            n = el_layout_of_worker(&m->open.layout, worker, &first);
         if (first == m->open.first + i) {
             EL_TRY(el_recorder_create(first, n, &m->recorders[m->n_recorders]));
             m->n_recorders++;
@@ -112,7 +112,6 @@ static void close_measurement(struct el_job_measurement *m)
 
 static enum el_status open_measurement(struct el_job_measurement *m)
 {
-    el_layout_of(&m->job->trial->train, el_bootstrap_size(m->job->bootstrap), &m->layout);
     EL_TRY(el_job_open_devices(m->job, &m->open));
     el_job_window_open(&m->open, &m->window);
     EL_TRY(open_recorders(m));

@@ -50,7 +50,6 @@ struct el_job_measurement {
     const struct el_job *job;
     struct el_job_devices open;
     struct el_job_window window;
-    struct el_layout layout;
     struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a worker of this process */
     int n_recorders;
     struct el_recorder *of_member[EL_MEMBERS_MAX]; /* each member's of them; NULL: nothing is recorded */

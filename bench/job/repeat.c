@@ -52,7 +52,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     const struct el_train_result *result = &m->result;
     json_t *shares = json_array(), *loss = json_array();
     for (int i = 0; i < m->job->trial->n_devices; i++)
-        json_array_append_new(shares, json_integer(m->layout.devices[i].samples));
+        json_array_append_new(shares, json_integer(m->open.layout.devices[i].samples));
     for (int64_t s = 0; s < result->n_warmup + result->n_steps; s++)
         json_array_append_new(loss, result->loss_valid ? el_json_real(result->loss[s]) : json_null());
     json_object_set_new(repeat, "simulated", json_boolean(result->simulated));

@@ -21,8 +21,9 @@ struct el_job {
 /* The devices of this process: all of a trial of one process, else the rank's own. */
 struct el_job_devices {
     struct el_device *devices[EL_MEMBERS_MAX];
-    int n, first;     /* position of devices[0] in the job */
-    bool time_sliced; /* a device's communication stream has no core of its own */
+    int n, first;            /* position of devices[0] in the job */
+    struct el_layout layout; /* of the whole job */
+    bool time_sliced;        /* a device's communication stream has no core of its own */
 };
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
 void el_job_close_devices(struct el_job_devices *devices);

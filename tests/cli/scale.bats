@@ -115,7 +115,7 @@ END
         read -ra words <<<"${command#evenload }"
         [[ ${words[1]} == --* ]] && words+=("${less[@]}")
         # Buckets are counted from the schedule, which is any device's; the first example computes.
-        [[ $command != *--bucket-mb* ]] || words+=(--devices null:1,2)
+        [[ $command != *--bucket-mb* ]] || words+=(--devices "null:1,2")
         run --separate-stderr "$EVENLOAD" "${words[@]}"
         [[ $status -eq 0 ]] || show
         all+=$output$'\n'
