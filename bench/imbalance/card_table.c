@@ -8,8 +8,8 @@
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/data_file.h"
-#include "bench/report/parts.h"
 #include "bench/report/report.h"
+#include "bench/report/row_names.h"
 
 enum { COLUMNS = 110, NAME_WIDTH = 17, WIDTH = 8, NARROW = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
 

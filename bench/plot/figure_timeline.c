@@ -8,7 +8,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/plot/figures.h"
-#include "bench/report/parts.h"
+#include "bench/report/row_names.h"
 #include "runtime/parallel/train.h"
 
 #define IDLE "idle" /* the phase in which nothing runs */

@@ -5,8 +5,8 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/report/parts.h"
 #include "bench/report/report.h"
+#include "bench/report/row_names.h"
 
 enum { DEVICES_SHOWN = 6 };
 

@@ -7,8 +7,8 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
-#include "bench/report/parts.h"
 #include "bench/report/report.h"
+#include "bench/report/row_names.h"
 #include "runtime/base/probe.h"
 #include "runtime/parallel/mode_info.h"
 

@@ -1,7 +1,6 @@
-/* What the tables of a report share: a line with its style, and a batch as people write it. Only table*.c include it.
- */
-#ifndef EL_BENCH_TABLE_PARTS_H
-#define EL_BENCH_TABLE_PARTS_H
+/* How tables and figures call a batch and a process. */
+#ifndef EL_BENCH_ROW_NAMES_H
+#define EL_BENCH_ROW_NAMES_H
 
 #include <jansson.h>
 #include <stddef.h>

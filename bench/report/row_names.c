@@ -1,5 +1,5 @@
 /* Styles and small texts of the tables. */
-#include "bench/report/parts.h"
+#include "bench/report/row_names.h"
 
 #include <stdlib.h>
 #include <string.h>
