@@ -174,6 +174,51 @@ static void peer_wants_members_in_the_order_of_their_ranks(void **state)
     close_group(&group);
 }
 
+/* Two communicators over the same devices, their operations interleaved: each on a stream of its own, and neither
+ * counts on what only the other's stream orders. */
+static void two_groups_on_the_same_devices(enum fake_policy policy)
+{
+    struct group group;
+    struct el_comm *others[MEMBERS];
+    struct el_buffer *data[MEMBERS];
+    open_group(&group, &el_comm_peer_backend, 1000, policy);
+    assert_int_equal(el_comm_open_with(&el_comm_peer_backend, group.devices, MEMBERS, others), EL_OK);
+    for (int m = 0; m < MEMBERS; m++)
+        assert_int_equal(el_device_alloc(group.devices[m], EL_TAG_GRAD, 1000 * sizeof(float), "other", &data[m]),
+                         EL_OK);
+    for (int m = 0; m < MEMBERS; m++) issue_alone(&group, m);
+    for (int m = 0; m < MEMBERS; m++) {
+        struct el_view view = el_view_of(data[m], 0);
+        struct el_comm_op op = {
+            .verb = EL_COMM_BROADCAST, .dtype = EL_F32, .count = 1000, .root = 1, .data = view, .join = true};
+        struct el_kernel_op twice = {
+            .op = EL_OP_SCALE, .dtype = EL_F32, .views = {view, view}, .args = {.d = {1000}, .s = {2}}};
+        int id;
+        assert_int_equal(el_comm_issue(others[m], group.program, &op, &id), EL_OK);
+        if (m != op.root) el_program_kernel(group.program, group.devices[m], EL_STREAM_COMPUTE, &twice, NULL);
+        assert_int_equal(el_program_ops(group.program)[m].stream, EL_STREAM_COMM);
+        assert_int_equal(el_program_ops(group.program)[id].stream, EL_STREAM_COMM + 1);
+    }
+    assert_int_equal(el_program_end(group.program), EL_OK);
+    fill(&group);
+    struct group other = group;
+    memcpy(other.data, data, sizeof data);
+    fill(&other);
+    if (el_program_run(group.program, 0, NULL) != EL_OK) fail_msg("%s", el_error_message());
+    for (int m = 0; m < MEMBERS; m++) {
+        assert_int_equal(wrong(&group, group.data[m], 1, -1), 0);
+        assert_int_equal(wrong(&group, data[m], m == 1 ? 1 : 2, 1), 0);
+        el_comm_close(others[m]);
+    }
+    close_group(&group);
+}
+
+static void communicators_have_streams_of_their_own(void **state)
+{
+    (void)state;
+    for (int policy = 0; policy < FAKE_POLICIES; policy++) two_groups_on_the_same_devices((enum fake_policy)policy);
+}
+
 /* ---- staged ---- */
 
 /* An inner communicator that never may see the device's addresses. */
@@ -272,6 +317,7 @@ int main(void)
         cmocka_unit_test(peer_sums_and_sends),
         cmocka_unit_test(peer_books_what_it_moves),
         cmocka_unit_test(peer_wants_all_members_in_one_program),
+        cmocka_unit_test(communicators_have_streams_of_their_own),
         cmocka_unit_test(peer_wants_members_in_the_order_of_their_ranks),
         cmocka_unit_test(staged_keeps_off_device_memory),
         cmocka_unit_test(ranks_stage_through_shm),
