@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "runtime/device/internal.h"
+#include "tests/sanitized.h"
 
 enum { BUFFERS = 400 };
 
@@ -134,7 +135,7 @@ static void many_buffers_take_their_share_of_time(void **state)
         if (s < many_s) many_s = s;
     }
     print_message("# 1500 buffers: %.4f s, 24000: %.4f s\n", few_s, many_s);
-    assert_true(many_s < 64 * few_s);
+    assert_true(is_sanitized() || many_s < 64 * few_s);
 }
 
 int main(void)

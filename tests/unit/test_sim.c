@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "runtime/device/joint.h"
+#include "tests/sanitized.h"
 
 enum { MEMBERS = 3, MANY = 64, HOST_NS = 10000, COLLECTIVE_NS = 20000 + 2000 / 20, OPS_MAX = 64 };
 
@@ -410,18 +411,19 @@ static double plan_and_resolve_jointly(int n, int rounds)
 static void show_and_hold(const char *what, double (*measure)(int n, int rounds))
 {
     enum { FEW = 4, FACTOR = 17 };
+    int factor = is_sanitized() ? 2 : FACTOR; /* where nothing is measured */
     double few_s = 1, many_s = 1;
     group_members = MANY;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (is_sanitized() ? 1 : 3); i++) {
         double s = measure(MANY, FEW);
         if (s < few_s) few_s = s;
-        s = measure(MANY, FACTOR * FEW);
+        s = measure(MANY, factor * FEW);
         if (s < many_s) many_s = s;
     }
     group_members = MEMBERS;
-    print_message("# %s: %d ops in %.3f s, %d in %.3f s\n", what, MANY * FEW * 21, few_s, MANY * FACTOR * FEW * 21,
+    print_message("# %s: %d ops in %.3f s, %d in %.3f s\n", what, MANY * FEW * 21, few_s, MANY * factor * FEW * 21,
                   many_s);
-    assert_true(many_s < 4 * FACTOR * few_s);
+    assert_true(is_sanitized() || many_s < 4 * FACTOR * few_s);
 }
 
 /* Nothing is quadratic: seventeen times the ops take seventeen times the time, not 289 times. */
