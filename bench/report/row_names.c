@@ -1,4 +1,4 @@
-/* Styles and small texts of the tables. */
+/* Short names for the rows of tables. */
 #include "bench/report/row_names.h"
 
 #include <stdlib.h>
