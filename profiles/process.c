@@ -80,17 +80,20 @@ static bool parse_stat(const char *text, struct el_process_look *look)
     snprintf(look->name, sizeof look->name, "%.*s", (int)(to - from - 1), from + 1);
     look->parent = parent;
     look->n_threads = (int)threads;
-    look->cpu_ns = (int64_t)(user + system) * tick_ns();
+    look->cpu_ns = (int64_t)((user + system) * (uint64_t)tick_ns());
     look->program = program;
     return true;
 }
+
+/* More KiB than any machine has; of two of them the sum in bytes still is a number. */
+#define KIB_MAX (INT64_MAX / 2048)
 
 /* The number after "\n<name>:", or -1. */
 static int64_t number_after(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
     int64_t number = -1;
-    return at && sscanf(at + strlen(name), "%" SCNd64, &number) == 1 ? number : -1;
+    return at && sscanf(at + strlen(name), "%" SCNd64, &number) == 1 && number <= KIB_MAX ? number : -1;
 }
 
 bool el_process_look(const struct el_process *process, struct el_process_look *look_p)
