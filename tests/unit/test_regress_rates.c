@@ -172,7 +172,7 @@ static int trials_of(int usual)
     return long_run != NULL && strcmp(long_run, "1") == 0 ? usual * 7 : usual;
 }
 
-enum { FALSE_ALARM_TRIALS = 2857, POWER_TRIALS = 800, DETECTABLE_TRIALS = 400, UNPAIRED_TRIALS = 4000 };
+enum { FALSE_ALARM_TRIALS = 2857, POWER_TRIALS = 800, DETECTABLE_TRIALS = 400, UNPAIRED_TRIALS = 10000 };
 
 /* At most 1 % with 99 % confidence, where so many sessions can say so; else no more hits than 1 % would explain. */
 static void at_most_one_pct(const char *name, int hits, int trials)
