@@ -93,12 +93,11 @@ void el_imbalance_sentence(const json_t *trials, const json_t *trial, char text[
 static void say_even(const json_t *trials, const json_t *like, FILE *out)
 {
     char batches[LIST_BYTES] = "", mode[MODE_BYTES];
-    size_t used = 0;
-    for (size_t i = 0; i < json_array_size(trials) && used < sizeof batches; i++) {
+    for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
         if (!is_of_group(trial, like) || !is_even(trial)) continue;
-        if (used == 0 && trial != like) return;
-        used += (size_t)snprintf(batches + used, sizeof batches - used, "%s%.0f", used ? ", " : "", batch_of(trial));
+        if (!*batches && trial != like) return;
+        el_text_append(batches, sizeof batches, "%s%.0f", *batches ? ", " : "", batch_of(trial));
     }
     el_text_say("* ", "  ", COLUMNS, out, "%s, batch %s: the first device holds as much as the others, within 1 %%.",
                 mode_text(trials, like, mode), batches);

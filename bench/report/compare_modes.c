@@ -71,14 +71,12 @@ static void moment_text(const json_t *device, char *text, size_t bytes)
 static void even_text(const json_t *trials, char *text, size_t bytes)
 {
     char ratio[EL_FIGURE_BYTES];
-    size_t used = 0;
     *text = '\0';
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name && used < bytes; mode++) {
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         const json_t *trial = mode->memory.others == 0 ? largest(trials, mode->name, 2) : NULL;
         if (!trial) continue;
         double over_rest = el_json_number(trial, "imbalance.memory.first_over_rest");
-        used += (size_t)snprintf(text + used, bytes - used, "; in %s it is %s times", mode->name,
-                                 el_text_figure(over_rest, ratio));
+        el_text_append(text, bytes, "; in %s it is %s times", mode->name, el_text_figure(over_rest, ratio));
     }
 }
 
@@ -157,23 +155,22 @@ static const json_t *partner(const json_t *trials, const json_t *trial, const ch
     return NULL;
 }
 
-/* "1.02 times at batch 64 (1.005 to 1.041)" */
-static size_t ratio_text(struct el_interval ratio, double batch, char *text, size_t bytes)
+/* "1.02 times at batch 64 (1.005 to 1.041)", behind what `text` holds. */
+static void append_ratio(struct el_interval ratio, double batch, char *text, size_t bytes)
 {
     char times[EL_FIGURE_BYTES], reach[EL_FIGURE_BYTES * 2];
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
     snprintf(times, sizeof times, "%.2f times", ratio.centre);
     snprintf(reach, sizeof reach, "%.3f to %.3f", ratio.low, ratio.high);
-    int n = snprintf(text, bytes, "%s at batch %.0f (%s%s)", none ? "no significant difference" : times, batch,
-                     ratio.valid ? "" : "no interval: ", ratio.valid ? reach : ratio.reason);
-    return (size_t)n < bytes ? (size_t)n : bytes - 1;
+    el_text_append(text, bytes, "%s%s at batch %.0f (%s%s)", *text ? "; " : "",
+                   none ? "no significant difference" : times, batch,
+                   ratio.valid ? "" : "no interval: ", ratio.valid ? reach : ratio.reason);
 }
 
 /* `mode` against `base`, at every batch of both. */
 static void say_pair(const json_t *trials, const char *mode, const char *base, FILE *out)
 {
     char text[TEXT_BYTES] = "";
-    size_t used = 0;
     bool intervals = false;
     double devices = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
@@ -182,12 +179,11 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, F
         if (other == NULL) continue;
         size_t n;
         struct el_interval ratio = el_report_ratio(other, trial, &n);
-        if (used == 0) devices = el_json_number(trial, "devices");
-        if (used > 0) used += (size_t)snprintf(text + used, sizeof text - used, "; ");
-        used += ratio_text(ratio, el_json_number(trial, "global_batch"), text + used, sizeof text - used);
+        if (!*text) devices = el_json_number(trial, "devices");
+        append_ratio(ratio, el_json_number(trial, "global_batch"), text, sizeof text);
         intervals |= ratio.valid;
     }
-    if (used > 0) {
+    if (*text) {
         SAY(out, "%s against %s on %.0f device%s, samples/s: %s%s", mode, base, devices, devices == 1 ? "" : "s", text,
             intervals ? "; 95 % intervals over repeats." : ".");
         return;

@@ -41,23 +41,22 @@ static void put_line(const char *head, const char *what, const double *bytes, si
                      enum el_table_style style, FILE *out, bool colour)
 {
     char line[EL_TABLE_LINE_BYTES], mib[EL_FIGURE_BYTES];
-    int used = snprintf(line, sizeof line, "%-14s%-26s", head, what);
+    snprintf(line, sizeof line, "%-14s%-26s", head, what);
     for (size_t d = 0; d < n; d++)
-        used += snprintf(line + used, sizeof line - (size_t)used, "%9s",
-                         isnan(bytes[d]) ? "-" : el_text_mib(bytes[d], mib));
-    if (!isnan(last)) snprintf(line + used, sizeof line - (size_t)used, "%16s", el_text_mib(last, mib));
+        el_text_append(line, sizeof line, "%9s", isnan(bytes[d]) ? "-" : el_text_mib(bytes[d], mib));
+    if (!isnan(last)) el_text_append(line, sizeof line, "%16s", el_text_mib(last, mib));
     el_table_line(out, style, colour, line);
 }
 
 static void put_heads(const json_t *trial, FILE *out, bool colour)
 {
     char line[EL_TABLE_LINE_BYTES];
-    int used = snprintf(line, sizeof line, "%-14s%-26s", "mode, batch", "resident MiB");
+    snprintf(line, sizeof line, "%-14s%-26s", "mode, batch", "resident MiB");
     for (size_t d = 0; d < shown(trial); d++) {
         const json_t *device = json_array_get(json_object_get(trial, "per_device"), d);
-        used += snprintf(line + used, sizeof line - (size_t)used, "%9s", el_json_text(device, "device", "?"));
+        el_text_append(line, sizeof line, "%9s", el_json_text(device, "device", "?"));
     }
-    snprintf(line + used, sizeof line - (size_t)used, "%16s", "host");
+    el_text_append(line, sizeof line, "%16s", "host");
     el_table_line(out, EL_TABLE_BOLD, colour, line);
 }
 

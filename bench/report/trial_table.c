@@ -81,7 +81,7 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
     struct share shares[EL_TAG_COUNT];
     char mib[EL_FIGURE_BYTES];
     double other = 0;
-    size_t used = 0;
+    *text = '\0';
     (void)trials;
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         const char *tag = el_tag_name((enum el_tag)t);
@@ -94,10 +94,10 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
             other += shares[t].bytes;
             continue;
         }
-        used += (size_t)snprintf(text + used, EL_CELL_BYTES - used, "%s%s %s", t == 0 ? "" : ", ", shares[t].tag,
-                                 el_text_mib(shares[t].bytes, mib));
+        el_text_append(text, EL_CELL_BYTES, "%s%s %s", t == 0 ? "" : ", ", shares[t].tag,
+                       el_text_mib(shares[t].bytes, mib));
     }
-    if (other > 0) snprintf(text + used, EL_CELL_BYTES - used, ", other %s", el_text_mib(other, mib));
+    if (other > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(other, mib));
 }
 
 static const struct el_column trial_columns[] = {EL_TEXT("mode", -9, "mode"),

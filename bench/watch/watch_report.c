@@ -94,12 +94,12 @@ static void say_unseen(const json_t *watch, FILE *out)
 static void say_left(const json_t *watch, FILE *out)
 {
     const json_t *processes = json_object_get(watch, "processes");
-    char pids[256];
-    size_t n = 0, used = 0;
+    char pids[256] = "";
+    size_t n = 0;
     for (size_t i = 0; i < json_array_size(processes); i++) {
         const json_t *process = json_array_get(processes, i);
         if (!json_is_true(json_object_get(process, "left_running"))) continue;
-        if (n++ < 8) used += (size_t)snprintf(pids + used, sizeof pids - used, " %.0f", el_json_number(process, "pid"));
+        if (n++ < 8) el_text_append(pids, sizeof pids, " %.0f", el_json_number(process, "pid"));
     }
     if (n == 0) return;
     bool ended = json_is_true(json_object_get(watch, "waiting_ended"));
