@@ -87,7 +87,7 @@ int el_end_campaign(struct el_campaign *campaign, enum el_status status, const c
     } else if (status == EL_OK) {
         status = show(campaign);
         exit_status = status == EL_OK ? el_campaign_exit_status(campaign) : el_exit_failed(status);
-        if (campaign->lack[0]) fprintf(stderr, "evenload: %s\n", campaign->lack);
+        if (campaign->no_launcher[0]) fprintf(stderr, "evenload: %s\n", campaign->no_launcher);
         exit_status = el_exit_flush(exit_status);
     }
     el_campaign_end(campaign);

@@ -16,12 +16,12 @@ struct el_campaign {
     const struct el_options *options;
     struct el_store store;
     struct el_trial_set set;
-    json_t **repeats;               /* [trial][repeat]; NULL: not there yet */
-    json_t *trials;                 /* each one's document; null: no repeat is there yet */
-    json_t *environment;            /* of the run */
-    json_t *gate;                   /* array; NULL: no gate */
-    json_t *run;                    /* the document, as last written */
-    char lack[EL_ERROR_TEXT_BYTES]; /* el_campaign_lack's words */
+    json_t **repeats;                      /* [trial][repeat]; NULL: not there yet */
+    json_t *trials;                        /* each one's document; null: no repeat is there yet */
+    json_t *environment;                   /* of the run */
+    json_t *gate;                          /* array; NULL: no gate */
+    json_t *run;                           /* the document, as last written */
+    char no_launcher[EL_ERROR_TEXT_BYTES]; /* el_campaign_no_launcher's words */
 };
 
 /* Who launches catches signals before (el_runner_catch_signals), lest one leave a folder behind without a word; a rank
@@ -39,7 +39,7 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
 /* Steals `document`. Errors: EL_ERR_IO: earlier results stand. */
 enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
 /* Why trials of several processes cannot be launched here, or NULL. Valid as long as the campaign. */
-const char *el_campaign_lack(struct el_campaign *campaign);
+const char *el_campaign_no_launcher(struct el_campaign *campaign);
 /* Launches every repeat that is not there yet, in turns, with progress on standard error; with `gate` the modes' first
  * steps are compared with the reference before. A trial that cannot be launched, or that the gate refuses, is a row
  * that says so. Ends early, and well, where it is interrupted (el_runner_interrupted); before the

@@ -10,33 +10,34 @@
 #include "bench/campaign/progress.h"
 #include "bench/record/record.h"
 
-const char *el_campaign_lack(struct el_campaign *c)
+const char *el_campaign_no_launcher(struct el_campaign *c)
 {
     for (int t = 0; t < c->set.n; t++) {
         if (c->set.trials[t].procs < 2) continue;
-        /* One of several processes: what it lacks all of them do. */
+        /* One trial of several processes stands for all of them. */
         if (el_runner_check_launcher(&c->set.trials[t]) == EL_OK) return NULL;
-        snprintf(c->lack, sizeof c->lack, "%s", el_error_message());
-        return c->lack;
+        snprintf(c->no_launcher, sizeof c->no_launcher, "%s", el_error_message());
+        return c->no_launcher;
     }
     return NULL;
 }
 
 /* A row without a launch: refused by the gate, or a library is missing. */
 static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, int order,
-                              const char *lack)
+                              const char *no_launcher)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
-    const char *status = "absent", *reason = lack && trial->procs > 1 ? lack : el_gate_refusal(c, trial, &status);
+    const char *status = "absent",
+               *reason = no_launcher && trial->procs > 1 ? no_launcher : el_gate_refusal(c, trial, &status);
     return reason ? el_record_failed_repeat(trial, entry->repeat, order, status, reason) : NULL;
 }
 
 static enum el_status measure_one(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress,
-                                  const struct el_plan_entry *entry, int order, const char *lack)
+                                  const struct el_plan_entry *entry, int order, const char *no_launcher)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
     bool there = *el_campaign_repeat(c, entry->trial, entry->repeat) != NULL;
-    json_t *document = there ? NULL : without_launch(c, entry, order, lack);
+    json_t *document = there ? NULL : without_launch(c, entry, order, no_launcher);
     if (there || document) progress->done++;
     if (there) return EL_OK;
     if (document) {
@@ -67,7 +68,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
 {
     struct el_runner runner;
     struct el_progress progress;
-    const char *lack = el_campaign_lack(c);
+    const char *no_launcher = el_campaign_no_launcher(c);
     int n = c->set.n * c->options->repeats;
     EL_TRY(el_runner_init(&runner, &c->store));
     struct el_plan_entry *plan = calloc((size_t)n + 1, sizeof *plan);
@@ -78,7 +79,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
     runner.tick = el_progress_tick;
     runner.context = &progress;
     if (headline) el_progress_say(&progress, "%s; results go to %s", headline, c->store.dir);
-    if (lack) el_progress_say(&progress, "%s", lack);
+    if (no_launcher) el_progress_say(&progress, "%s", no_launcher);
     enum el_status status = EL_OK;
     if (gate) {
         el_progress_phase(&progress, "comparing the modes' first steps with the reference");
@@ -86,7 +87,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
     }
     el_progress_phase(&progress, "");
     for (int i = 0; i < n && status == EL_OK && !el_runner_interrupted(); i++)
-        status = measure_one(c, &runner, &progress, &plan[i], i, lack);
+        status = measure_one(c, &runner, &progress, &plan[i], i, no_launcher);
     if (status == EL_OK && !is_empty(c)) status = el_campaign_write(c); /* empty: interrupted before the first */
     free(plan);
     return status;

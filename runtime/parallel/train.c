@@ -171,7 +171,7 @@ static enum el_status make_runs(struct el_session *session, struct el_run **runs
         run->first = d - begin;
         runs[(*n_p)++] = run;
     }
-    return EL_OK;
+    return *n_p > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "%s has no work for this process", session->config->mode);
 }
 
 static enum el_status run_all(struct el_session *session, struct el_train_result *result_p)

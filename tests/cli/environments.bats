@@ -198,9 +198,16 @@ END
 
 @test "mpirun that fails: the row has mpirun's own words" {
     need_mpirun
-    run --separate-stderr env OMPI_MCA_pml=nonsense "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --out r
-    [[ $status -eq 1 && $stderr == *"last lines of r/logs/"*"launcher.log"* ]] || show
-    [[ $(json r/results.json 'd["trials"][0]["reason"]') == "mpirun ended with exit status 1: A requested component was not found"*"Component: nonsense" ]] || show
+    local reason try # bats has an i of its own
+    # mpirun loses these words now and then, to an error of its own ("Data unpack would read past end of buffer").
+    for try in 1 2 3 4; do
+        run --separate-stderr env OMPI_MCA_pml=nonsense "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --out "r$try"
+        [[ $status -eq 1 && $stderr == *"last lines of r$try/logs/"*"launcher.log"* ]] || show
+        reason=$(json "r$try/results.json" 'd["trials"][0]["reason"]')
+        [[ $reason != "mpirun ended with exit status 1: A requested component was not found"*"Component: nonsense" ]] || return 0
+        [[ $reason == "mpirun ended with exit status 1"* ]] || show
+    done
+    show
 }
 
 # Each of these two left mpirun's ranks waiting for one another.
