@@ -9,6 +9,8 @@
 
 #include "runtime/base/module.h"
 
+#include "bench/base/text.h"
+
 /* A word at a time: a program of some megabytes is read in a few milliseconds. */
 static uint64_t hash_file(uint64_t hash, const char *path)
 {
@@ -31,7 +33,7 @@ uint64_t el_build_hash(void)
     uint64_t found = hash_file(EL_HASH_BEGIN, "/proc/self/exe");
     glob_t modules;
     if (el_module_folder(path, sizeof path - 16)) {
-        strcat(path, "/el_*.so");
+        el_text_append(path, sizeof path, "/el_*.so");
         if (glob(path, 0, NULL, &modules) == 0) {
             for (size_t i = 0; i < modules.gl_pathc; i++) found = hash_file(found, modules.gl_pathv[i]);
             globfree(&modules);

@@ -39,8 +39,9 @@ json_t *el_imbalance_published(const json_t *run, const char *preset)
 {
     const json_t *trials = json_object_get(run, "trials");
     const struct el_imbalance_preset *found = preset ? el_imbalance_preset_find(preset) : NULL;
+    if (!found || !found->published) return json_null();
     json_t *rows = json_array();
-    for (size_t i = 0; found && found->published && i < json_array_size(trials); i++) {
+    for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
         bool pair = el_imbalance_has_cards(trial) && json_array_size(json_object_get(trial, "per_device")) == 2;
         for (const struct el_published_cards *p = found->published; pair && p->global_batch; p++)

@@ -66,7 +66,7 @@ static const char *put_pct(double ratio, bool with_sign, const char *unit, char 
 {
     double pct = 100 * (ratio - 1), size = fabs(pct);
     if (isnan(ratio))
-        strcpy(text, "-");
+        snprintf(text, EL_FIGURE_BYTES, "-");
     else if (size < 9999.5)
         snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.*f%s" : "%.*f%s", size >= 99.95 ? 0 : 1, pct, unit);
     else

@@ -76,8 +76,8 @@ static enum el_status add(struct reader *reader, const char *name, const char *u
     if (strlen(name) >= sizeof new.name || strlen(unit) >= sizeof new.unit)
         return el_fail(EL_ERR_INVALID, "printed a metric whose name has more than %zu bytes, or its unit %zu: %.40s...",
                        sizeof new.name - 1, sizeof new.unit - 1, name);
-    strcpy(new.name, name);
-    strcpy(new.unit, unit);
+    snprintf(new.name, sizeof new.name, "%s", name);
+    snprintf(new.unit, sizeof new.unit, "%s", unit);
     el_utf8_printable(new.name);
     el_utf8_printable(new.unit);
     const json_t *place = json_object_get(reader->places, new.name);

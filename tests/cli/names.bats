@@ -95,7 +95,7 @@ svg_alone() {
     done
     # A path that gnuplot would take for a command, from its first character on.
     name='|touch canary'
-    mkdir "$name" && cp record/results.json "$name"
+    mkdir -p "$name" && cp record/results.json "$name"
     run --separate-stderr "$EVENLOAD" plot "$name"
     harmless || show
     ! command -v gnuplot >/dev/null || [[ $status -eq 0 && -s $name/plots/throughput.svg ]] || show

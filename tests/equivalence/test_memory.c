@@ -188,16 +188,16 @@ static void peaks_are_pytorchs_in_copies_of_p(void **state)
                  {EL_OPT_ADAM, false, EL_FOREACH_OFF, 6},    {EL_OPT_ADAM, true, EL_FOREACH_OFF, 6}};
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         bool ddp = i & 1;
+        size_t c = i / 2;
+        double promised = cases[c].single + (ddp ? 1 : 0);
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
-        configure(&config, ddp ? "ddp" : "single", "textcnn", cases[i / 2].optimizer, cases[i / 2].keep, ddp ? 2 : 1,
-                  8);
-        config.foreach = cases[i / 2].foreach;
+        configure(&config, ddp ? "ddp" : "single", "textcnn", cases[c].optimizer, cases[c].keep, ddp ? 2 : 1, 8);
+        config.foreach = cases[c].foreach;
         el_model_set(&config.model, "vocab", (int64_t[]){40000}, 1);
         measure(&config, "sim", ledgers);
         double copies = (double)ledgers[0].peak_bytes / (double)chunk_sums(&config).params;
-        if (!(fabs(copies / (cases[i / 2].single + ddp) - 1) < 0.02))
-            fail_msg("%s, case %zu: %.3f copies of P", config.mode, i / 2, copies);
+        if (!(fabs(copies / promised - 1) < 0.02)) fail_msg("%s, case %zu: %.3f copies of P", config.mode, c, copies);
     }
 }
 
