@@ -267,11 +267,10 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy",
         "--data dummy --mode ddp --devices cpu:1,cpu:0 --batch-per-device 9 --lr 0.1234567890123 --timeout 7",
         "--data dummy --mode dp --devices null:4 --model mlp --hidden none --features 33 --classes 3 --zero-grad keep",
-        "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --max-norm 3 "
-        "--no-record",
+        "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --no-record",
         "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
         "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
-        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2"};
+        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
         struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);

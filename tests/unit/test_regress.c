@@ -310,9 +310,9 @@ static void test_table(void **state)
     struct el_regress_set set = {.last_analysis = true};
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
-    struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.1, 2.83);
-    cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 29);
-    cell = add(&set, EL_CELL_EXACT, EL_BETTER_LOWER);
+    add_paired(&set, EL_BETTER_LOWER, 14, 0.1, 2.83);
+    add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 29);
+    struct el_regress_cell *cell = add(&set, EL_CELL_EXACT, EL_BETTER_LOWER);
     sample(cell, 8e10, 8e10 + 64);
     cell = add(&set, EL_CELL_EXACT, EL_BETTER_LOWER);
     sample(cell, 9007199254740990, 9007199254740991);

@@ -210,7 +210,7 @@ static void test_bytes_with_noise(void **state)
             asking(program(base, "base", 1, side == 0 ? "echo sent $v B" : "echo sent 1000000 B"),
                    program(head, "head", 1, side == 0 ? "echo sent 1000000 B" : "echo sent $v B"));
         strcpy(ASKED.metrics, "sent");
-        strcpy(ASKED.exact, side == 2 ? "sent" : "");
+        snprintf(ASKED.exact, sizeof ASKED.exact, "%s", side == 2 ? "sent" : "");
         ASKED.blocks = 3;
         assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
         assert_int_equal(set.cells[0].kind, side == 2 ? EL_CELL_EXACT : EL_CELL_PAIRED);
@@ -313,8 +313,8 @@ static enum el_regress_exit outcome_of(const char *head, const char *metrics, co
 {
     struct el_regress_set set = {0};
     struct el_regress_launching ask = asking("echo step 5 ms; echo peak 64 B", head);
-    strcpy(ASKED.metrics, metrics);
-    strcpy(ASKED.exact, exact);
+    snprintf(ASKED.metrics, sizeof ASKED.metrics, "%s", metrics);
+    snprintf(ASKED.exact, sizeof ASKED.exact, "%s", exact);
     ASKED.blocks = 8; /* the least that can be significant */
     enum el_status status = el_regress_ab(&ask, &set);
     enum el_regress_exit outcome = status == EL_OK ? el_regress_outcome(&set) : EL_REGRESS_USE;
