@@ -29,7 +29,7 @@
 
 #include "runtime/base/status.h"
 
-enum el_dtype { EL_F32, EL_F64, EL_I32, EL_DTYPE_COUNT };
+enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_DTYPE_COUNT };
 
 /* Units: bytes. */
 size_t el_dtype_bytes(enum el_dtype dtype);

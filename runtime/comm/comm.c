@@ -6,6 +6,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/mpi/module.h"
+#include "runtime/comm/rounds.h"
 
 struct el_comm {
     const struct el_comm_backend *backend;
@@ -17,16 +18,30 @@ struct el_comm {
     int n_parts;                /* members in this process */
     uint64_t issued;            /* operations: members issue the same ones in the same order */
     bool muted;
+    enum el_comm_algorithm forced; /* EL_COMM_AUTO: the backend's choice */
 };
 
-static const struct {
-    const char *name;
-    bool has_result; /* on its root */
-} verbs[EL_COMM_VERB_COUNT] = {
-    [EL_COMM_ALL_REDUCE] = {.name = "all_reduce"},
-    [EL_COMM_BROADCAST] = {.name = "broadcast"},
-    [EL_COMM_REDUCE] = {.name = "reduce", .has_result = true},
+static const struct el_comm_verb_row verbs[EL_COMM_VERB_COUNT] = {
+    [EL_COMM_ALL_REDUCE] = {.name = "all_reduce", .reduces = true},
+    [EL_COMM_BROADCAST] = {.name = "broadcast", .has_root = true, .data_on_root = true},
+    [EL_COMM_REDUCE] = {.name = "reduce", .has_root = true, .reduces = true, .result_on_root = true},
+    [EL_COMM_REDUCE_SCATTER] = {.name = "reduce_scatter", .reduces = true, .all_data = true},
+    [EL_COMM_ALL_GATHER] = {.name = "all_gather", .all_result = true},
+    [EL_COMM_SCATTER] = {.name = "scatter", .has_root = true, .data_on_root = true, .all_data = true},
+    [EL_COMM_GATHER] = {.name = "gather", .has_root = true, .result_on_root = true, .all_result = true},
+    [EL_COMM_ALL_TO_ALL] = {.name = "all_to_all", .all_data = true, .all_result = true},
+    [EL_COMM_SEND] = {.name = "send", .has_root = true, .is_link = true},
+    [EL_COMM_RECV] = {.name = "recv", .has_root = true, .is_link = true},
+    [EL_COMM_BARRIER] = {.name = "barrier"},
 };
+
+static const char *const reductions[EL_COMM_REDUCTION_COUNT] = {
+    [EL_COMM_SUM] = "sum",     [EL_COMM_PRODUCT] = "product", [EL_COMM_MIN] = "min", [EL_COMM_MAX] = "max",
+    [EL_COMM_AVERAGE] = "avg", [EL_COMM_AND] = "and",         [EL_COMM_OR] = "or",   [EL_COMM_XOR] = "xor",
+};
+
+static const char *const algorithms[EL_COMM_ALGORITHM_COUNT] = {
+    [EL_COMM_AUTO] = "auto", [EL_COMM_DIRECT] = "direct", [EL_COMM_RING] = "ring", [EL_COMM_PS] = "ps"};
 
 /* What a group of one has before its first operation: many of them never have one. */
 enum { NO_STREAM = EL_STREAM_COMPUTE };
@@ -174,6 +189,35 @@ struct el_device *el_comm_device(const struct el_comm *comm)
     return comm->place.device;
 }
 
+const struct el_comm_verb_row *el_comm_verb_row(enum el_comm_verb verb)
+{
+    return &verbs[verb];
+}
+
+const char *el_comm_reduction_name(enum el_comm_reduction reduction)
+{
+    return reductions[reduction];
+}
+
+const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm)
+{
+    return algorithms[algorithm];
+}
+
+bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
+{
+    return reduction < EL_COMM_AND || dtype == EL_I32 || dtype == EL_U8;
+}
+
+enum el_status el_comm_set_algorithm(struct el_comm *comm, enum el_comm_algorithm algorithm)
+{
+    if (algorithm != EL_COMM_AUTO && comm->state && !comm->backend->ops->choose)
+        return el_fail(EL_ERR_ABSENT, "communicator %s: its library chooses the algorithm, not '%s'",
+                       comm->backend->name, algorithms[algorithm]);
+    comm->forced = algorithm;
+    return EL_OK;
+}
+
 void el_comm_abort(struct el_comm *comm)
 {
     if (comm->state) comm->backend->ops->abort(comm->state);
@@ -200,7 +244,7 @@ struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape)
     }
 }
 
-struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op)
+static struct el_comm_shape shape_of(const struct el_comm *comm, const struct el_comm_op *op)
 {
     struct el_comm_shape shape = {.verb = op->verb,
                                   .rank = comm->rank,
@@ -208,6 +252,21 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
                                   .root = op->root,
                                   .count = op->count,
                                   .element_bytes = el_dtype_bytes(op->dtype)};
+    enum el_comm_algorithm (*choose)(const struct el_comm_shape *) = comm->state ? comm->backend->ops->choose : NULL;
+    if (choose && comm->forced == EL_COMM_AUTO) shape.algorithm = choose(&shape);
+    if (choose && comm->forced != EL_COMM_AUTO)
+        shape.algorithm = el_comm_has_algorithm(op->verb, comm->forced) ? comm->forced : EL_COMM_DIRECT;
+    return shape;
+}
+
+enum el_comm_algorithm el_comm_algorithm(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    return shape_of(comm, op).algorithm;
+}
+
+struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    struct el_comm_shape shape = shape_of(comm, op);
     if (!comm->state || op->count == 0) return (struct el_comm_traffic){0, 0};
     return comm->backend->ops->traffic ? comm->backend->ops->traffic(&shape) : el_comm_traffic_direct(&shape);
 }
@@ -216,23 +275,52 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
 enum { VIEW_DATA, VIEW_RESULT };
 
 struct arguments {
-    enum el_comm_verb verb;
-    enum el_dtype dtype;
-    int root;
     size_t count;
+    int root, tag;
+    uint8_t verb, reduction, dtype, algorithm;
+    bool has_data, has_result;
 };
 _Static_assert(sizeof(struct arguments) <= EL_CALL_ARGUMENT_BYTES, "a call cannot take it along");
 
-static struct el_comm_task task_of(const struct el_call_args *args)
+/* What this member gives and gets; a result that was left out is `data`. */
+static struct arguments arguments_of(const struct el_comm *comm, const struct el_comm_op *op)
 {
-    const struct arguments *arguments = args->arguments;
+    const struct el_comm_verb_row *row = &verbs[op->verb];
+    bool is_root = comm->rank == op->root;
+    return (struct arguments){.count = op->count,
+                              .root = op->root,
+                              .tag = op->tag,
+                              .verb = (uint8_t)op->verb,
+                              .reduction = (uint8_t)op->reduction,
+                              .dtype = (uint8_t)op->dtype,
+                              .algorithm = (uint8_t)shape_of(comm, op).algorithm,
+                              .has_data = op->data.buffer || op->data.offset,
+                              .has_result =
+                                  (op->result.buffer || op->result.offset) && (is_root || !row->result_on_root)};
+}
+
+static struct el_comm_task make_task(const struct el_comm *comm, const struct arguments *arguments, void *data,
+                                     void *result)
+{
+    bool gets = comm->rank == arguments->root || !verbs[arguments->verb].result_on_root;
     return (struct el_comm_task){.verb = arguments->verb,
+                                 .reduction = arguments->reduction,
                                  .dtype = arguments->dtype,
+                                 .algorithm = arguments->algorithm,
                                  .root = arguments->root,
+                                 .tag = arguments->tag,
                                  .count = arguments->count,
-                                 .data = args->p[VIEW_DATA],
-                                 .result = args->p[VIEW_RESULT],
-                                 .stream = args->stream};
+                                 .data = data,
+                                 .result = arguments->has_result ? result
+                                           : gets                ? data
+                                                                 : NULL};
+}
+
+static struct el_comm_task task_of(const struct el_comm *comm, const struct el_call_args *args)
+{
+    struct el_comm_task task = make_task(comm, args->arguments, args->p[VIEW_DATA], args->p[VIEW_RESULT]);
+    task.stream = args->stream;
+    return task;
 }
 
 /* A planted wire: the payload takes so much longer, and no core is used meanwhile. */
@@ -244,12 +332,12 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
 }
 
-/* A group of one: only a reduce has something to do. */
+/* A group of one: what it gives is what it gets. */
 static enum el_status run_alone(const struct el_comm *comm, const struct el_comm_task *task)
 {
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
     struct el_device *device = comm->place.device;
-    if (task->verb != EL_COMM_REDUCE || task->result == task->data) return EL_OK;
+    if (!task->result || task->result == task->data) return EL_OK;
     if (el_device_is_asynchronous(device))
         return el_device_enqueue_copy(device, comm->place.stream, task->result, device, task->data, device, bytes);
     memcpy(task->result, task->data, bytes);
@@ -264,7 +352,7 @@ static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *a
     if (args->n_members > comm->first->n_parts || args->member >= args->n_members)
         return el_fail(EL_ERR_INTERNAL, "communicator %s: %d calls at once for %d members", comm->backend->name,
                        args->n_members, comm->first->n_parts);
-    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = task_of(args)};
+    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = task_of(comm, args)};
     if (args->member + 1 < args->n_members) return EL_OK;
     return comm->backend->ops->enqueue(parts, args->n_members);
 }
@@ -278,11 +366,16 @@ static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_tas
     return EL_OK;
 }
 
+static bool moves_nothing(const struct el_comm_task *task)
+{
+    return task->count == 0 && task->verb != EL_COMM_BARRIER;
+}
+
 static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
-    struct el_comm_task task = task_of(args);
-    if (task.count == 0 || comm->muted) return EL_OK;
+    struct el_comm_task task = task_of(comm, args);
+    if (moves_nothing(&task) || comm->muted) return EL_OK;
     if (!comm->state) return run_alone(comm, &task);
     enum el_status status = comm->backend->ops->asynchronous ? enqueue(comm, args) : run_on_host(comm, &task);
     if (status != EL_OK) el_comm_abort(comm);
@@ -299,19 +392,18 @@ static enum el_status poll(void *context)
 }
 
 /* What the transport has to know beforehand. */
-static enum el_status announce(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op)
+static enum el_status announce(struct el_comm *comm, struct el_program *program, const struct arguments *arguments)
 {
-    struct el_comm_task task = {.verb = op->verb, .dtype = op->dtype, .root = op->root, .count = op->count};
+    struct el_comm_task task = make_task(comm, arguments, NULL, NULL);
     const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
     if (ops && ops->poll) EL_TRY(el_program_on_wait(program, poll, comm));
     return ops && ops->reserve ? ops->reserve(comm->state, &task) : EL_OK;
 }
 
-static enum el_status queue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op, int *id_p)
+static enum el_status queue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
+                            const struct arguments *arguments, int *id_p)
 {
-    const struct arguments arguments = {.verb = op->verb, .dtype = op->dtype, .root = op->root, .count = op->count};
     struct el_comm_traffic traffic = el_comm_traffic(comm, op);
-    bool has_result = verbs[op->verb].has_result && comm->rank == op->root;
     struct el_call_op call = {
         .head = {.label = op->label ? op->label : verbs[op->verb].name,
                  .phase = op->phase,
@@ -320,12 +412,25 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .op_class = EL_CLASS_COMM,
         .run = run,
         .context = comm,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = has_result ? op->result : el_view_host(NULL)},
+        .arguments = arguments,
+        .argument_bytes = sizeof *arguments,
+        .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
         .bytes = (double)op->count * (double)el_dtype_bytes(op->dtype),
         .group = {.of = comm->first, .number = comm->issued++, .n_members = comm->first->n_parts}};
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
+}
+
+static enum el_status check_op(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const char *name = verbs[op->verb].name;
+    if (op->root < 0 || op->root >= comm->size)
+        return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", name, op->root, comm->size);
+    if (verbs[op->verb].reduces && !el_comm_reduces(op->reduction, op->dtype))
+        return el_fail(EL_ERR_INVALID, "%s: no %s of %s values", name, reductions[op->reduction],
+                       el_dtype_name(op->dtype));
+    if (comm->state && !(comm->backend->ops->verbs >> op->verb & 1))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s", comm->backend->name, name);
+    return EL_OK;
 }
 
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
@@ -333,12 +438,13 @@ enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, c
 {
     struct el_device *device = comm->place.device;
     int id = -1;
-    if (op->root < 0 || op->root >= comm->size)
-        return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", verbs[op->verb].name, op->root, comm->size);
+    struct arguments arguments;
+    EL_TRY(check_op(comm, op));
+    arguments = arguments_of(comm, op);
     if (comm->place.stream == NO_STREAM) EL_TRY(el_device_take_stream(device, &comm->place.stream));
-    EL_TRY(announce(comm, program, op));
+    EL_TRY(announce(comm, program, &arguments));
     EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
-    EL_TRY(queue(comm, program, op, &id));
+    EL_TRY(queue(comm, program, op, &arguments, &id));
     if (op->join) EL_TRY(el_program_wait(program, device, EL_STREAM_COMPUTE, id));
     if (op_id_p) *op_id_p = id;
     return EL_OK;
@@ -346,15 +452,12 @@ enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, c
 
 enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *op)
 {
-    struct el_comm_task task = {.verb = op->verb,
-                                .dtype = op->dtype,
-                                .root = op->root,
-                                .count = op->count,
-                                .data = (void *)op->data.offset,
-                                .result = (void *)op->result.offset};
+    EL_TRY(check_op(comm, op));
+    struct arguments arguments = arguments_of(comm, op);
+    struct el_comm_task task = make_task(comm, &arguments, (void *)op->data.offset, (void *)op->result.offset);
     if (el_device_is_asynchronous(comm->place.device))
         return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory", comm->backend->name);
-    if (task.count == 0) return EL_OK;
+    if (moves_nothing(&task)) return EL_OK;
     if (!comm->state) return run_alone(comm, &task);
     enum el_status status = comm->backend->ops->run(comm->state, &task);
     if (status != EL_OK) el_comm_abort(comm);

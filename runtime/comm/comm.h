@@ -31,23 +31,84 @@
 
 struct el_comm;
 
+/* What an operation does with the members' parts. A part has `count` elements; n: the number of members. */
 enum el_comm_verb {
-    EL_COMM_ALL_REDUCE, /* every member's `data` becomes the sum over all */
-    EL_COMM_BROADCAST,  /* every member's `data` becomes the root's */
-    EL_COMM_REDUCE,     /* the root's `result` becomes the sum over all `data`, its own first, then by rank (tcp: from
-                           the root's next rank upwards and round); `data` stays as it is */
+    /* data[count] -> result[count] of every member: the parts combined */
+    EL_COMM_ALL_REDUCE,
+    /* the root's data[count] -> result[count] of every member */
+    EL_COMM_BROADCAST,
+    /* data[count] -> the root's result[count]: the parts combined; `data` stays as it is elsewhere */
+    EL_COMM_REDUCE,
+    /* data[n * count] -> result[count]: member r gets part r of all, combined */
+    EL_COMM_REDUCE_SCATTER,
+    /* data[count] -> result[n * count]: part r is member r's */
+    EL_COMM_ALL_GATHER,
+    /* the root's data[n * count] -> result[count]: member r gets part r */
+    EL_COMM_SCATTER,
+    /* data[count] -> the root's result[n * count]: part r is member r's */
+    EL_COMM_GATHER,
+    /* data[n * count] -> result[n * count]: part r goes to member r, part r of the result came from it */
+    EL_COMM_ALL_TO_ALL,
+    /* data[count] -> the mailbox of member `root`; waits only while that is full */
+    EL_COMM_SEND,
+    /* the oldest message of member `root` with this tag -> result[count] */
+    EL_COMM_RECV,
+    /* nothing moves; ends when all have come */
+    EL_COMM_BARRIER,
     EL_COMM_VERB_COUNT
 };
 
-/* One operation, as a member says it. All members give the same verb, type, count and root. */
+/* How parts are combined. Sums, products and the like are taken in a fixed order. Average: the sum divided by the
+ * number of members (integers: towards zero). And, or, xor: bit by bit, integers only. */
+enum el_comm_reduction {
+    EL_COMM_SUM,
+    EL_COMM_PRODUCT,
+    EL_COMM_MIN,
+    EL_COMM_MAX,
+    EL_COMM_AVERAGE,
+    EL_COMM_AND,
+    EL_COMM_OR,
+    EL_COMM_XOR,
+    EL_COMM_REDUCTION_COUNT
+};
+
+/* In which messages a collective's bytes move; rounds.h says which, message by message. */
+enum el_comm_algorithm {
+    EL_COMM_AUTO,   /* by verb, size of the group and bytes: the fastest measured */
+    EL_COMM_DIRECT, /* everybody with everybody, or with the root */
+    EL_COMM_RING,   /* each to the next one only */
+    EL_COMM_PS,     /* a parameter server: all to rank 0, and back */
+    EL_COMM_ALGORITHM_COUNT
+};
+
+/* What stands in a verb's row; el_comm_verb_row() finds it. */
+struct el_comm_verb_row {
+    const char *name;    /* "all_reduce" */
+    bool has_root;       /* `root` means a rank: the root's, or the partner's */
+    bool reduces;        /* `reduction` is looked at */
+    bool all_data;       /* `data` has a part for each member */
+    bool all_result;     /* `result` has a part for each member */
+    bool data_on_root;   /* only the root gives data */
+    bool result_on_root; /* only the root gets a result */
+    bool is_link;        /* between two members: send, recv */
+};
+
+/* One operation, as a member says it. All members give the same verb, reduction, type, count and root; a send and its
+ * recv the same type, count and tag.
+ *
+ * In place: `result` left out (all zeros) where the data is as large as the result; else the member's own part of the
+ * larger one: part `rank` of `data` as the result of a reduce-scatter or of a scatter's root, part `rank` of `result`
+ * as the data of an all-gather or of a gather's root. Otherwise they do not overlap. */
 struct el_comm_op {
     enum el_comm_verb verb;
+    enum el_comm_reduction reduction;
     enum el_dtype dtype;
-    size_t count;          /* elements; 0: an operation that moves nothing */
-    int root;              /* rank; 0 for an all-reduce */
-    struct el_view data;   /* [count] */
-    struct el_view result; /* [count]; looked at for a reduce, on its root; may be `data` */
-    const char *label;     /* copied; NULL: the verb's name */
+    size_t count; /* elements of a part; 0: an operation that moves nothing */
+    int root;     /* rank; of a link the partner's; else 0 */
+    int tag;      /* of a message, from 0 */
+    struct el_view data;
+    struct el_view result;
+    const char *label; /* copied; NULL: the verb's name */
     enum el_phase phase;
     bool join; /* the compute stream's next op waits for it */
 };
@@ -82,6 +143,18 @@ void el_comm_close(struct el_comm *comm);
 int el_comm_rank(const struct el_comm *comm);
 int el_comm_size(const struct el_comm *comm);
 const char *el_comm_backend(const struct el_comm *comm); /* "local" */
+/* Threads: any. */
+const struct el_comm_verb_row *el_comm_verb_row(enum el_comm_verb verb);
+const char *el_comm_reduction_name(enum el_comm_reduction reduction); /* "sum" */
+const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm); /* "ring" */
+/* Whether values of this type can be combined so. */
+bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype);
+
+/* Takes this algorithm for every later collective that has it; the others go as before. Between steps; all members
+ * alike. Backends whose library chooses (mpi, nccl) have none: EL_ERR_ABSENT for all but EL_COMM_AUTO. */
+enum el_status el_comm_set_algorithm(struct el_comm *comm, enum el_comm_algorithm algorithm);
+/* What will be used for an operation: EL_COMM_AUTO where the backend's library chooses. */
+enum el_comm_algorithm el_comm_algorithm(const struct el_comm *comm, const struct el_comm_op *op);
 struct el_device *el_comm_device(const struct el_comm *comm);
 
 /* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come:

@@ -15,14 +15,19 @@
 
 #include "runtime/comm/comm.h"
 
-/* One operation as a member runs it; the part without addresses is what all members agree on. */
+/* One operation as a member runs it; the part without addresses is what all members agree on. Sizes of `data` and
+ * `result`: as comm.h's verbs say. `result` is `data` where it was left out; NULL where this member gives, or gets,
+ * nothing (a reduce off its root). */
 struct el_comm_task {
     enum el_comm_verb verb;
+    enum el_comm_reduction reduction;
     enum el_dtype dtype;
+    enum el_comm_algorithm algorithm; /* never EL_COMM_AUTO where the backend has algorithms */
     int root;
-    size_t count; /* elements, > 0 */
-    void *data;   /* [count] */
-    void *result; /* [count], reduce on its root only; may be `data` */
+    int tag;
+    size_t count; /* elements of a part, > 0 but for a barrier */
+    void *data;
+    void *result;
     void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
 };
 
@@ -35,7 +40,8 @@ struct el_comm_place {
 /* Whether two members are in the same operation. */
 static inline bool el_comm_same_task(const struct el_comm_task *a, const struct el_comm_task *b)
 {
-    return a->verb == b->verb && a->count == b->count && a->dtype == b->dtype && a->root == b->root;
+    return a->verb == b->verb && a->count == b->count && a->dtype == b->dtype && a->root == b->root &&
+           a->reduction == b->reduction && a->algorithm == b->algorithm;
 }
 
 /* One member's part of an operation that a thread enqueues for several members at once. */
@@ -47,6 +53,7 @@ struct el_comm_part {
 /* What decides how many bytes a member moves. */
 struct el_comm_shape {
     enum el_comm_verb verb;
+    enum el_comm_algorithm algorithm;
     int rank, size, root; /* size > 1 */
     size_t count;
     size_t element_bytes;
@@ -72,6 +79,11 @@ struct el_comm_ops {
     /* Required where not asynchronous. Returns when `data` (and `result`) may be used and overwritten again. The
      * same inputs give the same bits on every member, in every run. Errors: EL_ERR_PEER. */
     enum el_status (*run)(void *state, const struct el_comm_task *task);
+    /* Bit EL_COMM_... set: has this verb; the wrapper refuses the others with EL_ERR_ABSENT. */
+    uint32_t verbs;
+    /* Optional: default is that its library chooses, and tasks come with EL_COMM_AUTO. The algorithm to be used where
+     * none was forced. Same answer on every member. */
+    enum el_comm_algorithm (*choose)(const struct el_comm_shape *shape);
     /* Optional: default is el_comm_traffic_direct. What `run` moves, exactly. Sums of sent and received over all
      * members are equal. */
     struct el_comm_traffic (*traffic)(const struct el_comm_shape *shape);
@@ -81,6 +93,9 @@ struct el_comm_ops {
     /* Required. Frees the member's state; what members share goes with the last one. */
     void (*close)(void *state);
 };
+
+/* What every backend has. */
+enum { EL_COMM_FIRST_VERBS = 1 << EL_COMM_ALL_REDUCE | 1 << EL_COMM_BROADCAST | 1 << EL_COMM_REDUCE };
 
 struct el_comm_backend {
     const char *name;

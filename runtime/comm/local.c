@@ -132,6 +132,7 @@ static void close_member(void *state)
 }
 
 static const struct el_comm_ops local_ops = {
+    .verbs = EL_COMM_FIRST_VERBS,
     .run = run,
     .abort = abort_group,
     .close = close_member,

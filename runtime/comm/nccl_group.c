@@ -177,6 +177,7 @@ static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
 }
 
 const struct el_comm_ops el_nccl_ops = {
+    .verbs = EL_COMM_FIRST_VERBS,
     .asynchronous = true,
     .enqueue = enqueue,
     .poll = poll,

@@ -157,6 +157,7 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
 }
 
 static const struct el_comm_ops peer_ops = {
+    .verbs = EL_COMM_FIRST_VERBS,
     .asynchronous = true,
     .enqueue = enqueue,
     .reserve = reserve,

@@ -343,6 +343,7 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 }
 
 static const struct el_comm_ops shm_ops = {
+    .verbs = EL_COMM_FIRST_VERBS,
     .run = run,
     .abort = abort_group,
     .close = close_group,

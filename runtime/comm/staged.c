@@ -77,7 +77,8 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el
     staged->inner_state = *state_p;
     staged->place = *place;
     staged->backend = (struct el_comm_backend){.name = (*backend)->name, .ops = &staged->ops};
-    staged->ops = (struct el_comm_ops){.run = run,
+    staged->ops = (struct el_comm_ops){.verbs = (*backend)->ops->verbs,
+                                       .run = run,
                                        .reserve = reserve,
                                        .traffic = (*backend)->ops->traffic,
                                        .abort = abort_inner,
@@ -106,7 +107,7 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
 }
 
 static const struct el_comm_ops local_ops = {
-    .run = run, .reserve = reserve, .abort = abort_inner, .close = close_staged};
+    .verbs = EL_COMM_FIRST_VERBS, .run = run, .reserve = reserve, .abort = abort_inner, .close = close_staged};
 
 const struct el_comm_backend el_comm_staged_local_backend = {
     .name = "local", .ops = &local_ops, .open_members = open_members};

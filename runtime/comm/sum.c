@@ -18,6 +18,7 @@ enum { BLOCK_BYTES = 4096 };
 EL_DEFINE_ADD(add_f32, float)
 EL_DEFINE_ADD(add_f64, double)
 EL_DEFINE_ADD(add_i32, int32_t)
+EL_DEFINE_ADD(add_u8, uint8_t)
 #undef EL_DEFINE_ADD
 
 #define EL_DEFINE_ADD_TO(name, type)                                                                                   \
@@ -30,6 +31,7 @@ EL_DEFINE_ADD(add_i32, int32_t)
 EL_DEFINE_ADD_TO(add_to_f32, float)
 EL_DEFINE_ADD_TO(add_to_f64, double)
 EL_DEFINE_ADD_TO(add_to_i32, int32_t)
+EL_DEFINE_ADD_TO(add_to_u8, uint8_t)
 #undef EL_DEFINE_ADD_TO
 
 static const struct {
@@ -39,6 +41,7 @@ static const struct {
     [EL_F32] = {add_f32, add_to_f32},
     [EL_F64] = {add_f64, add_to_f64},
     [EL_I32] = {add_i32, add_to_i32},
+    [EL_U8] = {add_u8, add_to_u8},
 };
 
 void el_sum(enum el_dtype dtype, void *const *outs, int n_outs, const void *const *ins, int n_ins, size_t count)

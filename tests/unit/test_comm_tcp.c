@@ -162,7 +162,7 @@ static enum el_status counted(struct el_bootstrap *bootstrap, struct el_comm *co
     EL_TRY(el_comm_tcp_backend.open_ranks(bootstrap, &group));
     enum el_status status = EL_OK;
     for (size_t c = 0; c < 4 && status == EL_OK; c++)
-        for (int verb = 0; verb < EL_COMM_VERB_COUNT && status == EL_OK; verb++)
+        for (int verb = 0; verb <= EL_COMM_REDUCE && status == EL_OK; verb++)
             status = check_traffic(bootstrap, group, comm, (enum el_comm_verb)verb, counts[c]);
     el_comm_tcp_backend.ops->close(group);
     EL_TRY(status);

@@ -116,6 +116,7 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 }
 
 static const struct el_comm_ops mpi_ops = {
+    .verbs = EL_COMM_FIRST_VERBS,
     .run = run,
     .traffic = el_mpi_traffic,
     .abort = abort_group,

@@ -14,7 +14,7 @@ _Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError && (int)EL_NCCL_IN_PR
                "NCCL's results");
 
 static const ncclDataType_t types[EL_DTYPE_COUNT] = {
-    [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64, [EL_I32] = ncclInt32};
+    [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64, [EL_I32] = ncclInt32, [EL_U8] = ncclUint8};
 
 static int get_version(int *version_p)
 {

@@ -195,6 +195,7 @@ static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
 }
 
 static const struct el_comm_ops tcp_ops = {
+    .verbs = EL_COMM_FIRST_VERBS,
     .run = el_tcp_run,
     .traffic = traffic,
     .abort = abort_group,

@@ -1,0 +1,60 @@
+/* The messages of a collective, whatever carries them: pure arithmetic, for whoever moves them, counts their bytes,
+ * prints them or says what they cost.
+ *
+ *     el_comm_own_copy(&shape, &copy)                             within the member's own memory, first
+ *     for (int i = 0; i < el_comm_rounds(&shape); i++)
+ *         round = el_comm_round(&shape, i);                       at most one message out, and one in
+ *
+ * A round's messages go at the same time; what one sends has come in a round before. The peer's round has the other
+ * half: what rank a sends to b in round i, b receives from a in round i, as many elements. A message may be empty.
+ * Units: elements. Threads: any; nothing is allocated. Errors: none.
+ *
+ * direct: each rank's part goes straight to who needs it; of an all-reduce each rank sums its own chunk
+ *     (el_comm_chunk) over all, its own first, then by rank downwards and round, and gives it to the others.
+ * ring: each rank sends to the next one only. All-reduce: 2 (n - 1) rounds of a chunk, the least that n ranks can do
+ *     with (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009).
+ * ps: all to rank 0, which combines by rank, and back to all.
+ */
+#ifndef EL_COMM_ROUNDS_H
+#define EL_COMM_ROUNDS_H
+
+#include "runtime/comm/comm_ops.h"
+
+enum el_comm_side { EL_SIDE_NONE, EL_SIDE_DATA, EL_SIDE_RESULT, EL_SIDE_SCRATCH };
+
+/* A place in a member's memory. */
+struct el_comm_slice {
+    enum el_comm_side side;
+    size_t begin;
+};
+
+struct el_comm_message {
+    int peer; /* rank; -1: none */
+    size_t count;
+    struct el_comm_slice at;  /* what leaves; where what comes goes */
+    struct el_comm_slice own; /* incoming: what it is combined with, as the first operand; NONE: it overwrites */
+    bool last;                /* incoming: nothing is combined with it after this: an average is divided now */
+};
+
+struct el_comm_round {
+    struct el_comm_message send, receive;
+};
+
+struct el_comm_copy {
+    struct el_comm_slice from, to;
+    size_t count; /* 0: nothing is to be copied */
+};
+
+/* Whether there is such an algorithm for the verb; where not, EL_COMM_DIRECT serves. */
+bool el_comm_has_algorithm(enum el_comm_verb verb, enum el_comm_algorithm algorithm);
+/* What the member copies within its own memory before the first round; nothing where both are one place (in place). */
+struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *shape);
+/* How many rounds: the same for all ranks. 0 for links, barriers and a group of one. */
+int el_comm_rounds(const struct el_comm_shape *shape);
+struct el_comm_round el_comm_round(const struct el_comm_shape *shape, int round);
+/* What a rank needs beside data and result. */
+size_t el_comm_scratch(const struct el_comm_shape *shape);
+/* Bytes of all its messages. */
+struct el_comm_traffic el_comm_rounds_traffic(const struct el_comm_shape *shape);
+
+#endif
