@@ -41,7 +41,10 @@ static int add_tensor(struct el_graph *graph, const char *name, enum el_dtype dt
 int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype, const struct el_shape *shape)
 {
     if (graph->failure != EL_OK) return -1;
-    return graph->input = add_tensor(graph, name, dtype, shape, -1);
+    if (graph->n_inputs == 1) return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: a second input", name));
+    int t = add_tensor(graph, name, dtype, shape, -1);
+    if (t >= 0) graph->inputs[graph->n_inputs++] = t;
+    return t;
 }
 
 int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, double init_bound)
@@ -51,7 +54,7 @@ int el_graph_param(struct el_graph *graph, const char *name, const struct el_sha
         return keep(graph, el_fail(EL_ERR_INTERNAL, "more than %d parameters", EL_GRAPH_PARAMS_MAX));
     }
     struct el_param *param = &graph->params[graph->n_params];
-    *param = (struct el_param){.shape = *shape, .init_bound = init_bound};
+    *param = (struct el_param){.origin = graph->n_params, .shape = *shape, .init_bound = init_bound};
     snprintf(param->name, sizeof param->name, "%s", name);
     return graph->n_params++;
 }
@@ -75,7 +78,8 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     if (check_ids(graph, name, inputs, n_inputs, graph->n_tensors) < 0) return -1;
     if (check_ids(graph, name, params, n_params, graph->n_params) < 0) return -1;
     struct el_node *node = &graph->nodes[graph->n_nodes];
-    *node = (struct el_node){.type = type, .index = graph->n_nodes, .n_inputs = n_inputs, .n_params = n_params};
+    *node = (struct el_node){
+        .type = type, .index = graph->n_nodes, .origin = graph->n_nodes, .n_inputs = n_inputs, .n_params = n_params};
     if (attributes) node->attributes = *attributes;
     for (int i = 0; i < n_inputs; i++) node->inputs[i] = inputs[i];
     for (int i = 0; i < n_params; i++) node->params[i] = params[i];
@@ -100,7 +104,8 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
         if (!used[t]) return el_fail(EL_ERR_INTERNAL, "%s: nothing uses it", graph->tensors[t].name);
     }
     if (graph->n_params == 0) return el_fail(EL_ERR_INVALID, "a model without parameters cannot be trained");
-    graph->output = output;
+    graph->outputs[0] = output;
+    graph->n_outputs = 1;
     graph->loss = loss;
     return EL_OK;
 }

@@ -47,6 +47,7 @@ struct el_tensor {
  * layers and convolutions (kaiming_uniform with a = sqrt(5)) is a bound of 1 / sqrt(inputs of an output). */
 struct el_param {
     char name[EL_GRAPH_NAME_BYTES];
+    int origin; /* its number in the model's graph: what its initial values are drawn by */
     struct el_shape shape;
     double init_bound;
     double max_norm; /* L2 limit of each row after a step; 0: none */
@@ -86,6 +87,7 @@ struct el_node {
     char name[EL_GRAPH_NAME_BYTES];
     const struct el_node_type *type;
     int index;
+    int origin; /* its index in the model's graph: what dropout draws by */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
     int output;
@@ -94,14 +96,17 @@ struct el_node {
 
 enum el_loss_kind { EL_LOSS_CROSS_ENTROPY, EL_LOSS_MSE };
 
-enum { EL_GRAPH_TENSORS_MAX = 256, EL_GRAPH_NODES_MAX = 192, EL_GRAPH_PARAMS_MAX = 256 };
+enum { EL_GRAPH_TENSORS_MAX = 256, EL_GRAPH_NODES_MAX = 192, EL_GRAPH_PARAMS_MAX = 256, EL_GRAPH_EDGE_MAX = 16 };
 
 struct el_graph {
     int n_tensors, n_nodes, n_params;
     struct el_tensor tensors[EL_GRAPH_TENSORS_MAX];
     struct el_node nodes[EL_GRAPH_NODES_MAX];
     struct el_param params[EL_GRAPH_PARAMS_MAX];
-    int input, output;
+    /* Tensors that come from outside, and that leave. A model has one of each; a part of it (part.h) what crosses its
+     * cuts, where a tensor may be both: it passes through to a later part. */
+    int n_inputs, inputs[EL_GRAPH_EDGE_MAX];
+    int n_outputs, outputs[EL_GRAPH_EDGE_MAX];
     enum el_loss_kind loss;
     enum el_status failure; /* first failure of building */
     struct el_error error;

@@ -17,7 +17,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_vie
                                         .views = {x, y},
                                         .args = {.d = {spec->batch, width, spec->sample_first, spec->sample_stride},
                                                  .s = {spec->training ? node->attributes.rate : 0},
-                                                 .k = {spec->seed, (uint64_t)node->index}}});
+                                                 .k = {spec->seed, (uint64_t)node->origin}}});
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)

@@ -13,6 +13,7 @@ struct el_pass {
     bool owned[EL_GRAPH_TENSORS_MAX];            /* values that this pass frees */
     struct el_view grads[EL_GRAPH_TENSORS_MAX];  /* of tensors */
     bool grad_owned[EL_GRAPH_TENSORS_MAX];       /* false: the caller's doutput */
+    bool is_output[EL_GRAPH_TENSORS_MAX];
     struct el_buffer *indices[EL_GRAPH_NODES_MAX];
     int last_forward[EL_GRAPH_TENSORS_MAX];    /* last node that reads it, -1: none */
     int last_backward[EL_GRAPH_TENSORS_MAX];   /* lowest node whose backward reads it, -1: none */
@@ -35,6 +36,7 @@ static void find_uses(struct el_pass *pass)
 {
     const struct el_graph *graph = pass->spec.graph;
     for (int t = 0; t < graph->n_tensors; t++) pass->last_forward[t] = pass->last_backward[t] = -1;
+    for (int i = 0; i < graph->n_outputs; i++) pass->is_output[graph->outputs[i]] = true;
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct el_node *node = &graph->nodes[n];
         for (int i = 0; i < node->n_inputs; i++) {
@@ -94,14 +96,13 @@ static void drop_indices(struct el_pass *pass, int n)
 
 static bool kept(const struct el_pass *pass, int t)
 {
-    return t == pass->spec.graph->output || (pass->spec.training && pass->last_backward[t] >= 0);
+    return pass->is_output[t] || (pass->spec.training && pass->last_backward[t] >= 0);
 }
 
 static void forward_node(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_graph *graph = pass->spec.graph;
-    bool is_output = node->output == graph->output;
-    pass->values[node->output] = alloc(pass, is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
+    pass->values[node->output] = alloc(pass, pass->is_output[node->output] ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
                                        tensor_bytes(pass, node->output), graph->tensors[node->output].name);
     pass->owned[node->output] = true;
     int64_t indices = node->type->kept_indices ? node->type->kept_indices(graph, node) : 0;
@@ -118,13 +119,13 @@ static void forward_node(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-struct el_view el_pass_forward(struct el_pass *pass, struct el_view input)
+void el_pass_forward(struct el_pass *pass, const struct el_view *inputs, struct el_view *outputs)
 {
     const struct el_graph *graph = pass->spec.graph;
     pass->phase = EL_PHASE_FORWARD;
-    pass->values[graph->input] = input;
+    for (int i = 0; i < graph->n_inputs; i++) pass->values[graph->inputs[i]] = inputs[i];
     for (int n = 0; n < graph->n_nodes; n++) forward_node(pass, &graph->nodes[n]);
-    return pass->values[graph->output];
+    for (int i = 0; i < graph->n_outputs; i++) outputs[i] = pass->values[graph->outputs[i]];
 }
 
 /* All contributions are there: the new gradient is added to the kept one, and freed. */
@@ -146,9 +147,9 @@ static void backward_node(struct el_pass *pass, const struct el_node *node)
     drop_indices(pass, node->index);
     for (int i = 0; i < node->n_inputs; i++) {
         int t = node->inputs[i];
-        if (pass->last_backward[t] == node->index && t != pass->spec.graph->output) drop_value(pass, t);
+        if (pass->last_backward[t] == node->index && !pass->is_output[t]) drop_value(pass, t);
     }
-    if (pass->last_backward[node->output] == node->index && node->output != pass->spec.graph->output) {
+    if (pass->last_backward[node->output] == node->index && !pass->is_output[node->output]) {
         drop_value(pass, node->output);
     }
     for (int i = 0; i < node->n_params; i++) {
@@ -159,17 +160,18 @@ static void backward_node(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-void el_pass_backward(struct el_pass *pass, struct el_view doutput)
+void el_pass_backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs)
 {
     const struct el_graph *graph = pass->spec.graph;
     pass->phase = EL_PHASE_BACKWARD;
-    pass->grads[graph->output] = doutput;
+    for (int i = 0; i < graph->n_outputs; i++) pass->grads[graph->outputs[i]] = doutputs[i];
     for (int n = graph->n_nodes - 1; n >= 0; n--) backward_node(pass, &graph->nodes[n]);
+    for (int i = 0; dinputs && i < graph->n_inputs; i++) dinputs[i] = pass->grads[graph->inputs[i]];
 }
 
-void el_pass_release_output(struct el_pass *pass)
+void el_pass_release_outputs(struct el_pass *pass)
 {
-    drop_value(pass, pass->spec.graph->output);
+    for (int i = 0; i < pass->spec.graph->n_outputs; i++) drop_value(pass, pass->spec.graph->outputs[i]);
 }
 
 void el_pass_close(struct el_pass *pass)
@@ -217,7 +219,7 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
 {
     int t = node->inputs[i];
     const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
-    if (tensor->producer < 0) return false;
+    if (tensor->producer < 0 && !(pass->spec.input_grads && tensor->is_float)) return false;
     *acc_p = pass->grads[t].buffer ? 1 : 0;
     if (!pass->grads[t].buffer) {
         pass->grads[t] = alloc(pass, EL_TAG_ACTIVATION, tensor_bytes(pass, t), tensor->name);

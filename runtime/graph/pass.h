@@ -1,9 +1,9 @@
 /* A pass: one forward and backward of a graph by one member, issued into a program.
  *
  *     el_pass_open(program, &spec, &pass);
- *     output = el_pass_forward(pass, input);       activations are allocated here, kept where some backward needs them
+ *     el_pass_forward(pass, inputs, outputs);      activations are allocated here, kept where some backward needs them
  *     ... the loss's gradient ...
- *     el_pass_backward(pass, doutput);             gradients of parameters; a hook a parameter after its last use
+ *     el_pass_backward(pass, doutputs, dinputs);   gradients of parameters; a hook a parameter after its last use
  *     el_pass_close(pass);                         frees what is left (the output above all)
  *
  * Memory: an activation is freed after its last use in forward if no backward keeps it, else after the last backward
@@ -27,6 +27,7 @@ struct el_pass_spec {
     int64_t sample_first, sample_stride; /* global sample of row r: first + r * stride; dropout draws by it */
     uint64_t seed;
     bool training;                /* dropout on, activations kept */
+    bool input_grads;             /* backward gives the gradients of the graph's inputs too: a later part of a model */
     const struct el_view *params; /* [n_params] */
     /* [n_params], training only. Where buffer is NULL the gradient is allocated (tag grad) at the first contribution
      * and put here: the caller frees it. Else the new gradient is allocated beside the given one, added to it when
@@ -38,13 +39,15 @@ struct el_pass_spec {
 
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
-/* `input` [batch, the input's shape], the caller's until close. Returns the output [batch, ...], whose memory is the
- * pass's until close. */
-struct el_view el_pass_forward(struct el_pass *pass, struct el_view input);
-/* `doutput` [batch, output] is the caller's; it may be changed. */
-void el_pass_backward(struct el_pass *pass, struct el_view doutput);
-/* Frees the output before close, where nobody needs it any more. */
-void el_pass_release_output(struct el_pass *pass);
+/* inputs[n_inputs of the graph], each [batch, its shape], the caller's until close. Fills outputs[n_outputs], whose
+ * memory is the pass's until close; one that only passes through is the input itself. */
+void el_pass_forward(struct el_pass *pass, const struct el_view *inputs, struct el_view *outputs);
+/* doutputs[n_outputs], each [batch, its shape], are the caller's; they may be changed. Fills dinputs[n_inputs], where
+ * spec.input_grads asks for them; dinputs may be NULL. Their memory is the pass's until close; of an input that only
+ * passes through it is the output's gradient itself, and of ids there is none. */
+void el_pass_backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs);
+/* Frees the outputs before close, where nobody needs them any more. */
+void el_pass_release_outputs(struct el_pass *pass);
 /* Marks what is left as freed. NULL is legal. */
 void el_pass_close(struct el_pass *pass);
 
@@ -56,8 +59,8 @@ struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *n
 struct el_view el_pass_indices(const struct el_pass *pass, const struct el_node *node);
 /* Backward: the output's gradient, complete; the node may change it. */
 struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node);
-/* Where the gradient of input i goes; *acc_p is 1 where it must be added. false: nobody wants it (ids, the graph's
- * input). */
+/* Where the gradient of input i goes; *acc_p is 1 where it must be added. false: nobody wants it (ids, the
+ * model's input). */
 bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p);
 /* The same for kernels that can only overwrite: where the gradient must be added the view is scratch, and `done` adds
  * it. */

@@ -109,7 +109,7 @@ static enum el_status forward(struct el_dp *dp)
             close_passes(dp);
             return status;
         }
-        dp->outputs[m] = el_pass_forward(dp->passes[m], dp->inputs[m]);
+        el_pass_forward(dp->passes[m], &dp->inputs[m], &dp->outputs[m]);
         first += dp->sizes[m];
     }
     return EL_OK;
@@ -136,7 +136,7 @@ static struct el_view gather(struct el_dp *dp)
     for (int m = 0; m < dp->n; m++) {
         el_program_wait(dp->program, device_of(dp, m), EL_STREAM_COMPUTE,
                         el_program_last(dp->program, master, EL_STREAM_COMPUTE));
-        el_pass_release_output(dp->passes[m]);
+        el_pass_release_outputs(dp->passes[m]);
     }
     return el_view_of(dp->gathered, 0);
 }
@@ -168,7 +168,7 @@ static void loss(struct el_dp *dp, struct el_buffer *labels)
 
 static void backward(struct el_dp *dp)
 {
-    for (int m = 0; m < dp->n; m++) el_pass_backward(dp->passes[m], dp->doutputs[m]);
+    for (int m = 0; m < dp->n; m++) el_pass_backward(dp->passes[m], &dp->doutputs[m], NULL);
 }
 
 /* What replicas held is freed after backward and reduce. */

@@ -19,12 +19,13 @@ static enum el_status issue(const struct el_shard *shard, struct el_feed *feed, 
                                 .params = shard->params};
     struct el_pass *pass;
     EL_TRY(el_pass_open(program, &spec, &pass));
-    struct el_kernel_op op = {
-        .head = {.label = "count_correct", .phase = EL_PHASE_LOSS},
-        .op = EL_OP_COUNT_CORRECT,
-        .dtype = shard->config->dtype,
-        .views = {el_pass_forward(pass, el_view_of(inputs, 0)), el_view_of(labels, 0), el_view_of(correct, 0)},
-        .args.d = {feed->samples, shard->config->model.classes}};
+    struct el_view input = el_view_of(inputs, 0), logits;
+    el_pass_forward(pass, &input, &logits);
+    struct el_kernel_op op = {.head = {.label = "count_correct", .phase = EL_PHASE_LOSS},
+                              .op = EL_OP_COUNT_CORRECT,
+                              .dtype = shard->config->dtype,
+                              .views = {logits, el_view_of(labels, 0), el_view_of(correct, 0)},
+                              .args.d = {feed->samples, shard->config->model.classes}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
     el_pass_close(pass);
     return el_program_end(program);

@@ -6,7 +6,7 @@
 size_t el_feed_sample_bytes(const struct el_feed *feed)
 {
     const struct el_graph *graph = feed->spec.graph;
-    const struct el_tensor *input = &graph->tensors[graph->input];
+    const struct el_tensor *input = &graph->tensors[graph->inputs[0]];
     enum el_dtype dtype = input->is_float ? feed->spec.config->dtype : input->dtype;
     return (size_t)el_shape_count(&input->shape) * el_dtype_bytes(dtype);
 }

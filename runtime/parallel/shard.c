@@ -41,7 +41,7 @@ static enum el_status initialize(struct el_shard *shard, int p)
     int64_t n = el_param_count(shard->graph, p);
     void *values = malloc(el_shard_param_bytes(shard, p));
     if (!values) return el_fail_errno("initial values of '%s'", param->name);
-    struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)p};
+    struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
     for (int64_t i = 0; i < n; i++) {
         float value = (float)((2 * el_rng_uniform(&key, 0, (uint64_t)i) - 1) * param->init_bound);
         if (shard->config->dtype == EL_F64)

@@ -34,7 +34,8 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .grad_ready = pass->grad_ready,
                                 .context = pass->context};
     EL_TRY(el_pass_open(program, &spec, &pass->pass));
-    struct el_view logits = el_pass_forward(pass->pass, el_view_of(pass->inputs, 0));
+    struct el_view input = el_view_of(pass->inputs, 0), logits;
+    el_pass_forward(pass->pass, &input, &logits);
     int64_t n = feed->samples * config->model.classes;
     el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
                      "gradient of the output", &buffer);
@@ -43,7 +44,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                         el_view_of(pass->loss, 0));
     if (pass->scale != 1)
         el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
-    el_pass_backward(pass->pass, gradient);
+    el_pass_backward(pass->pass, &gradient, NULL);
     el_program_free(program, buffer);
     return EL_OK;
 }

@@ -1,5 +1,6 @@
 /* The graph's contract: a tensor with several consumers accumulates its gradient, a parameter used twice too, and its
- * hook fires once, after its last use. Checked in f64 by finite differences through whole passes. */
+ * hook fires once, after its last use; checked in f64 by finite differences through whole passes. And parts of a graph:
+ * wherever it is cut, the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/graph/part.h"
 #include "runtime/graph/pass.h"
 
 enum { BATCH = 3, WIDTH = 4, CLASSES = 2 };
@@ -111,30 +113,31 @@ static void zero_grads(const struct setting *s)
         assert_int_equal(el_device_write(s->grads[p], zeros, (size_t)el_param_count(s->graph, p) * 8), EL_OK);
 }
 
-static double loss_of(struct setting *s, bool backward)
+static void issue_loss(const struct setting *s, struct el_program *program, struct el_view logits)
 {
-    struct el_program *program;
-    struct el_pass *pass;
-    struct el_pass_spec spec = {.graph = s->graph,
-                                .device = device,
-                                .dtype = EL_F64,
-                                .batch = BATCH,
-                                .sample_stride = 1,
-                                .seed = 11,
-                                .training = true,
-                                .params = s->params,
-                                .grads = s->grads,
-                                .grad_ready = note_hook};
-    assert_int_equal(el_program_create(&program), EL_OK);
-    assert_int_equal(el_pass_open(program, &spec, &pass), EL_OK);
-    struct el_kernel_op loss = {.op = EL_OP_CROSS_ENTROPY,
-                                .dtype = EL_F64,
-                                .views = {el_pass_forward(pass, el_view_of(s->x, 0)), el_view_of(s->labels, 0),
-                                          el_view_of(s->loss, 0), el_view_of(s->dlogits, 0)},
-                                .args.d = {BATCH, CLASSES}};
+    struct el_kernel_op loss = {
+        .op = EL_OP_CROSS_ENTROPY,
+        .dtype = EL_F64,
+        .views = {logits, el_view_of(s->labels, 0), el_view_of(s->loss, 0), el_view_of(s->dlogits, 0)},
+        .args.d = {BATCH, CLASSES}};
     el_program_kernel(program, device, EL_STREAM_COMPUTE, &loss, NULL);
-    if (backward) el_pass_backward(pass, el_view_of(s->dlogits, 0));
-    el_pass_close(pass);
+}
+
+static struct el_pass_spec spec_of(const struct el_graph *graph, const struct el_view *params, struct el_view *grads)
+{
+    return (struct el_pass_spec){.graph = graph,
+                                 .device = device,
+                                 .dtype = EL_F64,
+                                 .batch = BATCH,
+                                 .sample_stride = 1,
+                                 .seed = 11,
+                                 .training = true,
+                                 .params = params,
+                                 .grads = grads};
+}
+
+static double run_step(const struct setting *s, struct el_program *program)
+{
     if (el_program_end(program) != EL_OK || el_program_run(program, 2, NULL) != EL_OK)
         fail_msg("%s", el_error_message());
     const struct el_ledger *step = el_program_ledger(program, device, NULL);
@@ -143,6 +146,101 @@ static double loss_of(struct setting *s, bool backward)
     double value;
     assert_int_equal(el_device_read(el_view_of(s->loss, 0), &value, sizeof value), EL_OK);
     return value;
+}
+
+static double loss_of(struct setting *s, bool backward)
+{
+    struct el_program *program;
+    struct el_pass *pass;
+    struct el_pass_spec spec = spec_of(s->graph, s->params, s->grads);
+    struct el_view input = el_view_of(s->x, 0), dlogits = el_view_of(s->dlogits, 0), logits;
+    spec.grad_ready = note_hook;
+    assert_int_equal(el_program_create(&program), EL_OK);
+    assert_int_equal(el_pass_open(program, &spec, &pass), EL_OK);
+    el_pass_forward(pass, &input, &logits);
+    issue_loss(s, program, logits);
+    if (backward) el_pass_backward(pass, &dlogits, NULL);
+    el_pass_close(pass);
+    return run_step(s, program);
+}
+
+/* ---- parts ---- */
+
+enum { PARTS_MAX = 6 };
+
+/* One part of the model under way. */
+struct part {
+    struct el_graph *graph;
+    struct el_pass *pass;
+    struct el_view params[EL_GRAPH_PARAMS_MAX], grads[EL_GRAPH_PARAMS_MAX];
+    struct el_view inputs[EL_GRAPH_EDGE_MAX], outputs[EL_GRAPH_EDGE_MAX];
+    struct el_view doutputs[EL_GRAPH_EDGE_MAX], dinputs[EL_GRAPH_EDGE_MAX];
+};
+
+/* What `to` takes of the edge that `from` gives: each value by its tensor's number. */
+static void carry(const int *numbers, const struct el_view *from, int n_from, const int *wanted, struct el_view *to,
+                  int n_to)
+{
+    assert_int_equal(n_from, n_to);
+    for (int i = 0; i < n_to; i++) {
+        assert_int_equal(numbers[i], wanted[i]);
+        to[i] = from[i];
+    }
+}
+
+static void open_part(const struct setting *s, struct el_program *program, struct part *part, bool first)
+{
+    for (int p = 0; p < part->graph->n_params; p++) {
+        part->params[p] = s->params[part->graph->params[p].origin];
+        part->grads[p] = s->grads[part->graph->params[p].origin];
+    }
+    struct el_pass_spec spec = spec_of(part->graph, part->params, part->grads);
+    spec.input_grads = !first;
+    assert_int_equal(el_pass_open(program, &spec, &part->pass), EL_OK);
+}
+
+/* A step of the model in `n` parts. */
+static double loss_by_parts(const struct setting *s, struct part *parts, int n)
+{
+    struct el_program *program;
+    assert_int_equal(el_program_create(&program), EL_OK);
+    parts[0].inputs[0] = el_view_of(s->x, 0);
+    for (int k = 0; k < n; k++) {
+        const struct el_graph *graph = parts[k].graph;
+        open_part(s, program, &parts[k], k == 0);
+        if (k > 0)
+            carry(parts[k - 1].graph->outputs, parts[k - 1].outputs, parts[k - 1].graph->n_outputs, graph->inputs,
+                  parts[k].inputs, graph->n_inputs);
+        el_pass_forward(parts[k].pass, parts[k].inputs, parts[k].outputs);
+    }
+    issue_loss(s, program, parts[n - 1].outputs[0]);
+    parts[n - 1].doutputs[0] = el_view_of(s->dlogits, 0);
+    for (int k = n - 1; k >= 0; k--) {
+        const struct el_graph *graph = parts[k].graph;
+        if (k < n - 1)
+            carry(parts[k + 1].graph->inputs, parts[k + 1].dinputs, parts[k + 1].graph->n_inputs, graph->outputs,
+                  parts[k].doutputs, graph->n_outputs);
+        el_pass_backward(parts[k].pass, parts[k].doutputs, parts[k].dinputs);
+    }
+    for (int k = 0; k < n; k++) el_pass_close(parts[k].pass);
+    return run_step(s, program);
+}
+
+/* Cuts before the nodes of which `mask` has a bit; returns how many parts there are, 0 where that is refused. */
+static int cut(const struct el_graph *model, unsigned mask, struct part *parts)
+{
+    int n = 0, first = 0;
+    for (int node = 1; node <= model->n_nodes; node++) {
+        if (node < model->n_nodes && !(mask >> node & 1)) continue;
+        parts[n] = (struct part){0};
+        if (el_graph_part(model, first, node - first, &parts[n].graph) != EL_OK) {
+            while (n > 0) el_graph_destroy(parts[--n].graph);
+            return 0;
+        }
+        first = node;
+        n++;
+    }
+    return n;
 }
 
 static double central_difference(struct setting *s, int p, int64_t i)
@@ -193,11 +291,60 @@ static void a_hook_fires_once_after_the_last_use(void **state)
     el_graph_destroy(s.graph);
 }
 
+static void read_grads(const struct setting *s, double *values)
+{
+    for (int p = 0; p < s->graph->n_params; p++) {
+        int64_t n = el_param_count(s->graph, p);
+        assert_int_equal(el_device_read(s->grads[p], values, (size_t)n * 8), EL_OK);
+        values += n;
+    }
+}
+
+static void parts_compute_what_the_model_does(void **state)
+{
+    (void)state;
+    enum { BETWEEN_USES = 1 << 2, BEFORE_LAST = 1 << 5 };
+    struct setting s;
+    struct part parts[PARTS_MAX];
+    double wanted[256], got[256];
+    int n_cuts = 0;
+    prepare(&s);
+    zero_grads(&s);
+    double loss = loss_of(&s, true);
+    read_grads(&s, wanted);
+    for (unsigned mask = 0; mask <= BEFORE_LAST * 2 - 1; mask += 2) {
+        int n = cut(s.graph, mask, parts);
+        assert_int_equal(n == 0, (mask & BETWEEN_USES) != 0);
+        if (n == 0) continue;
+        zero_grads(&s);
+        assert_true(loss_by_parts(&s, parts, n) == loss);
+        read_grads(&s, got);
+        assert_memory_equal(got, wanted, (size_t)el_graph_param_count(s.graph) * 8);
+        for (int k = 0; k < n; k++) el_graph_destroy(parts[k].graph);
+        n_cuts++;
+    }
+    assert_int_equal(n_cuts, 16);
+    el_graph_destroy(s.graph);
+}
+
+static void a_cut_that_cannot_be_is_named(void **state)
+{
+    (void)state;
+    struct el_graph *model = diamond(), *part;
+    assert_int_equal(el_graph_part(model, 0, 2, &part), EL_ERR_INVALID);
+    assert_string_equal(el_error_message(), "a cut separates two uses of 'shared'");
+    assert_int_equal(el_graph_part(model, 4, 3, &part), EL_ERR_INVALID);
+    assert_string_equal(el_error_message(), "no nodes 4 to 6 in a model of 6");
+    el_graph_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_accumulate_over_consumers_and_uses),
         cmocka_unit_test(a_hook_fires_once_after_the_last_use),
+        cmocka_unit_test(parts_compute_what_the_model_does),
+        cmocka_unit_test(a_cut_that_cannot_be_is_named),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
