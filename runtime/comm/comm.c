@@ -218,6 +218,20 @@ enum el_status el_comm_set_algorithm(struct el_comm *comm, enum el_comm_algorith
     return EL_OK;
 }
 
+enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes, const char *name,
+                             struct el_buffer **buffer_p)
+{
+    struct el_device *device = comm->place.device;
+    struct el_lent_memory memory;
+    if (!comm->state || !comm->backend->ops->alloc || el_device_is_simulated(device))
+        return el_device_alloc(device, tag, bytes, name, buffer_p);
+    enum el_status mine = el_device_has_room(device, tag, bytes, name);
+    EL_TRY(comm->backend->ops->alloc(comm->state, bytes, mine, &memory));
+    enum el_status status = el_device_adopt(device, tag, bytes, name, &memory, buffer_p);
+    if (status != EL_OK) memory.release(memory.owner);
+    return status;
+}
+
 void el_comm_abort(struct el_comm *comm)
 {
     if (comm->state) comm->backend->ops->abort(comm->state);

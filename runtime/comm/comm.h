@@ -157,6 +157,16 @@ enum el_status el_comm_set_algorithm(struct el_comm *comm, enum el_comm_algorith
 enum el_comm_algorithm el_comm_algorithm(const struct el_comm *comm, const struct el_comm_op *op);
 struct el_device *el_comm_device(const struct el_comm *comm);
 
+/* Memory of this member's device that lives across steps, as el_device_alloc gives it, and that the communicator
+ * works on in place where it can (shm: no staging). An operation gains by it where all members name the same place of
+ * the same allocation, whole or a part of it; what lies elsewhere works as ever. Freed with el_device_free, before or
+ * after the communicator is closed. Members that one thread issues for, and devices without memory of the host's, get
+ * plain memory where their backend has no other.
+ * Between steps. Blocking. Collective: all members, with as many bytes, in the same order. Errors: EL_ERR_OOM beyond
+ * the device's limit; EL_ERR_PEER where another member had no room or is gone; EL_ERR_HOST_MEMORY. */
+enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes, const char *name,
+                             struct el_buffer **buffer_p);
+
 /* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come:
  * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);

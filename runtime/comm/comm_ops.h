@@ -87,6 +87,12 @@ struct el_comm_ops {
     /* Optional: default is el_comm_traffic_direct. What `run` moves, exactly. Sums of sent and received over all
      * members are equal. */
     struct el_comm_traffic (*traffic)(const struct el_comm_shape *shape);
+    /* Optional: default is plain memory of the device. Memory of this member's device that operations can work on in
+     * place; all members ask for as much at the same time, each in its own thread, between steps. `mine`: whether this
+     * member has room for it; where one has not, all fail, that one with its own status, and nothing is kept. The
+     * memory may outlive the state, and goes by its release(). Never called on simulated devices. Errors: EL_ERR_PEER,
+     * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
+    enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
     /* Required. Makes all members' running and later operations return EL_ERR_PEER; must not wait for any of them.
      * Threads: any. May be called more than once. */
     void (*abort)(void *state);

@@ -215,7 +215,12 @@ enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void
 
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p)
 {
-    if (device->ops->resident) return device->ops->resident(device->state, bytes_p);
+    int64_t bytes;
+    if (device->ops->resident) {
+        EL_TRY(device->ops->resident(device->state, &bytes));
+        *bytes_p = bytes + device->adopted_bytes;
+        return EL_OK;
+    }
     return el_fail(EL_ERR_ABSENT, "%s: %s", device->name,
                    device->ops->simulated ? "simulated" : "this backend cannot say what is resident");
 }
@@ -253,28 +258,61 @@ enum el_status el_device_check_limit(const struct el_device *device, size_t step
                    device->name, (double)bytes / mib, name, el_tag_name(tag), (double)live / mib, (double)limit / mib);
 }
 
-enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
-                               struct el_buffer **buffer_p)
+enum el_status el_device_has_room(const struct el_device *device, enum el_tag tag, size_t bytes, const char *name)
 {
-    EL_TRY(el_device_check_limit(device, 0, bytes, tag, name));
-    struct el_persistent *made = calloc(1, sizeof *made);
-    if (!made) return el_fail_errno("%s: '%s'", device->name, name);
-    made->buffer = (struct el_buffer){.device = device, .tag = tag, .bytes = bytes, .name = name};
-    if (!device->ops->simulated) {
-        enum el_status status = device->ops->map(device->state, bytes, &made->buffer.address);
-        if (status != EL_OK) {
-            free(made);
-            return status;
-        }
-    }
+    return el_device_check_limit(device, 0, bytes, tag, name);
+}
+
+/* Enters it in the list and the ledger. */
+static void keep(struct el_persistent *made)
+{
+    struct el_device *device = made->buffer.device;
     made->next = device->allocations;
     made->link = &device->allocations;
     if (made->next) made->next->link = &made->next;
     device->allocations = made;
-    device->reserved_bytes += (int64_t)bytes;
-    el_ledger_add(&device->ledger, tag, bytes);
+    device->reserved_bytes += (int64_t)made->buffer.bytes;
+    el_ledger_add(&device->ledger, made->buffer.tag, made->buffer.bytes);
+}
+
+/* A NULL `lent` is memory of the backend's own. */
+static enum el_status make_buffer(const struct el_buffer *like, const struct el_lent_memory *lent,
+                                  struct el_buffer **buffer_p)
+{
+    struct el_device *device = like->device;
+    EL_TRY(el_device_has_room(device, like->tag, like->bytes, like->name));
+    struct el_persistent *made = calloc(1, sizeof *made);
+    if (!made) return el_fail_errno("%s: '%s'", device->name, like->name);
+    made->buffer = *like;
+    enum el_status status = EL_OK;
+    if (lent) {
+        made->lent = *lent;
+        made->buffer.address = lent->address;
+        device->adopted_bytes += (int64_t)like->bytes;
+    } else if (!device->ops->simulated) {
+        status = device->ops->map(device->state, like->bytes, &made->buffer.address);
+    }
+    if (status != EL_OK) {
+        free(made);
+        return status;
+    }
+    keep(made);
     *buffer_p = &made->buffer;
     return EL_OK;
+}
+
+enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
+                               struct el_buffer **buffer_p)
+{
+    struct el_buffer like = {.device = device, .tag = tag, .bytes = bytes, .name = name};
+    return make_buffer(&like, NULL, buffer_p);
+}
+
+enum el_status el_device_adopt(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
+                               const struct el_lent_memory *memory, struct el_buffer **buffer_p)
+{
+    struct el_buffer like = {.device = device, .tag = tag, .bytes = bytes, .name = name};
+    return make_buffer(&like, memory, buffer_p);
 }
 
 void el_device_free(struct el_buffer *buffer)
@@ -282,7 +320,12 @@ void el_device_free(struct el_buffer *buffer)
     if (!buffer) return;
     struct el_persistent *gone = (struct el_persistent *)buffer;
     struct el_device *device = buffer->device;
-    if (!device->ops->simulated) device->ops->unmap(device->state, buffer->address, buffer->bytes);
+    if (gone->lent.release) {
+        gone->lent.release(gone->lent.owner);
+        device->adopted_bytes -= (int64_t)buffer->bytes;
+    } else if (!device->ops->simulated) {
+        device->ops->unmap(device->state, buffer->address, buffer->bytes);
+    }
     device->reserved_bytes -= (int64_t)buffer->bytes;
     el_ledger_remove(&device->ledger, buffer->tag, buffer->bytes);
     *gone->link = gone->next;

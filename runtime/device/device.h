@@ -166,6 +166,19 @@ enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t
 /* NULL is legal. */
 void el_device_free(struct el_buffer *buffer);
 
+/* Memory of a device that somebody else has mapped, and how it goes back: release(owner), once. */
+struct el_lent_memory {
+    uintptr_t address;
+    void (*release)(void *owner);
+    void *owner;
+};
+/* As el_device_alloc, of memory that is there already, and all of it in pages that are present: the ledger counts it,
+ * el_device_free gives it back. Errors: as el_device_alloc; then the memory stays the caller's. */
+enum el_status el_device_adopt(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
+                               const struct el_lent_memory *memory, struct el_buffer **buffer_p);
+/* Whether so much more is within the device's limit. Errors: EL_ERR_OOM, as el_device_alloc would say it. */
+enum el_status el_device_has_room(const struct el_device *device, enum el_tag tag, size_t bytes, const char *name);
+
 /* Copies between host and device; blocking; only between steps. No-ops on a simulated device (read gives zeros). */
 enum el_status el_device_write(struct el_view destination, const void *host, size_t bytes);
 enum el_status el_device_read(struct el_view source, void *host, size_t bytes);

@@ -22,6 +22,7 @@ struct el_device {
     struct el_ledger ledger;           /* persistent allocations, and the peaks of steps that ran */
     struct el_persistent *allocations; /* list: freed at close */
     int64_t reserved_bytes;            /* mapped for allocations and arenas */
+    int64_t adopted_bytes;             /* of which others mapped */
     int64_t inject_hits;               /* kernels issued that a planted disturbance names */
     int64_t taken_bytes;               /* by planted leaks */
 };
@@ -36,6 +37,7 @@ static inline void *el_view_address(struct el_view view)
 struct el_persistent {
     struct el_buffer buffer; /* first: a buffer is one of these or a step buffer */
     struct el_persistent *next, **link;
+    struct el_lent_memory lent; /* release NULL: the backend's own */
 };
 
 /* Memory of a step: a mark where it is allocated and one where it is freed. */

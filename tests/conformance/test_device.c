@@ -143,6 +143,35 @@ static void a_planted_leak_that_does_not_fit(void **state)
     el_device_close(device);
 }
 
+static void count_release(void *owner)
+{
+    ++*(int *)owner;
+}
+
+/* What others mapped is counted like any allocation, and goes back once: when it is freed, or the device is closed. */
+static void lent_memory_is_counted_and_given_back(void **state)
+{
+    (void)state;
+    static _Alignas(64) char memory[4096];
+    struct el_device *device = open_device(0, 6000);
+    struct el_buffer *buffer, *kept;
+    int n_released = 0;
+    struct el_lent_memory lent = {.address = (uintptr_t)memory, .release = count_release, .owner = &n_released};
+    assert_int_equal(el_device_has_room(device, EL_TAG_BUCKET, 6000, "bucket"), EL_OK);
+    assert_int_equal(el_device_adopt(device, EL_TAG_BUCKET, sizeof memory, "bucket", &lent, &buffer), EL_OK);
+    assert_int_equal(buffer->address, (uintptr_t)memory);
+    assert_int_equal(el_device_ledger(device)->live_by_tag[EL_TAG_BUCKET], sizeof memory);
+    assert_int_equal(el_device_has_room(device, EL_TAG_BUCKET, 6000, "bucket"), EL_ERR_OOM);
+    assert_int_equal(el_device_adopt(device, EL_TAG_BUCKET, sizeof memory, "bucket", &lent, &kept), EL_ERR_OOM);
+    assert_int_equal(n_released, 0);
+    el_device_free(buffer);
+    assert_int_equal(n_released, 1);
+    assert_int_equal(el_device_ledger(device)->live_bytes, 0);
+    assert_int_equal(el_device_adopt(device, EL_TAG_BUCKET, sizeof memory, "bucket", &lent, &kept), EL_OK);
+    el_device_close(device);
+    assert_int_equal(n_released, 2);
+}
+
 /* Buffers that live together do not overlap; freed memory is used again; the ledger knows the peak and its make-up. */
 static void a_step_reuses_memory(void **state)
 {
@@ -190,13 +219,21 @@ static void kernels_run_only_where_they_compute(void **state)
 static int run_backend(const char *name)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_keeps_what_is_written), cmocka_unit_test(a_limit_refuses_and_names_the_tag),
-        cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(an_identity_is_told),
-        cmocka_unit_test(streams_keep_order_and_waits), cmocka_unit_test(device_work_keeps_order_and_waits),
-        cmocka_unit_test(streams_run_at_the_same_time), cmocka_unit_test(copies_move_bytes_and_are_booked),
-        cmocka_unit_test(spans_follow_the_waits),       cmocka_unit_test(spans_of_device_work),
-        cmocka_unit_test(a_failure_ends_the_step),      cmocka_unit_test(a_planted_leak_that_does_not_fit),
-        cmocka_unit_test(a_step_reuses_memory),         cmocka_unit_test(kernels_run_only_where_they_compute),
+        cmocka_unit_test(lent_memory_is_counted_and_given_back),
+        cmocka_unit_test(memory_keeps_what_is_written),
+        cmocka_unit_test(a_limit_refuses_and_names_the_tag),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(an_identity_is_told),
+        cmocka_unit_test(streams_keep_order_and_waits),
+        cmocka_unit_test(device_work_keeps_order_and_waits),
+        cmocka_unit_test(streams_run_at_the_same_time),
+        cmocka_unit_test(copies_move_bytes_and_are_booked),
+        cmocka_unit_test(spans_follow_the_waits),
+        cmocka_unit_test(spans_of_device_work),
+        cmocka_unit_test(a_failure_ends_the_step),
+        cmocka_unit_test(a_planted_leak_that_does_not_fit),
+        cmocka_unit_test(a_step_reuses_memory),
+        cmocka_unit_test(kernels_run_only_where_they_compute),
     };
     backend = name;
     n_cards = 0;

@@ -420,6 +420,30 @@ static void test_streams_of_communicators(void **state)
     el_device_close(device);
 }
 
+/* Memory from a communicator, in place and out of it, counted as any. */
+static enum el_status check_registered(struct el_comm *comm)
+{
+    struct el_buffer *buffer;
+    EL_TRY(el_comm_alloc(comm, EL_TAG_BUCKET, 4000, "bucket", &buffer));
+    bool counted = el_device_ledger(el_comm_device(comm))->live_by_tag[EL_TAG_BUCKET] == 4000;
+    el_device_free(buffer);
+    bool freed = el_device_ledger(el_comm_device(comm))->live_bytes == 0;
+    return counted && freed ? EL_OK : el_fail(EL_ERR_INTERNAL, "the ledger does not count it");
+}
+
+static void test_registered_memory_is_counted(void **state)
+{
+    (void)state;
+    static const char *const backends[] = {"cpu", "null", "sim"};
+    struct group group;
+    for (int b = 0; b < 3; b++)
+        for (int n = 1; n <= 2; n++) {
+            open_group(&group, n, backends[b]);
+            all_do(&group, check_registered, EL_OK);
+            close_group(&group);
+        }
+}
+
 static void test_what_cannot_be_opened(void **state)
 {
     (void)state;
@@ -454,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_ops_carry_their_bytes),
         cmocka_unit_test(test_two_communicators_of_a_device),
         cmocka_unit_test(test_streams_of_communicators),
+        cmocka_unit_test(test_registered_memory_is_counted),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
