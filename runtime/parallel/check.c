@@ -1,5 +1,6 @@
 /* Checks of a configuration that need no device, and what follows from it. */
 #include <math.h>
+#include <stdio.h>
 
 #include "runtime/parallel/mode.h"
 
@@ -15,6 +16,7 @@ static void fill_in(struct el_train_config *config)
     if (!config->bucket_first_bytes)
         config->bucket_first_bytes = config->bucket_cap_bytes ? config->bucket_cap_bytes : EL_BUCKET_FIRST_BYTES;
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
+    if (!*config->cut) snprintf(config->cut, sizeof config->cut, "time");
 }
 
 static enum el_status check_numbers(const struct el_train_config *config)
@@ -46,9 +48,10 @@ enum el_status el_train_check(struct el_train_config *config)
         return el_fail(EL_ERR_INVALID, "--batch %lld: must be at least 1", (long long)config->global_batch);
     struct el_layout layout;
     el_layout_of(config, 0, &layout);
-    if (config->global_batch < layout.n_devices) {
+    int n_shares = layout.n_stages > 1 ? layout.n_data : layout.n_devices;
+    if (config->global_batch < n_shares) {
         return el_fail(EL_ERR_INVALID, "--batch %lld: smaller than the number of devices (%d); each needs a sample",
-                       (long long)config->global_batch, layout.n_devices);
+                       (long long)config->global_batch, n_shares);
     }
     fill_in(config);
     return check_numbers(config);

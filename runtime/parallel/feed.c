@@ -49,28 +49,36 @@ static enum el_status load(const struct el_call_args *args)
     return el_loader_fill(feed->loader, args->step, feed->host_inputs, feed->host_labels);
 }
 
-static void copy_in(const struct el_feed *feed, struct el_program *program, const char *label, struct el_buffer *to,
-                    void *from, size_t bytes)
+/* NULL: it stays on the host. */
+static void bring(const struct el_feed *feed, struct el_program *program, const char *label, struct el_buffer *to,
+                  void *from, size_t bytes)
 {
-    el_program_copy(program, feed->spec.device, EL_STREAM_COMPUTE,
-                    &(struct el_op_head){.label = label, .phase = EL_PHASE_H2D}, el_view_of(to, 0), el_view_host(from),
-                    bytes, NULL);
+    if (to)
+        el_program_copy(program, feed->spec.device, EL_STREAM_COMPUTE,
+                        &(struct el_op_head){.label = label, .phase = EL_PHASE_H2D}, el_view_of(to, 0),
+                        el_view_host(from), bytes, NULL);
+}
+
+static void make(const struct el_feed *feed, struct el_program *program, const char *label, bool wanted, size_t bytes,
+                 struct el_buffer **buffer_p)
+{
+    *buffer_p = NULL;
+    if (wanted) el_program_alloc(program, feed->spec.device, EL_TAG_INPUT, bytes, label, buffer_p);
 }
 
 void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_buffer **inputs_p,
                    struct el_buffer **labels_p)
 {
-    struct el_device *device = feed->spec.device;
     size_t input_bytes = (size_t)feed->samples * el_feed_sample_bytes(feed);
     size_t label_bytes = (size_t)feed->samples * sizeof(int32_t);
-    el_program_alloc(program, device, EL_TAG_INPUT, input_bytes, "inputs", inputs_p);
-    el_program_alloc(program, device, EL_TAG_INPUT, label_bytes, "labels", labels_p);
+    make(feed, program, "inputs", feed->spec.what != EL_FEED_LABELS, input_bytes, inputs_p);
+    make(feed, program, "labels", feed->spec.what != EL_FEED_INPUTS, label_bytes, labels_p);
     struct el_call_op call = {.head = {.label = "load", .phase = EL_PHASE_DATA},
                               .op_class = EL_CLASS_HOST,
                               .run = load,
                               .context = feed,
                               .bytes = (double)(input_bytes + label_bytes)};
-    el_program_call(program, device, EL_STREAM_COMPUTE, &call, NULL);
-    copy_in(feed, program, "inputs", *inputs_p, feed->host_inputs, input_bytes);
-    copy_in(feed, program, "labels", *labels_p, feed->host_labels, label_bytes);
+    el_program_call(program, feed->spec.device, EL_STREAM_COMPUTE, &call, NULL);
+    bring(feed, program, "inputs", *inputs_p, feed->host_inputs, input_bytes);
+    bring(feed, program, "labels", *labels_p, feed->host_labels, label_bytes);
 }

@@ -16,14 +16,18 @@
 #include "runtime/device/program.h"
 #include "runtime/parallel/train.h"
 
+/* A model that has been cut is fed at both ends: inputs to its first part, labels to its last. */
+enum el_feed_what { EL_FEED_ALL, EL_FEED_INPUTS, EL_FEED_LABELS };
+
 struct el_feed_spec {
     const struct el_train_config *config;
-    const struct el_graph *graph; /* whose input it is */
+    const struct el_graph *graph; /* the model's: whose input it is */
     struct el_device *device;
     const struct el_dataset *dataset; /* NULL: nothing can be loaded, sizes are known (forecasts) */
     enum el_data_split split;         /* training's is shuffled */
     int64_t batch;                    /* samples, of all parts together */
     int part, n_parts;                /* it loads part `part` of `n_parts`: 0 of 1 is all */
+    enum el_feed_what what;           /* goes to the device: the other half is loaded too, and left on the host */
 };
 
 struct el_feed {
@@ -40,7 +44,8 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
 void el_feed_close(struct el_feed *feed);
 
 size_t el_feed_sample_bytes(const struct el_feed *feed);
-/* Loads the step's samples and copies them to the device; both buffers are allocated here (tag input). */
+/* Loads the step's samples and copies them to the device; buffers are allocated here (tag input), NULL for what does
+ * not go there. */
 void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_buffer **inputs_p,
                    struct el_buffer **labels_p);
 

@@ -45,12 +45,12 @@ static enum el_status forecast_worker(const struct el_worker_spec *spec, struct 
 }
 
 static enum el_status forecast_all(const struct el_train_config *config, const struct el_layout *layout,
-                                   const struct el_graph *graph, struct el_device *const *devices,
+                                   const struct el_parts *parts, struct el_device *const *devices,
                                    struct el_memory_forecast *forecasts)
 {
     struct el_device *firsts[EL_MEMBERS_MAX];
     struct el_comm *worlds[EL_MEMBERS_MAX];
-    struct el_worker_spec spec = {.config = config, .graph = graph, .layout = layout};
+    struct el_worker_spec spec = {.config = config, .parts = parts, .layout = layout};
     int n = layout->n_workers, first[EL_MEMBERS_MAX];
     for (int w = 0; w < n; w++) {
         el_layout_of_worker(layout, w, &first[w]);
@@ -73,15 +73,15 @@ enum el_status el_train_forecast(const struct el_train_config *config, const str
     struct el_layout layout;
     int opened = 0;
     struct el_device *devices[EL_MEMBERS_MAX] = {NULL};
-    struct el_graph *graph = NULL;
+    struct el_parts parts;
     el_layout_of(config, 1, &layout);
-    enum el_status status = el_model_build(&config->model, &graph);
+    enum el_status status = el_parts_open(config, layout.n_stages, &parts);
     for (; opened < layout.n_devices && status == EL_OK; opened++) {
         struct el_device_spec spec = {.backend = "sim", .index = opened, .position = opened, .kernels = kernels};
         status = el_device_open(&spec, &devices[opened]);
     }
-    if (status == EL_OK) status = forecast_all(config, &layout, graph, devices, forecasts);
+    if (status == EL_OK) status = forecast_all(config, &layout, &parts, devices, forecasts);
     for (int d = 0; d < layout.n_devices; d++) el_device_close(devices[d]);
-    el_graph_destroy(graph);
+    el_parts_close(&parts);
     return status;
 }

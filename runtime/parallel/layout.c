@@ -41,6 +41,18 @@ int el_layout_source(const struct el_layout *layout, int device)
     return device;
 }
 
+int el_layout_losses(const struct el_layout *layout)
+{
+    int n = 0, last = -1;
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot *spot = &layout->devices[d];
+        if (spot->stage != layout->n_stages - 1 || spot->worker == last) continue;
+        last = spot->worker;
+        n++;
+    }
+    return n;
+}
+
 /* One copy of the whole model a data rank. */
 static struct el_layout uncut(int n_devices, int n_data)
 {
@@ -83,5 +95,20 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
                                                 .samples = el_share_size(config->global_batch, n, d),
                                                 .feed = d,
                                                 .n_feeds = n,
+                                                .owns = true};
+}
+
+void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    int n = config->n_devices;
+    *layout_p = uncut(n, 1);
+    layout_p->n_workers = layout_p->n_stages = n;
+    layout_p->n_processes = n_processes > 1 ? n : 1;
+    for (int d = 0; d < n; d++)
+        layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
+                                                .worker = d,
+                                                .stage = d,
+                                                .samples = config->global_batch,
+                                                .n_feeds = d == 0 || d == n - 1,
                                                 .owns = true};
 }

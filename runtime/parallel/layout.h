@@ -11,8 +11,7 @@
  * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
  * positions, and so have the workers of a process.
  *
- * Today nothing cuts a model: n_stages and n_shards are 1, the gate reads its sources in process 0, and evaluation
- * takes each owner for a whole model. Of several processes each has one worker.
+ * Today nothing cuts a layer: n_shards is 1. Of several processes each has one worker.
  *
  * Units: samples. Ownership: a plain value; nothing points out of it. Threads: any; nothing is kept.
  * Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is answered
@@ -58,6 +57,9 @@ int el_layout_of_process(const struct el_layout *layout, int process, int *first
  * first owner of the same stage and shard. */
 int el_layout_source(const struct el_layout *layout, int device);
 
+/* How many workers have a loss: those of the last stage. */
+int el_layout_losses(const struct el_layout *layout);
+
 /* For the rows of modes: the usual layouts. */
 /* One device, whatever the configuration has: the whole batch. */
 void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
@@ -67,5 +69,8 @@ void el_layout_one_worker(const struct el_train_config *config, int n_processes,
 /* A worker a device; in one process, or each in its own (the default). Each owns the whole model and loads its share:
  * shares differ by at most one sample. */
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model; the
+ * whole batch goes through all of them, and is loaded at both ends. */
+void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 
 #endif

@@ -121,7 +121,7 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
     for (int64_t i = first; i < last; i++) result->train_loss += run->loss[i] / (double)(last - first);
     EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
-    result->train_loss /= run->worker.layout->n_workers;
+    result->train_loss /= el_layout_losses(run->worker.layout);
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
     if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out_accuracy;
@@ -186,6 +186,6 @@ enum el_status el_run_loop(struct el_run *run)
     free(best);
     EL_TRY(status);
     EL_TRY(el_worker_sum(&run->worker, run->loss, run->n_done));
-    for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= run->worker.layout->n_workers;
+    for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= el_layout_losses(run->worker.layout);
     return el_worker_sum(&run->worker, &run->model_flops, 1);
 }

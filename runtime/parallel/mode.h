@@ -20,6 +20,7 @@
 
 #include "runtime/comm/comm.h"
 #include "runtime/parallel/feed.h"
+#include "runtime/parallel/parts.h"
 #include "runtime/parallel/shard.h"
 
 /* A device of a worker: what it holds, and what it is given to compute with. */
@@ -30,7 +31,7 @@ struct el_member {
 
 struct el_worker {
     const struct el_train_config *config;
-    const struct el_graph *graph;
+    const struct el_graph *graph; /* the whole model's; a member's part of it is its shard's */
     const struct el_layout *layout;
     int first;             /* position of its first member in the job */
     struct el_comm *world; /* all workers of the job, on the first member's device; never NULL */
@@ -42,7 +43,7 @@ struct el_worker {
 
 struct el_worker_spec {
     const struct el_train_config *config;
-    const struct el_graph *graph;
+    const struct el_parts *parts;
     const struct el_layout *layout;
     int index;                        /* of the job's workers */
     struct el_device *const *devices; /* its members', opened */

@@ -11,9 +11,10 @@ struct el_session {
     const struct el_train_hooks *hooks; /* never NULL; its hooks may be */
     const struct el_mode_ops *mode;
     struct el_layout layout;
-    struct el_graph *graph;
-    struct el_joint *joint; /* simulated workers of several threads; else NULL */
-    double *grads;          /* NULL, or room for the last step's gradients, which are kept: workers fill in their own */
+    struct el_parts parts;
+    struct el_joint *joint;                   /* simulated workers of several threads; else NULL */
+    bool wants_grads;                         /* of the last step, which are kept */
+    double *grads;                            /* on rank 0, where they are wanted: room for those of the whole model */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, when the last step had ended */
 };
 

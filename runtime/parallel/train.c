@@ -21,20 +21,41 @@ static enum el_status read_grad(const struct el_shard *shard, int p, double *val
     return EL_OK;
 }
 
-/* Of the members whose copy stands for all. */
-static enum el_status read_grads(struct el_run *run)
+/* Where a parameter's gradient stands among those of the whole model. */
+static int64_t place_of(const struct el_graph *model, int origin)
+{
+    int64_t at = 0;
+    for (int p = 0; p < origin; p++) at += el_param_count(model, p);
+    return at;
+}
+
+/* Of the members whose copy stands for all; each fills in its own part. */
+static enum el_status read_own_grads(const struct el_run *run, double *grads)
 {
     const struct el_session *session = run->session;
     for (int m = 0; m < run->worker.n_members; m++) {
         int position = run->worker.first + m;
-        double *at = session->grads;
+        const struct el_shard *shard = &run->worker.members[m].shard;
         if (el_layout_source(&session->layout, position) != position) continue;
-        for (int p = 0; p < session->graph->n_params; p++) {
-            EL_TRY(read_grad(&run->worker.members[m].shard, p, at));
-            at += el_param_count(session->graph, p);
-        }
+        for (int p = 0; p < shard->graph->n_params; p++)
+            EL_TRY(read_grad(shard, p, grads + place_of(session->parts.model, shard->graph->params[p].origin)));
     }
     return EL_OK;
+}
+
+/* A model that is not cut has its source in process 0. Else all workers put theirs together. */
+static enum el_status read_grads(struct el_run *run)
+{
+    const struct el_session *session = run->session;
+    int64_t n = el_graph_param_count(session->parts.model);
+    if (session->layout.n_stages == 1) return session->grads ? read_own_grads(run, session->grads) : EL_OK;
+    double *grads = calloc((size_t)n, sizeof *grads);
+    if (!grads) return el_fail_errno("gradients of %lld parameters", (long long)n);
+    enum el_status status = read_own_grads(run, grads);
+    if (status == EL_OK) status = el_worker_sum(&run->worker, grads, n);
+    if (status == EL_OK && session->grads && run->index == 0) memcpy(session->grads, grads, (size_t)n * sizeof *grads);
+    free(grads);
+    return status;
 }
 
 static void run_worker(struct el_run *run, struct el_comm *world)
@@ -42,7 +63,7 @@ static void run_worker(struct el_run *run, struct el_comm *world)
     const struct el_session *session = run->session;
     const struct el_train_place *place = session->place;
     struct el_worker_spec spec = {.config = session->config,
-                                  .graph = session->graph,
+                                  .parts = &session->parts,
                                   .layout = &session->layout,
                                   .index = run->index,
                                   .devices = &place->devices[run->first],
@@ -50,7 +71,7 @@ static void run_worker(struct el_run *run, struct el_comm *world)
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_run_loop(run);
-    if (status == EL_OK && session->grads) status = read_grads(run);
+    if (status == EL_OK && session->wants_grads) status = read_grads(run);
     if (status != EL_OK) el_comm_abort(world);
     if (status != EL_OK) el_joint_abort(session->joint);
     el_error_take(status, &run->error);
@@ -145,7 +166,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
                                        .best_epoch = run->best_epoch,
                                        .test_accuracy = run->test_accuracy,
                                        .flops_per_step = run->model_flops,
-                                       .param_bytes = (uint64_t)el_graph_param_count(session->graph) *
+                                       .param_bytes = (uint64_t)el_graph_param_count(session->parts.model) *
                                                       el_dtype_bytes(session->config->dtype),
                                        .simulated = el_device_is_simulated(device),
                                        .comm = run->worker.comm};
@@ -214,8 +235,9 @@ static enum el_status check_place(const struct el_session *session)
 /* Room for all gradients, where they are asked for: on rank 0. */
 static enum el_status make_grads(struct el_session *session, double **grads_p)
 {
+    session->wants_grads = grads_p != NULL;
     if (!grads_p || el_bootstrap_rank(session->place->bootstrap) != 0) return EL_OK;
-    session->grads = calloc((size_t)el_graph_param_count(session->graph), sizeof *session->grads);
+    session->grads = calloc((size_t)el_graph_param_count(session->parts.model), sizeof *session->grads);
     return session->grads ? EL_OK : el_fail_errno("gradients");
 }
 
@@ -227,10 +249,10 @@ static enum el_status train(const struct el_train_config *config, const struct e
         .config = config, .place = place, .hooks = hooks ? hooks : &none, .mode = el_mode_ops_find(config->mode)};
     el_layout_of(config, el_bootstrap_size(place->bootstrap), &session.layout);
     EL_TRY(check_place(&session));
-    EL_TRY(el_model_build(&config->model, &session.graph));
-    enum el_status status = make_grads(&session, grads_p);
+    enum el_status status = el_parts_open(config, session.layout.n_stages, &session.parts);
+    if (status == EL_OK) status = make_grads(&session, grads_p);
     if (status == EL_OK) status = run_all(&session, result_p);
-    el_graph_destroy(session.graph);
+    el_parts_close(&session.parts);
     if (status != EL_OK) {
         free(session.grads);
         session.grads = NULL;

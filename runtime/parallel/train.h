@@ -69,6 +69,9 @@ struct el_train_config {
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
     size_t bucket_first_bytes, bucket_cap_bytes;
+    /* Modes that cut the model. */
+    char cut[128]; /* parts.h says how; empty: "time" */
+    int n_micro;   /* micro-batches; 0: as many as there are stages */
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */

@@ -3,8 +3,14 @@
 
 #include "runtime/parallel/mode.h"
 
-static enum el_status open_members(struct el_worker *worker, struct el_device *const *devices,
-                                   const struct el_dataset *dataset)
+/* What a stage is fed. */
+static enum el_feed_what feed_of(const struct el_layout *layout, int stage)
+{
+    if (layout->n_stages == 1) return EL_FEED_ALL;
+    return stage == 0 ? EL_FEED_INPUTS : EL_FEED_LABELS;
+}
+
+static enum el_status open_members(struct el_worker *worker, const struct el_worker_spec *spec)
 {
     const struct el_train_config *config = worker->config;
     for (int m = 0; m < worker->n_members; m++) {
@@ -12,13 +18,14 @@ static enum el_status open_members(struct el_worker *worker, struct el_device *c
         struct el_member *member = &worker->members[m];
         struct el_feed_spec feed = {.config = config,
                                     .graph = worker->graph,
-                                    .device = devices[m],
-                                    .dataset = dataset,
+                                    .device = spec->devices[m],
+                                    .dataset = spec->dataset,
                                     .split = EL_SPLIT_TRAIN,
                                     .batch = config->global_batch,
                                     .part = spot->feed,
-                                    .n_parts = spot->n_feeds};
-        EL_TRY(el_shard_open(&member->shard, config, worker->graph, devices[m], spot->owns));
+                                    .n_parts = spot->n_feeds,
+                                    .what = feed_of(worker->layout, spot->stage)};
+        EL_TRY(el_shard_open(&member->shard, config, spec->parts->stage[spot->stage], spec->devices[m], spot->owns));
         EL_TRY(el_feed_open(&member->feed, &feed));
     }
     return EL_OK;
@@ -26,12 +33,12 @@ static enum el_status open_members(struct el_worker *worker, struct el_device *c
 
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec)
 {
-    *worker =
-        (struct el_worker){.config = spec->config, .graph = spec->graph, .layout = spec->layout, .world = spec->world};
+    *worker = (struct el_worker){
+        .config = spec->config, .graph = spec->parts->model, .layout = spec->layout, .world = spec->world};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
-    return open_members(worker, spec->devices, spec->dataset);
+    return open_members(worker, spec);
 }
 
 void el_worker_close(struct el_worker *worker)
@@ -76,9 +83,14 @@ done:
     return status;
 }
 
+/* In pieces: a device may have little room. */
+enum { PIECE = 1 << 17 };
+
 enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n)
 {
-    return exchange(worker, values, n, true);
+    for (int64_t at = 0; at < n; at += PIECE)
+        EL_TRY(exchange(worker, values + at, n - at < PIECE ? n - at : PIECE, true));
+    return EL_OK;
 }
 
 enum el_status el_worker_take_first(struct el_worker *worker, double *values, int64_t n)

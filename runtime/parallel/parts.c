@@ -1,0 +1,165 @@
+/* Where a model is cut; see parts.h. */
+#include "runtime/parallel/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a node weighs ---- */
+
+/* FLOPs of a part by itself, forward and backward, for one sample: its pass is issued on a simulated device. */
+static enum el_status flops_of(const struct el_train_config *config, const struct el_graph *part, bool is_first,
+                               struct el_device *device, double *flops_p)
+{
+    struct el_program *program = NULL;
+    struct el_pass *pass = NULL;
+    struct el_view views[EL_GRAPH_PARAMS_MAX] = {{0}}, grads[EL_GRAPH_PARAMS_MAX] = {{0}};
+    struct el_view inputs[EL_GRAPH_EDGE_MAX] = {{0}}, outputs[EL_GRAPH_EDGE_MAX];
+    struct el_pass_spec spec = {.graph = part,
+                                .device = device,
+                                .dtype = config->dtype,
+                                .batch = 1,
+                                .training = true,
+                                .input_grads = !is_first,
+                                .params = views,
+                                .grads = grads};
+    EL_TRY(el_program_create(&program));
+    enum el_status status;
+    EL_TRY_GOTO(el_pass_open(program, &spec, &pass), done);
+    el_pass_forward(pass, inputs, outputs);
+    el_pass_backward(pass, outputs, NULL);
+    el_pass_close(pass);
+    for (int p = 0; p < part->n_params; p++) el_program_free(program, grads[p].buffer);
+    *flops_p = el_program_model_flops(program);
+done:
+    el_program_destroy(program);
+    return status;
+}
+
+/* Nodes that share a parameter cannot be parted: the first one has the weight of all. */
+static enum el_status weigh(const struct el_train_config *config, const struct el_graph *model,
+                            struct el_device *device, int node, double *weight_p)
+{
+    struct el_graph *part;
+    bool memory = strcmp(config->cut, "memory") == 0;
+    *weight_p = 1;
+    if (strcmp(config->cut, "nodes") == 0 || el_graph_part(model, node, 1, &part) != EL_OK) return EL_OK;
+    enum el_status status = EL_OK;
+    if (memory)
+        *weight_p = (double)el_graph_param_count(part);
+    else
+        status = flops_of(config, part, node == 0, device, weight_p);
+    el_graph_destroy(part);
+    return status;
+}
+
+/* ---- where to cut ---- */
+
+/* Part `k` begins at node first[k]; first[n] is the number of nodes. */
+struct cuts {
+    int n, first[EL_MEMBERS_MAX + 1];
+};
+
+/* The least that the heaviest of `n` parts can weigh, by the number of parts and where the last one ends; a part is
+ * never empty. */
+static void balance(const double *weights, int n_nodes, struct cuts *cuts)
+{
+    static const double none = INFINITY;
+    double least[EL_GRAPH_NODES_MAX + 1], next[EL_GRAPH_NODES_MAX + 1];
+    short from[EL_MEMBERS_MAX + 1][EL_GRAPH_NODES_MAX + 1];
+    for (int end = 0; end <= n_nodes; end++) least[end] = end == 0 ? 0 : none;
+    for (int k = 1; k <= cuts->n; k++) {
+        for (int end = 0; end <= n_nodes; end++) {
+            double part = 0;
+            next[end] = none;
+            for (int begin = end - 1; begin >= 0; begin--) {
+                part += weights[begin];
+                double heaviest = part > least[begin] ? part : least[begin];
+                if (heaviest >= next[end]) continue;
+                next[end] = heaviest;
+                from[k][end] = (short)begin;
+            }
+        }
+        memcpy(least, next, sizeof least);
+    }
+    cuts->first[cuts->n] = n_nodes;
+    for (int k = cuts->n; k > 0; k--) cuts->first[k - 1] = from[k][cuts->first[k]];
+}
+
+static enum el_status find_balance(const struct el_train_config *config, const struct el_graph *model,
+                                   struct cuts *cuts)
+{
+    double weights[EL_GRAPH_NODES_MAX];
+    struct el_device *device;
+    struct el_device_spec spec = {.backend = "sim"};
+    EL_TRY(el_device_open(&spec, &device));
+    enum el_status status = EL_OK;
+    for (int n = 0; n < model->n_nodes && status == EL_OK; n++) status = weigh(config, model, device, n, &weights[n]);
+    el_device_close(device);
+    EL_TRY(status);
+    balance(weights, model->n_nodes, cuts);
+    return EL_OK;
+}
+
+static int find_node(const struct el_graph *model, const char *name)
+{
+    for (int n = 0; n < model->n_nodes; n++)
+        if (strcmp(model->nodes[n].name, name) == 0) return n;
+    return -1;
+}
+
+static enum el_status find_named(const struct el_train_config *config, const struct el_graph *model, struct cuts *cuts)
+{
+    char names[sizeof config->cut], *rest = names;
+    int k = 1;
+    snprintf(names, sizeof names, "%s", config->cut);
+    for (const char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest), k++) {
+        int node = find_node(model, name);
+        if (node < 0)
+            return el_fail(EL_ERR_INVALID, "--cut %s: %s has no node '%s'", config->cut, config->model.name, name);
+        if (k < cuts->n) cuts->first[k] = node;
+        if (node <= (k <= cuts->n ? cuts->first[k - 1] : 0))
+            return el_fail(EL_ERR_INVALID, "--cut %s: '%s' does not come after the cut before it", config->cut, name);
+    }
+    cuts->first[cuts->n] = model->n_nodes;
+    if (k == cuts->n) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--cut %s: gives %d parts, and there are %d devices", config->cut, k, cuts->n);
+}
+
+static bool is_balance(const char *cut)
+{
+    return strcmp(cut, "time") == 0 || strcmp(cut, "memory") == 0 || strcmp(cut, "nodes") == 0;
+}
+
+static enum el_status cut_up(const struct el_train_config *config, struct el_parts *parts, int n)
+{
+    struct cuts cuts = {.n = n};
+    if (n > parts->model->n_nodes)
+        return el_fail(EL_ERR_INVALID, "%s has %d nodes: it cannot be cut into %d parts: give fewer --devices",
+                       config->model.name, parts->model->n_nodes, n);
+    EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
+                                   : find_named(config, parts->model, &cuts));
+    for (; parts->n < n; parts->n++) {
+        int first = cuts.first[parts->n];
+        EL_TRY(el_graph_part(parts->model, first, cuts.first[parts->n + 1] - first, &parts->stage[parts->n]));
+    }
+    return EL_OK;
+}
+
+enum el_status el_parts_open(const struct el_train_config *config, int n, struct el_parts *parts)
+{
+    *parts = (struct el_parts){0};
+    EL_TRY(el_model_build(&config->model, &parts->model));
+    if (n > 1) return cut_up(config, parts, n);
+    parts->stage[parts->n++] = parts->model;
+    return EL_OK;
+}
+
+void el_parts_close(struct el_parts *parts)
+{
+    for (int k = 0; k < parts->n; k++)
+        if (parts->stage[k] != parts->model) el_graph_destroy(parts->stage[k]);
+    el_graph_destroy(parts->model);
+    *parts = (struct el_parts){0};
+}
