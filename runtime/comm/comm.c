@@ -1,5 +1,6 @@
 /* The list of communicators and the wrappers round them: arguments, bytes, the op in the program, and what needs no
  * transport at all. Only this file calls the hooks of comm_ops.h; how bytes move is not its business. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,31 +18,10 @@ struct el_comm {
     struct el_comm_part *parts; /* the first member's: [n_parts], of the operation being enqueued */
     int n_parts;                /* members in this process */
     uint64_t issued;            /* operations: members issue the same ones in the same order */
+    uint64_t run;               /* operations that have begun */
     bool muted;
     enum el_comm_algorithm forced; /* EL_COMM_AUTO: the backend's choice */
 };
-
-static const struct el_comm_verb_row verbs[EL_COMM_VERB_COUNT] = {
-    [EL_COMM_ALL_REDUCE] = {.name = "all_reduce", .reduces = true},
-    [EL_COMM_BROADCAST] = {.name = "broadcast", .has_root = true, .data_on_root = true},
-    [EL_COMM_REDUCE] = {.name = "reduce", .has_root = true, .reduces = true, .result_on_root = true},
-    [EL_COMM_REDUCE_SCATTER] = {.name = "reduce_scatter", .reduces = true, .all_data = true},
-    [EL_COMM_ALL_GATHER] = {.name = "all_gather", .all_result = true},
-    [EL_COMM_SCATTER] = {.name = "scatter", .has_root = true, .data_on_root = true, .all_data = true},
-    [EL_COMM_GATHER] = {.name = "gather", .has_root = true, .result_on_root = true, .all_result = true},
-    [EL_COMM_ALL_TO_ALL] = {.name = "all_to_all", .all_data = true, .all_result = true},
-    [EL_COMM_SEND] = {.name = "send", .has_root = true, .is_link = true},
-    [EL_COMM_RECV] = {.name = "recv", .has_root = true, .is_link = true},
-    [EL_COMM_BARRIER] = {.name = "barrier"},
-};
-
-static const char *const reductions[EL_COMM_REDUCTION_COUNT] = {
-    [EL_COMM_SUM] = "sum",     [EL_COMM_PRODUCT] = "product", [EL_COMM_MIN] = "min", [EL_COMM_MAX] = "max",
-    [EL_COMM_AVERAGE] = "avg", [EL_COMM_AND] = "and",         [EL_COMM_OR] = "or",   [EL_COMM_XOR] = "xor",
-};
-
-static const char *const algorithms[EL_COMM_ALGORITHM_COUNT] = {
-    [EL_COMM_AUTO] = "auto", [EL_COMM_DIRECT] = "direct", [EL_COMM_RING] = "ring", [EL_COMM_PS] = "ps"};
 
 /* What a group of one has before its first operation: many of them never have one. */
 enum { NO_STREAM = EL_STREAM_COMPUTE };
@@ -189,31 +169,16 @@ struct el_device *el_comm_device(const struct el_comm *comm)
     return comm->place.device;
 }
 
-const struct el_comm_verb_row *el_comm_verb_row(enum el_comm_verb verb)
+bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb)
 {
-    return &verbs[verb];
-}
-
-const char *el_comm_reduction_name(enum el_comm_reduction reduction)
-{
-    return reductions[reduction];
-}
-
-const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm)
-{
-    return algorithms[algorithm];
-}
-
-bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
-{
-    return reduction < EL_COMM_AND || dtype == EL_I32 || dtype == EL_U8;
+    return comm->state ? comm->backend->ops->verbs >> verb & 1 : !el_comm_verb_row(verb)->is_link;
 }
 
 enum el_status el_comm_set_algorithm(struct el_comm *comm, enum el_comm_algorithm algorithm)
 {
     if (algorithm != EL_COMM_AUTO && comm->state && !comm->backend->ops->choose)
         return el_fail(EL_ERR_ABSENT, "communicator %s: its library chooses the algorithm, not '%s'",
-                       comm->backend->name, algorithms[algorithm]);
+                       comm->backend->name, el_comm_algorithm_name(algorithm));
     comm->forced = algorithm;
     return EL_OK;
 }
@@ -242,20 +207,16 @@ void el_comm_mute(struct el_comm *comm, bool muted)
     comm->muted = muted;
 }
 
-struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape)
+enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds)
 {
-    uint64_t all = (uint64_t)shape->count * shape->element_bytes, others = (uint64_t)shape->size - 1;
-    size_t begin = el_comm_chunk(shape->count, shape->size, shape->rank);
-    uint64_t mine = (el_comm_chunk(shape->count, shape->size, shape->rank + 1) - begin) * shape->element_bytes;
-    bool root = shape->rank == shape->root;
-    switch (shape->verb) {
-    case EL_COMM_ALL_REDUCE: /* gives the other chunks to their owners and its own sum to everybody; gets as much */
-        return (struct el_comm_traffic){all - mine + others * mine, others * mine + all - mine};
-    case EL_COMM_BROADCAST:
-        return root ? (struct el_comm_traffic){others * all, 0} : (struct el_comm_traffic){0, all};
-    default:
-        return root ? (struct el_comm_traffic){0, others * all} : (struct el_comm_traffic){all, 0};
-    }
+    if (seconds < 0)
+        return el_fail(EL_ERR_INVALID, "communicator %s: a time-out of %g s", comm->backend->name, seconds);
+    if (!comm->state) return EL_OK;
+    if (comm->backend->ops->set_timeout)
+        comm->backend->ops->set_timeout(comm->state, (int64_t)(seconds * 1e9));
+    else if (seconds > 0)
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no time-out", comm->backend->name);
+    return EL_OK;
 }
 
 static struct el_comm_shape shape_of(const struct el_comm *comm, const struct el_comm_op *op)
@@ -282,7 +243,7 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
 {
     struct el_comm_shape shape = shape_of(comm, op);
     if (!comm->state || op->count == 0) return (struct el_comm_traffic){0, 0};
-    return comm->backend->ops->traffic ? comm->backend->ops->traffic(&shape) : el_comm_traffic_direct(&shape);
+    return comm->backend->ops->traffic ? comm->backend->ops->traffic(&shape) : el_comm_rounds_traffic(&shape);
 }
 
 /* What a call takes along, and the places of its buffers among its views. */
@@ -299,7 +260,7 @@ _Static_assert(sizeof(struct arguments) <= EL_CALL_ARGUMENT_BYTES, "a call canno
 /* What this member gives and gets; a result that was left out is `data`. */
 static struct arguments arguments_of(const struct el_comm *comm, const struct el_comm_op *op)
 {
-    const struct el_comm_verb_row *row = &verbs[op->verb];
+    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
     bool is_root = comm->rank == op->root;
     return (struct arguments){.count = op->count,
                               .root = op->root,
@@ -316,7 +277,7 @@ static struct arguments arguments_of(const struct el_comm *comm, const struct el
 static struct el_comm_task make_task(const struct el_comm *comm, const struct arguments *arguments, void *data,
                                      void *result)
 {
-    bool gets = comm->rank == arguments->root || !verbs[arguments->verb].result_on_root;
+    bool gets = comm->rank == arguments->root || !el_comm_verb_row(arguments->verb)->result_on_root;
     return (struct el_comm_task){.verb = arguments->verb,
                                  .reduction = arguments->reduction,
                                  .dtype = arguments->dtype,
@@ -360,13 +321,13 @@ static enum el_status run_alone(const struct el_comm *comm, const struct el_comm
 
 /* Where one thread issues for several members, the last one's call enqueues for all of them: the calls before it leave
  * their parts with the first member. */
-static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *args)
+static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *args, const struct el_comm_task *task)
 {
     struct el_comm_part own, *parts = args->n_members == 1 ? &own : comm->first->parts;
     if (args->n_members > comm->first->n_parts || args->member >= args->n_members)
         return el_fail(EL_ERR_INTERNAL, "communicator %s: %d calls at once for %d members", comm->backend->name,
                        args->n_members, comm->first->n_parts);
-    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = task_of(comm, args)};
+    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = *task};
     if (args->member + 1 < args->n_members) return EL_OK;
     return comm->backend->ops->enqueue(parts, args->n_members);
 }
@@ -380,6 +341,17 @@ static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_tas
     return EL_OK;
 }
 
+/* Says which operation failed, in front of why. */
+static enum el_status fail_operation(struct el_comm *comm, const struct el_comm_task *task, enum el_status status)
+{
+    struct el_error error;
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &error);
+    el_comm_abort(comm);
+    return el_fail(status, "the %s number %" PRIu64 " of rank %d: %s", el_comm_verb_row(task->verb)->name, task->number,
+                   comm->rank, error.text);
+}
+
 static bool moves_nothing(const struct el_comm_task *task)
 {
     return task->count == 0 && task->verb != EL_COMM_BARRIER;
@@ -389,11 +361,11 @@ static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
     struct el_comm_task task = task_of(comm, args);
+    task.number = ++comm->run;
     if (moves_nothing(&task) || comm->muted) return EL_OK;
     if (!comm->state) return run_alone(comm, &task);
-    enum el_status status = comm->backend->ops->asynchronous ? enqueue(comm, args) : run_on_host(comm, &task);
-    if (status != EL_OK) el_comm_abort(comm);
-    return status;
+    return fail_operation(comm, &task,
+                          comm->backend->ops->asynchronous ? enqueue(comm, args, &task) : run_on_host(comm, &task));
 }
 
 static enum el_status poll(void *context)
@@ -419,7 +391,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
 {
     struct el_comm_traffic traffic = el_comm_traffic(comm, op);
     struct el_call_op call = {
-        .head = {.label = op->label ? op->label : verbs[op->verb].name,
+        .head = {.label = op->label ? op->label : el_comm_verb_row(op->verb)->name,
                  .phase = op->phase,
                  .sent_bytes = traffic.sent_bytes,
                  .received_bytes = traffic.received_bytes},
@@ -436,14 +408,14 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
 
 static enum el_status check_op(const struct el_comm *comm, const struct el_comm_op *op)
 {
-    const char *name = verbs[op->verb].name;
+    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
     if (op->root < 0 || op->root >= comm->size)
-        return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", name, op->root, comm->size);
-    if (verbs[op->verb].reduces && !el_comm_reduces(op->reduction, op->dtype))
-        return el_fail(EL_ERR_INVALID, "%s: no %s of %s values", name, reductions[op->reduction],
+        return el_fail(EL_ERR_INVALID, "%s: root %d of %d members", row->name, op->root, comm->size);
+    if (row->reduces && !el_comm_reduces(op->reduction, op->dtype))
+        return el_fail(EL_ERR_INVALID, "%s: no %s of %s values", row->name, el_comm_reduction_name(op->reduction),
                        el_dtype_name(op->dtype));
-    if (comm->state && !(comm->backend->ops->verbs >> op->verb & 1))
-        return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s", comm->backend->name, name);
+    if (!el_comm_has_verb(comm, op->verb))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s", comm->backend->name, row->name);
     return EL_OK;
 }
 
@@ -471,9 +443,8 @@ enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *o
     struct el_comm_task task = make_task(comm, &arguments, (void *)op->data.offset, (void *)op->result.offset);
     if (el_device_is_asynchronous(comm->place.device))
         return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory", comm->backend->name);
+    task.number = ++comm->run;
     if (moves_nothing(&task)) return EL_OK;
     if (!comm->state) return run_alone(comm, &task);
-    enum el_status status = comm->backend->ops->run(comm->state, &task);
-    if (status != EL_OK) el_comm_abort(comm);
-    return status;
+    return fail_operation(comm, &task, comm->backend->ops->run(comm->state, &task));
 }

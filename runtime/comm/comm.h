@@ -47,7 +47,7 @@ enum el_comm_verb {
     EL_COMM_SCATTER,
     /* data[count] -> the root's result[n * count]: part r is member r's */
     EL_COMM_GATHER,
-    /* data[n * count] -> result[n * count]: part r goes to member r, part r of the result came from it */
+    /* data[n * count] -> result[n * count]: part r goes to member r, part r of the result came from it; not in place */
     EL_COMM_ALL_TO_ALL,
     /* data[count] -> the mailbox of member `root`; waits only while that is full */
     EL_COMM_SEND,
@@ -59,7 +59,7 @@ enum el_comm_verb {
 };
 
 /* How parts are combined. Sums, products and the like are taken in a fixed order. Average: the sum divided by the
- * number of members (integers: towards zero). And, or, xor: bit by bit, integers only. */
+ * number of members (integers: towards zero; their sums and products wrap). And, or, xor: bit by bit, integers only. */
 enum el_comm_reduction {
     EL_COMM_SUM,
     EL_COMM_PRODUCT,
@@ -147,6 +147,8 @@ const char *el_comm_backend(const struct el_comm *comm); /* "local" */
 const struct el_comm_verb_row *el_comm_verb_row(enum el_comm_verb verb);
 const char *el_comm_reduction_name(enum el_comm_reduction reduction); /* "sum" */
 const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm); /* "ring" */
+/* Whether this communicator has it; a group of one has all but links. */
+bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb);
 /* Whether values of this type can be combined so. */
 bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype);
 
@@ -166,6 +168,11 @@ struct el_device *el_comm_device(const struct el_comm *comm);
  * the device's limit; EL_ERR_PEER where another member had no room or is gone; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes, const char *name,
                              struct el_buffer **buffer_p);
+
+/* How long an operation may wait for other members, from its begin on this one: after that it fails with EL_ERR_PEER,
+ * and the communicator is aborted. 0, as opened: for ever. Between steps. Errors: EL_ERR_ABSENT where the backend has
+ * no time-out. */
+enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
 
 /* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come:
  * for good. Waits for none of them. Threads: any, until el_comm_close. */

@@ -23,9 +23,10 @@ struct el_comm_task {
     enum el_comm_reduction reduction;
     enum el_dtype dtype;
     enum el_comm_algorithm algorithm; /* never EL_COMM_AUTO where the backend has algorithms */
-    int root;
+    int root;                         /* 0 where the verb has none */
     int tag;
-    size_t count; /* elements of a part, > 0 but for a barrier */
+    uint64_t number; /* of this member's operations on this communicator, from 1: for failures' texts */
+    size_t count;    /* elements of a part, > 0 but for a barrier */
     void *data;
     void *result;
     void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
@@ -84,8 +85,8 @@ struct el_comm_ops {
     /* Optional: default is that its library chooses, and tasks come with EL_COMM_AUTO. The algorithm to be used where
      * none was forced. Same answer on every member. */
     enum el_comm_algorithm (*choose)(const struct el_comm_shape *shape);
-    /* Optional: default is el_comm_traffic_direct. What `run` moves, exactly. Sums of sent and received over all
-     * members are equal. */
+    /* Optional: default is el_comm_rounds_traffic (rounds.h). What `run` moves, exactly. Sums of sent and received over
+     * all members are equal. */
     struct el_comm_traffic (*traffic)(const struct el_comm_shape *shape);
     /* Optional: default is plain memory of the device. Memory of this member's device that operations can work on in
      * place; all members ask for as much at the same time, each in its own thread, between steps. `mine`: whether this
@@ -93,6 +94,9 @@ struct el_comm_ops {
      * memory may outlive the state, and goes by its release(). Never called on simulated devices. Errors: EL_ERR_PEER,
      * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
+
+    /* Optional: default is that el_comm_set_timeout is refused. Between operations; 0: none. */
+    void (*set_timeout)(void *state, int64_t timeout_ns);
     /* Required. Makes all members' running and later operations return EL_ERR_PEER; must not wait for any of them.
      * Threads: any. May be called more than once. */
     void (*abort)(void *state);
@@ -129,9 +133,12 @@ enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct e
 enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el_comm_backend **backend,
                               void **state_p);
 
-/* Every member sums its own chunk and gives it to all others, 2 (n - 1) / n of the payload each way; a root is read by,
- * or reads, every other. */
-struct el_comm_traffic el_comm_traffic_direct(const struct el_comm_shape *shape);
+/* verbs.c: what failures call an operation, "reduce number 17 (1000 f32, sum, root 1)". */
+enum { EL_COMM_WORDS_BYTES = 128 };
+void el_comm_task_words(const struct el_comm_task *task, char words[EL_COMM_WORDS_BYTES]);
+/* EL_ERR_INTERNAL for two members that are in different operations, naming both. */
+enum el_status el_comm_fail_different(const char *backend, int rank, const struct el_comm_task *task, int other_rank,
+                                      const struct el_comm_task *other);
 
 /* Where chunk `i` of `size` begins, in elements; [0] is 0 and [size] is `count`. Boundaries are whole cache lines of
  * elements, so that no two members write one line. */

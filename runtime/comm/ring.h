@@ -10,7 +10,7 @@
 #ifndef EL_COMM_RING_H
 #define EL_COMM_RING_H
 
-#include "runtime/comm/comm_ops.h"
+#include "runtime/comm/rounds.h"
 
 /* Any integer as a rank or a chunk's number. */
 static inline int el_ring_wrap(int i, int size)
@@ -25,6 +25,11 @@ static inline int el_ring_place(int rank, int root, int size)
 }
 
 /* What a ring's all-reduce and broadcast move, exactly. */
-struct el_comm_traffic el_ring_traffic(const struct el_comm_shape *shape);
+static inline struct el_comm_traffic el_ring_traffic(const struct el_comm_shape *shape)
+{
+    struct el_comm_shape ring = *shape;
+    ring.algorithm = EL_COMM_RING;
+    return el_comm_rounds_traffic(&ring);
+}
 
 #endif

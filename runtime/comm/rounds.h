@@ -1,18 +1,22 @@
 /* The messages of a collective, whatever carries them: pure arithmetic, for whoever moves them, counts their bytes,
  * prints them or says what they cost.
  *
- *     el_comm_own_copy(&shape, &copy)                             within the member's own memory, first
+ *     el_comm_own_copy(&shape)                                    within the member's own memory, first
  *     for (int i = 0; i < el_comm_rounds(&shape); i++)
  *         round = el_comm_round(&shape, i);                       at most one message out, and one in
  *
- * A round's messages go at the same time; what one sends has come in a round before. The peer's round has the other
- * half: what rank a sends to b in round i, b receives from a in round i, as many elements. A message may be empty.
+ * A round's messages go at the same time, and no place is written and sent in one round; what one sends has come in a
+ * round before. The peer's round has the other half: what rank a sends to b in round i, b receives from a in round i,
+ * as many elements. A message may be empty. In place or not is not asked: data and result may be one place, as comm.h
+ * says, and where they are not, `data` is never written.
  * Units: elements. Threads: any; nothing is allocated. Errors: none.
  *
- * direct: each rank's part goes straight to who needs it; of an all-reduce each rank sums its own chunk
+ * direct: each rank's part goes straight to who needs it; of an all-reduce each rank combines its own chunk
  *     (el_comm_chunk) over all, its own first, then by rank downwards and round, and gives it to the others.
  * ring: each rank sends to the next one only. All-reduce: 2 (n - 1) rounds of a chunk, the least that n ranks can do
- *     with (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009).
+ *     with (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009); chunk c is
+ *     combined from rank c upwards. Broadcast and reduce are chains, from the root on and towards it, cut into segments
+ *     that follow one another.
  * ps: all to rank 0, which combines by rank, and back to all.
  */
 #ifndef EL_COMM_ROUNDS_H
@@ -29,11 +33,12 @@ struct el_comm_slice {
 };
 
 struct el_comm_message {
-    int peer; /* rank; -1: none */
+    int peer; /* rank; -1: none, and nothing else of it means anything */
+    int part; /* number of the part, chunk or segment in its member's memory; 0 where there is but one */
     size_t count;
     struct el_comm_slice at;  /* what leaves; where what comes goes */
     struct el_comm_slice own; /* incoming: what it is combined with, as the first operand; NONE: it overwrites */
-    bool last;                /* incoming: nothing is combined with it after this: an average is divided now */
+    bool last;                /* incoming: now all are combined: an average is divided */
 };
 
 struct el_comm_round {
@@ -45,16 +50,23 @@ struct el_comm_copy {
     size_t count; /* 0: nothing is to be copied */
 };
 
+/* Any integer as a rank or a chunk's number. */
+static inline int el_comm_wrap(int i, int size)
+{
+    return (i % size + size) % size;
+}
+
 /* Whether there is such an algorithm for the verb; where not, EL_COMM_DIRECT serves. */
 bool el_comm_has_algorithm(enum el_comm_verb verb, enum el_comm_algorithm algorithm);
-/* What the member copies within its own memory before the first round; nothing where both are one place (in place). */
+/* What the member copies within its own memory before the first round, where the two are not one place. Also of a group
+ * of one. */
 struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *shape);
-/* How many rounds: the same for all ranks. 0 for links, barriers and a group of one. */
+/* How many rounds: the same for all ranks. 0 for links, barriers, a count of 0 and a group of one. */
 int el_comm_rounds(const struct el_comm_shape *shape);
 struct el_comm_round el_comm_round(const struct el_comm_shape *shape, int round);
 /* What a rank needs beside data and result. */
 size_t el_comm_scratch(const struct el_comm_shape *shape);
-/* Bytes of all its messages. */
+/* Bytes of all its messages; of a link's one. */
 struct el_comm_traffic el_comm_rounds_traffic(const struct el_comm_shape *shape);
 
 #endif

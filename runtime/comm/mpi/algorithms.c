@@ -156,5 +156,5 @@ enum el_status el_mpi_reduce(struct el_mpi_group *group, const struct el_comm_ta
 
 struct el_comm_traffic el_mpi_traffic(const struct el_comm_shape *shape)
 {
-    return shape->verb == EL_COMM_REDUCE ? el_comm_traffic_direct(shape) : el_ring_traffic(shape);
+    return shape->verb == EL_COMM_REDUCE ? el_comm_rounds_traffic(shape) : el_ring_traffic(shape);
 }
