@@ -86,6 +86,7 @@ static enum el_status print_closed_form(const struct el_train_config *config, si
     int slots = config->optimizer == EL_OPT_ADAM ? 2 : config->optimizer == EL_OPT_MOMENTUM ? 1 : 0;
     struct el_mode_memory copies = el_mode_find(config->mode)->memory;
     bool several = config->n_devices > 1, uneven = several && copies.others > 0;
+    if (config->bucket_view) copies.backward -= copies.view, copies.optimizer -= copies.view;
     if (copies.others > 0 && !several) copies = (struct el_mode_memory){.backward = 2, .optimizer = 2};
     EL_TRY(count_temporaries(config, &t, &n));
     bool fresh = config->keep_grads && copies.kept == 0;

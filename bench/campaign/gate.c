@@ -6,20 +6,21 @@
 
 #include "bench/base/jvalue.h"
 
-/* Of each mode the most devices, and there the smallest batch: what differs there differs everywhere. */
-static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode)
+/* Of each mode the most devices, and there the smallest batch: what differs there differs everywhere. NULL: no trial.
+ */
+static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode, bool bucket_view)
 {
     const struct el_trial *found = NULL;
     for (int t = 0; t < campaign->set.n; t++) {
         const struct el_trial *trial = &campaign->set.trials[t];
-        if (strcmp(trial->train.mode, mode)) continue;
+        if (strcmp(trial->train.mode, mode) || trial->train.bucket_view != bucket_view) continue;
         bool more = found && trial->n_devices > found->n_devices, fewer = found && trial->n_devices < found->n_devices;
         if (!found || more || (!fewer && trial->train.global_batch < found->train.global_batch)) found = trial;
     }
     return found;
 }
 
-json_t *el_gate_judge(const char *mode, const json_t *verdict)
+json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
 {
     const char *status = el_json_text(verdict, "status", "failed");
     double loss = el_json_number(verdict, "loss"), reference = el_json_number(verdict, "reference_loss");
@@ -28,9 +29,9 @@ json_t *el_gate_judge(const char *mode, const json_t *verdict)
     bool gpu = json_is_true(json_object_get(verdict, "gpu"));
     double loss_limit = gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
     double gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
-    json_t *row = json_pack("{s:s, s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "status", status, "agrees",
-                            "reason", "loss", el_json_real(loss), "reference_loss", el_json_real(reference), "worst",
-                            el_json_real(worst), "parameter", parameter);
+    json_t *row = json_pack("{s:s, s:b, s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "bucket_view", bucket_view,
+                            "status", status, "agrees", "reason", "loss", el_json_real(loss), "reference_loss",
+                            el_json_real(reference), "worst", el_json_real(worst), "parameter", parameter);
     if (strcmp(status, "ok")) {
         json_object_set_new(row, "reason",
                             json_sprintf("its first steps could not be compared with the reference (%s): %s", status,
@@ -54,7 +55,7 @@ static enum el_status verdict_of(const struct el_campaign *campaign, const struc
                                  const struct el_trial *trial, json_t **verdict_p)
 {
     json_t *earlier = el_store_load_repeat(&campaign->store, trial, EL_STORE_GATE);
-    json_t *row = el_gate_judge(trial->train.mode, earlier);
+    json_t *row = el_gate_judge(trial->train.mode, trial->train.bucket_view, earlier);
     bool agreed = json_is_true(json_object_get(row, "agrees"));
     json_decref(row);
     *verdict_p = agreed ? earlier : NULL;
@@ -72,19 +73,22 @@ enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner 
     json_t *rows = json_array();
     const char *backend = campaign->set.trials->devices[0].backend;
     bool computes = !strcmp(backend, "cpu") || !strcmp(backend, "cuda");
-    for (int m = 0; m < options->n_modes && computes && !el_runner_interrupted(); m++) {
-        const char *mode = options->modes[m];
+    for (int m = 0; m < 2 * options->n_modes && computes && !el_runner_interrupted(); m++) {
+        const char *mode = options->modes[m / 2];
+        bool view = m % 2;
+        const struct el_trial *trial = smallest(campaign, mode, view);
         json_t *verdict = NULL;
-        enum el_status status = verdict_of(campaign, runner, smallest(campaign, mode), &verdict);
+        if (!trial) continue;
+        enum el_status status = verdict_of(campaign, runner, trial, &verdict);
         if (status != EL_OK) {
             json_decref(rows);
             return status;
         }
         if (!verdict) break;
-        json_t *row = el_gate_judge(mode, verdict);
+        json_t *row = el_gate_judge(mode, view, verdict);
         json_decref(verdict);
         const char *reason = el_json_text(row, "reason", NULL);
-        if (reason) el_progress_say(progress, "%s is not timed: %s", mode, reason);
+        if (reason) el_progress_say(progress, "%s%s is not timed: %s", mode, view ? " view" : "", reason);
         json_array_append_new(rows, row);
     }
     json_decref(campaign->gate);
@@ -97,6 +101,7 @@ const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_
     for (size_t i = 0; i < json_array_size(campaign->gate); i++) {
         const json_t *row = json_array_get(campaign->gate, i);
         if (strcmp(el_json_text(row, "mode", ""), trial->train.mode)) continue;
+        if (json_is_true(json_object_get(row, "bucket_view")) != trial->train.bucket_view) continue;
         if (json_is_true(json_object_get(row, "agrees"))) return NULL;
         const char *status = el_json_text(row, "status", "failed");
         *status_p = strcmp(status, "ok") ? status : "failed";

@@ -1,7 +1,8 @@
 /* The numerical gate: no mode is timed whose first steps differ from the reference, or could not be compared with it.
  *
  * In f32 by the fast kernels: loss within 1e-6 (relative where it is above 1), each parameter's gradient within 1e-4 in
- * relative L2 norm. Each mode once, at its smallest batch. A gate that crashes or times out is run a second time; where
+ * relative L2 norm. Each mode once, at its smallest batch, and once
+ * more where gradients are views of buckets. A gate that crashes or times out is run a second time; where
  * that fails too, or memory does not suffice, the mode's trials are rows with that status and reason. */
 #ifndef EL_BENCH_GATE_H
 #define EL_BENCH_GATE_H
@@ -17,14 +18,14 @@
 #define EL_GATE_GPU_LOSS     1e-3
 #define EL_GATE_GPU_GRADIENT 5e-2
 
-/* Fills campaign->gate with a row a mode: {mode, status: ok|oom|timeout|failed|absent, agrees: true|false|null, reason,
- * loss, reference_loss, worst, parameter}; null: could not be compared. No rows where kernels do not compute. What
- * agreed in an earlier command is not run again. */
+/* Fills campaign->gate with a row a mode: {mode, bucket_view: true|false, status: ok|oom|timeout|failed|absent, agrees:
+ * true|false|null, reason, loss, reference_loss, worst, parameter}; null: could not be compared. No rows where kernels
+ * do not compute. What agreed in an earlier command is not run again. */
 enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner *runner, struct el_progress *progress);
 /* Why the trial's mode must not be timed, and the status of such a trial; or NULL. */
 const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial, const char **status_p);
 
 /* The judgement itself: completes a verdict's row (tests). New reference. */
-json_t *el_gate_judge(const char *mode, const json_t *verdict);
+json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict);
 
 #endif

@@ -53,8 +53,9 @@ struct el_options {
     double bucket_mib[EL_LIST_MAX]; /* ddp's; the first is everyone's, the others are for the highest count */
     int n_buckets;                  /* 0: not given */
     double first_bucket_mib;        /* negative: not given */
-    struct el_train_config train;   /* everything that is the same for all trials; sizes of 0 are not yet resolved */
-    int64_t device_mem_bytes;       /* 0: no limit */
+    enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view; /* both: a trial each */
+    struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
+    int64_t device_mem_bytes;     /* 0: no limit */
     int repeats;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];

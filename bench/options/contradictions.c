@@ -16,6 +16,12 @@ enum el_status el_options_check_together(const struct el_options *options)
         if (el_option_given(options, unused[i]))
             return el_fail(EL_ERR_INVALID, "--%s: --epochs %lld trains whole epochs: leave one of them out", unused[i],
                            (long long)options->train.epochs);
+    bool has_buckets = options->bucket_view == EL_VIEW_OFF;
+    for (int m = 0; m < options->n_modes; m++)
+        has_buckets = has_buckets || el_mode_takes(options->modes[m], "bucket-view");
+    if (!has_buckets)
+        return el_fail(EL_ERR_INVALID, "--bucket-view: buckets are %s's: leave it out, or train in that mode",
+                       el_mode_with("bucket-view")->name);
     if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
         return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
                        options->train.optimizer == EL_OPT_ADAM ? "adam" : "sgd");

@@ -15,6 +15,10 @@
 #define OTHERWISE(...)   .otherwise = {__VA_ARGS__}
 #define RANGE(low, high) .min = (low), .max = (high)
 
+#define BUCKET_VIEW                                                                                                    \
+    "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and a " \
+    "copy of the parameters less in memory"
+
 enum {
     COMPARE = EL_CMD_COMPARE,
     RUN = EL_CMD_RUN,
@@ -129,6 +133,10 @@ static const struct el_option_row before_sizes[] = {
      RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
      "ddp: the same of the first bucket alone (default: 1, or --bucket-mb where that is given)", RANGE(0.001, 1e5)},
+    {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), RUN | OVERHEAD | SCALE | IMBALANCE, BUCKET_VIEW,
+     CHOICES("off|on"), DEFAULT("off")},
+    {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: a row each",
+     CHOICES("off|on|both"), DEFAULT("off")},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | OVERHEAD | REGRESS | SCALE | IMBALANCE,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/report/row_names.h"
 
 static const double BATCH_GAP = 1.2;
 
@@ -86,7 +87,9 @@ double el_bars_middle(const struct el_bars *bars, size_t i, size_t *end_p)
 
 static struct el_data_text mode_of(const struct el_bar *bar)
 {
-    return el_data_word(el_json_text(bar->trial, "mode", "?"));
+    char mode[32];
+    el_table_mode(bar->trial, mode, sizeof mode);
+    return el_data_label(mode);
 }
 
 /* Trials that have no bar say why. A row without text keeps the block from being empty. */

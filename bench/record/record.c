@@ -104,6 +104,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
     el_json_put_text(config, "overlap", train->overlap ? "on" : "off");
+    el_json_put_text(config, "bucket_view", train->bucket_view ? "on" : "off");
     el_json_put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
     put_count(config, "warmup", train->warmup);
     put_count(config, "steps", train->steps);

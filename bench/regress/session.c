@@ -69,9 +69,11 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
         return;
     }
     put_buckets(trial, buckets, sizeof buckets);
-    snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f%s", el_json_text(trial, "mode", "?"), n,
+    bool view = !strcmp(el_json_text(trial, "config.bucket_view", "off"), "on");
+    snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f%s%s", el_json_text(trial, "mode", "?"), n,
              n == 1 ? "" : "s", el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "",
-             strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets);
+             strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets,
+             view ? " views of buckets" : "");
 }
 
 static void put_difference(const char *key, const json_t *base, const json_t *head, char *text, size_t bytes)

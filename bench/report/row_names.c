@@ -7,6 +7,12 @@
 #include "bench/base/jvalue.h"
 #include "runtime/base/utf8.h"
 
+void el_table_mode(const json_t *trial, char *text, size_t bytes)
+{
+    bool view = strcmp(el_json_text(trial, "config.bucket_view", "off"), "on") == 0;
+    snprintf(text, bytes, "%s%s", el_json_text(trial, "mode", "?"), view ? " view" : "");
+}
+
 void el_table_batch(const json_t *trial, char *text, size_t bytes)
 {
     const json_t *shares = json_object_get(trial, "batch_per_device");

@@ -1,4 +1,4 @@
-/* How tables and figures call a batch and a process. */
+/* How tables and figures call a mode, a batch and a process. */
 #ifndef EL_BENCH_ROW_NAMES_H
 #define EL_BENCH_ROW_NAMES_H
 
@@ -6,6 +6,9 @@
 #include <stddef.h>
 
 #include "bench/base/table.h"
+
+/* "ddp"; "ddp view" where gradients are views of the buckets. */
+void el_table_mode(const json_t *trial, char *text, size_t bytes);
 
 /* "256 (2 x 128)"; uneven shares "65 (33..32)". */
 void el_table_batch(const json_t *trial, char *text, size_t bytes);

@@ -37,7 +37,7 @@ static void show_hidden(const json_t *device, const json_t *context, char *text)
     show_figure(total_ms > 0 ? 100 * el_json_number(device, "comm.overlapped_ms") / total_ms : NAN, text);
 }
 
-static const struct el_column trial_columns[] = {EL_TEXT("mode", -9, "mode"),
+static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                                  EL_SHOWN("global batch", -14, el_report_batch),
                                                  EL_FIGURE("step", 8, "breakdown.step_ms"),
                                                  EL_FIGURE("= alone", 10, "breakdown.compute_alone_ms"),

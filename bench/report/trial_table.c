@@ -38,6 +38,12 @@ void el_report_failed(const json_t *trial, const char *head, const char *rest, i
                 el_json_text(trial, "reason", "no reason was given"));
 }
 
+void el_report_mode(const json_t *trial, const json_t *context, char *text)
+{
+    (void)context;
+    el_table_mode(trial, text, EL_CELL_BYTES);
+}
+
 void el_report_batch(const json_t *trial, const json_t *context, char *text)
 {
     (void)context;
@@ -100,7 +106,7 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
     if (other > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(other, mib));
 }
 
-static const struct el_column trial_columns[] = {EL_TEXT("mode", -9, "mode"),
+static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                                  EL_SHOWN("global batch", -14, el_report_batch),
                                                  EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
                                                  EL_INTERVAL("95 % interval", 18, "throughput.ci95"),
@@ -120,9 +126,10 @@ static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .
 
 static void put_failed(const json_t *trial, FILE *out, bool colour)
 {
-    char head[64 + EL_CELL_BYTES], batch[EL_CELL_BYTES];
+    char head[64 + EL_CELL_BYTES], mode[32], batch[EL_CELL_BYTES];
+    el_table_mode(trial, mode, sizeof mode);
     el_table_batch(trial, batch, sizeof batch);
-    snprintf(head, sizeof head, "%-9s%-14s", el_json_text(trial, "mode", "?"), batch);
+    snprintf(head, sizeof head, "%-9s%-14s", mode, batch);
     el_table_begin(out, EL_TABLE_RED, colour);
     el_report_failed(trial, head, "                       ", EL_REPORT_COLUMNS, out);
     el_table_end(out, colour);

@@ -159,6 +159,7 @@ struct choice {
     int64_t batch;
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
+    bool bucket_view;
 };
 
 /* Fills in the devices that there are for the trial; returns how many. */
@@ -198,6 +199,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.n_devices = choose_devices(options, choice->count, trial->devices);
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
+    trial->train.bucket_view = choice->bucket_view;
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
     el_layout_of(&trial->train, 0, &layout);
@@ -227,9 +229,10 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
                    trial->train.global_batch, samples, trial->data);
 }
 
-/* Of one mode and batch: each count with the usual buckets, then the highest count with the others. */
-static enum el_status add_mode(unsigned command, const struct el_options *options, struct choice choice,
-                               struct el_trial_set *set)
+/* Of one mode, batch and way of holding gradients: each count with the usual buckets, then the highest count with the
+ * others. */
+static enum el_status add_counts(unsigned command, const struct el_options *options, struct choice choice,
+                                 struct el_trial_set *set)
 {
     if (options->n_counts == 0) {
         choice.bucket_mib = options->bucket_mib[0];
@@ -248,11 +251,21 @@ static enum el_status add_mode(unsigned command, const struct el_options *option
     return EL_OK;
 }
 
+static enum el_status add_mode(unsigned command, const struct el_options *options, struct choice choice,
+                               struct el_trial_set *set)
+{
+    bool both = options->bucket_view == EL_VIEW_BOTH && el_mode_takes(choice.mode, "bucket-view");
+    choice.bucket_view = options->bucket_view == EL_VIEW_ON;
+    EL_TRY(add_counts(command, options, choice, set));
+    choice.bucket_view = true;
+    return both ? add_counts(command, options, choice, set) : EL_OK;
+}
+
 static enum el_status add_all(unsigned command, const struct el_options *options, const struct el_model_config *model,
                               struct el_trial_set *set)
 {
     size_t most =
-        (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
+        2 * (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
     set->trials = calloc(most, sizeof *set->trials);
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {
@@ -303,6 +316,7 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     bool cap_given = cap != EL_BUCKET_CAP_BYTES || first == cap;
     if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
     if (first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
+    o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
 }

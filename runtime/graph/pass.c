@@ -19,6 +19,7 @@ struct el_pass {
     int last_backward[EL_GRAPH_TENSORS_MAX];   /* lowest node whose backward reads it, -1: none */
     int param_uses[EL_GRAPH_PARAMS_MAX];       /* backward contributions to come */
     struct el_view fresh[EL_GRAPH_PARAMS_MAX]; /* new gradients that are to be added to kept ones */
+    bool begun[EL_GRAPH_PARAMS_MAX];           /* overwritten gradients that have a contribution */
 };
 
 static unsigned keeps(const struct el_node *node)
@@ -250,6 +251,11 @@ void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, i
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
 {
     int p = node->params[i];
+    if (pass->spec.overwrite) {
+        *acc_p = pass->begun[p] ? 1 : 0;
+        pass->begun[p] = true;
+        return pass->spec.grads[p];
+    }
     struct el_view *grad = pass->spec.grads[p].buffer ? &pass->fresh[p] : &pass->spec.grads[p];
     *acc_p = grad->buffer ? 1 : 0;
     if (!grad->buffer) {

@@ -33,6 +33,7 @@ struct el_pass_spec {
      * and put here: the caller frees it. Else the new gradient is allocated beside the given one, added to it when
      * complete, and freed, as PyTorch's AccumulateGrad does. */
     struct el_view *grads;
+    bool overwrite; /* all are given and hold no values: the first contribution is written there, later ones added */
     void (*grad_ready)(void *context, int param); /* optional: all contributions are issued */
     void *context;
 };

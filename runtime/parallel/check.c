@@ -17,6 +17,7 @@ static void fill_in(struct el_train_config *config)
         config->bucket_first_bytes = config->bucket_cap_bytes ? config->bucket_cap_bytes : EL_BUCKET_FIRST_BYTES;
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
     if (!*config->cut) snprintf(config->cut, sizeof config->cut, "time");
+    if (!el_mode_takes(config->mode, "bucket-view")) config->bucket_view = false;
 }
 
 static enum el_status check_numbers(const struct el_train_config *config)

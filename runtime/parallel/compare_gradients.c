@@ -14,6 +14,7 @@ enum el_status el_train_reference(const struct el_train_config *config, struct e
     struct el_train_config reference = *config;
     snprintf(reference.mode, sizeof reference.mode, "%s", el_mode_reference.info.name);
     if (mode->info.loss == EL_LOSS_OF_BATCH) reference.n_devices = 1;
+    reference.bucket_view = false;
     struct el_bootstrap *self;
     EL_TRY(el_bootstrap_open("self", &self));
     struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};

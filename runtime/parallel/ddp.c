@@ -1,5 +1,6 @@
 /* ddp: DistributedDataParallel. Every member has the whole model and its share of the batch; gradients are divided by
- * the number of members, and summed in buckets as they become ready, while backward goes on (reducer.h).
+ * the number of members, and summed in buckets as they become ready, while backward goes on (reducer.h). With
+ * --bucket-view on they are views of the buckets: backward writes there, and the optimizer reads there.
  *
  * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
  * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others
@@ -32,7 +33,8 @@ static enum el_status setup(struct el_worker *worker)
 {
     struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
                                    .comm = worker->world,
-                                   .scale = 1.0 / worker->layout->n_data,
+                                   .average = true,
+                                   .views = worker->config->bucket_view,
                                    .overlap = worker->config->overlap};
     struct el_reducer *reducer;
     EL_TRY(el_reducer_open(&spec, &reducer));
@@ -45,7 +47,11 @@ static enum el_status begin_round(struct el_worker *worker, int round)
 {
     const size_t whole[] = {SIZE_MAX};
     const size_t rebuilt[] = {worker->config->bucket_first_bytes, worker->config->bucket_cap_bytes};
-    return round == 0 ? el_reducer_group(worker->state, whole, 1) : el_reducer_group(worker->state, rebuilt, 2);
+    struct el_shard *shard = &worker->members[0].shard;
+    EL_TRY(round == 0 ? el_reducer_group(worker->state, whole, 1) : el_reducer_group(worker->state, rebuilt, 2));
+    for (int p = 0; p < shard->graph->n_params && worker->config->bucket_view; p++)
+        shard->grads[p] = el_reducer_place(worker->state, p);
+    return EL_OK;
 }
 
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
@@ -56,6 +62,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_share_pass pass = {.shard = shard,
                                  .feed = &worker->members[0].feed,
                                  .grads = grads,
+                                 .overwrite = worker->config->bucket_view && !worker->config->keep_grads,
                                  .scale = 1,
                                  .loss = shard->loss,
                                  .grad_ready = el_reducer_ready,
@@ -79,9 +86,9 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
-             .takes = "procs overlap bucket-mb first-bucket-mb",
+             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view",
              .loss = EL_LOSS_OF_RANKS,
-             .memory = {.backward = 3, .optimizer = 3},
+             .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,
              .look = {.fill = 0x5b84c4, .ink = 0x5b84c4, .pattern = 3, .point = 7, .point_size = 1.6}},
     .layout = el_layout_worker_each,

@@ -22,6 +22,7 @@ struct el_mode_memory {
     double backward, optimizer; /* an owner's: at the end of backward, and in the optimizer */
     double kept;
     double others; /* of a device that owns nothing; 0: there are none. On one device: a plain model's two */
+    double view;   /* fewer where gradients are views of buckets */
 };
 
 /* In pictures. */

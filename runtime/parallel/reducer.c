@@ -126,7 +126,7 @@ static void reduce_next(struct el_reducer *reducer)
     el_comm_issue(reducer->spec.comm, reducer->program, &op, &bucket->reduced_op);
 }
 
-static struct el_view place_in_bucket(const struct el_reducer *reducer, int p)
+struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
 {
     const struct slot *slot = &reducer->slots[p];
     size_t bytes = el_dtype_bytes(reducer->spec.shard->config->dtype);
@@ -138,8 +138,11 @@ void el_reducer_ready(void *context, int p)
     struct el_reducer *reducer = context;
     const struct el_shard *shard = reducer->spec.shard;
     if (reducer->n_ready < reducer->n_params) reducer->order[reducer->n_ready++] = p;
-    el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", reducer->grads[p],
-                         place_in_bucket(reducer, p), el_param_count(shard->graph, p), reducer->spec.scale);
+    double scale = reducer->spec.average ? 1.0 / el_comm_size(reducer->spec.comm) : 1;
+    if (!reducer->spec.views || scale != 1)
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE,
+                             reducer->spec.views ? "divide in bucket" : "copy to bucket", reducer->grads[p],
+                             el_reducer_place(reducer, p), el_param_count(shard->graph, p), scale);
     reducer->buckets[reducer->slots[p].bucket].n_pending--;
     if (!reducer->spec.overlap) return;
     while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)
@@ -152,10 +155,10 @@ void el_reducer_finish(struct el_reducer *reducer)
     while (reducer->next_bucket < reducer->n_buckets) reduce_next(reducer);
     for (int b = 0; b < reducer->n_buckets; b++) {
         el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
-        for (int p = 0; p < reducer->n_params; p++) {
+        for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
             if (reducer->slots[p].bucket != b) continue;
             el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket",
-                                 place_in_bucket(reducer, p), reducer->grads[p], el_param_count(shard->graph, p), 1);
+                                 el_reducer_place(reducer, p), reducer->grads[p], el_param_count(shard->graph, p), 1);
         }
     }
 }

@@ -2,15 +2,18 @@
  *
  *     el_reducer_open(&spec, &reducer);
  *     el_reducer_group(reducer, limits, 2);                 when no program exists: which gradients share a bucket
+ *     el_reducer_place(reducer, param)                      where a gradient is to be written, with views
  *     el_reducer_begin(reducer, program, grads);            a step is issued ...
  *     ... el_reducer_ready(reducer, param);                 each gradient's last contribution is issued (a pass's hook)
  *     el_reducer_finish(reducer);                           ... grads[] hold the sums
  *     el_reducer_close(reducer);
  *
- * A gradient that is ready is scaled into its bucket; a bucket that is full is summed by one all-reduce on the
+ * A gradient that is ready is copied into its bucket; a bucket that is full is summed by one all-reduce on the
  * communicator's stream. Buckets are launched in their order, however they fill, so that all members launch the same;
  * at the end sums are copied back to the gradients. It remembers in which order gradients became ready: the next
  * grouping goes by it, the first one by the order of the parameters.
+ *
+ * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places.
  *
  * Shapes: grads[n_params] of the shard's graph, each of its parameter's elements. Units: bytes.
  * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.
@@ -29,7 +32,8 @@ struct el_reducer;
 struct el_reducer_spec {
     const struct el_shard *shard; /* whose gradients */
     struct el_comm *comm;         /* among those that sum */
-    double scale;                 /* each gradient's on its way into the bucket: 1 / members makes sums means */
+    bool average;                 /* means of the members' gradients, not sums */
+    bool views;                   /* gradients are born in the buckets */
     bool overlap;                 /* launch what is full while backward goes on; false: all at the end */
 };
 
@@ -40,10 +44,12 @@ void el_reducer_close(struct el_reducer *reducer);
 /* A bucket is closed when it has reached its limit: the first one limits[0], the second limits[1], all later ones the
  * last limit. {0}: a bucket a parameter; {SIZE_MAX}: one for all. Collective in that all members group alike. */
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits);
+/* A parameter's place in its bucket, until the next grouping. Its contents are undefined after a grouping. */
+struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads);
 /* `reducer` as el_pass_spec's hook has it. The gradient's view is read from what begin was given: a pass may have
- * filled it in since. */
+ * filled it in since. With views it is the parameter's place. */
 void el_reducer_ready(void *reducer, int param);
 void el_reducer_finish(struct el_reducer *reducer);
 

@@ -73,7 +73,7 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
     if (!owns) return EL_OK;
     EL_TRY(make_views(shard));
     EL_TRY(alloc_like_params(shard, EL_TAG_PARAM, shard->params));
-    if (config->keep_grads) EL_TRY(alloc_like_params(shard, EL_TAG_GRAD, shard->grads));
+    if (config->keep_grads && !config->bucket_view) EL_TRY(alloc_like_params(shard, EL_TAG_GRAD, shard->grads));
     for (int s = 0; s < slot_count(config->optimizer); s++)
         EL_TRY(alloc_like_params(shard, EL_TAG_OPTIMIZER, shard->slots[s]));
     EL_TRY(el_device_alloc(device, EL_TAG_OUTPUT, el_dtype_bytes(config->dtype), "loss", &shard->loss));
@@ -86,7 +86,7 @@ void el_shard_close(struct el_shard *shard)
 {
     for (int p = 0; shard->params && p < shard->graph->n_params; p++) {
         el_device_free(shard->params[p].buffer);
-        el_device_free(shard->grads[p].buffer);
+        if (!shard->config->bucket_view) el_device_free(shard->grads[p].buffer);
         for (int s = 0; s < 2; s++) el_device_free(shard->slots[s][p].buffer);
     }
     el_device_free(shard->loss);

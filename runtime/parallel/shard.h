@@ -26,7 +26,9 @@ struct el_shard {
     struct el_device *device;
     /* An owner's; NULL on a device that holds nothing between steps. */
     struct el_view *params;
-    struct el_view *grads;    /* --zero-grad keep; else without buffers, and allocated in each step */
+    /* --zero-grad keep: its own. --bucket-view on: places in the mode's buckets, which the mode fills in and frees.
+     * Else without buffers, and allocated in each step. */
+    struct el_view *grads;
     struct el_view *slots[2]; /* of the optimizer */
     struct el_buffer *loss;   /* one element: of the last step */
 };

@@ -31,6 +31,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .training = true,
                                 .params = shard->params,
                                 .grads = pass->grads,
+                                .overwrite = pass->overwrite,
                                 .grad_ready = pass->grad_ready,
                                 .context = pass->context};
     EL_TRY(el_pass_open(program, &spec, &pass->pass));

@@ -18,6 +18,7 @@ struct el_share_pass {
     const struct el_shard *shard;
     struct el_feed *feed;
     struct el_view *grads;                        /* [n_params], as in el_pass_spec */
+    bool overwrite;                               /* likewise */
     double scale;                                 /* of the loss's gradient; 1: as it is */
     struct el_buffer *loss;                       /* gets the share's mean loss: one element */
     void (*grad_ready)(void *context, int param); /* optional, as in el_pass_spec */

@@ -56,9 +56,10 @@ struct el_train_config {
     double lr;               /* negative: el_train_default_lr */
     double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
     enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
-    bool keep_grads; /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
-    bool overlap;    /* ddp: all-reduce while backward goes on */
-    bool capture;    /* run the captured step (default); false: issue every step anew (tests) */
+    bool keep_grads;  /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
+    bool overlap;     /* ddp: all-reduce while backward goes on */
+    bool bucket_view; /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
+    bool capture;     /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     int64_t global_batch;
     int n_devices; /* of the job; what the mode makes of them is its layout */

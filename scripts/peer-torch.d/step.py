@@ -5,7 +5,7 @@ Each rank computes with one thread on a core of its own, as evenload's devices d
 momentum, on batches that lie in memory, without dropout; gradients are freed between steps. Rank 0 prints one JSON line: the median step of the steps after
 the warm-up, in ms, and the bytes of the parameters.
 
-usage: step.py MODEL RANKS BATCH WARMUP STEPS    BATCH: of each rank
+usage: step.py MODEL RANKS BATCH WARMUP STEPS on|off    BATCH: of each rank; whether DDP's gradients are views of its buckets
 """
 import json
 import os
@@ -46,7 +46,7 @@ def make(name, batch):
     return nn.Sequential(*layers), lambda: (torch.randn(batch, FEATURES), torch.randint(CLASSES, (batch,)))
 
 
-def train(rank, name, ranks, batch, warmup, steps, port):
+def train(rank, name, ranks, batch, warmup, steps, bucket_view, port):
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
@@ -56,7 +56,7 @@ def train(rank, name, ranks, batch, warmup, steps, port):
     if ranks > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
         dist.init_process_group("gloo", rank=rank, world_size=ranks)
-        model = DistributedDataParallel(model)
+        model = DistributedDataParallel(model, gradient_as_bucket_view=bucket_view == "on")
     optimizer = torch.optim.SGD(model.parameters(), LR, momentum=MOMENTUM)
     batches, times = [make_batch() for _ in range(BATCHES)], []
     for i in range(warmup + steps):
@@ -79,7 +79,7 @@ def free_port():
 
 
 if __name__ == "__main__":
-    ranks, work = int(sys.argv[2]), (sys.argv[1], *map(int, sys.argv[2:6]), free_port())
+    ranks, work = int(sys.argv[2]), (sys.argv[1], *map(int, sys.argv[2:6]), sys.argv[6], free_port())
     if ranks == 1:
         train(0, *work)
     else:

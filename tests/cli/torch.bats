@@ -64,4 +64,5 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
     refuses "--pairs takes a whole number" "$peer" --pairs none
     refuses "--models takes textcnn and mlp" "$peer" --models resnet
     refuses "--ranks takes numbers" "$peer" --ranks 1,x
+    refuses "--bucket-view takes on or off" "$peer" --bucket-view both
 }

@@ -58,12 +58,17 @@ static void train_case(const struct el_case *c, const char *mode, int n_devices,
     assert_true(result->loss[0] != result->loss[config.steps - 1]);
 }
 
-static void compare(const struct el_case *c, const char *mode, int n_devices, const struct el_train_result *wanted)
+static void compare(const struct el_case *c, const char *mode, int n_devices, bool view,
+                    const struct el_train_result *wanted)
 {
     struct el_train_result result;
+    struct el_train_config config;
     char text[128];
     el_case_text(c, mode, n_devices, text, sizeof text);
-    train_case(c, mode, n_devices, &result);
+    assert_int_equal(el_case_config(c, mode, n_devices, &config), EL_OK);
+    config.bucket_view = view;
+    config.keep_grads = !view;
+    train(&config, el_kernels_reference(), &result, NULL);
     double difference = el_case_difference(&result, wanted);
     if (!(difference <= CASE_TOLERANCE)) fail_msg("%s: losses differ by %g", text, difference);
     el_train_result_free(&result);
@@ -82,8 +87,9 @@ static void every_mode_gives_the_loss_of_its_row(void **state)
             for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
                 bool same = even || mode->loss == EL_LOSS_OF_BATCH;
                 if (n <= el_mode_devices(mode->name, DEVICES))
-                    compare(&el_cases[i], mode->name, n, same ? &single : &means);
+                    compare(&el_cases[i], mode->name, n, false, same ? &single : &means);
             }
+            if (n == 3) compare(&el_cases[i], "ddp", n, true, even ? &single : &means);
             if (!even) el_train_result_free(&means);
         }
         el_train_result_free(&single);
@@ -106,23 +112,24 @@ static void an_uneven_mean_of_means_is_not_singles_loss(void **state)
     el_train_result_free(&single);
 }
 
-/* Twice the same, captured and issued, overlap on and off, freed and kept gradients: the same bits; the first two the
- * same ledger. */
+/* Twice the same, captured and issued, overlap on and off, freed and kept gradients, these two also as views of
+ * buckets: the same bits; the first two the same ledger. */
 static void same_bits(enum el_dtype dtype)
 {
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct el_train_result base, other;
         struct el_ledger base_ledger[DEVICES], other_ledger[DEVICES];
-        int n = el_mode_devices(mode->name, 3);
+        int n = el_mode_devices(mode->name, 4); /* of 3 a mean taken after the sum has other last bits */
         assert_int_equal(el_case_config(&el_cases[1], mode->name, n, &config), EL_OK);
         config.dtype = dtype;
         train(&config, NULL, &base, base_ledger);
-        for (int variant = 0; variant < 4; variant++) {
+        for (int variant = 0; variant < 6; variant++) {
             struct el_train_config changed = config;
             if (variant == 1) changed.capture = false;
             if (variant == 2) changed.overlap = false;
-            if (variant == 3) changed.keep_grads = false;
+            if (variant == 3 || variant == 5) changed.keep_grads = false;
+            if (variant >= 4) changed.bucket_view = true;
             train(&changed, NULL, &other, other_ledger);
             assert_memory_equal(base.loss, other.loss, (size_t)config.steps * sizeof *base.loss);
             if (variant < 2) assert_memory_equal(base_ledger, other_ledger, (size_t)n * sizeof *base_ledger);

@@ -270,7 +270,8 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --no-record",
         "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
         "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
-        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3"};
+        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
+        "--data dummy --mode ddp --procs 1 --bucket-view on"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
         struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);
@@ -327,6 +328,22 @@ static void foreach_follows_the_device(void **state)
     }
 }
 
+/* In compare both ways of a mode that has buckets; alone only where there are buckets. */
+static void views_of_buckets_are_a_trial_of_their_own(void **state)
+{
+    (void)state;
+    struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-view both");
+    bool views[] = {false, false, false, true}; /* single, dp, ddp, ddp */
+    assert_int_equal(set.n, 8);
+    for (int t = 0; t < set.n; t++) assert_int_equal(set.trials[t].train.bucket_view, views[t % 4]);
+    assert_string_not_equal(set.trials[2].id, set.trials[3].id);
+    el_trials_free(&set);
+    assert_int_equal(parse(EL_CMD_RUN, "--mode dp --bucket-view on"), EL_OK);
+    assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "--bucket-view: buckets are ddp's"));
+    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-view both"), EL_ERR_INVALID);
+}
+
 static void the_id_is_of_what_is_measured(void **state)
 {
     (void)state;
@@ -369,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
         cmocka_unit_test(what_is_not_given_is_as_in_pytorch),
         cmocka_unit_test(foreach_follows_the_device),
+        cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
         cmocka_unit_test(the_id_is_of_what_is_measured),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

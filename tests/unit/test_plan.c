@@ -73,7 +73,7 @@ static json_t *judge_on(bool gpu, double loss, double reference, double worst)
     json_t *verdict =
         json_pack("{s:s, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "gpu", (int)gpu, "loss", el_json_real(loss),
                   "reference_loss", el_json_real(reference), "worst", el_json_real(worst), "parameter", "conv3.weight");
-    json_t *row = el_gate_judge("dp", verdict);
+    json_t *row = el_gate_judge("dp", false, verdict);
     json_decref(verdict);
     return row;
 }
@@ -129,7 +129,7 @@ static void a_gate_that_did_not_run_is_a_refusal(void **state)
     const char *status = NULL;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         json_t *verdict = json_pack("{s:s, s:s}", "status", statuses[i], "reason", "cpu:0 is full");
-        struct el_campaign campaign = {.gate = json_pack("[o]", el_gate_judge("dp", verdict))};
+        struct el_campaign campaign = {.gate = json_pack("[o]", el_gate_judge("dp", false, verdict))};
         assert_true(json_is_null(el_json_at(campaign.gate, "0.agrees")));
         assert_non_null(strstr(el_gate_refusal(&campaign, &trial, &status), "cpu:0 is full"));
         assert_string_equal(status, statuses[i]);
