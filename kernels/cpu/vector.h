@@ -9,15 +9,6 @@
 
 #include "runtime/base/vector.h"
 
-/* Before a loop whose iterations touch nothing of each other's, though its pointers may be equal. */
-#ifdef __clang__
-#define EL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined __GNUC__
-#define EL_INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define EL_INDEPENDENT
-#endif
-
 /* y[n] += x[n]. */
 void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
 

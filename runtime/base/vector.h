@@ -13,4 +13,13 @@
 #define EL_VECTOR
 #endif
 
+/* Before a loop whose iterations touch nothing of each other's, though its pointers may be equal. */
+#ifdef __clang__
+#define EL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined __GNUC__
+#define EL_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define EL_INDEPENDENT
+#endif
+
 #endif

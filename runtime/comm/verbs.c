@@ -50,8 +50,7 @@ void el_comm_task_words(const struct el_comm_task *task, char words[EL_COMM_WORD
 {
     const struct el_comm_verb_row *row = &verbs[task->verb];
     char root[32] = "", reduction[16] = "";
-    if (row->has_root)
-        snprintf(root, sizeof root, ", %s %d", row->is_link ? "partner" : "root", task->root);
+    if (row->has_root) snprintf(root, sizeof root, ", %s %d", row->is_link ? "partner" : "root", task->root);
     if (row->reduces) snprintf(reduction, sizeof reduction, ", %s", reductions[task->reduction]);
     snprintf(words, EL_COMM_WORDS_BYTES, "%s number %" PRIu64 " (%zu %s%s%s)", row->name, task->number, task->count,
              el_dtype_name(task->dtype), reduction, root);
@@ -63,6 +62,7 @@ enum el_status el_comm_fail_different(const char *backend, int rank, const struc
     char words[EL_COMM_WORDS_BYTES], other_words[EL_COMM_WORDS_BYTES];
     el_comm_task_words(task, words);
     el_comm_task_words(other, other_words);
-    return el_fail(EL_ERR_INTERNAL, "%s communicator: members issued different operations: rank %d the %s, rank %d the %s",
-                   backend, rank, words, other_rank, other_words);
+    return el_fail(EL_ERR_INTERNAL,
+                   "%s communicator: members issued different operations: rank %d the %s, rank %d the %s", backend,
+                   rank, words, other_rank, other_words);
 }

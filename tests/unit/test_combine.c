@@ -1,0 +1,171 @@
+/* The arithmetic of reductions (runtime/comm/combine.h) against one element after another: the same bits for every
+ * reduction, type, number of arrays, length and place, and nothing beyond the end is written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/rng.h"
+#include "runtime/comm/combine.h"
+
+enum { INS_MAX = 7, OUTS_MAX = 3, COUNT_MAX = 2600, GUARD = 0x5a };
+
+/* Aligned like memory of a device; a case begins `offset` elements behind that. */
+static _Alignas(64) unsigned char ins_memory[INS_MAX][(COUNT_MAX + 16) * 8];
+static _Alignas(64) unsigned char outs_memory[OUTS_MAX][(COUNT_MAX + 16) * 8];
+
+struct combination {
+    enum el_comm_reduction reduction;
+    enum el_dtype dtype;
+    int n_ins, n_outs, members;
+    size_t count, offset; /* elements */
+    bool in_place;        /* the first output is the last input */
+};
+
+static void fill(uint64_t seed)
+{
+    const struct el_rng_key key = {.seed = seed, .use = EL_RNG_TEST};
+    for (int k = 0; k < INS_MAX; k++)
+        for (size_t i = 0; i < sizeof ins_memory[0] / 8; i++) {
+            uint64_t bits = el_rng_u64(&key, (uint64_t)k, i);
+            memcpy(&ins_memory[k][i * 8], &bits, sizeof bits);
+        }
+    memset(outs_memory, GUARD, sizeof outs_memory);
+}
+
+/* Random bits are too wild for floating-point numbers: some of each size, some that sums of do not represent. */
+static void fill_floats(const struct combination *c)
+{
+    for (int k = 0; k < INS_MAX; k++)
+        for (size_t i = 0; i < COUNT_MAX + 16; i++) {
+            double value = ((double)(ins_memory[k][i] % 64) - 31.7) * (1 + (double)k / 3);
+            if (c->dtype == EL_F32) ((float *)(void *)ins_memory[k])[i] = (float)value;
+            if (c->dtype == EL_F64) ((double *)(void *)ins_memory[k])[i] = value;
+        }
+}
+
+#define EL_DEFINE_EXPECTED(name, type, wide, bitwise)                                                                  \
+    static type name(const struct combination *c, const type *const *ins, size_t i)                                    \
+    {                                                                                                                  \
+        type sum = ins[0][i];                                                                                          \
+        for (int k = 1; k < c->n_ins; k++) {                                                                           \
+            type x = ins[k][i];                                                                                        \
+            if (c->reduction == EL_COMM_SUM || c->reduction == EL_COMM_AVERAGE) sum = (type)((wide)sum + (wide)x);     \
+            if (c->reduction == EL_COMM_PRODUCT) sum = (type)((wide)sum * (wide)x);                                    \
+            if (c->reduction == EL_COMM_MIN && x < sum) sum = x;                                                       \
+            if (c->reduction == EL_COMM_MAX && x > sum) sum = x;                                                       \
+            if (c->reduction == EL_COMM_AND) sum = (type)((bitwise)sum & (bitwise)x);                                  \
+            if (c->reduction == EL_COMM_OR) sum = (type)((bitwise)sum | (bitwise)x);                                   \
+            if (c->reduction == EL_COMM_XOR) sum = (type)((bitwise)sum ^ (bitwise)x);                                  \
+        }                                                                                                              \
+        if (c->reduction == EL_COMM_AVERAGE && c->members) sum = (type)(sum / (type)c->members);                       \
+        return sum;                                                                                                    \
+    }
+EL_DEFINE_EXPECTED(expected_f32, float, float, int64_t)
+EL_DEFINE_EXPECTED(expected_f64, double, double, int64_t)
+EL_DEFINE_EXPECTED(expected_i32, int32_t, uint64_t, uint32_t)
+EL_DEFINE_EXPECTED(expected_u8, uint8_t, uint32_t, uint8_t)
+#undef EL_DEFINE_EXPECTED
+
+static void expect(const struct combination *c, const void *const *ins, unsigned char *all)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->dtype == EL_F32) ((float *)(void *)all)[i] = expected_f32(c, (const float *const *)ins, i);
+        if (c->dtype == EL_F64) ((double *)(void *)all)[i] = expected_f64(c, (const double *const *)ins, i);
+        if (c->dtype == EL_I32) ((int32_t *)(void *)all)[i] = expected_i32(c, (const int32_t *const *)ins, i);
+        if (c->dtype == EL_U8) all[i] = expected_u8(c, (const uint8_t *const *)ins, i);
+    }
+}
+
+static void check(const struct combination *c)
+{
+    static _Alignas(64) unsigned char all[COUNT_MAX * 8];
+    size_t width = el_dtype_bytes(c->dtype), at = c->offset * width, bytes = c->count * width;
+    const void *ins[INS_MAX];
+    void *outs[OUTS_MAX];
+    fill(4711 + c->count);
+    if (c->dtype == EL_F32 || c->dtype == EL_F64) fill_floats(c);
+    for (int k = 0; k < c->n_ins; k++) ins[k] = &ins_memory[k][at];
+    for (int k = 0; k < c->n_outs; k++) outs[k] = &outs_memory[k][at];
+    if (c->in_place) outs[0] = &ins_memory[c->n_ins - 1][at];
+    unsigned char behind = ((unsigned char *)outs[0])[bytes];
+    expect(c, ins, all);
+    el_combine(c->reduction, c->dtype, c->members, outs, c->n_outs, ins, c->n_ins, c->count);
+    for (int k = 0; k < c->n_outs; k++)
+        if (memcmp(outs[k], all, bytes) != 0)
+            fail_msg("%s of %d x %zu %s at %zu%s: output %d is wrong", el_comm_reduction_name(c->reduction), c->n_ins,
+                     c->count, el_dtype_name(c->dtype), c->offset, c->in_place ? ", in place" : "", k);
+    assert_int_equal(((unsigned char *)outs[0])[bytes], behind);
+}
+
+/* 512 doubles or 1024 floats are a block. */
+static void test_same_as_one_after_another(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {0, 1, 15, 17, 511, 1024, 1025, COUNT_MAX};
+    static const int n_ins[] = {1, 2, 3, INS_MAX};
+    struct combination c;
+    for (int reduction = 0; reduction < EL_COMM_REDUCTION_COUNT; reduction++)
+        for (int dtype = 0; dtype < EL_DTYPE_COUNT; dtype++) {
+            if (!el_comm_reduces((enum el_comm_reduction)reduction, (enum el_dtype)dtype)) continue;
+            for (int way = 0; way < 8 * 4; way++) {
+                c = (struct combination){.reduction = (enum el_comm_reduction)reduction,
+                                         .dtype = (enum el_dtype)dtype,
+                                         .n_ins = n_ins[way % 4],
+                                         .n_outs = way % OUTS_MAX + 1,
+                                         .members = way % 5 == 0 ? 0 : n_ins[way % 4],
+                                         .count = counts[way / 4],
+                                         .offset = (size_t)(way % 7),
+                                         .in_place = way % 2};
+                check(&c);
+            }
+        }
+}
+
+static float combine_two(enum el_comm_reduction reduction, float a, float b)
+{
+    float result = 0;
+    void *out = &result;
+    el_combine(reduction, EL_F32, 0, &out, 1, (const void *[]){&a, &b}, 2, 1);
+    return result;
+}
+
+static void test_what_is_no_number_stays_none(void **state)
+{
+    (void)state;
+    static const enum el_comm_reduction reductions[] = {EL_COMM_SUM, EL_COMM_PRODUCT, EL_COMM_MIN, EL_COMM_MAX};
+    for (int i = 0; i < 4; i++) {
+        assert_true(isnan(combine_two(reductions[i], NAN, 1)));
+        assert_true(isnan(combine_two(reductions[i], 1, NAN)));
+    }
+    assert_true(combine_two(EL_COMM_MIN, -INFINITY, 3) == -INFINITY);
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    int32_t a[] = {-7, INT32_MAX}, b[] = {2, 1}, sums[2];
+    uint8_t c = 200, d = 100, byte;
+    void *out = sums, *byte_out = &byte;
+    el_combine(EL_COMM_AVERAGE, EL_I32, 2, &out, 1, (const void *[]){a, b}, 2, 2);
+    assert_int_equal(sums[0], -2); /* towards zero */
+    assert_int_equal(sums[1], INT32_MIN / 2);
+    el_combine(EL_COMM_SUM, EL_U8, 0, &byte_out, 1, (const void *[]){&c, &d}, 2, 1);
+    assert_int_equal(byte, 44);
+    el_combine(EL_COMM_AVERAGE, EL_U8, 300, &byte_out, 1, (const void *[]){&c, &d}, 2, 1);
+    assert_int_equal(byte, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_one_after_another),
+        cmocka_unit_test(test_what_is_no_number_stays_none),
+        cmocka_unit_test(test_integers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
