@@ -40,6 +40,18 @@ const char *el_json_text(const json_t *object, const char *path, const char *oth
     return text == NULL ? otherwise : text;
 }
 
+bool el_json_is(const json_t *object, const char *path, const char *word)
+{
+    return strcmp(el_json_text(object, path, ""), word) == 0;
+}
+
+bool el_json_has(const json_t *array, const char *word)
+{
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (el_json_is(json_array_get(array, i), "", word)) return true;
+    return false;
+}
+
 json_t *el_json_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -60,6 +72,13 @@ json_t *el_json_string(const char *text)
         free(copy);
     }
     return string == NULL ? json_null() : string;
+}
+
+json_t *el_json_reals(const double *values, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(array, el_json_real(values[i]));
+    return array;
 }
 
 void el_json_put(json_t *object, const char *key, json_t *value)

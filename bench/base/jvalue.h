@@ -3,6 +3,7 @@
 #define EL_BENCH_JVALUE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "runtime/base/status.h"
@@ -16,12 +17,18 @@ double el_json_number(const json_t *object, const char *path);
 int64_t el_json_whole(const json_t *object, const char *path);
 /* A text there, or `otherwise`. Borrowed. */
 const char *el_json_text(const json_t *object, const char *path, const char *otherwise);
+/* Whether there is a text there, and it is `word`. */
+bool el_json_is(const json_t *object, const char *path, const char *word);
+/* Whether an array of texts has this one. */
+bool el_json_has(const json_t *array, const char *word);
 /* A real; null for what is not finite, for JSON has no such numbers. New reference. */
 json_t *el_json_real(double value);
 /* A whole number; null if negative. New reference. */
 json_t *el_json_count(int64_t value);
 /* A text; null for NULL. What is not UTF-8 is mended (utf8.h). New reference. */
 json_t *el_json_string(const char *text);
+/* [n] numbers, null for what is not finite. New reference. */
+json_t *el_json_reals(const double *values, size_t n);
 /* Into an object, in place of what had that key. Steals `value`. */
 void el_json_put(json_t *object, const char *key, json_t *value);
 void el_json_put_real(json_t *object, const char *key, double value);

@@ -64,8 +64,8 @@ static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES
         snprintf(text, EL_CELL_BYTES, "%.*f", kind == EL_CELL_COUNT ? 0 : kind == EL_CELL_RATIO ? 3 : 1, value);
 }
 
-static const char *cell_text(const struct el_table *table, const struct el_column *column, const json_t *object,
-                             char text[EL_CELL_BYTES])
+static void cell_text(const struct el_table *table, const struct el_column *column, const json_t *object,
+                      char text[EL_CELL_BYTES])
 {
     double scale = column->scale != 0 ? column->scale : 1;
     *text = '\0';
@@ -77,7 +77,6 @@ static const char *cell_text(const struct el_table *table, const struct el_colum
         el_table_interval(el_json_at(object, column->path), scale, text);
     else if (column->path)
         show_number(column->kind, scale * el_json_number(object, column->path), text);
-    return text;
 }
 
 /* What a line has come to: where its text ends, and where its columns do. */
@@ -118,7 +117,13 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
 {
     struct line line = {.used = 0};
     char text[EL_CELL_BYTES];
-    for (const struct el_column *column = table->columns; column->head; column++)
-        put_cell(&line, column, cell_text(table, column, object, text));
+    for (const struct el_column *column = table->columns; column->head; column++) {
+        cell_text(table, column, object, text);
+        if (column->alone && count_characters(text) >= abs(column->width)) {
+            el_table_line(table->out, style, table->colour, text);
+            *text = '\0';
+        }
+        put_cell(&line, column, text);
+    }
     el_table_line(table->out, style, table->colour, line.text);
 }

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { EL_TABLE_LINE_BYTES = 512, EL_CELL_BYTES = 256 };
+enum { EL_TABLE_LINE_BYTES = 512, EL_CELL_BYTES = 384 };
 enum el_table_style { EL_TABLE_PLAIN, EL_TABLE_BOLD, EL_TABLE_DIM, EL_TABLE_RED, EL_TABLE_YELLOW };
 
 enum el_cell {
@@ -34,6 +34,7 @@ struct el_column {
     const char *head; /* NULL: the row that ends the columns */
     int gap;          /* blanks before it, beside its width */
     int width;        /* negative: left-aligned */
+    bool alone;       /* a text that leaves no blank behind it has a line of its own above the row */
     enum el_cell kind;
     const char *path; /* in the object; NULL: an empty cell */
     double scale;     /* that figures and intervals are multiplied with; 0: 1 */
@@ -77,6 +78,11 @@ struct el_column {
 #define EL_SHOWN(title, columns, how)                                                                                  \
     {                                                                                                                  \
         .head = (title), .width = (columns), .show = (how)                                                             \
+    }
+/* A name, whatever its length, that begins a row. */
+#define EL_NAME(title, columns, at)                                                                                    \
+    {                                                                                                                  \
+        .head = (title), .width = -(columns), .alone = true, .kind = EL_CELL_TEXT, .path = (at)                        \
     }
 /* Two blanks after the one before it. */
 #define EL_APART(title, columns, at)                                                                                   \

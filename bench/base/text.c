@@ -60,17 +60,6 @@ void el_text_append(char *text, size_t bytes, const char *format, ...)
     va_end(list);
 }
 
-void el_text_column(const char *text, int end, int *at_p, FILE *out)
-{
-    int columns = 0;
-    for (const char *at = text; *at; at++) columns += ((unsigned char)*at & 0xC0) != 0x80; /* a character each */
-    int blanks = end - *at_p - columns;
-    if (blanks < 1 && *at_p > 0) blanks = 1;
-    if (blanks < 0) blanks = 0;
-    fprintf(out, "%*s%s", blanks, "", text);
-    *at_p += blanks + columns;
-}
-
 void el_text_line(FILE *out, const char *format, ...)
 {
     char *text = NULL;

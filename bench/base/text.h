@@ -17,9 +17,6 @@ const char *el_text_figure(double value, char text[EL_FIGURE_BYTES]);
 const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
 /* As by printf, behind what `text` holds; what does not fit is cut. */
 void el_text_append(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A table's cell: right-aligned so that it ends at column `end`, after a blank at least, however wide it is or the one
- * before was. *at_p: the column reached so far, 0 at a line's begin. */
-void el_text_column(const char *text, int end, int *at_p, FILE *out);
 /* A line as by printf; the newline is added. A name in it cannot end it. */
 void el_text_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the text wrapped at blanks, the first line after `first`, the others after `rest`. To `columns`, or to the

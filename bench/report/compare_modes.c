@@ -24,12 +24,7 @@ static bool finished(const json_t *trial)
 
 static bool is_mode(const json_t *trial, const char *mode)
 {
-    return strcmp(el_json_text(trial, "mode", ""), mode) == 0;
-}
-
-static bool uses_several(const char *mode)
-{
-    return el_mode_devices(mode, 2) > 1;
+    return el_json_is(trial, "mode", mode);
 }
 
 /* The finished trial of the mode, on so many devices at least, with the largest batch; NULL: none. */
@@ -199,7 +194,7 @@ static void say_modes(const json_t *trials, FILE *out)
 {
     const char *base = NULL;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
-        if (!uses_several(mode->name) || !was_asked_for(trials, mode->name)) continue;
+        if (el_mode_devices(mode->name, 2) < 2 || !was_asked_for(trials, mode->name)) continue;
         if (base) say_pair(trials, mode->name, base, out);
         if (!base) base = mode->name;
     }

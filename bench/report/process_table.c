@@ -23,8 +23,7 @@ static bool is_outdone(const json_t *trials, size_t i)
     for (size_t k = 0; k < json_array_size(trials); k++) {
         const json_t *other = json_array_get(trials, k);
         double theirs = el_json_number(other, "global_batch");
-        if (k == i || strcmp(el_json_text(other, "mode", ""), el_json_text(trial, "mode", "")) || !has_reading(other))
-            continue;
+        if (k == i || !el_json_is(other, "mode", el_json_text(trial, "mode", "")) || !has_reading(other)) continue;
         if (theirs > batch || (theirs == batch && k < i)) return true;
     }
     return false;

@@ -22,12 +22,12 @@ bool el_report_colour(FILE *out, bool no_colour)
 
 bool el_report_is_ok(const json_t *trial)
 {
-    return strcmp(el_json_text(trial, "status", "failed"), "ok") == 0;
+    return el_json_is(trial, "status", "ok");
 }
 
 const char *el_report_verdict(const json_t *trial)
 {
-    bool valid = strcmp(el_json_text(trial, "verdict", ""), "valid") == 0;
+    bool valid = el_json_is(trial, "verdict", "valid");
     if (valid && json_is_true(json_object_get(trial, "simulated"))) return "simulated";
     return el_json_text(trial, "verdict", "?");
 }
@@ -57,7 +57,7 @@ static void show_ratio(const json_t *trial, const json_t *trials, char *text)
     char ratio[EL_FIGURE_BYTES];
     for (size_t i = 0; i < json_array_size(trials) && isnan(single_rate); i++) {
         const json_t *other = json_array_get(trials, i);
-        if (strcmp(el_json_text(other, "mode", ""), el_mode_plain()->name) == 0 &&
+        if (el_json_is(other, "mode", el_mode_plain()->name) &&
             el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
             single_rate = el_json_number(other, "throughput.samples_per_s");
     }
@@ -144,7 +144,7 @@ void el_report_table(const json_t *run, FILE *out, bool colour)
     el_table_heads(&of_devices, EL_TABLE_DIM);
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
-        bool valid = strcmp(el_json_text(trial, "verdict", ""), "valid") == 0;
+        bool valid = el_json_is(trial, "verdict", "valid");
         if (!el_report_is_ok(trial)) put_failed(trial, out, colour);
         if (!isnan(el_json_number(trial, "throughput.samples_per_s")))
             el_table_row(&of_trials, valid ? EL_TABLE_BOLD : EL_TABLE_YELLOW, trial);

@@ -64,11 +64,11 @@ static double job_processes_on(const json_t *members, const char *uuid)
     double n = 0;
     for (size_t i = 0; i < json_array_size(members); i++) {
         const json_t *member = json_array_get(members, i);
-        bool counted = strcmp(el_json_text(member, "uuid", ""), uuid) != 0;
+        bool counted = !el_json_is(member, "uuid", uuid);
         for (size_t k = 0; k < i && !counted; k++) {
             const json_t *other = json_array_get(members, k);
-            counted = el_json_number(other, "rank") == el_json_number(member, "rank") &&
-                      strcmp(el_json_text(other, "uuid", ""), uuid) == 0;
+            counted =
+                el_json_number(other, "rank") == el_json_number(member, "rank") && el_json_is(other, "uuid", uuid);
         }
         n += !counted;
     }

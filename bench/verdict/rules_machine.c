@@ -114,7 +114,7 @@ void el_verdict_throttled(struct el_verdict_case *c)
 static bool share_a_core(const json_t *a, const json_t *b)
 {
     const json_t *cores_a = json_object_get(a, "cores"), *cores_b = json_object_get(b, "cores");
-    if (strcmp(el_json_text(a, "host", ""), el_json_text(b, "host", "")) != 0) return false;
+    if (!el_json_is(a, "host", el_json_text(b, "host", ""))) return false;
     for (size_t i = 0; i < json_array_size(cores_a); i++) {
         double cpu = el_json_number(json_array_get(cores_a, i), "cpu");
         for (size_t k = 0; k < json_array_size(cores_b); k++)

@@ -74,23 +74,6 @@ const struct el_verdict_rule *el_verdict_rules(void)
     return rules;
 }
 
-const char *el_verdict_of_rule(const char *name)
-{
-    for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++)
-        if (name != NULL && strcmp(rule->name, name) == 0 && (rule->note || rule->gap))
-            return rule->note ? "valid" : "unchecked";
-    return "suspect";
-}
-
-const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text)
-{
-    if (isnan(rule->limit))
-        snprintf(text, 32, "-");
-    else
-        snprintf(text, 32, "%g%s", rule->limit, rule->unit);
-    return text;
-}
-
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...)
 {
     char text[TEXT_BYTES];
@@ -136,7 +119,7 @@ const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *wa
 
 static bool is_doubtful(const json_t *trial)
 {
-    return strcmp(el_json_text(trial, "verdict", "suspect"), "valid") != 0;
+    return !el_json_is(trial, "verdict", "valid");
 }
 
 /* The first text of a rule among the doubtful trials, and in how many of them it speaks. */
@@ -164,7 +147,7 @@ size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes)
     for (size_t i = 0; i < n; i++) {
         const json_t *trial = json_array_get(trials, i);
         doubtful += is_doubtful(trial);
-        unchecked += strcmp(el_json_text(trial, "verdict", ""), "unchecked") == 0;
+        unchecked += el_json_is(trial, "verdict", "unchecked");
     }
     for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++) {
         const char *text = NULL;

@@ -41,11 +41,6 @@ struct el_verdict_rule {
 };
 /* Ended by a row whose name is NULL. */
 const struct el_verdict_rule *el_verdict_rules(void);
-/* What the rule of that name makes of a trial: "valid" (it is informational), "unchecked", "suspect". NULL is legal. */
-const char *el_verdict_of_rule(const char *name);
-/* "5 %", or "-". `text` has at least 32 bytes. */
-const char *el_verdict_limit(const struct el_verdict_rule *rule, char *text);
-
 /* Appends each doubt to `warnings` (a text) and to `rules` (its rule's name). Returns "valid", "unchecked" or
  * "suspect". */
 const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *rules);
