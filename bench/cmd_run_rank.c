@@ -1,6 +1,7 @@
 /* `evenload run` started as a rank by a user's mpirun or torchrun: takes its place among the others; the world's size
  * is the number of devices. Rank 0 keeps the folder and prints. No process of ours watches such a job, so each rank
  * keeps --timeout itself. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,36 +11,34 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/job/deadline.h"
-#include "bench/job/join.h"
 #include "bench/job/worker.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/trial/default_devices.h"
+#include "runtime/base/clock.h"
 
 /* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
  * knows more and has the first word. */
 enum { MEETING_S = 60, OTHERS_S = 2 };
 
-/* What the deadline's thread may know of the rank at the time. */
+/* The rank as the thread sees it that keeps its time limit. All but the first two are changed under the lock, by which
+ * either the job's thread goes on or the limit ends the process, never both. */
 struct watched {
     const struct el_launch_place *place;
     double timeout_s;
+    pthread_mutex_t lock; /* kept for good by the thread once the time has passed */
+    pthread_cond_t news;
+    int64_t end_ns;
+    bool over;                      /* nothing is left to be watched */
     struct el_bootstrap *bootstrap; /* NULL: the ranks have not met yet */
     struct el_campaign *campaign;   /* while rank 0 measures, else NULL */
     const struct el_trial *trial;
     int repeat;
 };
 
-static double limit_of(const struct watched *watched)
-{
-    return watched->timeout_s + (watched->bootstrap && el_bootstrap_rank(watched->bootstrap) == 0 ? 0 : OTHERS_S);
-}
-
 /* The time has passed: a row for the launch, a line with the ranks that do not answer, and the end of all ranks. */
-static void expire(void *context)
+static void expire(const struct watched *w)
 {
-    const struct watched *w = context;
     char silent[96] = "", reason[256];
     if (w->bootstrap) el_bootstrap_silent(w->bootstrap, silent, sizeof silent);
     snprintf(reason, sizeof reason, "%s within %g s (--timeout)%s%s%s",
@@ -53,6 +52,54 @@ static void expire(void *context)
     }
     if (w->bootstrap) el_bootstrap_abort(w->bootstrap, EL_EXIT_TRIAL);
     _exit(EL_EXIT_TRIAL);
+}
+
+static void *keep_time(void *context)
+{
+    struct watched *w = context;
+    pthread_mutex_lock(&w->lock);
+    while (!w->over && el_clock_ns() < w->end_ns) {
+        const struct timespec until = {.tv_sec = w->end_ns / 1000000000, .tv_nsec = w->end_ns % 1000000000};
+        pthread_cond_timedwait(&w->news, &w->lock, &until);
+    }
+    if (!w->over) expire(w);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* The next part begins, with a limit of its own; `campaign` as above, NULL once rank 0 does not measure. */
+static void begin_part(struct watched *w, struct el_bootstrap *bootstrap, struct el_campaign *campaign, int repeat)
+{
+    pthread_mutex_lock(&w->lock);
+    bool first = bootstrap && el_bootstrap_rank(bootstrap) == 0;
+    w->end_ns = el_clock_ns() + (int64_t)((w->timeout_s + (first ? 0 : OTHERS_S)) * 1e9);
+    w->bootstrap = bootstrap;
+    w->campaign = campaign;
+    w->repeat = repeat;
+    pthread_cond_signal(&w->news);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static enum el_status begin_watch(struct watched *w, pthread_t *thread_p)
+{
+    pthread_condattr_t clock;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->news, &clock);
+    pthread_condattr_destroy(&clock);
+    begin_part(w, NULL, NULL, 0);
+    bool begun = pthread_create(thread_p, NULL, keep_time, w) == 0;
+    return begun ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no thread for --timeout");
+}
+
+static void end_watch(struct watched *w, pthread_t thread)
+{
+    pthread_mutex_lock(&w->lock);
+    w->over = true;
+    pthread_cond_signal(&w->news);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(thread, NULL);
 }
 
 static enum el_status check_size(int size)
@@ -102,9 +149,9 @@ static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *o
     return el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, others));
 }
 
-static int work(const struct el_options *options, struct watched *joined, struct el_deadline *deadline)
+static int work(const struct el_options *options, struct watched *watched)
 {
-    struct el_bootstrap *bootstrap = joined->bootstrap;
+    struct el_bootstrap *bootstrap = watched->bootstrap;
     struct el_campaign campaign;
     struct el_trial_set others = {0};
     bool first = el_bootstrap_rank(bootstrap) == 0;
@@ -112,16 +159,14 @@ static int work(const struct el_options *options, struct watched *joined, struct
     if (status != EL_OK) return first ? el_exit_failed(status) : EL_EXIT_USE;
     struct el_trial_set *set = first ? &campaign.set : &others;
     struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};
-    struct watched measuring = *joined;
-    measuring.campaign = first ? &campaign : NULL;
-    measuring.trial = job.trial;
+    watched->trial = job.trial; /* read with a campaign only */
     int exit_status = 0;
     for (int r = 0; r < options->repeats; r++) {
         json_t *document = NULL;
-        job.repeat = job.order = measuring.repeat = r;
-        el_deadline_set(deadline, limit_of(joined), expire, &measuring);
+        job.repeat = job.order = r;
+        begin_part(watched, bootstrap, first ? &campaign : NULL, r);
         status = el_job_measure(&job, &document);
-        el_deadline_set(deadline, limit_of(joined), expire, joined);
+        begin_part(watched, bootstrap, NULL, r);
         if (status != EL_OK) exit_status = EL_EXIT_TRIAL;
         if (status == EL_ERR_PEER && !first) /* rank 0 may be the one that is gone */
             fprintf(stderr, "evenload: rank %d: %s\n", el_bootstrap_rank(bootstrap), el_error_message());
@@ -141,35 +186,34 @@ static int work(const struct el_options *options, struct watched *joined, struct
 }
 
 /* All ranks have met. */
-static int take_part(const struct el_options *asked, struct watched *joined, struct el_deadline *deadline)
+static int take_part(const struct el_options *asked, struct watched *watched)
 {
-    struct el_bootstrap *bootstrap = joined->bootstrap;
+    struct el_bootstrap *bootstrap = watched->bootstrap;
     struct el_options *options = calloc(1, sizeof *options);
     if (!options) return el_exit_failed(el_fail_errno("options"));
     bool first = el_bootstrap_rank(bootstrap) == 0;
-    enum el_status status = take_place(asked, joined->place, el_bootstrap_size(bootstrap), options);
+    enum el_status status = take_place(asked, watched->place, el_bootstrap_size(bootstrap), options);
     if (status == EL_OK && !asked->n_devices) status = el_devices_of_ranks(bootstrap, options->devices);
-    int exit_status = status == EL_OK ? work(options, joined, deadline) : first ? el_exit_failed(status) : EL_EXIT_USE;
+    int exit_status = status == EL_OK ? work(options, watched) : first ? el_exit_failed(status) : EL_EXIT_USE;
     free(options);
     return exit_status;
 }
 
 int el_cmd_run_rank(const struct el_options *asked, const struct el_launch_place *place)
 {
-    struct watched meeting = {.place = place, .timeout_s = asked->timeout_s}, joined = meeting;
-    struct el_deadline *deadline = NULL;
-    int exit_status = 0;
+    struct watched watched = {.place = place, .timeout_s = asked->timeout_s};
+    struct el_bootstrap *bootstrap = NULL;
+    pthread_t thread;
     enum el_status status = check_size(place->size);
-    if (status == EL_OK) status = el_deadline_start(limit_of(&meeting), expire, &meeting, &deadline);
-    if (status == EL_OK)
-        status = el_join(place, asked->timeout_s < MEETING_S ? asked->timeout_s : MEETING_S, &joined.bootstrap);
+    if (status == EL_OK) status = begin_watch(&watched, &thread);
+    if (status != EL_OK) return el_exit_failed(status);
+    status = el_join(place, asked->timeout_s < MEETING_S ? asked->timeout_s : MEETING_S, &bootstrap);
+    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (status == EL_OK) {
-        el_deadline_set(deadline, limit_of(&joined), expire, &joined);
-        exit_status = take_part(asked, &joined, deadline);
-    } else {
-        exit_status = el_exit_failed(status);
+        begin_part(&watched, bootstrap, NULL, 0);
+        exit_status = take_part(asked, &watched);
     }
-    el_deadline_stop(deadline);
-    el_bootstrap_close(joined.bootstrap);
+    end_watch(&watched, thread);
+    el_bootstrap_close(bootstrap);
     return exit_status;
 }

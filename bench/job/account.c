@@ -1,42 +1,31 @@
-/* A process's account of a launch: what each of its members did and held, and what the system says of the process. */
+/* A process's account of a launch: what each of its members did and held, what recording cost, and what the system says
+ * of the process. */
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
+#include "profiles/cost.h"
 
 /* What the recorder says of a member. */
-struct told {
-    struct el_device_summary summary, on, off;
-    struct el_memory_timeline timeline;
-    struct el_op_figures *ops;
-    size_t n_ops;
-    bool recorded, control;
-};
-
-static void free_told(struct told *told)
-{
-    el_memory_timeline_free(&told->timeline);
-    free(told->ops);
-}
-
-static enum el_status ask_recorder(const struct el_job_measurement *m, int i, struct told *told)
+static enum el_status ask_recorder(const struct el_job_measurement *m, int i, struct el_member_account *account)
 {
     const struct el_recorder *recorder = el_job_recorder(m, i);
     int position = m->open.first + i, on = el_job_segment(EL_SEGMENT_ON), off = el_job_segment(EL_SEGMENT_OFF);
-    told->recorded = recorder != NULL;
+    account->recorded = recorder != NULL;
     if (!recorder) return EL_OK;
-    told->control = m->job->trial->train.control == EL_CONTROL_COMM && el_recorder_kept(recorder, on) &&
-                    el_recorder_kept(recorder, off);
-    EL_TRY(el_recorder_summarize(recorder, position, EL_RECORDER_MEASURED, &told->summary));
-    if (told->control) EL_TRY(el_recorder_summarize(recorder, position, on, &told->on));
-    if (told->control) EL_TRY(el_recorder_summarize(recorder, position, off, &told->off));
-    EL_TRY(el_recorder_ops(recorder, position, &told->ops, &told->n_ops));
-    return el_memory_timeline_make(recorder, position, m->result.ledgers[i].live_by_tag, &told->timeline);
+    account->controlled = m->job->trial->train.control == EL_CONTROL_COMM && el_recorder_kept(recorder, on) &&
+                          el_recorder_kept(recorder, off);
+    EL_TRY(el_recorder_summarize(recorder, position, EL_RECORDER_MEASURED, &account->summary));
+    if (account->controlled) EL_TRY(el_recorder_summarize(recorder, position, on, &account->on));
+    if (account->controlled) EL_TRY(el_recorder_summarize(recorder, position, off, &account->off));
+    EL_TRY(el_recorder_ops(recorder, position, &account->ops, &account->n_ops));
+    return el_memory_timeline_make(recorder, position, m->result.ledgers[i].live_by_tag, &account->timeline);
 }
 
-static json_t *member_of(const struct el_job_measurement *m, int i, const char *host,
-                         const struct el_system_figures *system, const struct told *told)
+static enum el_status add_member(const struct el_job_measurement *m, int i, const char *host,
+                                 const struct el_system_figures *system, json_t *members)
 {
     const struct el_device *device = m->open.devices[i];
     const struct el_job_reading *reading = &m->window.memory[i];
@@ -52,34 +41,67 @@ static json_t *member_of(const struct el_job_measurement *m, int i, const char *
                                         .rank = el_bootstrap_rank(m->job->bootstrap),
                                         .pid = getpid(),
                                         .ledger = &m->result.ledgers[i],
-                                        .summary = told->recorded ? &told->summary : NULL,
-                                        .timeline = told->recorded ? &told->timeline : NULL,
-                                        .ops = told->ops,
-                                        .n_ops = told->n_ops,
                                         .reserved_bytes = reading->reserved_bytes,
                                         .driver_bytes = read ? reading->end_bytes : -1,
                                         .grown_bytes = reading->end_bytes - reading->begin_bytes,
                                         .driver_reason = reading->reason,
                                         .module_loading = *identity.uuid ? getenv("CUDA_MODULE_LOADING") : NULL,
                                         .time_sliced = m->open.time_sliced,
-                                        .control_on = told->control ? &told->on : NULL,
-                                        .control_off = told->control ? &told->off : NULL,
                                         .simulated = el_device_is_simulated(device),
                                         .memory_limit_bytes = (int64_t)el_device_memory_limit(device),
                                         .system = system,
                                         .gpu = el_job_window_gpu(&m->window, i)};
     account.n_cores = el_device_cores(device, &account.cores);
-    return el_record_member(&account);
+    enum el_status status = ask_recorder(m, i, &account);
+    if (status == EL_OK) json_array_append_new(members, el_record_member(&account));
+    el_memory_timeline_free(&account.timeline);
+    free(account.ops);
+    return status;
 }
 
-static enum el_status add_member(const struct el_job_measurement *m, int i, const char *host,
-                                 const struct el_system_figures *system, json_t *members)
+/* ---- what recording cost: ranks record side by side, so a step loses what the busiest recorder takes, not the sum
+ * over ranks; within a rank the count adds up its streams (profiles/cost.h) ---- */
+
+static json_t *cost_of(const struct el_cost_events *events, const struct el_cost_prices *prices)
 {
-    struct told told = {.n_ops = 0};
-    enum el_status status = ask_recorder(m, i, &told);
-    if (status == EL_OK) json_array_append_new(members, member_of(m, i, host, system, &told));
-    free_told(&told);
-    return status;
+    json_t *counted = json_pack("{s:I, s:I, s:I}", "clock_reads", (json_int_t)events->clock_reads, "cpu_clock_reads",
+                                (json_int_t)events->cpu_clock_reads, "kept_bytes", (json_int_t)events->kept_bytes);
+    json_t *each = json_pack("{s:o, s:o, s:o}", "clock_read", el_json_real(prices->clock_read_ns), "cpu_clock_read",
+                             el_json_real(prices->cpu_clock_read_ns), "kept_byte", el_json_real(prices->kept_byte_ns));
+    return json_pack("{s:o, s:o, s:o}", "events", counted, "cost_ns", each, "counted_us",
+                     el_json_real(el_cost_ns(events, prices) * 1e-3));
+}
+
+/* Of the recorder of this process that has most to do; null where there is none, or where it kept no step. */
+static enum el_status busiest_cost(struct el_recorder *const *recorders, int n_recorders, json_t **cost_p)
+{
+    struct el_cost_prices prices;
+    json_t *most = json_null();
+    for (int i = 0; i < n_recorders; i++) {
+        struct el_cost_events events;
+        struct el_step_event step;
+        if (el_recorder_step_count(recorders[i]) == 0) continue;
+        step = el_recorder_step(recorders[i], 0);
+        if (step.simulated) continue;
+        if (json_is_null(most)) EL_TRY(el_cost_measure(recorders[i], &prices)); /* once a process */
+        el_cost_count(step.ops, step.n_ops, &events);
+        if (el_cost_ns(&events, &prices) * 1e-3 <= el_json_number(most, "counted_us")) continue;
+        json_decref(most);
+        most = cost_of(&events, &prices);
+    }
+    *cost_p = most;
+    return EL_OK;
+}
+
+json_t *el_job_cost_of_ranks(const json_t *accounts)
+{
+    json_t *most = NULL;
+    for (size_t r = 0; r < json_array_size(accounts); r++) {
+        json_t *cost = json_object_get(json_array_get(accounts, r), "recorder_cost");
+        if (!json_is_object(cost)) continue;
+        if (!most || el_json_number(cost, "counted_us") > el_json_number(most, "counted_us")) most = cost;
+    }
+    return most ? json_incref(most) : json_null();
 }
 
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
@@ -92,7 +114,7 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < m->open.n; i++) {
         enum el_status status = add_member(m, i, host, &system, members);
-        if (status == EL_OK && i == 0) status = el_job_cost(m->recorders, m->n_recorders, &cost);
+        if (status == EL_OK && i == 0) status = busiest_cost(m->recorders, m->n_recorders, &cost);
         if (status != EL_OK) {
             json_decref(cost);
             json_decref(members);

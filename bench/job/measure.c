@@ -101,15 +101,6 @@ const char *el_job_status(enum el_status status)
     }
 }
 
-static void close_measurement(struct el_job_measurement *m)
-{
-    for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
-    el_job_window_close(&m->window);
-    el_job_close_devices(&m->open);
-    if (m->trained) el_train_result_free(&m->result);
-    json_decref(m->collectives);
-}
-
 static enum el_status open_measurement(struct el_job_measurement *m)
 {
     EL_TRY(el_job_open_devices(m->job, &m->open));
@@ -139,7 +130,11 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
         *repeat_p =
             el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
     json_decref(accounts);
-    close_measurement(m);
+    for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
+    el_job_window_close(&m->window);
+    el_job_close_devices(&m->open);
+    if (m->trained) el_train_result_free(&m->result);
+    json_decref(m->collectives);
     free(m);
     return error.status != EL_OK ? el_error_give(&error) : status;
 }

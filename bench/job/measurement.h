@@ -86,15 +86,13 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
  */
 enum el_status el_job_relate_collectives(struct el_job_measurement *m);
 
-/* cost.c: what recording cost a launch, by counting. {"events": {"clock_reads", "cpu_clock_reads", "kept_bytes"},
- * "cost_ns": {"clock_read", "cpu_clock_read", "kept_byte"}, "counted_us"} a step, of the recorder of this process that
- * has most to do; null where there is none, or where it kept no step. Takes some 5 ms. New reference. */
-enum el_status el_job_cost(struct el_recorder *const *recorders, int n_recorders, json_t **cost_p);
+/* account.c: {"members": [...], "process": {...}, "system": {...}, "recorder_cost"} of this rank. The latter is what
+ * recording cost a step, by counting (some 5 ms): {"events": {"clock_reads", "cpu_clock_reads", "kept_bytes"},
+ * "cost_ns":
+ * {"clock_read", "cpu_clock_read", "kept_byte"}, "counted_us"}; null: nothing was recorded. New reference. */
+enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p);
 /* Of the ranks' accounts that whose `recorder_cost` is highest. New reference, null where none is known. */
 json_t *el_job_cost_of_ranks(const json_t *accounts);
-
-/* {"members": [...], "process": {...}, "system": {...}, "recorder_cost": {...}} of this rank. New reference. */
-enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p);
 /* The repeat's document from all ranks' accounts, in order of ranks. New reference. */
 json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts);
 

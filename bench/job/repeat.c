@@ -40,37 +40,32 @@ static json_t *control_of(const struct el_job_measurement *m)
                      result->control_steps, "on_ms", on, "off_ms", off);
 }
 
-static json_t *clock_of(const struct el_job_measurement *m)
-{
-    const struct el_clock_anchor *begin = &m->begin, *end = &m->end;
-    int64_t error_ns = begin->worst_ns > end->worst_ns ? begin->worst_ns : end->worst_ns;
-    return json_pack("{s:b, s:I}", "shared", begin->shared, "error_ns", (json_int_t)error_ns);
-}
-
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
+    int64_t clock_error_ns = m->begin.worst_ns > m->end.worst_ns ? m->begin.worst_ns : m->end.worst_ns;
     json_t *shares = json_array(), *loss = json_array();
     for (int i = 0; i < m->job->trial->n_devices; i++)
         json_array_append_new(shares, json_integer(m->open.layout.devices[i].samples));
     for (int64_t s = 0; s < result->n_warmup + result->n_steps; s++)
         json_array_append_new(loss, result->loss_valid ? el_json_real(result->loss[s]) : json_null());
-    json_object_set_new(repeat, "simulated", json_boolean(result->simulated));
-    json_object_set_new(repeat, "batch_per_device", shares);
-    json_object_set_new(repeat, "flops_per_step", el_json_real(result->flops_per_step));
-    json_object_set_new(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
-    json_object_set_new(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
-    json_object_set_new(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
-    json_object_set_new(repeat, "loss", loss);
+    el_json_put(repeat, "simulated", json_boolean(result->simulated));
+    el_json_put(repeat, "batch_per_device", shares);
+    el_json_put(repeat, "flops_per_step", el_json_real(result->flops_per_step));
+    el_json_put(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
+    el_json_put(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
+    el_json_put(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
+    el_json_put(repeat, "loss", loss);
     bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
-    json_object_set_new(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
-    json_object_set_new(repeat, "injected", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
-    json_object_set_new(repeat, "control", control_of(m));
-    json_object_set_new(repeat, "clock", clock_of(m));
-    json_object_set_new(repeat, "communicator", el_json_string(result->comm));
+    el_json_put(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
+    el_json_put(repeat, "injected", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
+    el_json_put(repeat, "control", control_of(m));
+    el_json_put(repeat, "clock",
+                json_pack("{s:b, s:I}", "shared", m->begin.shared, "error_ns", (json_int_t)clock_error_ns));
+    el_json_put(repeat, "communicator", el_json_string(result->comm));
     json_object_set(repeat, "collectives", m->collectives);
-    json_object_set_new(repeat, "epochs", epochs_of(result));
-    json_object_set_new(repeat, "accuracy", accuracy(result->test_accuracy));
+    el_json_put(repeat, "epochs", epochs_of(result));
+    el_json_put(repeat, "accuracy", accuracy(result->test_accuracy));
 }
 
 static void put_accounts(json_t *repeat, const json_t *accounts)
@@ -83,10 +78,10 @@ static void put_accounts(json_t *repeat, const json_t *accounts)
         json_array_append(systems, json_object_get(account, "system"));
     }
     el_record_shared_cards(members, processes);
-    json_object_set_new(repeat, "members", members);
-    json_object_set_new(repeat, "processes", processes);
-    json_object_set_new(repeat, "recorder_cost", el_job_cost_of_ranks(accounts));
-    json_object_set_new(repeat, "system", el_record_system_of_job(systems));
+    el_json_put(repeat, "members", members);
+    el_json_put(repeat, "processes", processes);
+    el_json_put(repeat, "recorder_cost", el_job_cost_of_ranks(accounts));
+    el_json_put(repeat, "system", el_record_system_of_job(systems));
 }
 
 /* Kernels were to be disturbed, and none of that name was there. */
@@ -107,9 +102,9 @@ static json_t *environment_of(const struct el_device *device)
     json_t *environment = el_environment();
     struct el_device_identity identity;
     el_device_identify(device, &identity);
-    json_object_set_new(environment, "gpu_driver", el_json_string(*identity.driver ? identity.driver : NULL));
-    json_object_set_new(environment, "gpu_libraries", el_json_string(*identity.libraries ? identity.libraries : NULL));
-    if (el_device_is_asynchronous(device)) json_object_set_new(environment, "nccl", el_record_nccl());
+    el_json_put(environment, "gpu_driver", el_json_string(*identity.driver ? identity.driver : NULL));
+    el_json_put(environment, "gpu_libraries", el_json_string(*identity.libraries ? identity.libraries : NULL));
+    if (el_device_is_asynchronous(device)) el_json_put(environment, "nccl", el_record_nccl());
     return environment;
 }
 
@@ -135,6 +130,6 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
                   job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);
     put_result(repeat, m);
     put_accounts(repeat, accounts);
-    json_object_set_new(repeat, "environment", environment_of(m->open.devices[0]));
+    el_json_put(repeat, "environment", environment_of(m->open.devices[0]));
     return repeat;
 }

@@ -53,15 +53,6 @@ void el_job_window_close(struct el_job_window *window)
     pthread_mutex_destroy(&window->lock);
 }
 
-/* The resident size of this process, or -1. */
-static int64_t process_resident_bytes(void)
-{
-    char line[128];
-    long long pages;
-    el_file_line("/proc/self/statm", "", line, sizeof line);
-    return sscanf(line, "%*d %lld", &pages) == 1 ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
-}
-
 static int64_t read_memory(struct el_job_window *window, int member)
 {
     int64_t bytes = -1;
@@ -88,6 +79,8 @@ void el_job_window_read_memory(struct el_job_window *window, int member)
 void el_job_window_end(struct el_job_window *window, int member)
 {
     struct el_job_reading *reading = &window->memory[member];
+    char line[128];
+    long long pages;
     if (window->nvml) el_nvml_end(window->nvml, member);
     pthread_mutex_lock(&window->lock);
     if (!window->simulated) el_system_read("", window->cpus, window->n_cpus, &window->end);
@@ -95,7 +88,9 @@ void el_job_window_end(struct el_job_window *window, int member)
     pthread_mutex_unlock(&window->lock);
     reading->end_bytes = read_memory(window, member);
     reading->reserved_bytes = el_device_reserved(window->devices->devices[member]);
-    window->resident_bytes = process_resident_bytes();
+    el_file_line("/proc/self/statm", "", line, sizeof line);
+    bool known = sscanf(line, "%*d %lld", &pages) == 1;
+    window->resident_bytes = known ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
 void el_job_window_compare(const struct el_job_window *window, struct el_system_figures *figures_p)

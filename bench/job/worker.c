@@ -7,11 +7,34 @@
 #include <string.h>
 
 #include "bench/base/io.h"
-#include "bench/job/join.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
+
+/* The one place where what a launcher says becomes a bootstrap: launch/ knows no communicators, and comm/ reads no
+ * environment. */
+enum el_status el_join(const struct el_launch_place *place, double patience_s, struct el_bootstrap **bootstrap_p)
+{
+    if (!place->host) return el_bootstrap_open("mpi", bootstrap_p);
+    const struct el_rendezvous rendezvous = {.rank = place->rank,
+                                             .size = place->size,
+                                             .host = place->host,
+                                             .port = place->port,
+                                             .n_ports = place->n_ports,
+                                             .listener = place->listener,
+                                             .token = place->token,
+                                             .secret = place->secret,
+                                             .patience_s = patience_s};
+    return el_bootstrap_open_tcp(&rendezvous, bootstrap_p);
+}
+
+enum el_status el_join_environment(struct el_bootstrap **bootstrap_p)
+{
+    struct el_launch_place place;
+    EL_TRY(el_launch_environment(el_launch_getenv, NULL, &place));
+    return el_join(&place, 0, bootstrap_p);
+}
 
 enum { KIND = 1, RESULT, REPEAT, ORDER, ID, FIXED_ARGUMENTS };
 
@@ -48,14 +71,6 @@ static enum el_status work(char **argv, const struct el_options *options, struct
     return status;
 }
 
-/* By the message that el_write_json left. */
-static int status_unwritten(void)
-{
-    const char *message = el_error_message();
-    bool no_room = strstr(message, strerror(ENOSPC)) || strstr(message, strerror(EDQUOT));
-    return no_room ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
-}
-
 int el_worker_main(int argc, char **argv)
 {
     struct el_options *options = calloc(1, sizeof *options);
@@ -73,7 +88,12 @@ int el_worker_main(int argc, char **argv)
         status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
     if (status == EL_OK) status = work(argv, options, bootstrap, &written);
     if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
-    int exit_status = !written ? status_unwritten() : status == EL_OK ? 0 : 1;
+    int exit_status = status == EL_OK ? 0 : 1;
+    if (!written) { /* by the message that el_write_json left */
+        const char *message = el_error_message();
+        bool no_room = strstr(message, strerror(ENOSPC)) || strstr(message, strerror(EDQUOT));
+        exit_status = no_room ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
+    }
     el_bootstrap_close(bootstrap);
     free(options);
     return exit_status;

@@ -10,6 +10,8 @@
 
 #include "bench/machine/cores.h"
 #include "bench/trial/trial.h"
+#include "runtime/comm/bootstrap.h"
+#include "runtime/launch/launch.h"
 
 struct el_job {
     const struct el_trial *trial;
@@ -41,6 +43,12 @@ const char *el_job_status(enum el_status status);
 /* The worker's exit status where it could not write its document: what the parent must not take for a failed trial. The
  * second where there is no room for it, so that the parent knows even if the log had no room either. */
 enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };
+
+/* A started process among the others of its job. `place`: of this process. `tcp` where it says where to meet, waiting
+ * `patience_s` at most (0: its default), else `mpi`. Blocking. Collective. Errors: the bootstraps' own. */
+enum el_status el_join(const struct el_launch_place *place, double patience_s, struct el_bootstrap **bootstrap_p);
+/* With the place that the environment says. */
+enum el_status el_join_environment(struct el_bootstrap **bootstrap_p);
 
 /* The subcommand that no user types. */
 int el_worker_main(int argc, char **argv);

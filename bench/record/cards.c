@@ -39,7 +39,7 @@ static bool is_shared(const json_t *members, size_t position, bool *apart_p)
     *apart_p = false;
     for (size_t i = 0; i < json_array_size(members) && uuid; i++) {
         const json_t *other = json_array_get(members, i);
-        if (i == position || strcmp(el_json_text(other, "uuid", ""), uuid) != 0) continue;
+        if (i == position || !el_json_is(other, "uuid", uuid)) continue;
         shared = true;
         *apart_p |= el_json_number(other, "rank") != el_json_number(member, "rank");
     }

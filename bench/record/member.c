@@ -98,7 +98,7 @@ static json_t *memory_part(const struct el_member_account *account)
     el_json_put(memory, "library_bytes", by_library);
     el_json_put_text(memory, "module_loading", account->module_loading);
     el_json_put(memory, "grown_bytes", known ? json_integer(account->grown_bytes) : json_null());
-    el_json_put(memory, "timeline", el_record_timeline(account->timeline));
+    el_json_put(memory, "timeline", el_record_timeline(&account->timeline));
     return memory;
 }
 
@@ -116,7 +116,7 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
                                   .received_bytes = NAN,
                                   .comm_bytes = NAN};
     for (int p = 0; p < EL_PHASE_COUNT; p++) s.phase_s[p] = NAN;
-    if (account->summary) s = *account->summary;
+    if (account->recorded) s = account->summary;
     if (!s.arrivals_known) s.wait_s = s.wait_exposed_s = NAN;
     if (s.simulated) s.comm_cpu_s = NAN;
     return s;
@@ -151,15 +151,8 @@ static json_t *utilization_part(const struct el_member_account *account, const s
     el_json_put_real(utilization, "cpu_pct", ran);
     el_json_put_real(utilization, "system_pct", system);
     el_json_put_text(utilization, "system_reason", isnan(system) ? system_reason(account) : NULL);
-    el_json_put_text(utilization, "source", account->summary ? "spans of the compute stream" : NULL);
+    el_json_put_text(utilization, "source", account->recorded ? "spans of the compute stream" : NULL);
     return utilization;
-}
-
-static json_t *busy_part(const struct el_device_summary *s)
-{
-    json_t *phases = json_object();
-    for (int p = 0; p < EL_PHASE_COUNT; p++) put_ms(phases, el_phase_name((enum el_phase)p), s->phase_s[p]);
-    return phases;
 }
 
 static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
@@ -188,12 +181,6 @@ static json_t *block_part(const struct el_device_summary *s)
     return block;
 }
 
-static json_t *control_part(const struct el_member_account *account)
-{
-    if (account->control_on == NULL || account->control_off == NULL) return json_null();
-    return json_pack("{s:o, s:o}", "on", block_part(account->control_on), "off", block_part(account->control_off));
-}
-
 static json_t *ops_part(const struct el_member_account *account)
 {
     json_t *ops = json_array();
@@ -210,7 +197,8 @@ static json_t *ops_part(const struct el_member_account *account)
 json_t *el_record_member(const struct el_member_account *account)
 {
     const struct el_device_summary s = told_by_spans(account);
-    json_t *member = json_object();
+    json_t *member = json_object(), *phases = json_object();
+    for (int p = 0; p < EL_PHASE_COUNT; p++) put_ms(phases, el_phase_name((enum el_phase)p), s.phase_s[p]);
     el_json_put_text(member, "device", account->device);
     el_json_put_text(member, "host", account->host);
     el_json_put(member, "rank", json_integer(account->rank));
@@ -222,7 +210,7 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put(member, "memory", memory_part(account));
     el_json_put(member, "utilization", utilization_part(account, &s));
     el_json_put(member, "gpu", el_record_gpu(account->gpu));
-    el_json_put(member, "busy_ms", busy_part(&s));
+    el_json_put(member, "busy_ms", phases);
     put_ms(member, "idle_ms", s.idle_s);
     put_ms(member, "step_ms", s.step_s);
     put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
@@ -232,7 +220,10 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put(member, "cores", el_record_cores("", account->cores, account->n_cores));
     el_json_put(member, "memory_limit_bytes",
                 el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1));
-    el_json_put(member, "control", control_part(account));
+    el_json_put(member, "control",
+                account->controlled
+                    ? json_pack("{s:o, s:o}", "on", block_part(&account->on), "off", block_part(&account->off))
+                    : json_null());
     el_json_put(member, "ops", ops_part(account));
     return member;
 }

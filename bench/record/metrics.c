@@ -146,14 +146,6 @@ const struct el_metric *el_metric_list(void)
     return metrics;
 }
 
-const struct el_metric *el_metric_find(const char *name)
-{
-    for (const struct el_metric *m = metrics; m->name != NULL; m++) {
-        if (strcmp(m->name, name) == 0) return m;
-    }
-    return NULL;
-}
-
 double el_metric_value(const struct el_metric *metric, const json_t *trial, const json_t *device)
 {
     return el_json_number(metric->of == EL_METRIC_OF_TRIAL ? trial : device, metric->path);

@@ -24,8 +24,6 @@ struct el_metric {
 
 /* Ended by a row whose name is NULL. Trial metrics first. */
 const struct el_metric *el_metric_list(void);
-/* NULL: unknown. */
-const struct el_metric *el_metric_find(const char *name);
 /* NAN: not measured. `device` is an entry of the trial's per_device[], or NULL. */
 double el_metric_value(const struct el_metric *metric, const json_t *trial, const json_t *device);
 const char *el_better_text(enum el_better better); /* "higher", "lower", "-" */

@@ -8,8 +8,6 @@
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
 
-/* [low, high]; null where it is not valid. */
-json_t *el_trial_interval(const struct el_interval *interval);
 json_t *el_trial_throughput(const json_t *ok, double global_batch);
 /* {"median", "mean", "p95"}: each within a launch, then the geometric mean over those launches that have steps. */
 json_t *el_trial_step_ms(const json_t *repeats);

@@ -181,32 +181,6 @@ static double sent(const json_t *device)
     return el_json_number(device, "sent_bytes");
 }
 
-json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *))
-{
-    static const char *const names[] = {"max_over_mean_minus_1", "imbalance_pct", "lb", "cv", "first_over_rest"};
-    enum { N = sizeof names / sizeof names[0] };
-    size_t n_launches = json_array_size(ok), kept[N] = {0};
-    double *launches = malloc((N * n_launches + 1) * sizeof *launches);
-    json_t *imbalance = json_object();
-    for (size_t i = 0; i < n_launches && launches; i++) {
-        const json_t *members = json_object_get(json_array_get(ok, i), "members");
-        struct el_imbalance m;
-        size_t n = json_array_size(members);
-        double *values = malloc((n + 1) * sizeof *values);
-        for (size_t k = 0; k < n && values; k++) values[k] = value(json_array_get(members, k));
-        if (values && el_stats_imbalance(values, n, &m)) {
-            const double figures[N] = {m.max_over_mean_minus_1, m.imbalance_pct, m.lb, m.cv, m.first_over_rest};
-            for (size_t f = 0; f < N; f++)
-                if (!isnan(figures[f])) launches[f * n_launches + kept[f]++] = figures[f];
-        }
-        free(values);
-    }
-    for (size_t f = 0; f < N; f++)
-        el_json_put_real(imbalance, names[f], launches ? el_stats_median(launches + f * n_launches, kept[f]) : NAN);
-    free(launches);
-    return imbalance;
-}
-
 json_t *el_trial_imbalance(const json_t *ok)
 {
     if (json_array_size(el_json_at(ok, "0.members")) < 2) return json_null();

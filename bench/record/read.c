@@ -33,23 +33,19 @@ static void rename_rules(json_t *rules)
     }
 }
 
-static void upgrade_device(json_t *device)
-{
-    size_t i;
-    json_t *op;
-    rename_key(json_object_get(device, "gpu"), "looks", "samples");
-    json_array_foreach(json_object_get(device, "ops"), i, op) rename_key(op, "how", "implementation");
-}
-
 static void upgrade_trial(json_t *trial)
 {
-    size_t i;
-    json_t *part;
+    size_t i, k;
+    json_t *part, *op;
     json_t *repeats = json_object_get(trial, "repeats");
     rename_rules(json_object_get(trial, "warning_rules"));
     if (json_array_size(repeats) && json_object_get(trial, "step_ms"))
         el_json_put(trial, "step_ms", el_trial_step_ms(repeats)); /* was over all launches' steps as one */
-    json_array_foreach(json_object_get(trial, "per_device"), i, part) upgrade_device(part);
+    json_array_foreach(json_object_get(trial, "per_device"), i, part)
+    {
+        rename_key(json_object_get(part, "gpu"), "looks", "samples");
+        json_array_foreach(json_object_get(part, "ops"), k, op) rename_key(op, "how", "implementation");
+    }
     json_array_foreach(repeats, i, part)
         rename_key(json_object_get(part, "system"), "unlike_machines", "machine_differences");
 }

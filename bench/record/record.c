@@ -39,7 +39,7 @@ static json_t *finished_repeats(const json_t *repeats)
     json_t *ok = json_array();
     for (size_t i = 0; i < json_array_size(repeats); i++) {
         json_t *repeat = json_array_get(repeats, i);
-        if (strcmp(el_json_text(repeat, "status", "failed"), "ok") == 0) json_array_append(ok, repeat);
+        if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);
     }
     return ok;
 }
@@ -58,18 +58,10 @@ static void put_count(json_t *record, const char *key, int64_t value)
     el_json_put(record, key, json_integer((json_int_t)value));
 }
 
-static const char *optimizer_name(enum el_optimizer_kind kind)
-{
-    static const char *const names[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
-    return names[kind];
-}
-
-static const char *control_name(enum el_control control)
-{
-    static const char *const names[] = {
-        [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
-    return names[control];
-}
+static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
+static const char *const controls[] = {
+    [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+static const char *const launchers[] = {"auto", "mpirun", "own"};
 
 /* Of all models: a size that this one has not is 0, or an empty list. */
 static json_t *model_sizes(const struct el_model_config *model)
@@ -95,7 +87,6 @@ static json_t *model_sizes(const struct el_model_config *model)
 /* The configuration as resolved, beyond what has a field of its own. */
 static json_t *config(const struct el_trial *trial)
 {
-    static const char *const launchers[] = {"auto", "mpirun", "own"};
     const struct el_train_config *train = &trial->train;
     json_t *config = json_object();
     el_json_put(config, "model_sizes", model_sizes(&train->model));
@@ -120,7 +111,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_text(config, "comm", trial->comm);
     el_json_put_text(config, "launcher", launchers[trial->launcher]);
     el_json_put(config, "record", json_boolean(trial->record));
-    el_json_put_text(config, "control", control_name(train->control));
+    el_json_put_text(config, "control", controls[train->control]);
     put_count(config, "control_pairs", train->control_pairs);
     el_json_put_text(config, "inject", trial->inject);
     return config;
@@ -150,7 +141,7 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
     el_json_put(record, "seed",
                 train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
                                          : json_sprintf("%" PRIu64, train->seed));
-    el_json_put_text(record, "optimizer", optimizer_name(train->optimizer));
+    el_json_put_text(record, "optimizer", optimizers[train->optimizer]);
     el_json_put(record, "config", config(trial));
 }
 
@@ -171,30 +162,20 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     el_json_put(record, "simulated", from_first(ok, "simulated", json_false()));
 }
 
-/* What each process read stays in the repeat's own file. */
-static json_t *system_row(const json_t *repeat)
-{
-    json_t *system = json_deep_copy(json_object_get(repeat, "system"));
-    if (system == NULL) return json_null();
-    json_object_del(system, "processes");
-    return system;
-}
-
 static json_t *repeat_row(const json_t *repeat, double global_batch)
 {
-    static const char *const copied[] = {"repeat", "order", "status", "reason"};
+    static const char *const copied[] = {"repeat", "order", "status", "reason", NULL}, *const of_system[] = {"system",
+                                                                                                             NULL};
     static const char *const samples[] = {"step_ms", "warmup_step_ms"};
     json_t *row = json_object();
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
-        json_t *value = json_object_get(repeat, copied[i]);
-        el_json_put(row, copied[i], value == NULL ? json_null() : json_deep_copy(value));
-    }
+    el_json_copy(row, repeat, copied);
     el_json_put_real(row, "samples_per_s", el_repeat_samples_per_s(repeat, global_batch));
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
         json_t *value = json_object_get(repeat, samples[i]);
         el_json_put(row, samples[i], json_is_array(value) ? json_deep_copy(value) : json_array());
     }
-    el_json_put(row, "system", system_row(repeat));
+    el_json_copy(row, repeat, of_system);
+    json_object_del(json_object_get(row, "system"), "processes"); /* they stay in the repeat's own file */
     return row;
 }
 

@@ -68,16 +68,18 @@ struct el_member_account {
     const struct el_library_memory *libraries; /* [n_libraries] of the device's memory, by library */
     int n_libraries;
     const struct el_ledger *ledger;
-    const struct el_device_summary *summary;   /* NULL: --no-record, what spans would have told is null */
-    const struct el_memory_timeline *timeline; /* NULL with --no-record too */
-    const struct el_op_figures *ops;           /* likewise; [n_ops] */
+    bool recorded; /* false: --no-record, and what spans would have told, summary to ops, is null */
+    struct el_device_summary summary;
+    struct el_memory_timeline timeline;
+    struct el_op_figures *ops; /* [n_ops] */
     size_t n_ops;
+    bool controlled; /* there were blocks with communication on, and off */
+    struct el_device_summary on, off;
     int64_t reserved_bytes;            /* mapped for what the ledger counts */
     int64_t driver_bytes, grown_bytes; /* at the end of the measured steps, and since their begin; negative: unknown */
     const char *driver_reason;         /* why unknown */
     const char *module_loading;        /* "EAGER": when CUDA loads code; NULL: by its own choice, or no GPU */
     bool time_sliced;                  /* the communication stream shares the compute stream's core */
-    const struct el_device_summary *control_on, *control_off; /* NULL: there were no such blocks */
     bool simulated;
     const int *cores; /* that it computes on */
     int n_cores;

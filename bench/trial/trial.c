@@ -45,21 +45,6 @@ static enum el_status check_sizes(const struct el_model_config *given)
                    model->classes);
 }
 
-static bool is_file(const char *source)
-{
-    return strcmp(source, "synthetic") != 0 && strcmp(source, "dummy") != 0;
-}
-
-/* What a file says by itself must not be reported as an option that nobody gave. */
-static enum el_status check_classes(const char *source, int64_t given, const struct el_dataset *dataset)
-{
-    if (given || el_dataset_classes(dataset) > 1) return EL_OK;
-    return el_fail(EL_ERR_INVALID,
-                   "%s: all labels are 0: a classifier needs two classes; label the sentences 0, 1, "
-                   "..., or give --classes",
-                   source);
-}
-
 /* Sizes from the model, the data and the user; opens the data. */
 static enum el_status open_data(const struct el_options *options, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p)
@@ -81,11 +66,17 @@ static enum el_status open_data(const struct el_options *options, struct el_mode
     const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset);
     if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
     /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
-    if (info->input == EL_INPUT_IDS && (spec.vocab || is_file(options->data))) el_model_set(&model, "vocab", &vocab, 1);
+    bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
+    if (info->input == EL_INPUT_IDS && (spec.vocab || !made)) el_model_set(&model, "vocab", &vocab, 1);
     enum el_status status = EL_OK;
     if (!info->classes) {
         model.classes = el_dataset_classes(dataset);
-        status = check_classes(options->data, given->classes, dataset);
+        /* What a file says by itself must not be reported as an option that nobody gave. */
+        if (!given->classes && model.classes <= 1)
+            status = el_fail(EL_ERR_INVALID,
+                             "%s: all labels are 0: a classifier needs two classes; label the sentences 0, 1, ..., or "
+                             "give --classes",
+                             options->data);
     }
     if (status == EL_OK) status = el_model_resolve(&model);
     if (status != EL_OK) {

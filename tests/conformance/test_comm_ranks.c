@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/job/join.h"
+#include "bench/job/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/mpirun.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/job/join.h"
+#include "bench/job/worker.h"
 #include "tests/equivalence/cases.h"
 
 enum { LIMIT_S = 100 };

@@ -63,9 +63,11 @@ static json_t *member_of(int position, double stretch)
                                                         .driver_bytes = known ? 340 : -1,
                                                         .grown_bytes = 8,
                                                         .driver_reason = "not reported",
-                                                        .control_on = known ? &on : NULL,
-                                                        .control_off = known ? &off : NULL,
-                                                        .summary = &s});
+                                                        .controlled = known,
+                                                        .on = on,
+                                                        .off = off,
+                                                        .recorded = true,
+                                                        .summary = s});
 }
 
 static json_t *repeat_of(int k, int n_devices, double step_ms, int n_steps)

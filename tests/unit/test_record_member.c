@@ -25,6 +25,14 @@ static void test_without_spans(void **state)
     json_decref(m);
 }
 
+static double metric_of(const json_t *member, const char *name)
+{
+    const struct el_metric *m = el_metric_list();
+    while (m->name && strcmp(m->name, name) != 0) m++;
+    assert_non_null(m->name);
+    return el_metric_value(m, NULL, member);
+}
+
 /* A GPU's utilization is the driver's, and what the driver does not tell is null. */
 static void test_gpu(void **state)
 {
@@ -46,15 +54,15 @@ static void test_gpu(void **state)
     near(m, "gpu.energy_mj", 2500);
     near(m, "gpu.clock_mhz.min", 1200);
     near(m, "gpu.throttled_pct.power cap", 12);
-    assert_true(el_metric_value(el_metric_find("device_gpu_clock_mean_mhz"), NULL, m) == 1500);
-    assert_true(el_metric_value(el_metric_find("device_gpu_used_bytes"), NULL, m) == 7);
+    assert_true(metric_of(m, "device_gpu_clock_mean_mhz") == 1500);
+    assert_true(metric_of(m, "device_gpu_used_bytes") == 7);
     near(m, "gpu.processes", 1);
     assert_string_equal(el_json_text(m, "memory.module_loading", ""), "EAGER");
     /* The CSV's columns are those figures, and on CPU empty. */
-    assert_true(el_metric_value(el_metric_find("device_gpu_energy_mj"), NULL, m) == 2500);
-    assert_true(el_metric_value(el_metric_find("device_gpu_throttled_power_cap_pct"), NULL, m) == 12);
-    assert_true(isnan(el_metric_value(el_metric_find("device_gpu_power_w"), NULL, m)));
-    assert_true(isnan(el_metric_value(el_metric_find("device_gpu_throttled_heat_driver_pct"), NULL, m)));
+    assert_true(metric_of(m, "device_gpu_energy_mj") == 2500);
+    assert_true(metric_of(m, "device_gpu_throttled_power_cap_pct") == 12);
+    assert_true(isnan(metric_of(m, "device_gpu_power_w")));
+    assert_true(isnan(metric_of(m, "device_gpu_throttled_heat_driver_pct")));
     assert_true(is_null(m, "gpu.power_w") && is_null(m, "gpu.process_bytes") && is_null(m, "gpu.reason"));
     json_decref(m);
     el_nvml_unknown("no driver", &gpu);

@@ -1,0 +1,216 @@
+/* What launches come to: figures of each launch over its own steps or blocks, then one over the launches. So a launch
+ * counts once, however many steps --min-time gave it, and throughput times mean step is the batch. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/record/parts.h"
+
+enum { FIGURES_MAX = 8 };
+
+/* Of each figure those launches that have it: at[f][0 .. n[f]). */
+struct gathered {
+    double *values, *at[FIGURES_MAX];
+    size_t n[FIGURES_MAX];
+};
+
+/* `tell` writes a launch's figures; NAN: it has none, as all are before. To be freed: values. */
+static struct gathered gather(const json_t *launches,
+                              void (*tell)(const json_t *launch, const void *context, double *figures),
+                              const void *context)
+{
+    size_t n = json_array_size(launches);
+    struct gathered g = {.values = malloc((FIGURES_MAX * n + 1) * sizeof(double))};
+    for (size_t f = 0; f < FIGURES_MAX && g.values; f++) g.at[f] = g.values + f * n;
+    for (size_t i = 0; i < n && g.values; i++) {
+        double figures[FIGURES_MAX];
+        for (int f = 0; f < FIGURES_MAX; f++) figures[f] = NAN;
+        tell(json_array_get(launches, i), context, figures);
+        for (int f = 0; f < FIGURES_MAX; f++)
+            if (isfinite(figures[f])) g.at[f][g.n[f]++] = figures[f];
+    }
+    return g;
+}
+
+static json_t *interval_json(const struct el_interval *interval)
+{
+    if (!interval->valid) return json_null();
+    return json_pack("[o, o]", el_json_real(interval->low), el_json_real(interval->high));
+}
+
+/* ---- steps ---- */
+
+double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
+{
+    double *step_ms;
+    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &step_ms);
+    double mean_ms = el_stats_mean(step_ms, n);
+    free(step_ms);
+    return mean_ms > 0 ? global_batch / mean_ms * 1e3 : NAN;
+}
+
+static void tell_rate(const json_t *repeat, const void *global_batch, double *figures)
+{
+    figures[0] = el_repeat_samples_per_s(repeat, *(const double *)global_batch);
+}
+
+json_t *el_trial_throughput(const json_t *ok, double global_batch)
+{
+    struct gathered g = gather(ok, tell_rate, &global_batch);
+    struct el_interval interval = el_stats_interval(g.at[0], g.n[0]);
+    json_t *throughput = json_object();
+    el_json_put_real(throughput, "samples_per_s", interval.centre);
+    el_json_put(throughput, "ci95", interval_json(&interval));
+    el_json_put_text(throughput, "ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason);
+    free(g.values);
+    return throughput;
+}
+
+static void tell_steps(const json_t *repeat, const void *context, double *figures)
+{
+    double *steps;
+    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
+    (void)context;
+    figures[0] = el_stats_median(steps, n);
+    figures[1] = el_stats_mean(steps, n);
+    figures[2] = el_stats_quantile(steps, n, 0.95);
+    free(steps);
+}
+
+json_t *el_trial_step_ms(const json_t *repeats)
+{
+    static const char *const names[] = {"median", "mean", "p95"};
+    struct gathered g = gather(repeats, tell_steps, NULL);
+    json_t *step_ms = json_object();
+    for (int f = 0; f < 3; f++) el_json_put_real(step_ms, names[f], el_stats_geometric_mean(g.at[f], g.n[f]));
+    free(g.values);
+    return step_ms;
+}
+
+/* ---- where a step goes, and what communication costs it: from the control blocks, in which it was on and off in
+ * turns ---- */
+
+/* A part is a sum of what a member's blocks spent, in ms a step: of those with communication on, and off. */
+static const struct part {
+    const char *name, *interval;
+    struct {
+        int sign;
+        const char *path;
+    } terms[4]; /* ended by a sign of 0 */
+} parts[] = {
+    {"step_ms", NULL, {{1, "on.step_ms"}}},
+    {"compute_alone_ms", NULL, {{1, "off.compute_ms"}}},
+    {"contention_ms", "contention_ci95", {{1, "on.compute_ms"}, {-1, "off.compute_ms"}}},
+    {"exposed_ms", NULL, {{1, "on.exposed_ms"}}},
+    {"other_ms", NULL, {{1, "on.other_ms"}}},
+    {"idle_ms", NULL, {{1, "on.idle_ms"}}},
+    {"exposed_step_ms", "exposed_step_ci95", {{1, "on.step_ms"}, {-1, "off.step_ms"}}},
+    /* What is neither compute nor communication; a muted collective's microsecond is no communication. */
+    {"idle_change_ms", NULL, {{1, "on.other_ms"}, {1, "on.idle_ms"}, {-1, "off.step_ms"}, {1, "off.compute_ms"}}},
+};
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
+static void tell_parts(const json_t *repeat, const void *member, double *figures)
+{
+    const json_t *members = json_object_get(repeat, "members");
+    const json_t *blocks = json_object_get(json_array_get(members, *(const size_t *)member), "control");
+    for (int p = 0; p < N_PARTS && json_object_get(blocks, "on") && json_object_get(blocks, "off"); p++) {
+        figures[p] = 0;
+        for (int i = 0; i < 4 && parts[p].terms[i].sign; i++)
+            figures[p] += parts[p].terms[i].sign * el_json_number(blocks, parts[p].terms[i].path);
+    }
+}
+
+json_t *el_trial_breakdown(const json_t *ok, int slowest)
+{
+    size_t member = slowest < 0 ? SIZE_MAX : (size_t)slowest, n = 0;
+    struct gathered g = gather(ok, tell_parts, &member);
+    for (int p = 0; p < N_PARTS; p++) n += g.n[p];
+    json_t *breakdown = n ? json_object() : json_null();
+    for (int p = 0; p < N_PARTS && n; p++) {
+        struct el_interval interval = el_stats_difference(g.at[p], g.n[p]);
+        el_json_put_real(breakdown, parts[p].name, el_stats_mean(g.at[p], g.n[p]));
+        if (!parts[p].interval) continue;
+        el_json_put(breakdown, parts[p].interval, interval_json(&interval));
+        if (!interval.valid) el_json_put_text(breakdown, "ci_reason", interval.reason);
+    }
+    free(g.values);
+    return breakdown;
+}
+
+/* ---- what recording cost: counted in each launch, and where there are control blocks of the recorder, toggled ---- */
+
+static void tell_recorder(const json_t *repeat, const void *context, double *figures)
+{
+    double *steps_ms, *on_ms, *off_ms;
+    size_t n_steps = el_json_numbers(json_object_get(repeat, "step_ms"), &steps_ms);
+    size_t n_on = el_json_numbers(el_json_at(repeat, "control.on_ms"), &on_ms);
+    size_t n_off = el_json_numbers(el_json_at(repeat, "control.off_ms"), &off_ms);
+    bool record = el_json_is(repeat, "control.kind", "record") && n_on == n_off;
+    double off_median_ms = el_stats_median(off_ms, n_off);
+    (void)context;
+    /* The shift between blocks with the recorder and their neighbours without it. */
+    for (size_t i = 0; record && i < n_on; i++) on_ms[i] -= off_ms[i];
+    double shift_ms = record ? el_stats_hodges_lehmann(on_ms, n_on) : NAN;
+    figures[0] = el_json_number(repeat, "recorder_cost.counted_us");
+    figures[1] = figures[0] * 0.1 / el_stats_mean(steps_ms, n_steps); /* 100 % * 1e-3 ms */
+    figures[2] = shift_ms * 1e3;
+    figures[3] = 100 * shift_ms / off_median_ms;
+    free(steps_ms);
+    free(on_ms);
+    free(off_ms);
+}
+
+/* null: no finished repeat had a recorder, or times are virtual. */
+json_t *el_trial_recorder(const json_t *ok)
+{
+    static const char *const medians[] = {"counted_us", "counted_pct"};
+    static const char *const centres[][2] = {{"toggled_us", "toggled_us_ci95"}, {"toggled_pct", "toggled_pct_ci95"}};
+    static const char *const copied[] = {"events", "cost_ns", NULL};
+    const json_t *cost = el_json_at(ok, "0.recorder_cost");
+    if (!json_is_object(cost)) return json_null();
+    struct gathered g = gather(ok, tell_recorder, NULL);
+    json_t *recorder = json_object();
+    el_json_copy(recorder, cost, copied);
+    for (int f = 0; f < 2; f++) el_json_put_real(recorder, medians[f], el_stats_median(g.at[f], g.n[f]));
+    for (int f = 0; f < 2; f++) {
+        size_t n = g.n[2 + f];
+        struct el_interval interval = el_stats_difference(g.at[2 + f], n);
+        el_json_put_real(recorder, centres[f][0], n ? interval.centre : NAN);
+        el_json_put(recorder, centres[f][1], interval_json(&interval));
+        el_json_put_text(recorder, "ci_reason", n ? interval.reason : "no control blocks of the recorder");
+    }
+    free(g.values);
+    return recorder;
+}
+
+/* ---- imbalance ---- */
+
+typedef double (*value_of)(const json_t *member);
+
+static void tell_imbalance(const json_t *launch, const void *value, double *figures)
+{
+    const json_t *members = json_object_get(launch, "members");
+    size_t n = json_array_size(members);
+    double *values = malloc((n + 1) * sizeof *values);
+    struct el_imbalance m;
+    for (size_t k = 0; k < n && values; k++) values[k] = (*(const value_of *)value)(json_array_get(members, k));
+    if (values && el_stats_imbalance(values, n, &m)) {
+        figures[0] = m.max_over_mean_minus_1;
+        figures[1] = m.imbalance_pct;
+        figures[2] = m.lb;
+        figures[3] = m.cv;
+        figures[4] = m.first_over_rest;
+    }
+    free(values);
+}
+
+json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member))
+{
+    static const char *const names[] = {"max_over_mean_minus_1", "imbalance_pct", "lb", "cv", "first_over_rest"};
+    struct gathered g = gather(ok, tell_imbalance, &value);
+    json_t *imbalance = json_object();
+    for (int f = 0; f < 5; f++) el_json_put_real(imbalance, names[f], el_stats_median(g.at[f], g.n[f]));
+    free(g.values);
+    return imbalance;
+}
