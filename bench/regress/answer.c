@@ -1,4 +1,5 @@
-/* What all forms of the answer share: words of verdicts, texts of columns, the sentence; and the record. */
+/* What all forms of the answer share: words of verdicts, rows, the sentence. The answer as a person reads it; and the
+ * record. */
 #include "bench/regress/answer.h"
 
 #include <math.h>
@@ -9,6 +10,8 @@
 #include "bench/machine/environment.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
+
+enum { COLUMNS = 110, EXACT_ROWS_MAX = 6 };
 
 static const struct el_answer_verdict verdicts[] = {
     [EL_CELL_SAME] = {"same", "same", NULL, NULL},
@@ -24,13 +27,7 @@ const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict)
     return &verdicts[verdict];
 }
 
-const char *el_answer_head(enum el_answer_column column)
-{
-    static const char *const heads[] = {"base", "head", "slowdown", "95 %", "p", "floor", "detects"};
-    return heads[column];
-}
-
-/* ---- columns ---- */
+/* ---- rows ---- */
 
 static double centre(const struct el_regress_cell *cell, const double *x, size_t n)
 {
@@ -51,18 +48,16 @@ void el_answer_figures(const struct el_regress_cell *cell, double *base_p, doubl
 }
 
 /* An exact one with all its digits, and of others no more than a column has room for. */
-static void put_figure(const struct el_regress_cell *cell, double value, char *text)
+static const char *figure_text(const struct el_regress_cell *cell, double value, char text[EL_FIGURE_BYTES])
 {
     bool exact = cell->kind == EL_CELL_EXACT;
-    if (isnan(value) || fabs(value) < (exact ? 1e12 : 1e9))
-        el_text_figure(value, text);
-    else
-        snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
+    if (isnan(value) || fabs(value) < (exact ? 1e12 : 1e9)) return el_text_figure(value, text);
+    snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
+    return text;
 }
 
-/* "+9.8" of 1.098, "+130" of 2.3, "+3e+04" of 280: as many digits as mean something, and a column has room for. Returns
- * `text`. */
-static const char *put_pct(double ratio, bool with_sign, const char *unit, char *text)
+/* "+9.8" of 1.098, "+130" of 2.3, "+3e+04" of 280: as many digits as mean something, and a column has room for. */
+static const char *pct_text(double ratio, bool with_sign, const char *unit, char text[EL_FIGURE_BYTES])
 {
     double pct = 100 * (ratio - 1), size = fabs(pct);
     if (isnan(ratio))
@@ -74,25 +69,61 @@ static const char *put_pct(double ratio, bool with_sign, const char *unit, char 
     return text;
 }
 
-void el_answer_row(const struct el_regress_cell *cell, struct el_answer_row *row_p)
+const struct el_column el_answer_columns[] = {EL_NAME("cell", 26, "cell"),         EL_TEXT("base", 12, "base"),
+                                              EL_TEXT("head", 12, "head"),         EL_TEXT("slowdown", 9, "slowdown"),
+                                              EL_TEXT("95 %", 15, "interval"),     EL_TEXT("p", 8, "p"),
+                                              EL_TEXT("floor", 7, "floor"),        EL_TEXT("detects", 7, "detects"),
+                                              EL_APART("verdict", -12, "verdict"), EL_NO_MORE};
+
+json_t *el_answer_row(const struct el_regress_cell *cell)
 {
+    char t[6][EL_FIGURE_BYTES], interval[2 * EL_FIGURE_BYTES + 4] = "-", p[EL_FIGURE_BYTES] = "-";
     double base, head;
-    char low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
     el_answer_figures(cell, &base, &head);
-    put_figure(cell, base, row_p->text[EL_ANSWER_BASE]);
-    put_figure(cell, head, row_p->text[EL_ANSWER_HEAD]);
-    put_pct(cell->effect, true, " %", row_p->text[EL_ANSWER_SLOWDOWN]);
-    strcpy(row_p->text[EL_ANSWER_INTERVAL], "-");
     if (!isnan(cell->low))
-        snprintf(row_p->text[EL_ANSWER_INTERVAL], sizeof row_p->text[0], "%s .. %s", put_pct(cell->low, true, "", low),
-                 put_pct(cell->high, true, "", high));
-    strcpy(row_p->text[EL_ANSWER_P], "-");
-    if (!isnan(cell->p_adjusted))
-        snprintf(row_p->text[EL_ANSWER_P], sizeof row_p->text[0], cell->p_adjusted < 0.001 ? "%.0e" : "%.3f",
-                 cell->p_adjusted);
-    put_pct(cell->floor, false, " %", row_p->text[EL_ANSWER_FLOOR]);
-    if (cell->kind == EL_CELL_EXACT) strcpy(row_p->text[EL_ANSWER_FLOOR], "exact");
-    put_pct(cell->detectable, false, " %", row_p->text[EL_ANSWER_DETECTS]);
+        snprintf(interval, sizeof interval, "%s .. %s", pct_text(cell->low, true, "", t[0]),
+                 pct_text(cell->high, true, "", t[1]));
+    if (!isnan(cell->p_adjusted)) snprintf(p, sizeof p, cell->p_adjusted < 0.001 ? "%.0e" : "%.3f", cell->p_adjusted);
+    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "cell", el_json_string(cell->name), "base",
+                     figure_text(cell, base, t[0]), "head", figure_text(cell, head, t[1]), "slowdown",
+                     pct_text(cell->effect, true, " %", t[2]), "interval", interval, "p", p, "floor",
+                     cell->kind == EL_CELL_EXACT ? "exact" : pct_text(cell->floor, false, " %", t[4]), "detects",
+                     pct_text(cell->detectable, false, " %", t[5]), "verdict", verdicts[cell->verdict].table);
+}
+
+/* With what its first cell needs beside the name. */
+static void put_row(const struct el_table *table, const struct el_regress_cell *cell)
+{
+    json_t *row = el_answer_row(cell);
+    el_json_put(row, "cell",
+                json_sprintf("%s%s%s%s", cell->name, *cell->unit ? ", " : "", cell->unit,
+                             cell->better == EL_BETTER_HIGHER ? " (more is better)" : ""));
+    el_table_row(table, EL_TABLE_PLAIN, row);
+    json_decref(row);
+}
+
+static bool same_and_exact(const struct el_regress_cell *cell)
+{
+    return cell->kind == EL_CELL_EXACT && cell->verdict == EL_CELL_SAME;
+}
+
+void el_answer_print(const struct el_regress_set *set, FILE *out)
+{
+    const struct el_table table = {.columns = el_answer_columns, .out = out};
+    char sentence[512];
+    size_t n_same = 0;
+    for (size_t i = 0; i < set->n; i++) n_same += same_and_exact(&set->cells[i]);
+    bool folded = n_same > EXACT_ROWS_MAX;
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    for (size_t i = 0; i < set->n; i++)
+        if (!folded || !same_and_exact(&set->cells[i])) put_row(&table, &set->cells[i]);
+    if (folded) fprintf(out, "and %zu exact cells (bytes, memory by tag, operations), all the same\n", n_same);
+    fputc('\n', out);
+    for (size_t i = 0; i < set->n; i++)
+        if (set->cells[i].reason[0])
+            el_text_say("", "  ", COLUMNS, out, "%s: %s", set->cells[i].name, set->cells[i].reason);
+    el_answer_sentence(set, sentence, sizeof sentence);
+    el_text_wrap(sentence, "", "", COLUMNS, out);
 }
 
 /* ---- the sentence ---- */
@@ -137,17 +168,10 @@ void el_answer_sentence(const struct el_regress_set *set, char *text, size_t byt
     if (outcome == EL_REGRESS_INCONCLUSIVE && *set->environment) el_text_append(text, bytes, " %s", set->environment);
     if (most > 1 && (outcome == EL_REGRESS_NONE || outcome == EL_REGRESS_INCONCLUSIVE))
         el_text_append(text, bytes, " This run could reliably detect slowdowns of %s or more.",
-                       put_pct(most, false, " %", least));
+                       pct_text(most, false, " %", least));
 }
 
 /* ---- the record ---- */
-
-static json_t *numbers(const double *x, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, el_json_real(x[i]));
-    return list;
-}
 
 static json_t *cell_json(const struct el_regress_cell *cell)
 {
@@ -162,7 +186,7 @@ static json_t *cell_json(const struct el_regress_cell *cell)
                      "effect", el_json_real(cell->effect), "ci95", interval, "p", el_json_real(cell->p), "p_adjusted",
                      el_json_real(cell->p_adjusted), "floor", el_json_real(cell->floor), "detectable",
                      el_json_real(cell->detectable), "more_blocks", cell->more, "reason", el_json_string(cell->reason),
-                     "base", numbers(cell->base, cell->n_base), "head", numbers(cell->head, cell->n_head));
+                     "base", el_json_reals(cell->base, cell->n_base), "head", el_json_reals(cell->head, cell->n_head));
 }
 
 json_t *el_answer_json(const struct el_regress_set *set)

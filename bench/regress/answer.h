@@ -7,9 +7,9 @@
 #define EL_BENCH_REGRESS_ANSWER_H
 
 #include <jansson.h>
-#include <stdint.h>
 #include <stdio.h>
 
+#include "bench/base/table.h"
 #include "bench/options/config.h"
 #include "bench/regress/regress.h"
 
@@ -21,22 +21,10 @@ struct el_answer_verdict {
 };
 const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict);
 
-/* The columns of a cell, as texts; "-" for what does not apply. */
-enum el_answer_column {
-    EL_ANSWER_BASE,
-    EL_ANSWER_HEAD,
-    EL_ANSWER_SLOWDOWN,
-    EL_ANSWER_INTERVAL,
-    EL_ANSWER_P,
-    EL_ANSWER_FLOOR,
-    EL_ANSWER_DETECTS,
-    EL_ANSWER_COLUMNS
-};
-struct el_answer_row {
-    char text[EL_ANSWER_COLUMNS][80];
-};
-void el_answer_row(const struct el_regress_cell *cell, struct el_answer_row *row_p);
-const char *el_answer_head(enum el_answer_column column);
+/* A cell's row: the table's columns, the last one the verdict, and the texts that stand in them, "-" for what does not
+ * apply. New reference. */
+extern const struct el_column el_answer_columns[];
+json_t *el_answer_row(const struct el_regress_cell *cell);
 /* The sides' figures as tables have them, NAN for none. One is the median of its samples (of two runs the
  * geometric mean over launches, as in their own tables); the other follows from it by
  * the effect, which is estimated from pairs or from logarithms and may contradict two medians: of a history the base,
@@ -59,9 +47,6 @@ enum el_status el_answer_write_junit(const struct el_regress_set *set, const cha
 /* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.
  */
 enum el_status el_answer_write_markdown(const struct el_regress_set *set, const char *path);
-/* Every launch: block,order,side,metric,value,unit. `order` is the launch's place in its block, 1 or 2, by the seed
- * that it was drawn with. Of cells without a base, and of paired and exact ones that were launched. */
-enum el_status el_answer_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path);
 /* "::error ...::" and "::warning ...::", which GitHub's runner makes annotations of. */
 void el_answer_print_github(const struct el_regress_set *set, FILE *out);
 

@@ -1,4 +1,4 @@
-/* The answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations; and launches as CSV. */
+/* The answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,13 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
-#include "bench/regress/launches.h"
 
 /* What a form cannot have as it is, and what stands for it; control characters are left out everywhere. */
 static const struct form {
     const char *special;
     const char *words[8];
 } xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&quot;", " "}},
-  markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}}, csv = {"\"", {"\"\""}},
+  markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}},
   annotation = {"%\r\n", {"%25", "%0D", "%0A"}}, title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
 
 static void write_escaped(const struct form *form, const char *text, FILE *out)
@@ -63,7 +62,7 @@ static size_t count(const struct el_regress_set *set, const char *element)
 
 static void put_case(const struct el_regress_cell *cell, FILE *out)
 {
-    struct el_answer_row row;
+    json_t *row = el_answer_row(cell);
     const char *element = el_answer_verdict(cell->verdict)->junit;
     put_in(&xml, "  <testcase classname=\"evenload.regress\" name=\"", cell->name, "\">\n", out);
     if (element) {
@@ -72,9 +71,10 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
                cell->verdict == EL_CELL_REGRESSION ? "\" type=\"perf-regression\"/>\n" : "\"/>\n", out);
     }
     put_in(&xml, "    <system-out>unit ", *cell->unit ? cell->unit : "-", "", out);
-    el_answer_row(cell, &row);
-    for (int i = 0; i < EL_ANSWER_COLUMNS; i++) fprintf(out, ", %s %s", el_answer_head(i), row.text[i]);
+    for (const struct el_column *c = el_answer_columns + 1; c[1].head; c++)
+        fprintf(out, ", %s %s", c->head, el_json_text(row, c->path, "-"));
     fputs("</system-out>\n  </testcase>\n", out);
+    json_decref(row);
 }
 
 static void put_junit(const struct el_regress_set *set, FILE *out)
@@ -99,16 +99,16 @@ enum el_status el_answer_write_junit(const struct el_regress_set *set, const cha
 
 static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
 {
-    struct el_answer_row row;
+    json_t *row = el_answer_row(cell);
     const struct el_answer_verdict *verdict = el_answer_verdict(cell->verdict);
     const char *bold = verdict->github ? "**" : "";
-    el_answer_row(cell, &row);
     put_in(&markdown, "| ", cell->name, " | ", out);
-    fprintf(out, "%s | %s ", row.text[EL_ANSWER_BASE], row.text[EL_ANSWER_HEAD]);
-    write_escaped(&markdown, cell->unit, out);
-    fprintf(out, " | %s | %s | %s%s%s%s", row.text[EL_ANSWER_SLOWDOWN], row.text[EL_ANSWER_INTERVAL], bold,
+    fprintf(out, "%s | %s ", el_json_text(row, "base", "-"), el_json_text(row, "head", "-"));
+    put_in(&markdown, "", cell->unit, " | ", out);
+    fprintf(out, "%s | %s | %s%s%s%s", el_json_text(row, "slowdown", "-"), el_json_text(row, "interval", "-"), bold,
             verdict->table, bold, *cell->reason ? ": " : "");
     put_in(&markdown, "", cell->reason, " |\n", out);
+    json_decref(row);
 }
 
 static void put_markdown(const struct el_regress_set *set, FILE *out)
@@ -142,32 +142,4 @@ void el_answer_print_github(const struct el_regress_set *set, FILE *out)
         put_in(&title, "title=evenload regress%3A ", cell->name, "::", out);
         put_in(&annotation, "", cell->reason, "\n", out);
     }
-}
-
-/* ---- launches ---- */
-
-static void put_launch(const struct el_regress_cell *cell, size_t block, bool head, int order, FILE *out)
-{
-    char number[32];
-    fprintf(out, "%zu,%d,%s,", block + 1, order, head ? "head" : "base");
-    put_in(&csv, "\"", cell->name, "\",", out); /* RFC 4180: always in quotes, a quote doubled */
-    fputs(el_json_shortest((head ? cell->head : cell->base)[block], number), out);
-    put_in(&csv, ",\"", cell->unit, "\"\n", out);
-}
-
-enum el_status el_answer_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path)
-{
-    char temporary[EL_PATH_BYTES + 64];
-    FILE *out = el_file_begin(path, temporary, sizeof temporary);
-    if (out == NULL) return el_fail_errno("%s could not be written", path);
-    fputs("block,order,side,metric,value,unit\n", out);
-    for (size_t i = 0; i < set->n; i++) {
-        const struct el_regress_cell *cell = &set->cells[i];
-        for (size_t b = 0; b < cell->n_base || b < cell->n_head; b++) {
-            int head_first = cell->n_base == 0 || el_regress_first_side(seed, (int)b + 1);
-            if (b < cell->n_base) put_launch(cell, b, false, 1 + head_first, out);
-            if (b < cell->n_head) put_launch(cell, b, true, 2 - head_first, out);
-        }
-    }
-    return el_file_end(out, temporary, path);
 }

@@ -81,7 +81,7 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
     }
     for (size_t i = n; i > 0 && !last; i--) {
         const json_t *session = json_array_get(t->past, i - 1);
-        if (strcmp(el_json_text(session, "run", ""), run) != 0)
+        if (!el_json_is(session, "run", run))
             last = session;
         else
             note(c, "%s: this run is among the sessions: it is not compared with itself", t->name);

@@ -31,12 +31,9 @@ static json_t *figure_of(const char *name, const json_t *last, const json_t *ses
 /* When, and of what, a session was. */
 static json_t *event_of(const json_t *session)
 {
-    static const char *const keys[] = {"time_utc", "commit", "dir", "suspect"};
+    static const char *const keys[] = {"time_utc", "commit", "dir", "suspect", NULL};
     json_t *event = json_object();
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        json_t *value = json_object_get(session, keys[i]);
-        json_object_set(event, keys[i], value ? value : json_null());
-    }
+    el_json_copy(event, session, keys);
     return event;
 }
 

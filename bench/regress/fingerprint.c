@@ -81,13 +81,6 @@ static void put_value(const json_t *run, const char *path, char *text, size_t by
                                                 : "none");
 }
 
-/* "Linux 6.18.44-generic" as "Linux 6.18". */
-static void cut_kernel(char *text)
-{
-    char *dot = strchr(text, '.');
-    if (dot) dot[1 + strspn(dot + 1, "0123456789")] = 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -125,7 +118,8 @@ enum el_status el_fingerprint_of(const json_t *run, struct el_fingerprint *print
             put_value(run, fields[i].path, value, sizeof value);
         else
             put_gpus(run, value, sizeof value);
-        if (!strcmp(fields[i].name, "kernel")) cut_kernel(value);
+        char *dot = strcmp(fields[i].name, "kernel") ? NULL : strchr(value, '.');
+        if (dot) dot[1 + strspn(dot + 1, "0123456789")] = 0; /* "Linux 6.18.44-generic" as "Linux 6.18" */
         if (!strcmp(fields[i].name, "schema") && !strcmp(value, "2"))
             strcpy(value, "1"); /* a store's figures are the same */
         json_object_set_new(print.fields, fields[i].name, el_json_string(value));

@@ -39,18 +39,6 @@ void el_level_far(const double *values, size_t n, bool *far)
     free(sorted);
 }
 
-static double mean_log(const double *values, const bool *far, const struct era *era)
-{
-    double sum = 0;
-    size_t n = 0;
-    for (size_t i = era->begin; i < era->end; i++) {
-        if (far[i]) continue;
-        sum += log(values[i]);
-        n++;
-    }
-    return n ? sum / (double)n : NAN;
-}
-
 /* The last sessions, at most `most`, of the era that ends before `end`; an accepted session is an era's first. */
 static struct era era_before(const bool *accepted, size_t end, size_t most)
 {
@@ -65,11 +53,17 @@ struct gathered {
     size_t n, eras; /* eras: those that are among the residuals */
 };
 
-static void gather_era(const double *values, const bool *far, const struct era *era, struct gathered *g)
+/* [n] of one era. */
+static void gather_era(const double *values, const bool *far, size_t n, struct gathered *g)
 {
-    double centre = mean_log(values, far, era);
+    double sum = 0, counted = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += far[i] ? 0 : log(values[i]);
+        counted += !far[i];
+    }
+    double centre = sum / counted; /* NAN for none */
     if (!g->eras++) g->centre = centre;
-    for (size_t i = era->end; i > era->begin; i--)
+    for (size_t i = n; i > 0; i--)
         if (!far[i - 1]) g->residuals[g->n++] = log(values[i - 1]) - centre;
 }
 
@@ -84,7 +78,7 @@ static void gather(const double *values, const bool *accepted, size_t n, struct 
         level->n_eras++;
         if (end == n || length > 1) {
             el_level_far(part, length, far);
-            gather_era(part, far, &(struct era){0, length}, g);
+            gather_era(part, far, length, g);
         }
         if (end == n) {
             level->n_era = g->n;
@@ -95,22 +89,16 @@ static void gather(const double *values, const bool *accepted, size_t n, struct 
     }
 }
 
-static double sum_of_squares(const double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
-    return sum;
-}
-
 void el_level_of(const double *values, const bool *accepted, size_t n, struct el_level *level_p)
 {
     struct el_level level = {.centre = NAN, .sd_ratio = NAN};
     struct gathered g = {.centre = NAN};
     gather(values, accepted, n, &g, &level);
-    double k = (double)g.n, of_level = (double)level.n_era, stretch = 1;
+    double k = (double)g.n, of_level = (double)level.n_era, stretch = 1, squares = 0;
+    for (size_t i = 0; i < g.n; i++) squares += g.residuals[i] * g.residuals[i];
     level.df = g.n - g.eras;
     if (level.df > 0) {
-        level.sd_ratio = sqrt(sum_of_squares(g.residuals, g.n) / (double)level.df);
+        level.sd_ratio = sqrt(squares / (double)level.df);
         stretch = sqrt((1 + 1 / of_level) / (1 + 1 / k) * (k - 1) / (double)level.df);
     }
     for (size_t i = 0; i < g.n; i++) level.values[i] = exp(g.centre + stretch * g.residuals[g.n - 1 - i]);

@@ -28,21 +28,17 @@ int el_regress_blocks_needed(size_t cells, double level)
     return (int)floor(log2((double)(cells > 0 ? cells : 1) / level)) + 1;
 }
 
-/* Differences of a program from itself: of launches in blocks 1 and 2, 3 and 4, ...; base's and then head's. With an
- * odd number of blocks the last one is left over. As many as there are blocks, and of the same scatter as head minus
- * base. */
-static size_t own_differences(const struct el_regress_cell *cell, double *differences)
+/* By how much a program differs from itself: half the interval of differences of launches in blocks 1 and 2, 3 and 4,
+ * ...; base's and then head's. With an odd number of blocks the last one is left over. They are as many as there are
+ * blocks, and of the same scatter as head minus base. NAN: too few. */
+static double own_half_of(const struct el_regress_cell *cell)
 {
+    double differences[EL_SIGNED_RANK_MAX];
     size_t n = 0;
     for (size_t i = 0; i + 1 < cell->n_base; i += 2) {
         differences[n++] = log(cell->base[i + 1] / cell->base[i]);
         differences[n++] = log(cell->head[i + 1] / cell->head[i]);
     }
-    return n;
-}
-
-static double half_width(const double *differences, size_t n)
-{
     struct el_interval i = el_stats_signed_rank_interval(differences, n, EL_REGRESS_CONFIDENCE);
     return i.valid ? (i.high - i.low) / 2 : NAN;
 }
@@ -62,12 +58,11 @@ static double detectable(double own_half, double half, size_t n, const struct el
 void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
                                const struct el_regress_context *context)
 {
-    double differences[EL_SIGNED_RANK_MAX], own[EL_SIGNED_RANK_MAX];
+    double differences[EL_SIGNED_RANK_MAX], own_half = own_half_of(cell);
     size_t n = cell->n_base;
     for (size_t i = 0; i < n; i++) differences[i] = el_regress_sign(cell) * log(cell->head[i] / cell->base[i]);
     struct el_signed_rank test = el_stats_signed_rank(differences, n);
     struct el_interval i = el_stats_signed_rank_interval(differences, n, EL_REGRESS_CONFIDENCE);
-    double own_half = half_width(own, own_differences(cell, own));
     cell->effect = exp(i.centre);
     cell->low = exp(i.low);
     cell->high = exp(i.high);
@@ -122,9 +117,8 @@ static int more_blocks(const struct el_regress_cell *cell, double own_half, cons
 static void say_inconclusive(struct el_regress_cell *cell, const struct el_regress_context *context)
 {
     int needed = el_regress_blocks_needed(context->cells, context->level);
-    double own[EL_SIGNED_RANK_MAX], own_half = half_width(own, own_differences(cell, own));
     char advice[80] = "";
-    cell->more = more_blocks(cell, own_half, context);
+    cell->more = more_blocks(cell, own_half_of(cell), context);
     if (cell->more > 0)
         snprintf(advice, sizeof advice, "about %d more block%s would decide", cell->more, cell->more == 1 ? "" : "s");
     else

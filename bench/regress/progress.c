@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "bench/campaign/runner.h"
-#include "bench/regress/answer.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/rule.h"
 #include "bench/regress/run_folder.h"
@@ -33,8 +32,7 @@ static enum el_status save(const struct el_options *options, const char *dir, co
 {
     const struct el_regress_options *r = &options->regress;
     const char *name = r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
-    EL_TRY(el_program_save(set, name, dir));
-    return r->csv[0] ? el_answer_write_csv(set, options->train.seed, r->csv) : EL_OK;
+    return el_program_save(set, name, dir);
 }
 
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)
@@ -58,13 +56,6 @@ enum el_status el_launching_from(const struct el_options *options, const char *d
 
 /* ---- progress ---- */
 
-static size_t count_timed(const struct el_regress_set *set)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < set->n; i++) n += set->cells[i].kind != EL_CELL_EXACT;
-    return n;
-}
-
 /* A budget that is known to end before the first analysis, as soon as it is known. */
 static void say_budget(const struct el_regress_progress *p, size_t timed, int next, double block_s)
 {
@@ -81,7 +72,8 @@ static void say_budget(const struct el_regress_progress *p, size_t timed, int ne
 
 static void say_begin(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)
 {
-    size_t timed = count_timed(set);
+    size_t timed = 0;
+    for (size_t i = 0; i < set->n; i++) timed += set->cells[i].kind != EL_CELL_EXACT;
     int needed = el_regress_blocks_needed(timed, el_regress_level(0, p->options->regress.blocks > 0));
     const char *ending = set->n == 1 ? "" : "s";
     if (!p->options->regress.ab[0]) {

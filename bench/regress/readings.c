@@ -145,16 +145,6 @@ static enum el_status take_line(struct reader *reader, char *line)
     return add(reader, words[0], n == 3 ? words[2] : unit, value, NULL);
 }
 
-static enum el_status take_lines(struct reader *reader, const char *text)
-{
-    char *copy = strdup(text), *rest = NULL;
-    enum el_status status = copy ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-    char *line = copy ? strtok_r(copy, "\n", &rest) : NULL;
-    for (; line && status == EL_OK; line = strtok_r(NULL, "\n", &rest)) status = take_line(reader, line);
-    free(copy);
-    return status;
-}
-
 /* ---- records of ours ---- */
 
 /* The figures of a session; of one among several trials with the trial's name behind them. */
@@ -205,8 +195,12 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
     struct reader reader = {.readings = readings, .places = json_object()};
     *readings = (struct el_readings){0};
     json_t *record = text[strspn(text, " \t\r\n")] == '{' ? json_loads(text, 0, NULL) : NULL;
-    enum el_status status = record ? take_record(&reader, record) : take_lines(&reader, text);
+    char *copy = strdup(text), *rest = NULL, *line = record || !copy ? NULL : strtok_r(copy, "\n", &rest);
+    enum el_status status = copy ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
+    if (record && copy) status = take_record(&reader, record);
+    for (; line && status == EL_OK; line = strtok_r(NULL, "\n", &rest)) status = take_line(&reader, line);
     for (size_t i = 0; i < readings->n; i++) readings->rows[i].value = median_of(&readings->rows[i]);
+    free(copy);
     json_decref(record);
     json_decref(reader.places);
     if (status != EL_OK || readings->n > 0) return status;

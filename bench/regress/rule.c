@@ -36,22 +36,17 @@ static enum el_cell_verdict read_side(struct el_regress_cell *cell, const char *
     return EL_CELL_SAME;
 }
 
-static enum el_cell_verdict read_pairs(struct el_regress_cell *cell)
-{
-    if (cell->n_base > EL_SIGNED_RANK_MAX) return fail(cell, "base", "has more than 200 samples");
-    if (cell->n_base < cell->n_head) return fail(cell, "base", "has fewer samples than in the head");
-    if (cell->n_base > cell->n_head) return fail(cell, "head", "has fewer samples than in the base");
-    return EL_CELL_SAME;
-}
-
 static enum el_cell_verdict read_cell(struct el_regress_cell *cell)
 {
     if (cell->fault != EL_CELL_SAME) return cell->fault;
     cell->reason[0] = 0;
     enum el_cell_verdict read = read_side(cell, "base", cell->base, cell->n_base);
     if (read == EL_CELL_SAME) read = read_side(cell, "head", cell->head, cell->n_head);
-    if (read == EL_CELL_SAME && cell->kind == EL_CELL_PAIRED) read = read_pairs(cell);
-    return read;
+    if (read != EL_CELL_SAME || cell->kind != EL_CELL_PAIRED) return read;
+    if (cell->n_base > EL_SIGNED_RANK_MAX) return fail(cell, "base", "has more than 200 samples");
+    if (cell->n_base < cell->n_head) return fail(cell, "base", "has fewer samples than in the head");
+    if (cell->n_base > cell->n_head) return fail(cell, "head", "has fewer samples than in the base");
+    return EL_CELL_SAME;
 }
 
 /* A kind's cells are one family. One that is tested has `measure`, whose p is adjusted before it is decided. */
@@ -109,13 +104,6 @@ static void say_noisy(struct el_regress_set *set, double limit)
                  100 * (most - 1), 100 * (limit - 1));
 }
 
-/* What makes a side doubtful belongs to the reason, in every form it is printed in. */
-static void carry_doubt(struct el_regress_cell *cell)
-{
-    if (!cell->reason[0] || !cell->doubt[0] || strstr(cell->reason, cell->doubt)) return;
-    el_text_append(cell->reason, sizeof cell->reason, "; %s", cell->doubt);
-}
-
 void el_regress_judge(struct el_regress_set *set)
 {
     struct el_regress_context context = {
@@ -130,8 +118,11 @@ void el_regress_judge(struct el_regress_set *set)
     }
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) judge_family(set, &kinds[k], &context);
     for (size_t i = 0; i < set->n; i++) {
-        carry_doubt(&set->cells[i]);
-        el_utf8_printable(set->cells[i].reason);
+        struct el_regress_cell *cell = &set->cells[i];
+        /* What makes a side doubtful belongs to the reason, in every form it is printed in. */
+        if (cell->reason[0] && cell->doubt[0] && !strstr(cell->reason, cell->doubt))
+            el_text_append(cell->reason, sizeof cell->reason, "; %s", cell->doubt);
+        el_utf8_printable(cell->reason);
     }
     say_noisy(set, fmax(EL_REGRESS_NOISY, context.least_effect));
 }

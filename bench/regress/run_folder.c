@@ -9,6 +9,7 @@
 #include "bench/machine/environment.h"
 #include "bench/options/config.h"
 #include "bench/record/record.h"
+#include "bench/regress/session.h"
 #include "bench/stats/stats.h"
 #include "profiles/gpu_processes.h"
 
@@ -41,17 +42,6 @@ static json_t *gpu_models(void)
     return models;
 }
 
-static json_t *figure_of(const struct el_regress_cell *cell)
-{
-    json_t *launches = json_array();
-    for (size_t i = 0; i < cell->n_head; i++) json_array_append_new(launches, el_json_real(cell->head[i]));
-    json_t *figure =
-        json_pack("{s:o, s:s, s:o, s:o}", "unit", el_json_string(cell->unit), "better", el_better_text(cell->better),
-                  "value", el_json_real(el_stats_median(cell->head, cell->n_head)), "launches", launches);
-    if (cell->kind == EL_CELL_EXACT) json_object_set_new(figure, "exact", json_true());
-    return figure;
-}
-
 enum el_status el_program_save(const struct el_regress_set *set, const char *name, const char *dir)
 {
     static const char *const of_build[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
@@ -59,9 +49,13 @@ enum el_status el_program_save(const struct el_regress_set *set, const char *nam
     json_t *figures = json_object(), *environment = el_environment();
     for (size_t i = 0; i < sizeof of_build / sizeof of_build[0]; i++)
         json_object_set_new(environment, of_build[i], json_null());
-    for (size_t i = 0; i < set->n; i++)
-        if (set->cells[i].fault == EL_CELL_SAME && set->cells[i].n_head > 0)
-            json_object_set_new(figures, set->cells[i].name, figure_of(&set->cells[i]));
+    for (size_t i = 0; i < set->n; i++) {
+        const struct el_regress_cell *cell = &set->cells[i];
+        if (cell->fault != EL_CELL_SAME || cell->n_head == 0) continue;
+        el_json_put(figures, cell->name,
+                    el_figure_new(cell->unit, cell->better, el_stats_median(cell->head, cell->n_head),
+                                  el_json_reals(cell->head, cell->n_head), cell->kind == EL_CELL_EXACT));
+    }
     json_t *trials = json_pack("[{s:o, s:s, s:o, s:o}]", "program", el_json_string(name), "status", "ok", "gpus",
                                gpu_models(), "figures", figures);
     json_t *document = el_record_run(environment, trials);

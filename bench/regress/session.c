@@ -21,13 +21,13 @@ bool el_program_is(const json_t *trial)
 
 bool el_trial_finished(const json_t *trial)
 {
-    return !strcmp(el_json_text(trial, "status", "failed"), "ok");
+    return el_json_is(trial, "status", "ok");
 }
 
 /* ---- the workload ---- */
 
-static const char *const identity[] = {"mode", "model",        "dtype", "optimizer",
-                                       "seed", "device_names", "procs", "global_batch"};
+static const char *const identity[] = {"mode",         "model", "dtype",        "optimizer", "seed",
+                                       "device_names", "procs", "global_batch", NULL};
 /* How long and how closely to measure, and what to disturb. */
 static const char *const skipped[] = {"steps", "min_time_s", "timeout_s", "control", "control_pairs", "inject"};
 
@@ -35,10 +35,7 @@ json_t *el_workload_of(const json_t *trial)
 {
     if (el_program_is(trial)) return json_pack("{s:O}", "program", json_object_get(trial, "program"));
     json_t *workload = json_object(), *config = json_deep_copy(json_object_get(trial, "config"));
-    for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++) {
-        json_t *value = json_object_get(trial, identity[i]);
-        json_object_set_new(workload, identity[i], value ? json_deep_copy(value) : json_null());
-    }
+    el_json_copy(workload, trial, identity);
     for (size_t i = 0; i < sizeof skipped / sizeof skipped[0]; i++) json_object_del(config, skipped[i]);
     json_object_set_new(workload, "config", config ? config : json_object());
     return workload;
@@ -76,24 +73,20 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
              view ? " views of buckets" : "");
 }
 
-static void put_difference(const char *key, const json_t *base, const json_t *head, char *text, size_t bytes)
-{
-    char *before = json_dumps(base, JSON_ENCODE_ANY | JSON_COMPACT);
-    char *now = json_dumps(head, JSON_ENCODE_ANY | JSON_COMPACT);
-    snprintf(text, bytes, "%s %.40s, then %.40s", key, before ? before : "?", now ? now : "?");
-    free(before);
-    free(now);
-}
-
 /* Keys that both have. */
 static bool same_fields(const json_t *base, const json_t *head, char *differs, size_t bytes)
 {
     json_t *all = (json_t *)(uintptr_t)base;
     for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at)) {
         const char *key = json_object_iter_key(at);
-        const json_t *before = json_object_iter_value(at), *now = json_object_get(head, key);
-        if (!now || !strcmp(key, "config") || json_equal(before, now)) continue;
-        if (differs) put_difference(key, before, now, differs, bytes);
+        const json_t *earlier = json_object_iter_value(at), *later = json_object_get(head, key);
+        if (!later || !strcmp(key, "config") || json_equal(earlier, later)) continue;
+        if (!differs) return false;
+        char *before = json_dumps(earlier, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *now = json_dumps(later, JSON_ENCODE_ANY | JSON_COMPACT);
+        snprintf(differs, bytes, "%s %.40s, then %.40s", key, before ? before : "?", now ? now : "?");
+        free(before);
+        free(now);
         return false;
     }
     return true;
@@ -117,10 +110,13 @@ static bool is_exact(const struct el_metric *metric)
     return !strncmp(metric->path, "memory.peak_by_tag.", strlen("memory.peak_by_tag."));
 }
 
-static json_t *exact_figure(const struct el_metric *metric, double value)
+json_t *el_figure_new(const char *unit, enum el_better better, double value, json_t *launches, bool exact)
 {
-    return json_pack("{s:s, s:s, s:b, s:o}", "unit", metric->unit, "better", el_better_text(metric->better), "exact", 1,
-                     "value", el_json_real(value));
+    json_t *figure = json_pack("{s:o, s:s, s:o}", "unit", el_json_string(unit), "better", el_better_text(better),
+                               "value", el_json_real(value));
+    if (launches) json_object_set_new(figure, "launches", launches);
+    if (exact) json_object_set_new(figure, "exact", json_true());
+    return figure;
 }
 
 static void put_exact(const json_t *trial, json_t *figures)
@@ -133,7 +129,8 @@ static void put_exact(const json_t *trial, json_t *figures)
             char name[NAME_BYTES];
             double value = el_metric_value(m, trial, of_trial ? NULL : json_array_get(devices, i));
             snprintf(name, sizeof name, of_trial ? "%s" : "%s[%zu]", m->name, i);
-            if (isfinite(value)) json_object_set_new(figures, name, exact_figure(m, value));
+            if (isfinite(value))
+                json_object_set_new(figures, name, el_figure_new(m->unit, m->better, value, NULL, true));
         }
     }
 }
@@ -199,17 +196,12 @@ static json_t *timed_figure(int which, const json_t *trial)
     const json_t *repeats = json_object_get(trial, "repeats");
     size_t n = json_array_size(repeats);
     double *values = calloc(n + 1, sizeof *values), batch = el_json_number(trial, "global_batch");
-    json_t *launches = json_array();
-    for (size_t i = 0; i < n && values; i++) {
-        values[i] = of_launch(which, json_array_get(repeats, i), batch);
-        json_array_append_new(launches, el_json_real(values[i]));
-    }
+    for (size_t i = 0; i < n && values; i++) values[i] = of_launch(which, json_array_get(repeats, i), batch);
+    json_t *launches = el_json_reals(values, values ? n : 0);
     double value = values ? el_stats_geometric_mean(values, n) : NAN; /* of one that is none it is none */
     free(values);
-    json_t *figure = json_pack("{s:s, s:s, s:o, s:o}", "unit", timed[which].unit, "better",
-                               el_better_text(timed[which].better), "value", el_json_real(value), "launches", launches);
-    if (json_is_true(json_object_get(trial, "simulated"))) json_object_set_new(figure, "exact", json_true());
-    return figure;
+    return el_figure_new(timed[which].unit, timed[which].better, value, launches,
+                         json_is_true(json_object_get(trial, "simulated")));
 }
 
 json_t *el_session_figures(const json_t *trial)
@@ -243,15 +235,12 @@ static void put_run(const json_t *run, const json_t *trial, json_t *session)
 
 json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
 {
-    static const char *const copied[] = {"time_utc", "hostname", "commit"};
+    static const char *const copied[] = {"environment.time_utc", "environment.hostname", "environment.commit", NULL};
     json_t *session = json_object();
     const json_t *rules = json_object_get(trial, "warning_rules");
     char name[NAME_BYTES];
     el_workload_name(trial, name, sizeof name);
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
-        json_t *value = json_object_get(json_object_get(run, "environment"), copied[i]);
-        json_object_set(session, copied[i], value ? value : json_null());
-    }
+    el_json_copy(session, run, copied);
     json_object_set_new(session, "dir", el_json_string(dir));
     put_run(run, trial, session);
     json_object_set_new(session, "name", el_json_string(name));

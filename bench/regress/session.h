@@ -4,7 +4,7 @@
  *     {"time_utc", "hostname", "commit", "dir", "run",          run: 16 hex digits, other ones in each run
  *      "name": "ddp 2 devices textcnn batch 128", "suspect": [rules...],
  *      "figures": {"step_median_ms": {"unit", "better", "value", "launches": [..]},
- *                  "device_peak_bytes[1]": {"unit", "better", "exact": true, "value"}}}
+ *                  "device_peak_bytes[1]": {"unit", "better", "value", "exact": true}}}
  *
  * A figure of a device has its position in brackets. Exact figures have no noise: bytes held (peak, and by tag), bytes
  * moved, parameters, FLOPs; of a simulated trial the times too. The others are one figure a launch; `value` is their
@@ -36,6 +36,8 @@ bool el_workload_same(const json_t *base, const json_t *head, char *differs, siz
 
 /* The figures of a trial that finished. New reference; NULL: no memory. */
 json_t *el_session_figures(const json_t *trial);
+/* {"unit", "better", "value", "launches" (stolen; NULL: left out), "exact": true (only where it is)}. New reference. */
+json_t *el_figure_new(const char *unit, enum el_better better, double value, json_t *launches, bool exact);
 bool el_figure_is_exact(const json_t *figure);
 enum el_better el_figure_better(const json_t *figure);
 /* Whether a gate judges the figure unless others are asked for by name: the median step and what has no noise, of a

@@ -134,7 +134,7 @@ bool el_sessions_have(const json_t *sessions, const char *run, bool accepted)
     for (size_t i = json_array_size(sessions); i > 0; i--) {
         const json_t *session = json_array_get(sessions, i - 1);
         bool is_accepted = json_is_true(json_object_get(session, "accepted"));
-        bool same = !strcmp(el_json_text(session, "run", ""), run);
+        bool same = el_json_is(session, "run", run);
         if (same && is_accepted >= accepted) return true;
         if (accepted && is_accepted) return false;
     }
@@ -145,7 +145,7 @@ bool el_sessions_is_level(const json_t *sessions, const char *run)
 {
     for (size_t i = json_array_size(sessions); i > 0; i--) {
         const json_t *session = json_array_get(sessions, i - 1);
-        if (strcmp(el_json_text(session, "run", ""), run) != 0) return false;
+        if (!el_json_is(session, "run", run)) return false;
         if (json_is_true(json_object_get(session, "accepted"))) return true;
     }
     return false;
@@ -172,8 +172,8 @@ static void count(const json_t *sessions, const char *figure, const char *unit, 
         double value = el_json_number(its, "value");
         /* Also of a session that does not count here: the era is that of those after it. */
         begins |= json_is_true(json_object_get(session, "accepted"));
-        if (again[i] || (except && !strcmp(el_json_text(session, "run", ""), except))) continue;
-        if (!(value > 0) || !isfinite(value) || strcmp(el_json_text(its, "unit", ""), unit) != 0) continue;
+        if (again[i] || (except && el_json_is(session, "run", except))) continue;
+        if (!(value > 0) || !isfinite(value) || !el_json_is(its, "unit", unit)) continue;
         counted->accepted[counted->n] = begins;
         counted->values[counted->n++] = value;
         begins = false;
@@ -218,13 +218,6 @@ static enum el_status lock(int file, const char *path)
                    path);
 }
 
-/* Whether the last line was cut off; a file that is read from its end. */
-static bool is_torn(int file, off_t size)
-{
-    char last = '\n';
-    return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
-}
-
 /* All of it or nothing. */
 static enum el_status write_whole(int file, off_t size, const char *text, const char *path)
 {
@@ -254,13 +247,15 @@ static enum el_status append_locked(int file, const char *path, const json_t *wo
 {
     struct stat info;
     json_t *sessions = NULL;
+    char last = '\n'; /* another where the last line was cut off */
     if (fstat(file, &info) != 0) return el_fail_errno("%s", path);
     if (info.st_size > 0) EL_TRY(el_sessions_read(path, NULL, NULL, &sessions, NULL));
     bool there = el_sessions_have(sessions, el_json_text(session, "run", ""),
                                   json_is_true(json_object_get(session, "accepted")));
     json_decref(sessions);
     if (there) return EL_OK;
-    char *text = lines_of(workload, session, info.st_size == 0, is_torn(file, info.st_size));
+    bool torn = info.st_size > 0 && pread(file, &last, 1, info.st_size - 1) == 1 && last != '\n';
+    char *text = lines_of(workload, session, info.st_size == 0, torn);
     if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a session");
     enum el_status status = write_whole(file, info.st_size, text, path);
     free(text);

@@ -1,5 +1,6 @@
-/* A shell in a process group of its own, and a guard that ends it and its children should this process be killed; what
- * it prints, whole. */
+/* A shell in a process group of its own, and a guard that ends it and its children should this process be killed.
+ * Standard output comes through a pipe and is kept whole; of standard error, in a file that has no name, only the end
+ * is of interest. */
 #include "bench/regress/shell.h"
 
 #include <errno.h>
@@ -9,10 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/base/text.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files.h"
 #include "runtime/launch/children.h"
@@ -21,58 +25,39 @@
 
 #define TOKEN "EL_SHELL_TOKEN"
 
-enum { OUT = 0, ERR = 1, TEXT_MAX = 16 << 20, TAIL_LINES = 3, TICK_MS = 100, PATIENCE_MS = 2000, PAUSE_MS = 10 };
-
-/* What came out of a pipe. */
-struct stream {
-    int file; /* -1: at its end */
-    FILE *memory;
-    char *text;
-    size_t n;
-};
+enum { TEXT_MAX = 16 << 20, TAIL_LINES = 3, TICK_MS = 100, PATIENCE_MS = 2000, PAUSE_MS = 10 };
 
 struct running {
     char token[80]; /* in the environment of all that it starts */
     struct el_child child;
     struct el_guard guard;
-    struct stream streams[2];
+    int out; /* the pipe's end; -1: at its end */
+    int err;
+    FILE *memory; /* what came out of it */
+    char *text;
+    size_t n;
 };
-
-static void close_stream(struct stream *stream)
-{
-    if (stream->file >= 0) close(stream->file);
-    if (stream->memory) fclose(stream->memory);
-    free(stream->text);
-    *stream = (struct stream){.file = -1};
-}
-
-static enum el_status open_stream(const char *command, struct stream *stream, int *end_p)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return el_fail_errno("a pipe for '%.60s'", command);
-    *end_p = ends[1];
-    stream->file = ends[0];
-    stream->memory = open_memstream(&stream->text, &stream->n);
-    return stream->memory ? EL_OK : el_fail_errno("'%.60s': what it prints", command);
-}
 
 /* With TOKEN in its environment, by which the guard finds it and its children. */
 static enum el_status start_shell(const char *command, struct running *running)
 {
     char *const words[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
-    int ends[2] = {-1, -1};
-    enum el_status status = EL_OK;
-    for (int i = OUT; i <= ERR && status == EL_OK; i++) status = open_stream(command, &running->streams[i], &ends[i]);
+    int ends[2];
+    running->memory = open_memstream(&running->text, &running->n);
+    running->err = memfd_create("err", MFD_CLOEXEC);
+    if (!running->memory || running->err < 0 || fcntl(running->err, F_SETFL, O_APPEND) != 0 ||
+        pipe2(ends, O_CLOEXEC) != 0)
+        return el_fail_errno("'%.60s': what it prints", command);
+    running->out = ends[0];
     const struct el_child_spec spec = {.program = "/bin/sh",
                                        .command = words,
                                        .environment = environ,
-                                       .out = ends[OUT],
-                                       .err = ends[ERR],
+                                       .out = ends[1],
+                                       .err = running->err,
                                        .death_signal = SIGKILL,
                                        .kept_file = -1};
-    if (status == EL_OK) status = el_child_start(&spec, &running->child);
-    for (int i = OUT; i <= ERR; i++)
-        if (ends[i] >= 0) close(ends[i]);
+    enum el_status status = el_child_start(&spec, &running->child);
+    close(ends[1]);
     return status;
 }
 
@@ -93,44 +78,30 @@ static enum el_status start(const char *command, struct running *running)
     return status;
 }
 
-/* What has come. Too much is an error; of standard error it is only the beginning that is forgotten. */
-static enum el_status take(struct running *running, int which)
+/* Takes what has come, for at most `patience_ms`; too much is an error. */
+static enum el_status take(struct running *running, int patience_ms)
 {
-    struct stream *stream = &running->streams[which];
+    struct pollfd one = {.fd = running->out, .events = POLLIN};
+    struct stat err;
     char chunk[65536];
-    ssize_t got = read(stream->file, chunk, sizeof chunk);
+    if (fstat(running->err, &err) == 0 && err.st_size > TEXT_MAX && ftruncate(running->err, 0) != 0)
+        return el_fail_errno("what it prints on standard error");
+    if (running->out < 0 || poll(&one, 1, patience_ms) <= 0) return EL_OK;
+    ssize_t got = read(running->out, chunk, sizeof chunk);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return EL_OK;
     if (got <= 0) {
-        close(stream->file);
-        stream->file = -1;
+        close(running->out);
+        running->out = -1;
         return EL_OK;
     }
     for (ssize_t i = 0; i < got; i++)
         if (chunk[i] == 0) chunk[i] = ' '; /* what comes behind it counts too */
-    if (which == ERR && stream->n > TEXT_MAX) rewind(stream->memory);
-    if (fwrite(chunk, 1, (size_t)got, stream->memory) != (size_t)got || fflush(stream->memory) != 0)
+    if (fwrite(chunk, 1, (size_t)got, running->memory) != (size_t)got || fflush(running->memory) != 0)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-    if (which == OUT && stream->n > TEXT_MAX) return el_fail(EL_ERR_INVALID, "printed more than 16 MiB");
-    return EL_OK;
+    return running->n <= TEXT_MAX ? EL_OK : el_fail(EL_ERR_INVALID, "printed more than 16 MiB");
 }
 
-static bool is_open(const struct running *running)
-{
-    return running->streams[OUT].file >= 0 || running->streams[ERR].file >= 0;
-}
-
-/* Takes what has come, for at most `patience_ms`. */
-static enum el_status take_both(struct running *running, int patience_ms)
-{
-    struct pollfd polls[2] = {{.fd = running->streams[OUT].file, .events = POLLIN},
-                              {.fd = running->streams[ERR].file, .events = POLLIN}};
-    if (!is_open(running) || poll(polls, 2, patience_ms) <= 0) return EL_OK;
-    for (int i = OUT; i <= ERR; i++)
-        if (polls[i].revents) EL_TRY(take(running, i));
-    return EL_OK;
-}
-
-/* Until the shell has ended and its pipes are read. A process that it left behind may hold the pipes open: they get one
+/* Until the shell has ended and its pipe is read. A process that it left behind may hold the pipe open: it gets one
  * tick more. */
 static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct running *running, bool *cancelled_p)
 {
@@ -142,11 +113,11 @@ static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct ru
         }
         if ((double)(el_clock_ns() - begin_ns) > spec->timeout_s * 1e9)
             return el_fail(EL_ERR_TIMEOUT, "did not end within %g s (--timeout)", spec->timeout_s);
-        EL_TRY(take_both(running, TICK_MS));
-        el_children_wait(&running->child, 1, is_open(running) ? 0 : TICK_MS * 1000000L);
+        EL_TRY(take(running, TICK_MS));
+        el_children_wait(&running->child, 1, running->out >= 0 ? 0 : TICK_MS * 1000000L);
     }
     int64_t last_ns = el_clock_ns() + TICK_MS * 1000000L;
-    while (is_open(running) && el_clock_ns() < last_ns) EL_TRY(take_both(running, TICK_MS / 4));
+    while (running->out >= 0 && el_clock_ns() < last_ns) EL_TRY(take(running, TICK_MS / 4));
     return EL_OK;
 }
 
@@ -180,27 +151,31 @@ static void end_group(struct running *running)
     end_adopted(running->token);
 }
 
-/* The last lines, in one: "a | b | c". */
-static void last_lines(const struct stream *from, char *text, size_t bytes)
+/* The last lines of standard error, or where there are none of standard output, in one: "a | b | c". */
+static void last_lines(const struct running *running, char *text, size_t bytes)
 {
-    size_t n = from->n, begin = 0, used = 0;
-    int lines = 0;
-    while (n > 0 && strchr("\n\r \t", from->text[n - 1])) n--;
-    for (begin = n; begin > 0 && n - begin < bytes - 12; begin--)
-        if (from->text[begin - 1] == '\n' && ++lines == TAIL_LINES) break;
-    for (size_t i = begin; i < n && used + 4 < bytes; i++) {
-        bool end = from->text[i] == '\n';
-        memcpy(text + used, end ? " | " : from->text + i, end ? 3 : 1);
-        used += end ? 3 : 1;
+    char tail[240];
+    const char *from = running->text;
+    off_t size = lseek(running->err, 0, SEEK_END), most = (off_t)sizeof tail - 1;
+    if (size > 0) {
+        ssize_t got = pread(running->err, tail, sizeof tail - 1, size > most ? size - most : 0);
+        tail[got > 0 ? got : 0] = 0;
+        from = tail;
     }
-    text[used] = 0;
+    size_t n = strlen(from), begin;
+    int lines = 0;
+    while (n > 0 && strchr("\n\r \t", from[n - 1])) n--;
+    for (begin = n; begin > 0 && n - begin < bytes - 12; begin--)
+        if (from[begin - 1] == '\n' && ++lines == TAIL_LINES) break;
+    for (*text = 0; begin < n; begin++)
+        el_text_append(text, bytes, "%.*s", from[begin] == '\n' ? 3 : 1, from[begin] == '\n' ? " | " : from + begin);
 }
 
 static enum el_status judge_end(const struct running *running)
 {
     char lines[240];
     int status = running->child.wait_status;
-    last_lines(&running->streams[running->streams[ERR].n > 0 ? ERR : OUT], lines, sizeof lines);
+    last_lines(running, lines, sizeof lines);
     const char *words = *lines ? "; its last lines: " : "";
     if (WIFSIGNALED(status))
         return el_fail(EL_ERR_INVALID, "was ended by signal %d (%s)%s%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
@@ -212,7 +187,7 @@ static enum el_status judge_end(const struct running *running)
 
 enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_output *output_p)
 {
-    struct running running = {.streams = {{.file = -1}, {.file = -1}}};
+    struct running running = {.out = -1, .err = -1};
     bool cancelled = false;
     *output_p = (struct el_shell_output){0};
     enum el_status status = start(spec->command, &running);
@@ -220,13 +195,14 @@ enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_ou
         status = see_to_its_end(spec, &running, &cancelled);
         end_group(&running);
     }
+    if (running.memory && fclose(running.memory) != 0 && status == EL_OK)
+        status = el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
     if (status == EL_OK && !cancelled) status = judge_end(&running);
-    if (status == EL_OK && fflush(running.streams[OUT].memory) == 0) {
-        fclose(running.streams[OUT].memory);
-        *output_p = (struct el_shell_output){.text = running.streams[OUT].text, .cancelled = cancelled};
-        running.streams[OUT].memory = NULL;
-        running.streams[OUT].text = NULL;
-    }
-    for (int i = OUT; i <= ERR; i++) close_stream(&running.streams[i]);
+    if (running.out >= 0) close(running.out);
+    if (running.err >= 0) close(running.err);
+    if (status == EL_OK)
+        *output_p = (struct el_shell_output){.text = running.text, .cancelled = cancelled};
+    else
+        free(running.text);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/regress/session.h"
@@ -22,16 +23,15 @@ struct shown {
     double needs;
 };
 
-/* Long names have a line of their own: what trials differ in is at their end. */
-static void put_cells(const char *trial, const char *const cells[6], const char *last, FILE *out)
-{
-    static const int ends[6] = {46, 55, 65, 73, 84, 91};
-    bool fits = strlen(trial) < NAME_COLUMNS;
-    int at = fprintf(out, "%s", trial);
-    if (!fits) at = 0, fputc('\n', out);
-    for (int i = 0; i < 6; i++) el_text_column(cells[i], ends[i], &at, out);
-    fprintf(out, "  %s\n", last);
-}
+static const struct el_column columns[] = {EL_NAME("trial", NAME_COLUMNS, "trial"),
+                                           EL_TEXT("sessions", 8, "sessions"),
+                                           EL_TEXT("counted", 9, "counted"),
+                                           EL_TEXT("level", 10, "level"),
+                                           EL_TEXT("sd %", 8, "sd"),
+                                           EL_TEXT("detects %", 11, "detects"),
+                                           EL_TEXT("needs", 7, "needs"),
+                                           EL_APART("last session, UTC", -16, "last"),
+                                           EL_NO_MORE};
 
 /* "2026-01-31T14:25:01Z" as "2026-01-31 14:25". */
 static const char *time_of(const char *utc, char text[32])
@@ -41,30 +41,23 @@ static const char *time_of(const char *utc, char text[32])
     return el_utf8_printable(text), text;
 }
 
+#define NOTE(out, ...) el_text_say("  ", "  ", COLUMNS, out, __VA_ARGS__)
+
 static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
 {
-    char text[256], time[32], last[48] = "";
+    char time[32], last[48] = "";
     double far = el_json_number(figure, "outliers"), skipped = el_json_number(workload, "skipped");
     double since = el_json_number(workload, "since_accepted");
     const char *accepted = el_json_text(workload, "accepted", NULL);
-    if (accepted) {
-        if (since > EL_LEVEL_SESSIONS_MAX) snprintf(last, sizeof last, "; the last %d count", EL_LEVEL_SESSIONS_MAX);
-        snprintf(text, sizeof text, "accepted as the level: the run of %s; %.0f since, with it%s",
-                 time_of(accepted, time), since, last);
-        el_text_wrap(text, "  ", "  ", COLUMNS, out);
-    }
-    if (far > 0) {
-        double off = 100 * (el_json_number(figure, "last") / el_json_number(figure, "level") - 1);
-        bool one = json_is_true(json_object_get(figure, "last_is_outlier"));
-        snprintf(last, sizeof last, "; the last session is one (%+.1f %%)", off);
-        snprintf(text, sizeof text, "%.0f outlier%s, kept and not counted%s", far, far == 1 ? "" : "s",
-                 one ? last : "");
-        el_text_wrap(text, "  ", "  ", COLUMNS, out);
-    }
-    if (skipped > 0) {
-        snprintf(text, sizeof text, "%.0f invalid line%s (truncated?), skipped", skipped, skipped == 1 ? "" : "s");
-        el_text_wrap(text, "  ", "  ", COLUMNS, out);
-    }
+    if (since > EL_LEVEL_SESSIONS_MAX) snprintf(last, sizeof last, "; the last %d count", EL_LEVEL_SESSIONS_MAX);
+    if (accepted)
+        NOTE(out, "accepted as the level: the run of %s; %.0f since, with it%s", time_of(accepted, time), since, last);
+    *last = '\0';
+    if (json_is_true(json_object_get(figure, "last_is_outlier")))
+        snprintf(last, sizeof last, "; the last session is one (%+.1f %%)",
+                 100 * (el_json_number(figure, "last") / el_json_number(figure, "level") - 1));
+    if (far > 0) NOTE(out, "%.0f outlier%s, kept and not counted%s", far, far == 1 ? "" : "s", last);
+    if (skipped > 0) NOTE(out, "%.0f invalid line%s (truncated?), skipped", skipped, skipped == 1 ? "" : "s");
 }
 
 static const char *one_digit(double value, char text[EL_FIGURE_BYTES])
@@ -75,34 +68,34 @@ static const char *one_digit(double value, char text[EL_FIGURE_BYTES])
 
 /* A run's row is named by its trial, a program's by its name and the figure. In virtual time a figure has no noise: one
  * session suffices, and any change is found. */
-static void put_row(const json_t *workload, const char *name, const json_t *figure, FILE *out)
+static void put_row(const json_t *workload, const char *name, const json_t *figure, const struct el_table *table)
 {
-    char label[512], t[6][EL_FIGURE_BYTES], time[32];
+    char level[EL_FIGURE_BYTES], t[5][32], time[32];
     const char *unit = el_json_text(figure, "unit", "");
     bool program = el_program_is(workload), exact = el_figure_is_exact(figure);
-    snprintf(label, sizeof label, "%s%s%s%s%s", el_json_text(workload, "name", "?"), program ? ": " : "",
-             program ? name : "", *unit ? ", " : "", unit);
-    const char *const cells[6] = {
-        el_json_shortest(el_json_number(workload, "sessions"), t[0]),
-        exact ? "-" : el_json_shortest(el_json_number(figure, "counted"), t[1]),
-        el_text_figure(el_json_number(figure, exact ? "last" : "level"), t[2]),
-        one_digit(exact ? 0 : el_json_number(figure, "sd_pct"), t[3]),
-        exact ? "any" : one_digit(el_json_number(figure, "detectable_pct"), t[4]),
-        exact ? "0" : el_json_shortest(el_json_number(figure, "sessions_needed"), t[5]),
-    };
-    el_utf8_printable(label);
-    put_cells(label, cells, time_of(el_json_text(workload, "last.time_utc", "?"), time), out);
-    put_notes(workload, figure, out);
+    json_t *label = json_sprintf("%s%s%s%s%s", el_json_text(workload, "name", "?"), program ? ": " : "",
+                                 program ? name : "", *unit ? ", " : "", unit);
+    json_t *row = json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "trial", label, "sessions",
+                            el_json_shortest(el_json_number(workload, "sessions"), t[0]), "counted",
+                            exact ? "-" : el_json_shortest(el_json_number(figure, "counted"), t[1]), "level",
+                            el_text_figure(el_json_number(figure, exact ? "last" : "level"), level), "sd",
+                            one_digit(exact ? 0 : el_json_number(figure, "sd_pct"), t[2]), "detects",
+                            exact ? "any" : one_digit(el_json_number(figure, "detectable_pct"), t[3]), "needs",
+                            exact ? "0" : el_json_shortest(el_json_number(figure, "sessions_needed"), t[4]), "last",
+                            time_of(el_json_text(workload, "last.time_utc", "?"), time));
+    el_table_row(table, EL_TABLE_PLAIN, row);
+    json_decref(row);
+    put_notes(workload, figure, table->out);
 }
 
-static void put_workload(const json_t *workload, struct shown *shown, FILE *out)
+static void put_workload(const json_t *workload, struct shown *shown, const struct el_table *table)
 {
     const char *name;
     json_t *figure;
     json_object_foreach(json_object_get(workload, "figures"), name, figure)
     {
         if (!el_session_leads(workload, name)) continue;
-        put_row(workload, name, figure, out);
+        put_row(workload, name, figure, table);
         shown->scatters = shown->scatters || el_json_number(figure, "detectable_pct") > DETECTABLE_MAX_PCT;
         shown->needs = fmax(shown->needs, el_json_number(figure, "sessions_needed"));
         if (json_is_true(json_object_get(figure, "last_is_outlier")))
@@ -132,7 +125,7 @@ static void put_next(const char *store, const struct shown *shown, FILE *out)
 
 void el_baseline_print(const json_t *document, FILE *out)
 {
-    static const char *const heads[6] = {"sessions", "counted", "level", "sd %", "detects %", "needs"};
+    const struct el_table table = {.columns = columns, .out = out};
     const json_t *machine, *workload;
     struct shown shown = {.needs = 0};
     size_t m, w;
@@ -141,8 +134,8 @@ void el_baseline_print(const json_t *document, FILE *out)
         char words[320];
         el_fingerprint_words(json_object_get(machine, "fields"), words, sizeof words);
         fprintf(out, "%smachine %s: %s\n", m ? "\n" : "", el_json_text(machine, "fingerprint", "?"), words);
-        put_cells("trial", heads, "last session, UTC", out);
-        json_array_foreach(json_object_get(machine, "workloads"), w, workload) put_workload(workload, &shown, out);
+        el_table_heads(&table, EL_TABLE_PLAIN);
+        json_array_foreach(json_object_get(machine, "workloads"), w, workload) put_workload(workload, &shown, &table);
         if (shown.scatters)
             fprintf(
                 out,

@@ -41,18 +41,6 @@ static enum el_status make_machine(const struct visit *v)
     return status;
 }
 
-static bool is_injected(const json_t *session)
-{
-    const json_t *rules = json_object_get(session, "suspect"), *rule;
-    size_t i;
-    json_array_foreach(rules, i, rule)
-    {
-        const char *its = json_string_value(rule);
-        if (its && !strcmp(its, "injected")) return true;
-    }
-    return false;
-}
-
 /* Exact figures have no noise: where one is worse than in the last session, somebody has to say that it is right. */
 static enum el_status check_exact(const char *name, const json_t *last, const json_t *session)
 {
@@ -84,7 +72,7 @@ static enum el_status check(const struct visit *v, const json_t *trial, const js
         return el_fail(EL_ERR_INVALID, "%s did not finish (%.100s): a baseline holds only runs that did: run it again",
                        name, el_json_text(trial, "reason", el_json_text(trial, "status", "failed")));
     if (v->force) return EL_OK;
-    if (is_injected(session))
+    if (el_json_has(json_object_get(session, "suspect"), "injected"))
         return el_fail(EL_ERR_INVALID, "%s was disturbed on purpose (--inject): --force takes it all the same", name);
     return v->accept ? EL_OK : check_exact(name, json_array_get(sessions, n ? n - 1 : 0), session);
 }

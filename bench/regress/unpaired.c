@@ -151,16 +151,12 @@ double el_regress_history_detects(const struct el_level *level, size_t cells)
     return cell.detectable;
 }
 
-/* Of what could be found at all: a history whose sessions differ by more shows nothing worth a pass. Where only a
- * larger effect counts, that much larger may what is found be. */
-static double detectable_max(const struct el_regress_context *context)
-{
-    return 1.10 * fmax(1, context->least_effect / 1.02);
-}
-
 void el_regress_decide_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context)
 {
     size_t df = past_of(cell).df;
+    /* A history whose sessions differ by more shows nothing worth a pass. Where only a larger effect counts, that much
+     * larger may what is found be. */
+    double detectable_max = 1.10 * fmax(1, context->least_effect / 1.02);
     if (df < EL_LEVEL_DF_MIN) {
         cell->verdict = EL_CELL_NO_BASELINE;
         cell->more = EL_LEVEL_DF_MIN - (int)df;
@@ -168,7 +164,7 @@ void el_regress_decide_history(struct el_regress_cell *cell, double p_better, co
                  EL_LEVEL_SESSIONS_MIN);
     } else if (!el_regress_settle(cell, cell->p_adjusted < context->level && cell->effect >= context->least_effect,
                                   p_better < context->level && cell->effect <= 1 / context->least_effect,
-                                  cell->is_level || cell->detectable <= detectable_max(context))) {
+                                  cell->is_level || cell->detectable <= detectable_max)) {
         snprintf(cell->reason, sizeof cell->reason,
                  "sessions differ so much that only slowdowns of %.0f %% are detected: compare with --ab instead",
                  el_regress_pct(cell->detectable));
