@@ -63,8 +63,8 @@ static inline enum el_status check_issue(struct check *check, struct el_program 
                                 .count = check->count,
                                 .root = verbs[i] == EL_COMM_ALL_REDUCE ? 0 : root,
                                 .data = el_view_of(check->buffers[i], 0),
-                                .result = el_view_of(check->result, 0),
                                 .phase = EL_PHASE_COMM};
+        if (verbs[i] == EL_COMM_REDUCE) op.result = el_view_of(check->result, 0);
         EL_TRY(el_comm_issue(check->comm, program, &op, NULL));
     }
     return el_program_end(program);
