@@ -8,7 +8,6 @@
     row(single)    \
     row(dp)        \
     row(ddp)       \
-    row(manual)    \
     row(reference)
 /* clang-format on */
 
