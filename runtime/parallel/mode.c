@@ -8,6 +8,7 @@
     row(single)    \
     row(dp)        \
     row(ddp)       \
+    row(manual)    \
     row(reference)
 /* clang-format on */
 

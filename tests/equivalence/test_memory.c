@@ -172,6 +172,24 @@ static void ddp_is_balanced_and_holds_buckets(void **state)
     }
 }
 
+/* By hand there are no buckets: at the end of backward, and in the optimizer, what single has. */
+static void manual_has_no_buckets(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct el_train_config config;
+        struct el_ledger single[DEVICES], manual[DEVICES];
+        configure(&config, "single", "mlp", EL_OPT_MOMENTUM, keep, 1, 4);
+        measure(&config, "null", single);
+        configure(&config, "manual", "mlp", EL_OPT_MOMENTUM, keep, DEVICES, 4 * DEVICES);
+        measure(&config, "null", manual);
+        for (int d = 0; d < DEVICES; d++) {
+            assert_int_equal(manual[d].peak_bytes, single[0].peak_bytes);
+            assert_int_equal(manual[d].peak_by_tag[EL_TAG_BUCKET], 0);
+        }
+    }
+}
+
 /* As views of buckets gradients take one P less, to the byte: all the time where they are kept, and from the end of
  * backward on where they are freed. There the peak is with Adam's temporaries; without them it may move to where it was
  * lower by less than P, in forward. */
@@ -404,11 +422,12 @@ static void too_small_a_device_names_the_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dp_has_the_closed_forms_peak),       cmocka_unit_test(large_outputs_pile_up_on_the_master),
-        cmocka_unit_test(ddp_is_balanced_and_holds_buckets),  cmocka_unit_test(forecast_equals_the_ledger),
-        cmocka_unit_test(an_evaluation_does_not_count),       cmocka_unit_test(too_small_a_device_names_the_tag),
-        cmocka_unit_test(an_observer_finds_the_ledgers_peak), cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p),
-        cmocka_unit_test(adams_temporaries_are_workspace),    cmocka_unit_test(views_of_buckets_take_one_p_less),
+        cmocka_unit_test(dp_has_the_closed_forms_peak),      cmocka_unit_test(large_outputs_pile_up_on_the_master),
+        cmocka_unit_test(ddp_is_balanced_and_holds_buckets), cmocka_unit_test(manual_has_no_buckets),
+        cmocka_unit_test(forecast_equals_the_ledger),        cmocka_unit_test(an_evaluation_does_not_count),
+        cmocka_unit_test(too_small_a_device_names_the_tag),  cmocka_unit_test(an_observer_finds_the_ledgers_peak),
+        cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p), cmocka_unit_test(adams_temporaries_are_workspace),
+        cmocka_unit_test(views_of_buckets_take_one_p_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,7 @@ static void same_bits(enum el_dtype dtype)
             if (variant == 2) changed.overlap = false;
             if (variant == 3 || variant == 5) changed.keep_grads = false;
             if (variant >= 4) changed.bucket_view = true;
+            assert_int_equal(el_train_check(&changed), EL_OK);
             train(&changed, NULL, &other, other_ledger);
             assert_memory_equal(base.loss, other.loss, (size_t)config.steps * sizeof *base.loss);
             if (variant < 2) assert_memory_equal(base_ledger, other_ledger, (size_t)n * sizeof *base_ledger);

@@ -17,6 +17,7 @@
 #include "runtime/comm/comm_ops.h"
 #include "runtime/device/internal.h"
 #include "tests/conformance/comm_checks.h"
+#include "tests/conformance/comm_product.h"
 
 enum { MEMBERS_MAX = 4 };
 
@@ -92,6 +93,7 @@ static void test_self(void **state)
     assert_int_equal(el_comm_open_self(device, &comm), EL_OK);
     assert_int_equal(el_comm_size(comm), 1);
     assert_int_equal(check_everything(comm), EL_OK);
+    assert_int_equal(check_product(comm), EL_OK);
     el_comm_close(comm);
     el_device_close(device);
 }

@@ -1,0 +1,60 @@
+/* manual: data parallelism by hand, as PyTorch's tutorial on distributed applications has it (average_gradients). Every
+ * member has the whole model, the same initial weights by the same seed, and its share of the batch. After the whole
+ * backward each parameter's gradient is summed by an all-reduce of its own, waited for, and divided by the number of
+ * members: no buckets, nothing overlaps. */
+#include "runtime/parallel/mode.h"
+#include "runtime/parallel/share.h"
+
+static void average(struct el_worker *worker, struct el_program *program, const struct el_view *grads)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        int64_t n = el_param_count(shard->graph, p);
+        struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                                .dtype = worker->config->dtype,
+                                .count = (size_t)n,
+                                .data = grads[p],
+                                .label = shard->graph->params[p].name,
+                                .phase = EL_PHASE_COMM,
+                                .join = true};
+        el_comm_issue(worker->world, program, &op, NULL);
+        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, "divide", grads[p], grads[p], n,
+                             1.0 / worker->layout->n_data);
+    }
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    worker->comm = el_comm_backend(worker->world);
+    return EL_OK;
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct el_shard *shard = &worker->members[0].shard;
+    struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    struct el_share_pass pass = {
+        .shard = shard, .feed = &worker->members[0].feed, .grads = grads, .scale = 1, .loss = shard->loss};
+    for (int p = 0; p < worker->graph->n_params; p++) grads[p] = shard->grads[p];
+    el_shard_issue_zero_grad(shard, program);
+    EL_TRY(el_share_issue(program, &pass));
+    average(worker, program, grads);
+    el_shard_issue_optimizer(shard, program, grads);
+    el_shard_free_grads(shard, program, grads);
+    el_share_end(program, &pass);
+    return EL_OK;
+}
+
+const struct el_mode_ops el_mode_manual = {
+    .info = {.name = "manual",
+             .summary = "an all-reduce a parameter after backward, by hand: no buckets, no overlap",
+             .takes = "procs",
+             .loss = EL_LOSS_OF_RANKS,
+             .memory = {.backward = 2, .optimizer = 2},
+             .n_shown = 1,
+             .look = {.fill = 0x9c7ab8, .ink = 0x6a3d9a, .pattern = 3, .point = 13, .point_size = 1.6}},
+    .layout = el_layout_worker_each,
+    .rounds = 1,
+    .setup = setup,
+    .issue = issue};

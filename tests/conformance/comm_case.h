@@ -1,0 +1,282 @@
+/* One operation of a communicator, of any verb, on data whose outcome is known exactly, as one member sees it: in place
+ * or not, at any place of its buffers, which must stay as they are around it. Used by comm_product.h. */
+#ifndef EL_TESTS_COMM_CASE_H
+#define EL_TESTS_COMM_CASE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/comm.h"
+
+/* Of a buffer's bytes, before and behind what the operation may touch. */
+enum { CASE_MARGIN_BYTES = 64, CASE_GUARD = 0xa5 };
+
+struct comm_case {
+    enum el_comm_verb verb; /* EL_COMM_SEND: each member sends to the next one and receives from the one before */
+    enum el_comm_reduction reduction;
+    enum el_dtype dtype;
+    enum el_comm_algorithm algorithm;
+    size_t count, shift; /* elements; how far the data begins behind a cache line */
+    int root;
+    bool in_place;
+};
+
+/* What a member has for it. */
+struct case_memory {
+    struct el_buffer *buffers[2]; /* data; result, where that is not in the first one */
+    unsigned char *host;          /* room for the larger one */
+    size_t bytes[2], begin[2];    /* of data and result: how many, where in their buffer */
+    int buffer_of[2];
+};
+
+/* Integer-valued, and small enough that no combination of 7 members leaves a byte, in any order; an average is whole.
+ */
+static inline int64_t case_value(const struct comm_case *c, int size, int rank, size_t i)
+{
+    uint32_t draw = (uint32_t)(((uint64_t)rank * 7919 + i * 31 + i / 61 + 17) * 2654435761u >> 7);
+    switch (el_comm_verb_row(c->verb)->reduces ? c->reduction : EL_COMM_REDUCTION_COUNT) {
+    case EL_COMM_SUM:
+        return draw % 30;
+    case EL_COMM_PRODUCT:
+        return 1 + draw % 2;
+    case EL_COMM_MIN:
+    case EL_COMM_MAX:
+        return (int64_t)(draw % 100) - (c->dtype == EL_U8 ? 0 : 50);
+    case EL_COMM_AVERAGE:
+        return size * (int64_t)(draw % 5);
+    default:
+        return draw & 0xff;
+    }
+}
+
+static inline int64_t case_combine(enum el_comm_reduction reduction, int64_t a, int64_t b)
+{
+    switch (reduction) {
+    case EL_COMM_PRODUCT:
+        return a * b;
+    case EL_COMM_MIN:
+        return a < b ? a : b;
+    case EL_COMM_MAX:
+        return a > b ? a : b;
+    case EL_COMM_AND:
+        return a & b;
+    case EL_COMM_OR:
+        return a | b;
+    case EL_COMM_XOR:
+        return a ^ b;
+    default:
+        return a + b;
+    }
+}
+
+static inline int64_t case_combined(const struct comm_case *c, int size, size_t i)
+{
+    int64_t all = case_value(c, size, 0, i);
+    for (int r = 1; r < size; r++) all = case_combine(c->reduction, all, case_value(c, size, r, i));
+    return c->reduction == EL_COMM_AVERAGE ? all / size : all;
+}
+
+/* Element i of what rank `rank` gets. */
+static inline int64_t case_expected(const struct comm_case *c, int size, int rank, size_t i)
+{
+    size_t mine = (size_t)rank * c->count + i;
+    switch (c->verb) {
+    case EL_COMM_ALL_REDUCE:
+    case EL_COMM_REDUCE:
+        return case_combined(c, size, i);
+    case EL_COMM_REDUCE_SCATTER:
+        return case_combined(c, size, mine);
+    case EL_COMM_BROADCAST:
+        return case_value(c, size, c->root, i);
+    case EL_COMM_SCATTER:
+        return case_value(c, size, c->root, mine);
+    case EL_COMM_ALL_TO_ALL:
+        return case_value(c, size, (int)(i / c->count), (size_t)rank * c->count + i % c->count);
+    case EL_COMM_SEND:
+        return case_value(c, size, (rank + size - 1) % size, i);
+    default: /* the gathers */
+        return case_value(c, size, (int)(i / c->count), i % c->count);
+    }
+}
+
+static inline void case_store(void *data, enum el_dtype dtype, size_t i, int64_t value)
+{
+    if (dtype == EL_F32) ((float *)data)[i] = (float)value;
+    if (dtype == EL_F64) ((double *)data)[i] = (double)value;
+    if (dtype == EL_I32) ((int32_t *)data)[i] = (int32_t)value;
+    if (dtype == EL_U8) ((uint8_t *)data)[i] = (uint8_t)value;
+}
+
+static inline double case_load(const void *data, enum el_dtype dtype, size_t i)
+{
+    if (dtype == EL_F32) return (double)((const float *)data)[i];
+    if (dtype == EL_F64) return ((const double *)data)[i];
+    return dtype == EL_I32 ? (double)((const int32_t *)data)[i] : (double)((const uint8_t *)data)[i];
+}
+
+static inline bool case_gives(const struct comm_case *c, int rank)
+{
+    return !el_comm_verb_row(c->verb)->data_on_root || rank == c->root;
+}
+
+static inline bool case_gets(const struct comm_case *c, int rank)
+{
+    return !el_comm_verb_row(c->verb)->result_on_root || rank == c->root;
+}
+
+/* Where data and result are; in place as comm.h says. A broadcast in place has one buffer on all members. */
+static inline void case_lay_out(const struct comm_case *c, int size, int rank, struct case_memory *m)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(c->verb);
+    size_t width = el_dtype_bytes(c->dtype), begin = CASE_MARGIN_BYTES + c->shift * width, part = c->count * width;
+    bool together = c->in_place && ((case_gives(c, rank) && case_gets(c, rank)) || c->verb == EL_COMM_BROADCAST);
+    m->bytes[0] = part * (row->all_data ? (size_t)size : 1);
+    m->bytes[1] = part * (row->all_result ? (size_t)size : 1);
+    m->begin[0] = m->begin[1] = begin;
+    m->buffer_of[0] = 0;
+    m->buffer_of[1] = together ? 0 : 1;
+    if (together && row->all_data && !row->all_result) m->begin[1] += (size_t)rank * part;
+    if (together && row->all_result && !row->all_data) m->begin[0] += (size_t)rank * part;
+}
+
+static inline size_t case_buffer_bytes(const struct case_memory *m, int buffer)
+{
+    size_t end = 0;
+    for (int side = 0; side < 2; side++)
+        if (m->buffer_of[side] == buffer && m->begin[side] + m->bytes[side] > end)
+            end = m->begin[side] + m->bytes[side];
+    return end + CASE_MARGIN_BYTES;
+}
+
+/* Guards everywhere, and the member's values where it gives any. */
+static inline enum el_status case_fill(const struct comm_case *c, const struct el_comm *comm, struct case_memory *m)
+{
+    int size = el_comm_size(comm), rank = el_comm_rank(comm);
+    for (int b = 1; b >= 0; b--) {
+        size_t bytes = case_buffer_bytes(m, b), width = el_dtype_bytes(c->dtype);
+        memset(m->host, CASE_GUARD, bytes);
+        if (b == 0 && case_gives(c, rank))
+            for (size_t i = 0; i < m->bytes[0] / width; i++)
+                case_store(m->host + m->begin[0], c->dtype, i, case_value(c, size, rank, i));
+        EL_TRY(el_device_write(el_view_of(m->buffers[b], 0), m->host, bytes));
+    }
+    return EL_OK;
+}
+
+static inline void case_words(const struct comm_case *c, const struct el_comm *comm, char words[160])
+{
+    snprintf(words, 160, "%s %s of %zu %s, %s, root %d, shift %zu%s, rank %d of %d", el_comm_backend(comm),
+             el_comm_verb_row(c->verb)->name, c->count, el_dtype_name(c->dtype), el_comm_reduction_name(c->reduction),
+             c->root, c->shift, c->in_place ? ", in place" : "", el_comm_rank(comm), el_comm_size(comm));
+}
+
+static inline enum el_status case_wrong(const struct comm_case *c, const struct el_comm *comm, const char *what,
+                                        size_t i, double got, double expected)
+{
+    char words[160];
+    case_words(c, comm, words);
+    return el_fail(EL_ERR_INTERNAL, "%s (%s): %s[%zu] is %g, not %g", words, el_comm_algorithm_name(c->algorithm), what,
+                   i, got, expected);
+}
+
+/* The result is what it must be; data that it did not take the place of, and all around, is as it was. */
+static inline enum el_status case_compare(const struct comm_case *c, const struct el_comm *comm, struct case_memory *m)
+{
+    int size = el_comm_size(comm), rank = el_comm_rank(comm);
+    bool gives = case_gives(c, rank), gets = case_gets(c, rank), together = m->buffer_of[1] == 0;
+    size_t width = el_dtype_bytes(c->dtype);
+    for (int b = 0; b < 2; b++) {
+        size_t bytes = case_buffer_bytes(m, b);
+        int side = together && m->bytes[1] > m->bytes[0] ? 1 : b; /* the larger one, in place */
+        EL_TRY(el_device_read(el_view_of(m->buffers[b], 0), m->host, bytes));
+        for (size_t i = 0; gets && m->buffer_of[1] == b && i < m->bytes[1] / width; i++) {
+            double got = case_load(m->host + m->begin[1], c->dtype, i);
+            double expected = (double)case_expected(c, size, rank, i);
+            if (got != expected) return case_wrong(c, comm, "result", i, got, expected);
+        }
+        for (size_t i = 0; b == 0 && gives && !together && i < m->bytes[0] / width; i++) {
+            double got = case_load(m->host + m->begin[0], c->dtype, i);
+            double expected = (double)case_value(c, size, rank, i);
+            if (got != expected) return case_wrong(c, comm, "data", i, got, expected);
+        }
+        for (size_t i = 0; i < bytes; i++) {
+            if (i == m->begin[side] && (b == 0 || gets)) i += m->bytes[side];
+            if (m->host[i] != CASE_GUARD) return case_wrong(c, comm, "the byte", i, m->host[i], CASE_GUARD);
+        }
+    }
+    return EL_OK;
+}
+
+static inline struct el_comm_op case_op(const struct comm_case *c, const struct el_comm *comm,
+                                        const struct case_memory *m)
+{
+    int rank = el_comm_rank(comm);
+    bool same = m->buffer_of[1] == 0 && m->bytes[0] == m->bytes[1];
+    struct el_comm_op op = {.verb = c->verb,
+                            .reduction = c->reduction,
+                            .dtype = c->dtype,
+                            .count = c->count,
+                            .root = c->root,
+                            .phase = EL_PHASE_COMM};
+    if (case_gives(c, rank) || same) op.data = el_view_of(m->buffers[0], m->begin[0]);
+    if (case_gets(c, rank) && !same) op.result = el_view_of(m->buffers[m->buffer_of[1]], m->begin[1]);
+    return op;
+}
+
+/* To the next one and from the one before. A long message may wait for its receiver: every other one receives first. */
+static inline enum el_status case_issue_links(const struct comm_case *c, struct el_comm *comm,
+                                              struct el_program *program, const struct el_comm_op *op)
+{
+    int size = el_comm_size(comm), rank = el_comm_rank(comm);
+    bool receive_first = c->count > 1024 && rank % 2 == 1;
+    for (int i = 0; i < 2; i++) {
+        bool receives = (i == 0) == receive_first;
+        struct el_comm_op link = *op;
+        link.verb = receives ? EL_COMM_RECV : EL_COMM_SEND;
+        link.root = receives ? (rank + size - 1) % size : (rank + 1) % size;
+        link.tag = (int)(c->count % 3);
+        if (receives) link.data = (struct el_view){NULL, 0};
+        if (!receives) link.result = (struct el_view){NULL, 0};
+        EL_TRY(el_comm_issue(comm, program, &link, NULL));
+    }
+    return EL_OK;
+}
+
+static inline enum el_status case_run(const struct comm_case *c, struct el_comm *comm, const struct case_memory *m)
+{
+    struct el_program *program;
+    struct el_comm_op op = case_op(c, comm, m);
+    EL_TRY(el_program_create(&program));
+    enum el_status status =
+        c->verb == EL_COMM_SEND ? case_issue_links(c, comm, program, &op) : el_comm_issue(comm, program, &op, NULL);
+    if (status == EL_OK) status = el_program_end(program);
+    if (status == EL_OK) status = el_program_run(program, 0, NULL);
+    el_program_destroy(program);
+    return status;
+}
+
+/* Collective. EL_ERR_INTERNAL says what is wrong where. */
+static inline enum el_status case_check(const struct comm_case *c, struct el_comm *comm)
+{
+    struct el_device *device = el_comm_device(comm);
+    struct case_memory m = {.host = NULL};
+    enum el_status status = EL_OK;
+    size_t most = 0;
+    case_lay_out(c, el_comm_size(comm), el_comm_rank(comm), &m);
+    for (int b = 0; b < 2 && status == EL_OK; b++) {
+        size_t bytes = case_buffer_bytes(&m, b);
+        if (bytes > most) most = bytes;
+        status = el_device_alloc(device, EL_TAG_GRAD, bytes, b ? "result" : "data", &m.buffers[b]);
+    }
+    m.host = malloc(most);
+    if (!m.host && status == EL_OK) status = el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");
+    if (status == EL_OK) status = case_fill(c, comm, &m);
+    if (status == EL_OK) status = case_run(c, comm, &m);
+    if (status == EL_OK) status = case_compare(c, comm, &m);
+    for (int b = 0; b < 2; b++) el_device_free(m.buffers[b]);
+    free(m.host);
+    return status;
+}
+
+#endif
