@@ -73,6 +73,16 @@ static const struct el_command_row commands[] = {
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
+    {"comm", TRUST, "bandwidth and latency of collectives, in nccl-tests' columns: is this number normal?", EL_CMD_COMM,
+     "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
+     "Time collectives at each size, out of place and in place, check their data, and compare with the machine's own "
+     "copying. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, alltoall, scatter, "
+     "gather, sendrecv or all.",
+     "  evenload comm                                     all_reduce, 8 bytes to 128 MiB, two CPU devices\n"
+     "  evenload comm all -b 1K -e 16M --comm local       every operation, a thread per device\n"
+     "  evenload comm all_reduce --comm-algorithm all     direct, ring and a parameter server\n"
+     "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
+     el_cmd_comm},
     {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
     {"selfcheck", TRUST, "inject four known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,

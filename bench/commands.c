@@ -171,6 +171,7 @@ int el_main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return print_help(argc, argv);
     if (!strcmp(name, "--version") || !strcmp(name, "version")) return print_version();
+    if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "comm")) return el_cmd_comm_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);
     const struct el_command_row *command = find_command(name);
     if (!command) return el_exit_failed(EL_ERR_INVALID);

@@ -17,11 +17,14 @@ int el_cmd_baseline(const struct el_options *options, int argc, char **argv);
 int el_cmd_regress(const struct el_options *options, int argc, char **argv);
 int el_cmd_scale(const struct el_options *options, int argc, char **argv);
 int el_cmd_imbalance(const struct el_options *options, int argc, char **argv);
+int el_cmd_comm(const struct el_options *options, int argc, char **argv);
 int el_cmd_watch(const struct el_options *options, int argc, char **argv);
 
 struct el_launch_place;
 /* `run` of a process that a user's mpirun or torchrun started (cmd_run_rank.c), as its environment says. */
 int el_cmd_run_rank(const struct el_options *options, const struct el_launch_place *place);
+/* A rank that `comm` started: "comm RESULT OPERATION --option=value ..." (cmd_comm.c). */
+int el_cmd_comm_worker(int argc, char **argv);
 /* `run --dry-run` (cmd_dry_run.c). */
 int el_cmd_dry_run(const struct el_options *options);
 

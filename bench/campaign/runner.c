@@ -71,7 +71,7 @@ static enum el_status check_mpirun(const struct el_trial *trial)
 
 /* mpirun where it is there, as its ranks' memory and transports are what users have; on cuda devices our own, since
  * NCCL needs none of it. */
-static enum el_status choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
+enum el_status el_runner_choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
 {
     bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
     bool own = trial->launcher == EL_LAUNCHER_OWN;
@@ -84,7 +84,7 @@ static enum el_status choose_launcher(const struct el_trial *trial, enum el_laun
 enum el_status el_runner_check_launcher(const struct el_trial *trial)
 {
     enum el_launch_by by;
-    return choose_launcher(trial, &by);
+    return el_runner_choose_launcher(trial, &by);
 }
 
 enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store)
@@ -146,7 +146,7 @@ static enum el_status run_launch(struct launch *launch)
     const struct el_trial *trial = launch->trial;
     char repeat[16], order[16];
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
-    if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
+    if (trial->procs > 1) EL_TRY(el_runner_choose_launcher(trial, &by));
     snprintf(repeat, sizeof repeat, "%d", launch->repeat);
     snprintf(order, sizeof order, "%d", launch->order);
     char *argv[FIXED_ARGUMENTS + EL_OPTIONS_MAX + 1] = {(char *)launch->runner->program,

@@ -13,6 +13,7 @@
 #include <limits.h>
 
 #include "bench/campaign/store.h"
+#include "runtime/launch/launch.h"
 
 struct el_runner {
     const struct el_store *store;
@@ -43,6 +44,9 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
 
 /* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
 enum el_status el_runner_check_mpi(void);
+/* Who launches a trial of several processes; of it only launcher, comm, devices and procs are looked at. Errors:
+ * EL_ERR_ABSENT with what is missing. */
+enum el_status el_runner_choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p);
 /* Whether a trial of several processes can be launched here, by the launcher it asks for. */
 enum el_status el_runner_check_launcher(const struct el_trial *trial);
 

@@ -74,12 +74,6 @@ static inline int el_job_segment(enum el_segment segment)
     return segment == EL_SEGMENT_NONE ? -1 : (int)(segment - EL_SEGMENT_MEASURED);
 }
 
-/* gather.c. Collective, also for ranks that failed: every rank gives its status and its part (stolen; may be NULL).
- * Rank 0 gets the parts in order of ranks in a new array, and in `error_p` the failure that explains the others (EL_OK:
- * none); other ranks get NULL and their own. */
-enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json_t *part, json_t **parts_p,
-                             struct el_error *error_p);
-
 /* collectives.c. Collective: every rank gives its spans of collectives on the common clock, rank 0 finds when the last
  * one arrived at each, and all recorders are told. `collectives` on rank 0: [{"phase", "bytes", "skew_ms",
  * "skew_median_ms", "transfer_ms", "late_ms": [a position]}], one an operation of the step, empty where there is none.

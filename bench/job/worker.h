@@ -37,6 +37,12 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p);
  * reference's, likewise. */
 enum el_status el_job_gate(const struct el_job *job, json_t **verdict_p);
 
+/* gather.c. Collective, also for ranks that failed: every rank gives its status and its part (stolen; may be NULL).
+ * Rank 0 gets the parts in order of ranks in a new array, and in `error_p` the failure that explains the others (EL_OK:
+ * none); other ranks get NULL and their own. */
+enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json_t *part, json_t **parts_p,
+                             struct el_error *error_p);
+
 /* "oom", "failed", ... */
 const char *el_job_status(enum el_status status);
 

@@ -141,7 +141,7 @@ static void put_fish_option(FILE *file, const struct el_option_row *row)
     fputs("complete -c evenload -n '__fish_seen_subcommand_from", file);
     for (const struct el_command_row *command = el_command_rows(); command->name; command++)
         if (command->bit & row->commands) fprintf(file, " %s", command->name);
-    fprintf(file, "' -l %s -d '", row->name);
+    fprintf(file, "' -l %s%s%.1s -d '", row->name, row->letter ? " -s " : "", &row->letter);
     put_clause(file, row->help);
     fputs("'", file);
     if (takes == TAKES_WORDS) fprintf(file, " -x -a '%s'", words);

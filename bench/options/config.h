@@ -6,10 +6,11 @@
 #include <jansson.h>
 
 #include "bench/base/io.h"
+#include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 112 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 128 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -35,6 +36,17 @@ struct el_regress_options {
     bool add; /* to the store */
     enum { EL_INCONCLUSIVE_TELL, EL_INCONCLUSIVE_PASS, EL_INCONCLUSIVE_FAIL } inconclusive;
     bool github;
+};
+
+/* What only `comm` takes; enums by place among their row's choices. */
+struct el_wire_options {
+    int64_t min_bytes, max_bytes;
+    int factor, iters, warmup, check, root;
+    enum el_dtype dtype;
+    enum el_comm_reduction reduction;
+    int average;                    /* of ranks: 0 the first one's, 1 mean, 2 least, 3 most */
+    char algorithms[EL_PATH_BYTES]; /* "auto", "all", or a list */
+    bool csv, show_steps;
 };
 
 struct el_options {
@@ -68,12 +80,13 @@ struct el_options {
     bool help, version;
     enum el_launching launch;
     enum el_launcher launcher;
-    char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp" */
+    char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
     char inject[EL_PATH_BYTES]; /* injected disturbances (bench/trial/inject.h); "": none */
     struct el_regress_options regress;
+    struct el_wire_options wire;
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
-    char action[16];            /* the one before it, of a command that has several: baseline's */
+    char action[16];            /* the one before it, of a command that has several: baseline's; comm's operation */
     char store[EL_PATH_BYTES];  /* a stored baseline's folder */
     bool force;
     bool given[EL_OPTIONS_MAX]; /* on the command line, by the row's place; ask el_option_given */

@@ -20,8 +20,9 @@ static void print_item(FILE *file, const char *left, const char *words)
 static void print_row(FILE *file, const struct el_option_row *row, unsigned command)
 {
     const char *initial = el_option_initial(row, command);
-    char left[64], right[512];
-    snprintf(left, sizeof left, "--%s %s", row->name, row->argument ? row->argument : "");
+    char left[64], right[512], letter[8] = "";
+    if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    snprintf(left, sizeof left, "%s--%s %s", letter, row->name, row->argument ? row->argument : "");
     bool noted = row->choices || *initial;
     snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, noted ? " (" : "", row->choices ? row->choices : "",
              row->choices && *initial ? "; " : "", *initial ? "default: " : "", initial, noted ? ")" : "");

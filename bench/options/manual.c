@@ -77,7 +77,9 @@ static void put_default(FILE *file, const struct el_option_row *row)
 
 static void put_option(FILE *file, const struct el_option_row *row)
 {
-    fprintf(file, ".TP\n\\fB\\-\\-");
+    fprintf(file, ".TP\n\\fB");
+    if (row->letter) fprintf(file, "\\-%c\\fR, \\fB", row->letter);
+    fprintf(file, "\\-\\-");
     put_text(file, row->name);
     fprintf(file, "\\fR \\fI");
     put_text(file, row->argument ? row->argument : "");

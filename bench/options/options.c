@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 
-enum { VALUE_BYTES = 2048, FIRST_CODE = 256 };
+enum { VALUE_BYTES = 2048, FIRST_CODE = 256, LETTERS_BYTES = 64 };
 
 const char *el_option_initial(const struct el_option_row *row, unsigned command)
 {
@@ -31,14 +32,16 @@ void el_options_defaults(unsigned command, struct el_options *options)
     }
 }
 
-/* The rows of a command, as getopt_long wants them; `names` for suggestions, ended by NULL. Returns how many. */
+/* The rows of a command, as getopt_long wants them; `names` for suggestions, ended by NULL; `letters`, which begin with
+ * what is there already. Returns how many. */
 static int list_options(unsigned command, struct option *long_options, const struct el_option_row **rows,
-                        const char **names)
+                        const char **names, char letters[LETTERS_BYTES])
 {
     int n = 0;
     for (const struct el_option_row *row = el_option_rows(); row->name && n < EL_OPTIONS_MAX; row++) {
         if (!(row->commands & command)) continue;
         long_options[n] = (struct option){.name = row->name, .has_arg = row->argument != NULL, .val = FIRST_CODE + n};
+        if (row->letter) el_text_append(letters, LETTERS_BYTES, "%c:", row->letter);
         rows[n] = row;
         names[n++] = row->name;
     }
@@ -86,7 +89,7 @@ static enum el_status fail_option(unsigned command, const char *argument, const 
     return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help' lists them", argument, here);
 }
 
-/* The first word of `baseline` is what to do. */
+/* The first word of `baseline` and of `comm` is what to do. */
 static enum el_status take_action(const char *word, struct el_options *options)
 {
     if (strlen(word) >= sizeof options->action) return el_fail(EL_ERR_INVALID, "'%.40s...' is no action", word);
@@ -100,9 +103,10 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
         options->command_at = optind < argc ? optind : 0;
         return EL_OK;
     }
-    bool actions = command == EL_CMD_BASELINE, ab = command == EL_CMD_REGRESS && options->regress.ab[0];
-    bool taken = actions || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE || command == EL_CMD_SCALE ||
-                 (command == EL_CMD_COMPARE && options->resume);
+    bool actions = command == EL_CMD_BASELINE || command == EL_CMD_COMM,
+         ab = command == EL_CMD_REGRESS && options->regress.ab[0];
+    bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE ||
+                 command == EL_CMD_SCALE || (command == EL_CMD_COMPARE && options->resume);
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) {
@@ -134,6 +138,13 @@ static bool is_name_of_another(const char *given, const struct el_option_row *ro
     return length != strlen(row->name) && find_row(name, length) != NULL;
 }
 
+/* Of a letter that is in the list. */
+static const struct el_option_row *row_of_letter(int letter, const struct el_option_row *const *rows)
+{
+    while ((*rows)->letter != letter) rows++;
+    return *rows;
+}
+
 static enum el_status take_option(int code, unsigned command, char **argv, const struct el_option_row *const *rows,
                                   const char *const *names, struct el_options *options, bool *batch_seen)
 {
@@ -145,9 +156,9 @@ static enum el_status take_option(int code, unsigned command, char **argv, const
         options->help = true;
         return EL_OK;
     }
-    const struct el_option_row *row = rows[code - FIRST_CODE];
+    const struct el_option_row *row = code < FIRST_CODE ? row_of_letter(code, rows) : rows[code - FIRST_CODE];
     const char *given = as_given(argv, row);
-    if (is_name_of_another(given, row)) return fail_option(command, given, names);
+    if (code >= FIRST_CODE && is_name_of_another(given, row)) return fail_option(command, given, names);
     if (row->kind == EL_OPTION_BATCH || row->kind == EL_OPTION_BATCH_PER_DEVICE) {
         bool other = (row->kind == EL_OPTION_BATCH_PER_DEVICE) != options->batch_is_per_device;
         if (*batch_seen && other)
@@ -163,11 +174,13 @@ enum el_status el_options_parse(unsigned command, int argc, char **argv, struct 
     struct option long_options[EL_OPTIONS_MAX + 1];
     const struct el_option_row *rows[EL_OPTIONS_MAX];
     const char *names[EL_OPTIONS_MAX + 1];
+    char letters[LETTERS_BYTES];
     bool batch_seen = false;
-    list_options(command, long_options, rows, names);
+    snprintf(letters, sizeof letters, "%s", command == EL_CMD_WATCH ? "+:h" : ":h");
+    list_options(command, long_options, rows, names, letters);
     optind = 0; /* begin anew: a resumed run reads two command lines */
     opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, command == EL_CMD_WATCH ? "+:h" : ":h", long_options, NULL)) != -1;)
+    for (int code; (code = getopt_long(argc, argv, letters, long_options, NULL)) != -1;)
         EL_TRY(take_option(code, command, argv, rows, names, options, &batch_seen));
     return take_rest(command, argc, argv, options);
 }

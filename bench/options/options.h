@@ -28,7 +28,8 @@ enum el_command_bit {
     EL_CMD_REGRESS = 256,
     EL_CMD_BASELINE = 512,
     EL_CMD_WATCH = 1024,
-    EL_CMD_ALL = 2047,
+    EL_CMD_COMM = 2048,
+    EL_CMD_ALL = 4095,
     EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE
 };
 
@@ -74,6 +75,7 @@ struct el_option_row {
     } otherwise[3];  /* other defaults of some commands; ended by 0 */
     double min, max; /* of numbers */
     const struct el_model_size *size;
+    char letter; /* of -b; 0: none */
 };
 
 /* Ended by a row whose name is NULL. Threads: the first call by one of them alone. */
@@ -87,8 +89,8 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
 
 void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
- * place is taken. One argument that is no option is taken into `dir`: a folder by plot, by imbalance,
- * by scale, by baseline (after its action) and by --resume, the second command by regress
+ * place is taken; of `comm` one word, into `action`. One argument that is no option is taken into `dir`: a folder by
+ * plot, by imbalance, by scale, by baseline (after its action) and by --resume, the second command by regress
  * --ab. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 /* Whether it stood on a command line that was read into them, be it with its default. */

@@ -125,6 +125,7 @@ struct el_watch {
 struct el_probe {
     void *context;
     bool spans;                   /* false: the runtime reads no clock inside a step */
+    bool wall_only;               /* spans without CPU time, whose clock takes longer than a short op */
     const struct el_watch *watch; /* NULL: nobody */
     /* Optional: default is to tell nobody. */
     void (*step)(void *context, const struct el_step_event *event);

@@ -69,7 +69,7 @@ static enum el_status run_task(struct el_program *program, struct el_device *dev
 static enum el_status run_timed(struct el_program *program, struct el_device *device, int id)
 {
     enum el_op_class op_class = program->infos[id].op_class;
-    if (!program->timed || (op_class != EL_CLASS_COMM && op_class != EL_CLASS_COPY))
+    if (!program->timed || program->wall_only || (op_class != EL_CLASS_COMM && op_class != EL_CLASS_COPY))
         return run_task(program, device, &program->tasks[id]);
     int64_t begin_ns = el_clock_thread_ns();
     enum el_status status = run_task(program, device, &program->tasks[id]);
@@ -179,6 +179,7 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
     if (program->failure != EL_OK) return el_error_give(&program->error);
     program->step = step;
     program->timed = probe && probe->spans;
+    program->wall_only = probe && probe->wall_only;
     program->watch = probe ? probe->watch : NULL;
     atomic_fetch_add(&program->run, 1);
     if (program->watch) program->watch->step_begin(program->watch->context, step);
@@ -189,18 +190,20 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
         el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);
     }
     if (!probe || !probe->step) return EL_OK;
-    struct el_step_event event = {
-        .step = step,
-        .simulated = simulated(program),
-        .whole = program->whole,
-        .n_ops = program->n_tasks,
-        .ops = program->infos,
-        .spans = program->timed || simulated(program) ? program->spans : NULL,
-        .span_error_ns = program->timed ? program->span_error_ns : 0,
-        .queue_ns = asynchronous(program) ? program->async->queue_ns : 0,
-        .cpu_ns = program->timed && !simulated(program) && !asynchronous(program) ? program->cpu_ns : NULL,
-        .n_marks = program->n_marks,
-        .marks = program->marks};
+    struct el_step_event event = {.step = step,
+                                  .simulated = simulated(program),
+                                  .whole = program->whole,
+                                  .n_ops = program->n_tasks,
+                                  .ops = program->infos,
+                                  .spans = program->timed || simulated(program) ? program->spans : NULL,
+                                  .span_error_ns = program->timed ? program->span_error_ns : 0,
+                                  .queue_ns = asynchronous(program) ? program->async->queue_ns : 0,
+                                  .cpu_ns = program->timed && !program->wall_only && !simulated(program) &&
+                                                    !asynchronous(program)
+                                                ? program->cpu_ns
+                                                : NULL,
+                                  .n_marks = program->n_marks,
+                                  .marks = program->marks};
     probe->step(probe->context, &event);
     return EL_OK;
 }

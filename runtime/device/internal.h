@@ -156,6 +156,7 @@ struct el_program {
     /* A run's state. */
     uint64_t step;
     bool timed;
+    bool wall_only;               /* ... without CPU time */
     const struct el_watch *watch; /* NULL: nobody */
     _Atomic uint32_t run;         /* counts runs: an op is done when its `done` says the same */
     _Atomic uint32_t *done;       /* one a task */

@@ -32,7 +32,7 @@ job
 campaign
 report
 plot
-imbalance overhead regress scale selfcheck watch'
+comm imbalance overhead regress scale selfcheck watch'
 
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='

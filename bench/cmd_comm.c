@@ -1,0 +1,321 @@
+/* `evenload comm`: starts the ranks as `run` does, or is one of a user's mpirun or torchrun; rank 0's document becomes
+ * the record, the table and the figure. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/campaign/campaign.h"
+#include "bench/comm/wire.h"
+#include "bench/commands.h"
+#include "bench/job/deadline.h"
+#include "bench/job/join.h"
+#include "bench/machine/host_memory.h"
+#include "bench/plot/plot.h"
+#include "bench/trial/default_devices.h"
+#include "runtime/launch/launch.h"
+
+enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, VALUE_BYTES = 2048, TAIL_BYTES = 600 };
+
+/* What ddp with these options would be: it says how ranks are started and where devices lie. */
+static enum el_status resolve(struct el_options *options, struct el_trial *trial_p, struct el_wire_plan *plan_p)
+{
+    struct el_trial trial = {.timeout_s = options->timeout_s, .launcher = options->launcher, .tf32 = false};
+    if (options->n_devices == 0) options->n_devices = el_devices_default(options->devices);
+    if (!strcmp(options->devices[0].backend, "sim"))
+        return el_fail(EL_ERR_INVALID, "comm: simulated devices move nothing: give cpu, null or cuda devices");
+    EL_TRY(el_devices_check(options->devices, options->n_devices));
+    trial.train = options->train;
+    snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
+    trial.train.n_devices = trial.n_devices = options->n_devices;
+    trial.train.global_batch = trial.n_devices;
+    memcpy(trial.devices, options->devices, sizeof trial.devices);
+    trial.procs = strcmp(options->comm, "local") ? trial.n_devices : 1;
+    snprintf(trial.comm, sizeof trial.comm, "%s", options->comm);
+    snprintf(trial.inject, sizeof trial.inject, "%s", options->inject);
+    EL_TRY(el_wire_plan_make(options->action, &options->wire, trial.n_devices, plan_p));
+    snprintf(plan_p->comm, sizeof plan_p->comm, "%s", options->comm);
+    *trial_p = trial;
+    return EL_OK;
+}
+
+/* Data and result of each rank, on this host. */
+static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
+{
+    double wanted = 2.0 * trial->n_devices * (double)plan->sizes[plan->n_sizes - 1], free_bytes = el_host_free_bytes("");
+    if (!strcmp(trial->devices[0].backend, "cuda") || !(wanted > free_bytes)) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--maxbytes: %d ranks need %.0f MiB for data and results, %.0f MiB are free",
+                   trial->n_devices, wanted / 1048576, free_bytes / 1048576);
+}
+
+static enum el_status write_csv(const json_t *document, const char *path)
+{
+    char temporary[EL_PATH_BYTES + 64];
+    FILE *file = el_file_begin(path, temporary, sizeof temporary);
+    if (!file) return el_fail_errno("%s could not be written", path);
+    el_wire_csv(document, file);
+    return el_file_end(file, temporary, path);
+}
+
+static enum el_status save(const struct el_store *store, const json_t *document)
+{
+    char path[EL_PATH_BYTES];
+    el_store_path(store, path, "comm.json");
+    EL_TRY(el_write_json(document, path));
+    el_store_path(store, path, "comm.csv");
+    return write_csv(document, path);
+}
+
+static void say_next(const struct el_options *options, const json_t *document)
+{
+    struct el_options *next = el_options_copy(options);
+    bool several = json_array_size(json_object_get(document, "curves")) > 1;
+    if (next && !several) snprintf(next->wire.algorithms, sizeof next->wire.algorithms, "all");
+    fputc('\n', stdout);
+    if (several)
+        printf("Next: %s run --mode ddp    (what of this a training step sees)\n", el_program_word());
+    else
+        el_say_next(EL_CMD_COMM, next, "    (one algorithm against another)");
+    if (several) free(next);
+}
+
+/* Prints and draws. Returns the exit status. */
+static int show(const struct el_options *options, const struct el_store *store, const json_t *document, bool draw)
+{
+    static const struct el_figure *const figures[] = {&el_figure_wire};
+    const json_t *curves = json_object_get(document, "curves");
+    size_t n = json_array_size(curves), absent = 0;
+    FILE *messages = options->json || options->wire.csv ? NULL : stdout;
+    for (size_t c = 0; c < n; c++) absent += strcmp(el_json_text(json_array_get(curves, c), "status", ""), "ok") != 0;
+    if (options->json) {
+        el_print_json(document, stdout);
+    } else if (options->wire.csv) {
+        el_wire_csv(document, stdout);
+    } else {
+        el_wire_print(document, stdout);
+        fputc('\n', stdout);
+        el_text_line(stdout, "%s/comm.json", store->dir);
+        el_text_line(stdout, "%s/comm.csv", store->dir);
+    }
+    if (draw) el_say_not_drawn(el_plot_figures(figures, 1, document, store->dir, messages), messages);
+    if (messages && absent < n) say_next(options, document);
+    if (absent == n) fprintf(stderr, "evenload: %s\n", el_json_text(json_array_get(curves, 0), "reason", "absent"));
+    return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);
+}
+
+/* ---- the ranks ---- */
+
+int el_cmd_comm_worker(int argc, char **argv)
+{
+    struct el_options *options = calloc(1, sizeof *options);
+    struct el_bootstrap *bootstrap = NULL;
+    struct el_trial trial;
+    struct el_wire_plan plan;
+    json_t *document = NULL;
+    enum el_status status = options ? EL_OK : el_fail_errno("worker");
+    if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload comm' only");
+    el_launch_rank_init();
+    if (status == EL_OK) el_options_defaults(EL_CMD_COMM, options);
+    if (status == EL_OK) status = el_options_parse(EL_CMD_COMM, argc - RESULT, argv + RESULT, options);
+    if (status == EL_OK) status = resolve(options, &trial, &plan);
+    if (status == EL_OK)
+        status = trial.procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
+    const struct el_job job = {.trial = &trial, .bootstrap = bootstrap};
+    if (status == EL_OK) status = el_wire_measure(&plan, &job, true, &document);
+    if (document) status = el_write_json(document, argv[RESULT]);
+    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    json_decref(document);
+    el_bootstrap_close(bootstrap);
+    free(options);
+    return status == EL_OK ? 0 : EL_EXIT_TRIAL;
+}
+
+struct watched {
+    struct el_bootstrap *bootstrap; /* NULL: not met yet */
+    double timeout_s;
+};
+
+static void expire(void *context)
+{
+    const struct watched *w = context;
+    fprintf(stderr, "evenload: %s within %g s (--timeout)\n",
+            w->bootstrap ? "the job did not end" : "the ranks did not meet", w->timeout_s);
+    if (w->bootstrap) el_bootstrap_abort(w->bootstrap, EL_EXIT_TRIAL);
+    _exit(EL_EXIT_TRIAL);
+}
+
+/* All ranks of a user's launcher have met. */
+static enum el_status take_part(struct el_options *options, struct el_bootstrap *bootstrap, json_t **document_p)
+{
+    struct el_trial trial;
+    struct el_wire_plan plan;
+    int size = el_bootstrap_size(bootstrap);
+    enum el_status status = EL_OK;
+    if (size > EL_MEMBERS_MAX) status = el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
+    if (options->n_devices && options->n_devices != size)
+        status = el_fail(EL_ERR_INVALID, "--devices %d, but there are %d ranks: leave --devices out",
+                         options->n_devices, size);
+    if (!strcmp(options->comm, "local") && size > 1)
+        status = el_fail(EL_ERR_INVALID, "--comm local is of one process: start it without a launcher");
+    EL_TRY(el_bootstrap_agree(bootstrap, status));
+    if (!options->n_devices) EL_TRY(el_devices_of_ranks(bootstrap, options->devices));
+    options->n_devices = size;
+    EL_TRY(el_bootstrap_agree(bootstrap, resolve(options, &trial, &plan)));
+    const struct el_job job = {.trial = &trial, .bootstrap = bootstrap};
+    return el_wire_measure(&plan, &job, !options->quiet, document_p);
+}
+
+static int run_rank(struct el_options *options, const struct el_launch_place *place)
+{
+    struct watched meeting = {.timeout_s = options->timeout_s}, joined = meeting;
+    struct el_deadline *deadline = NULL;
+    struct el_store store;
+    json_t *document = NULL;
+    bool first = place->rank == 0;
+    int exit_status = 0;
+    enum el_status status = el_deadline_start(meeting.timeout_s, expire, &meeting, &deadline);
+    if (status == EL_OK) status = el_join(place, 0, &joined.bootstrap);
+    if (status == EL_OK) {
+        el_deadline_set(deadline, joined.timeout_s, expire, &joined);
+        if (first) status = el_store_create(options->out, "comm", &store);
+        status = el_bootstrap_agree(joined.bootstrap, status);
+        if (status == EL_OK) status = take_part(options, joined.bootstrap, &document);
+    }
+    if (status != EL_OK && (first || !joined.bootstrap || status != EL_ERR_PEER)) exit_status = el_exit_failed(status);
+    if (status != EL_OK && !exit_status) exit_status = EL_EXIT_TRIAL;
+    if (document) status = save(&store, document);
+    if (document) exit_status = status == EL_OK ? show(options, &store, document, true) : el_exit_failed(status);
+    json_decref(document);
+    el_deadline_stop(deadline);
+    el_bootstrap_close(joined.bootstrap);
+    return exit_status;
+}
+
+/* ---- their parent ---- */
+
+struct parent {
+    struct el_store store;
+    char logs[EL_PATH_BYTES], said[TAIL_BYTES];
+    bool quiet, terminal;
+};
+
+/* Rank 0 says what it is at in its log. */
+static bool on_tick(void *context, double elapsed_s)
+{
+    struct parent *parent = context;
+    char line[TAIL_BYTES] = "";
+    (void)elapsed_s;
+    if (!parent->quiet) el_launch_log_tail(parent->logs, 0, 1, line, sizeof line);
+    line[strcspn(line, "\n")] = 0;
+    if (line[0] == '[' && strcmp(line, parent->said)) {
+        fprintf(stderr, parent->terminal ? "\r\033[K%.100s" : "%.100s\n", line);
+        snprintf(parent->said, sizeof parent->said, "%s", line);
+    }
+    return !el_runner_interrupted();
+}
+
+/* Every option that has a value, for a worker; `argv` has room for all and NULL. */
+static enum el_status add_options(const struct el_options *options, char **argv)
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char value[VALUE_BYTES], *text;
+        if (!(row->commands & EL_CMD_COMM)) continue;
+        el_option_show(row, options, value, sizeof value);
+        if (!*value) continue;
+        if (asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value) < 0)
+            return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
+        *argv++ = text;
+    }
+    return EL_OK;
+}
+
+/* In the failed rank's own words, where it has any. */
+static enum el_status fail_launch(const struct parent *parent, const struct el_launch_result *result)
+{
+    char tail[TAIL_BYTES] = "";
+    if (!result->signal && !result->timed_out)
+        el_launch_log_tail(parent->logs, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
+    tail[strcspn(tail, "\n")] = 0;
+    const char *said = strstr(tail, "evenload: ");
+    return el_fail(EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
+                   result->timed_out ? " (--timeout)" : "");
+}
+
+static enum el_status launch(struct parent *parent, const struct el_options *options, const struct el_trial *trial,
+                             json_t **document_p)
+{
+    struct el_runner runner;
+    struct el_launch_result result = {.failed_rank = -1};
+    enum el_launch_by by = EL_LAUNCH_BY_OWN;
+    char path[EL_PATH_BYTES], operation[sizeof options->action];
+    json_error_t error;
+    EL_TRY(el_runner_init(&runner, &parent->store));
+    if (trial->procs > 1) EL_TRY(el_runner_choose_launcher(trial, &by));
+    el_store_path(&parent->store, path, "comm.json");
+    el_store_path(&parent->store, parent->logs, "logs/comm");
+    snprintf(operation, sizeof operation, "%s", *options->action ? options->action : "all_reduce");
+    char *argv[FIXED_ARGUMENTS + EL_OPTIONS_MAX + 3] = {runner.program, (char *)"worker", (char *)"comm", path,
+                                                        operation};
+    struct el_launch_spec spec = {.argv = argv,
+                                  .procs = trial->procs,
+                                  .by = by,
+                                  .log_dir = parent->logs,
+                                  .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
+                                  .timeout_s = trial->timeout_s,
+                                  .progress = on_tick,
+                                  .context = parent};
+    enum el_status status = add_options(options, argv + 2 + FIXED_ARGUMENTS);
+    if (status == EL_OK) status = el_launch_run(&spec, &result);
+    for (char **option = argv + 2 + FIXED_ARGUMENTS; *option; option++) free(*option);
+    if (parent->terminal && !parent->quiet) fprintf(stderr, "\r\033[K");
+    EL_TRY(status);
+    if (result.cancelled) return EL_OK;
+    if (!result.ok) return fail_launch(parent, &result);
+    *document_p = json_load_file(path, 0, &error);
+    return *document_p ? EL_OK : el_fail(EL_ERR_IO, "%s: %s", path, error.text);
+}
+
+static int run_self(struct el_options *options)
+{
+    struct parent parent = {.quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
+    struct el_trial trial;
+    struct el_wire_plan plan;
+    json_t *document = NULL;
+    enum el_status status = resolve(options, &trial, &plan);
+    if (status == EL_OK) status = check_memory(&trial, &plan);
+    if (status != EL_OK) return el_exit_failed(status);
+    el_runner_catch_signals();
+    status = el_store_create(options->out, "comm", &parent.store);
+    if (status != EL_OK) return el_exit_failed(status);
+    json_t *echo = el_options_echo(EL_CMD_COMM, options);
+    status = el_store_save_command(&parent.store, "comm", echo);
+    json_decref(echo);
+    if (status == EL_OK) status = launch(&parent, options, &trial, &document);
+    if (status == EL_OK && el_runner_interrupted()) {
+        fprintf(stderr, "evenload: interrupted\n");
+        return EL_EXIT_INTERRUPTED;
+    }
+    if (status == EL_OK) status = save(&parent.store, document);
+    int exit_status = status == EL_OK ? show(options, &parent.store, document, true) : el_exit_failed(status);
+    json_decref(document);
+    return exit_status;
+}
+
+int el_cmd_comm(const struct el_options *asked, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct el_launch_place place;
+    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
+    if (status != EL_OK && asked->launch != EL_LAUNCH_SELF) return el_exit_failed(status);
+    if (asked->launch == EL_LAUNCH_RANK && !place.is_rank)
+        return el_exit_failed(el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process"));
+    struct el_options *options = el_options_copy(asked);
+    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
+    bool rank = asked->launch == EL_LAUNCH_RANK ||
+                (asked->launch == EL_LAUNCH_AUTO && place.is_rank && asked->n_devices == 0);
+    int exit_status = rank ? run_rank(options, &place) : run_self(options);
+    free(options);
+    return exit_status;
+}

@@ -1,0 +1,76 @@
+/* The figure of `comm`: bus bandwidth against size, a curve an operation and algorithm, and the machine's own copying as
+ * the limit. */
+#include <math.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/comm/wire.h"
+
+enum { WIDTH_IN_BARS = 14 };
+
+static const double MARGIN = 1.3; /* beside the first and the last point: a ratio, on logarithmic axes */
+
+static void name_curve(const json_t *curve, char name[EL_NAME_BYTES])
+{
+    snprintf(name, EL_NAME_BYTES, "%.18s/%.12s", el_json_text(curve, "operation", "?"),
+             el_json_text(curve, "algorithm", "?"));
+}
+
+/* "4 KiB" */
+static void put_size(FILE *file, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    int unit = 0;
+    double value = bytes;
+    for (; value >= 1024 && unit < 3; unit++) value /= 1024;
+    fprintf(file, "%.0f\t%.4g %s\n", bytes, value, units[unit]);
+}
+
+static void put_axes(const json_t *copy, FILE *file)
+{
+    el_data_block(file, "bytes, GB/s at which each rank copies while all do", "copy");
+    for (size_t i = 0; i < json_array_size(copy); i++)
+        fprintf(file, "%.0f\t%.6g\n", el_json_number(json_array_get(copy, i), "bytes"),
+                el_json_number(json_array_get(copy, i), "gb_per_s"));
+    el_data_block(file, "bytes, label", "sizes");
+    for (size_t i = 0; i < json_array_size(copy); i++)
+        if (i % (json_array_size(copy) / 9 + 1) == 0)
+            put_size(file, el_json_number(json_array_get(copy, i), "bytes"));
+}
+
+static enum el_status write_wire(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
+{
+    (void)figure;
+    const json_t *curves = json_object_get(document, "curves"), *copy = json_object_get(document, "copy");
+    struct el_data_names names = {"", ""};
+    char title[EL_TITLE_BYTES], name[EL_NAME_BYTES];
+    double first = el_json_number(json_array_get(copy, 0), "bytes");
+    double last = el_json_number(json_array_get(copy, json_array_size(copy) - 1), "bytes");
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        name_curve(json_array_get(curves, c), name);
+        if (json_array_size(json_object_get(json_array_get(curves, c), "points")))
+            el_data_add_name(names.present, name);
+    }
+    if (!*names.present || !(first > 0)) return EL_OK;
+    snprintf(title, sizeof title, "Bus bandwidth in place: %.0f ranks, communicator %s, %s",
+             el_json_number(document, "ranks"), el_data_label(el_json_text(document, "backend", "?")).text,
+             el_data_label(el_json_text(document, "datatype", "?")).text);
+    el_data_about(file, &(struct el_data_about){title, &names, last * MARGIN, WIDTH_IN_BARS, NULL}, ", left end");
+    fprintf(file, "\t%.6g\n", first / MARGIN);
+    put_axes(copy, file);
+    el_data_block(file, "bytes, busbw in GB/s in place, out of place, curve", "points");
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        const json_t *points = json_object_get(json_array_get(curves, c), "points");
+        name_curve(json_array_get(curves, c), name);
+        for (size_t i = 0; i < json_array_size(points); i++) {
+            const json_t *point = json_array_get(points, i);
+            fprintf(file, "%.0f", el_json_number(point, "bytes"));
+            el_data_number(file, el_json_number(point, "in_place.busbw_gb_per_s"));
+            el_data_number(file, el_json_number(point, "out_of_place.busbw_gb_per_s"));
+            fprintf(file, "\t%s\n", el_data_word(name).text);
+        }
+    }
+    *any_p = true;
+    return EL_OK;
+}
+
+const struct el_figure el_figure_wire = {.name = "comm", .write = write_wire};

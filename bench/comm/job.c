@@ -1,0 +1,197 @@
+/* All ranks together: opens devices, communicators and members, measures curve by curve, and gathers what the ranks
+ * measured. Where a process has several members each has a thread. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/comm/wire.h"
+#include "bench/machine/environment.h"
+
+struct session {
+    const struct el_wire_plan *plan;
+    const struct el_job *job;
+    struct el_job_devices open;
+    struct el_comm *comms[EL_MEMBERS_MAX];
+    struct el_wire_member members[EL_MEMBERS_MAX];
+    int n_members; /* that are open */
+    json_t *document; /* rank 0 */
+};
+
+static enum el_status open_comms(struct session *s)
+{
+    struct el_bootstrap *bootstrap = s->job->bootstrap;
+    const char *kind = s->plan->comm;
+    if (el_bootstrap_size(bootstrap) == 1) return el_comm_open_local(s->open.devices, s->open.n, s->comms);
+    if (!strcmp(kind, "auto")) kind = el_comm_choose(bootstrap, s->open.devices[0]);
+    return el_comm_open_ranks(kind, bootstrap, s->open.devices[0], &s->comms[0]);
+}
+
+static enum el_status open_members(struct session *s)
+{
+    for (; s->n_members < s->open.n; s->n_members++)
+        EL_TRY(el_wire_member_open(s->plan, s->comms[s->n_members], &s->members[s->n_members]));
+    return EL_OK;
+}
+
+static enum el_status open_session(struct session *s)
+{
+    EL_TRY(el_bootstrap_agree(s->job->bootstrap, el_job_open_devices(s->job, &s->open)));
+    EL_TRY(el_bootstrap_agree(s->job->bootstrap, open_comms(s)));
+    return el_bootstrap_agree(s->job->bootstrap, open_members(s));
+}
+
+static void close_session(struct session *s)
+{
+    for (int m = 0; m < s->n_members; m++) el_wire_member_close(&s->members[m]);
+    for (int m = 0; m < s->open.n; m++) el_comm_close(s->comms[m]);
+    el_job_close_devices(&s->open);
+}
+
+static void *run_member(void *argument)
+{
+    struct el_wire_member *member = argument;
+    enum el_status status = el_wire_time(member);
+    if (status != EL_OK && status != EL_ERR_ABSENT) el_comm_abort(member->comm);
+    el_error_take(status, &member->error);
+    return NULL;
+}
+
+/* A curve (NULL: copies) by this process's members. The failure that explains the others: not a lost peer's. */
+static enum el_status run_curve(struct session *s, const struct el_wire_curve *curve)
+{
+    pthread_t threads[EL_MEMBERS_MAX];
+    const struct el_error *found = NULL;
+    int started = 0;
+    for (int m = 0; m < s->n_members; m++) {
+        s->members[m].curve = curve;
+        s->members[m].error = (struct el_error){.status = EL_OK};
+        memset(s->members[m].wrong, 0, sizeof s->members[m].wrong);
+    }
+    if (s->n_members == 1) run_member(&s->members[0]);
+    for (; s->n_members > 1 && started < s->n_members; started++)
+        if (pthread_create(&threads[started], NULL, run_member, &s->members[started]) != 0) break;
+    if (s->n_members > 1 && started < s->n_members) el_comm_abort(s->comms[0]);
+    for (int m = 0; m < started; m++) pthread_join(threads[m], NULL);
+    for (int m = 0; m < s->n_members; m++) {
+        const struct el_error *error = &s->members[m].error;
+        if (error->status != EL_OK && (!found || found->status == EL_ERR_PEER)) found = error;
+    }
+    if (s->n_members > 1 && started < s->n_members) return el_fail(EL_ERR_HOST_MEMORY, "no thread for a member");
+    return found ? el_error_give(found) : EL_OK;
+}
+
+static json_t *member_json(const struct el_wire_member *member)
+{
+    json_t *samples = json_array(), *wrong = json_array(), *used = json_array();
+    const double *at = member->samples_s;
+    for (int s = 0; s < member->plan->n_sizes; s++) {
+        json_t *places = json_array();
+        for (int p = 0; p < EL_WIRE_PLACES; p++) {
+            json_t *calls = json_array();
+            for (int i = 0; i < member->plan->options->iters; i++) json_array_append_new(calls, json_real(*at++ * 1e6));
+            json_array_append_new(places, calls);
+        }
+        json_array_append_new(samples, places);
+        json_array_append_new(wrong, json_pack("[I, I]", (json_int_t)member->wrong[s][EL_WIRE_APART],
+                                               (json_int_t)member->wrong[s][EL_WIRE_IN_PLACE]));
+        json_array_append_new(used, json_string(el_comm_algorithm_name(member->used[s])));
+    }
+    return json_pack("{s:o, s:o, s:o}", "samples_us", samples, "wrong", wrong, "used", used);
+}
+
+/* [member of the job], of all ranks' parts. */
+static json_t *join_parts(json_t *parts)
+{
+    json_t *members = json_array();
+    for (size_t r = 0; r < json_array_size(parts); r++) json_array_extend(members, json_array_get(parts, r));
+    json_decref(parts);
+    return members;
+}
+
+/* Measures a curve, and on rank 0 puts it into the document. What a communicator has not is a curve that says so. */
+static enum el_status measure_curve(struct session *s, const struct el_wire_curve *curve)
+{
+    struct el_error error;
+    json_t *part = json_array(), *parts = NULL;
+    enum el_status status = run_curve(s, curve);
+    bool absent = status == EL_ERR_ABSENT && curve;
+    char reason[EL_ERROR_TEXT_BYTES] = "";
+    if (absent) snprintf(reason, sizeof reason, "%s", el_error_message());
+    for (int m = 0; m < s->n_members && status == EL_OK; m++) json_array_append_new(part, member_json(&s->members[m]));
+    EL_TRY(el_job_gather(s->job, absent ? EL_OK : status, part, &parts, &error));
+    if (parts && error.status == EL_OK) {
+        json_t *members = join_parts(parts), *row = NULL;
+        if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(s->plan, members));
+        if (curve) row = el_wire_curve_json(s->plan, curve, members);
+        if (absent) el_json_put_text(row, "status", "absent"), el_json_put_text(row, "reason", reason);
+        if (curve) json_array_append_new(json_object_get(s->document, "curves"), row);
+        json_decref(members);
+    } else {
+        json_decref(parts);
+    }
+    return el_bootstrap_agree(s->job->bootstrap, error.status == EL_OK ? EL_OK : el_error_give(&error));
+}
+
+static bool share_cores(const struct el_trial *trial)
+{
+    struct el_cores cores;
+    el_cores_find("", &cores);
+    return strcmp(trial->devices[0].backend, "cuda") != 0 && trial->n_devices > cores.n;
+}
+
+static json_t *begin_document(const struct session *s)
+{
+    const struct el_wire_options *options = s->plan->options;
+    const struct el_trial *trial = s->job->trial;
+    json_t *devices = json_array();
+    for (int d = 0; d < trial->n_devices; d++)
+        json_array_append_new(devices, json_sprintf("%s:%d", trial->devices[d].backend, trial->devices[d].index));
+    return json_pack("{s:i, s:s, s:o, s:s, s:o, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:[]}", "schema",
+                     EL_WIRE_SCHEMA, "kind", "comm", "environment", el_environment(), "backend",
+                     el_comm_backend(s->comms[0]), "devices", devices, "ranks", s->plan->n, "processes",
+                     el_bootstrap_size(s->job->bootstrap), "datatype", el_wire_dtype(options->dtype), "redop",
+                     el_wire_redop(options->reduction), "root", options->root, "average", options->average,
+                     "iters", options->iters, "warmup", options->warmup, "check", options->check, "registered", 0,
+                     "shared_cores", share_cores(trial), "curves");
+}
+
+/* The copies first: what all curves are held against. */
+static enum el_status measure_all(struct session *s, bool say)
+{
+    for (int c = -1; c < s->plan->n_curves; c++) {
+        const struct el_wire_curve *curve = c < 0 ? NULL : &s->plan->curves[c];
+        if (say)
+            fprintf(stderr, "[%d/%d] %s%s%s, %d sizes\n", c + 2, s->plan->n_curves + 1,
+                    curve ? curve->operation->name : "copies within memory", curve ? ", algorithm " : "",
+                    curve ? el_comm_algorithm_name(curve->algorithm) : "", s->plan->n_sizes);
+        EL_TRY(measure_curve(s, curve));
+    }
+    return EL_OK;
+}
+
+enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say,
+                               json_t **document_p)
+{
+    bool first = el_bootstrap_rank(job->bootstrap) == 0;
+    struct session *s = calloc(1, sizeof *s);
+    *document_p = NULL;
+    enum el_status status = el_bootstrap_agree(job->bootstrap, s ? EL_OK : el_fail_errno("a measurement of the wire"));
+    if (status != EL_OK) {
+        free(s);
+        return status;
+    }
+    s->plan = plan;
+    s->job = job;
+    status = open_session(s);
+    if (status == EL_OK && first) s->document = begin_document(s);
+    if (status == EL_OK) status = measure_all(s, say && first);
+    close_session(s);
+    if (status == EL_OK && first) el_wire_judge(s->document);
+    if (status == EL_OK)
+        *document_p = s->document;
+    else
+        json_decref(s->document);
+    free(s);
+    return status;
+}

@@ -1,0 +1,131 @@
+/* Operations, sizes and bandwidths as nccl-tests defines them, and the line that is fitted through the times. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/comm/wire.h"
+#include "bench/options/options.h"
+#include "runtime/comm/rounds.h"
+
+const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {
+    {"all_reduce", EL_COMM_ALL_REDUCE}, {"broadcast", EL_COMM_BROADCAST},           {"reduce", EL_COMM_REDUCE},
+    {"all_gather", EL_COMM_ALL_GATHER}, {"reduce_scatter", EL_COMM_REDUCE_SCATTER}, {"alltoall", EL_COMM_ALL_TO_ALL},
+    {"scatter", EL_COMM_SCATTER},       {"gather", EL_COMM_GATHER},                 {"sendrecv", EL_COMM_SEND}};
+
+const char *el_wire_dtype(enum el_dtype dtype)
+{
+    static const char *const names[EL_DTYPE_COUNT] = {
+        [EL_F32] = "float", [EL_F64] = "double", [EL_I32] = "int32", [EL_U8] = "uint8"};
+    return names[dtype];
+}
+
+const char *el_wire_redop(enum el_comm_reduction reduction)
+{
+    return reduction == EL_COMM_PRODUCT ? "prod" : el_comm_reduction_name(reduction);
+}
+
+static bool has_parts(enum el_comm_verb verb)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
+    return row->all_data || row->all_result;
+}
+
+size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n)
+{
+    size_t count = bytes / element_bytes;
+    if (!has_parts(verb)) return count;
+    return count / (size_t)n & ~(16 / element_bytes - 1);
+}
+
+uint64_t el_wire_bytes(enum el_comm_verb verb, size_t count, size_t element_bytes, int n)
+{
+    return (uint64_t)count * element_bytes * (uint64_t)(has_parts(verb) ? n : 1);
+}
+
+double el_wire_bus_factor(enum el_comm_verb verb, int n)
+{
+    double others = (double)(n - 1) / n;
+    return verb == EL_COMM_ALL_REDUCE ? 2 * others : has_parts(verb) ? others : 1;
+}
+
+/* With weights 1 / t^2, of t = a + b s: the normal equations of the relative errors. */
+struct el_wire_fit el_wire_fit(const double *bytes, const double *seconds, int n)
+{
+    double w = 0, ws = 0, wss = 0, wt = 0, wst = 0;
+    for (int i = 0; i < n; i++) {
+        double weight = 1 / (seconds[i] * seconds[i]), s = bytes[i], t = seconds[i];
+        w += weight, ws += weight * s, wss += weight * s * s, wt += weight * t, wst += weight * s * t;
+    }
+    double determinant = w * wss - ws * ws;
+    if (n < 2 || !(determinant > 0)) return (struct el_wire_fit){NAN, NAN};
+    double latency_s = (wt * wss - ws * wst) / determinant, slope = (w * wst - ws * wt) / determinant;
+    if (latency_s < 0) latency_s = 0, slope = wst / wss;
+    return (struct el_wire_fit){latency_s, slope > 0 ? 1 / slope : INFINITY};
+}
+
+/* Bits of the algorithms in a list by comma. */
+static enum el_status parse_algorithms(const char *list, unsigned *bits_p)
+{
+    const char *names[EL_COMM_ALGORITHM_COUNT + 2] = {NULL};
+    unsigned bits = 0;
+    for (int a = 0; a < EL_COMM_ALGORITHM_COUNT; a++) names[a] = el_comm_algorithm_name(a);
+    names[EL_COMM_ALGORITHM_COUNT] = "all";
+    for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        char word[32];
+        int a = 0;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        while (names[a] && strcmp(names[a], word)) a++;
+        if (!names[a]) return el_fail_unknown("algorithm", word, names);
+        bits |= a == EL_COMM_ALGORITHM_COUNT ? (1U << EL_COMM_ALGORITHM_COUNT) - 1 - (1U << EL_COMM_AUTO) : 1U << a;
+    }
+    *bits_p = bits;
+    return bits ? EL_OK : el_fail(EL_ERR_INVALID, "--comm-algorithm: no algorithm is named");
+}
+
+/* An algorithm that an operation has not is left out, but for the first: each operation has a curve. */
+static void add_curves(struct el_wire_plan *plan, const struct el_wire_operation *operation, unsigned algorithms)
+{
+    int before = plan->n_curves;
+    for (int a = 0; a < EL_COMM_ALGORITHM_COUNT; a++) {
+        bool has = a == EL_COMM_AUTO || el_comm_has_algorithm(operation->verb, a);
+        if (algorithms >> a & 1 && has) plan->curves[plan->n_curves++] = (struct el_wire_curve){operation, a};
+    }
+    if (plan->n_curves == before) plan->curves[plan->n_curves++] = (struct el_wire_curve){operation, EL_COMM_AUTO};
+}
+
+static enum el_status add_sizes(struct el_wire_plan *plan)
+{
+    const struct el_wire_options *options = plan->options;
+    size_t width = el_dtype_bytes(options->dtype);
+    if (options->max_bytes < options->min_bytes)
+        return el_fail(EL_ERR_INVALID, "--maxbytes is less than --minbytes: no size lies between them");
+    if ((uint64_t)options->max_bytes < width)
+        return el_fail(EL_ERR_INVALID, "--maxbytes: an element has %zu bytes: give as much at least", width);
+    for (int64_t bytes = options->min_bytes; bytes <= options->max_bytes && plan->n_sizes < EL_WIRE_SIZES_MAX;
+         bytes *= options->factor) {
+        if ((uint64_t)bytes >= width) plan->sizes[plan->n_sizes++] = (uint64_t)bytes;
+        if (bytes > INT64_MAX / options->factor) break;
+    }
+    return EL_OK;
+}
+
+enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
+                                 struct el_wire_plan *plan_p)
+{
+    struct el_wire_plan plan = {.options = options, .n = n};
+    const char *names[EL_WIRE_OPERATIONS + 2] = {NULL}, *asked = *operation ? operation : "all_reduce";
+    unsigned algorithms;
+    EL_TRY(parse_algorithms(options->algorithms, &algorithms));
+    for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
+        names[i] = el_wire_operations[i].name;
+        if (!strcmp(asked, "all") || !strcmp(asked, names[i])) add_curves(&plan, &el_wire_operations[i], algorithms);
+    }
+    names[EL_WIRE_OPERATIONS] = "all";
+    if (plan.n_curves == 0) return el_fail_unknown("operation", asked, names);
+    if (options->root >= n) return el_fail(EL_ERR_INVALID, "--root: there is no rank %d of %d", options->root, n);
+    if (!el_comm_reduces(options->reduction, options->dtype))
+        return el_fail(EL_ERR_INVALID, "--op %s is of whole numbers: give --datatype int32 or uint8",
+                       el_comm_reduction_name(options->reduction));
+    EL_TRY(add_sizes(&plan));
+    *plan_p = plan;
+    return EL_OK;
+}

@@ -1,0 +1,180 @@
+/* The document for people, in nccl-tests' columns, and as comm.csv. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/comm/wire.h"
+
+static const char *const places[EL_WIRE_PLACES] = {"out_of_place", "in_place"};
+
+static double number(const json_t *document, const char *path)
+{
+    return el_json_number(document, path);
+}
+
+static void print_head(const json_t *document, FILE *out)
+{
+    static const char *const averages[] = {"rank 0", "the mean of the ranks", "the fastest rank", "the slowest rank"};
+    int64_t average = el_json_whole(document, "average");
+    fprintf(out, "# evenload comm: %.0f ranks in %.0f process%s, communicator %s\n", number(document, "ranks"),
+            number(document, "processes"), number(document, "processes") > 1 ? "es" : "",
+            el_json_text(document, "backend", "?"));
+    fprintf(out, "# warmup iters: %.0f iters: %.0f validation: %.0f\n", number(document, "warmup"),
+            number(document, "iters"), number(document, "check"));
+    fprintf(out, "# time: median of the calls, each behind a barrier, of %s\n",
+            average >= 0 && average < 4 ? averages[average] : "?");
+    fprintf(out, "# in-place: in %s\n#\n",
+            json_is_true(json_object_get(document, "registered")) ? "the communicator's own registered memory"
+                                                                  : "device memory");
+}
+
+static void print_columns(FILE *out)
+{
+    fprintf(out, "#%54s%-32s%s\n", "", "        out-of-place", "          in-place");
+    fprintf(out, "#%11s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
+    for (int p = 0; p < EL_WIRE_PLACES; p++) fprintf(out, "  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong");
+    fprintf(out, "\n#%11s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
+    for (int p = 0; p < EL_WIRE_PLACES; p++) fprintf(out, "  %7s  %6s  %6s %6s", "(us)", "(GB/s)", "(GB/s)", "");
+    fputc('\n', out);
+}
+
+/* Seven columns whatever the size. */
+static void print_time(double us, FILE *out)
+{
+    fprintf(out, us < 100 ? "  %7.2f" : us < 10000 ? "  %7.1f" : "  %7.0f", us);
+}
+
+static void print_point(const json_t *document, const json_t *curve, const json_t *point, FILE *out)
+{
+    bool reduces = json_is_true(json_object_get(curve, "reduces"));
+    bool rooted = json_is_true(json_object_get(curve, "rooted"));
+    fprintf(out, "%12.0f  %12.0f  %8s  %6s  %6.0f", number(point, "bytes"), number(point, "count"),
+            el_json_text(document, "datatype", "?"), reduces ? el_json_text(document, "redop", "?") : "none",
+            rooted ? number(document, "root") : -1);
+    for (int p = 0; p < EL_WIRE_PLACES; p++) {
+        const json_t *place = json_object_get(point, places[p]), *wrong = json_object_get(place, "wrong");
+        print_time(number(place, "time_us"), out);
+        fprintf(out, "  %6.2f  %6.2f", number(place, "algbw_gb_per_s"), number(place, "busbw_gb_per_s"));
+        if (json_is_integer(wrong))
+            fprintf(out, " %6lld", (long long)json_integer_value(wrong));
+        else
+            fprintf(out, " %6s", "N/A");
+    }
+    fputc('\n', out);
+}
+
+/* The algorithms in use, once each: "direct, ring". */
+static void name_algorithms(const json_t *curve, char *text, size_t bytes)
+{
+    const json_t *points = json_object_get(curve, "points");
+    snprintf(text, bytes, "%s", el_json_text(curve, "algorithm", "?"));
+    if (strcmp(text, "auto") || !json_array_size(points)) return;
+    text[0] = 0;
+    for (size_t i = 0; i < json_array_size(points); i++)
+        if (!el_data_seen(points, i, "algorithm"))
+            el_text_append(text, bytes, "%s%s", *text ? ", then " : "",
+                           el_json_text(json_array_get(points, i), "algorithm", "?"));
+    if (!strcmp(text, "auto")) snprintf(text, bytes, "the library's choice");
+}
+
+static void print_curve(const json_t *document, const json_t *curve, FILE *out)
+{
+    const json_t *points = json_object_get(curve, "points");
+    char algorithms[128];
+    double sum = 0, n = 0;
+    name_algorithms(curve, algorithms, sizeof algorithms);
+    fprintf(out, "# %s, algorithm: %s\n", el_json_text(curve, "operation", "?"), algorithms);
+    if (strcmp(el_json_text(curve, "status", ""), "ok")) {
+        el_text_wrap(el_json_text(curve, "reason", "?"), "# absent: ", "#   ", EL_REPORT_COLUMNS, out);
+        fputs("#\n", out);
+        return;
+    }
+    print_columns(out);
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const json_t *point = json_array_get(points, i);
+        print_point(document, curve, point, out);
+        for (int p = 0; p < EL_WIRE_PLACES; p++)
+            sum += number(json_object_get(point, places[p]), "busbw_gb_per_s"), n++;
+    }
+    fprintf(out, "# Avg bus bandwidth    : %.4g\n#\n", n > 0 ? sum / n : 0);
+}
+
+/* "Is this number normal?", in a sentence. */
+static void say_reached(const json_t *curve, const json_t *document, FILE *out)
+{
+    const json_t *reached = json_object_get(curve, "reached"), *normal = json_object_get(reached, "normal");
+    char bytes[EL_FIGURE_BYTES];
+    if (!json_is_object(reached)) return;
+    el_text_say("  ", "    ", EL_REPORT_COLUMNS, out,
+                "%s: busbw %.2f GB/s at %s MiB is %.0f %% of the %.2f GB/s at which each rank copies memory while all "
+                "do: %s: %s.",
+                el_json_text(curve, "operation", "?"), number(reached, "busbw_gb_per_s"),
+                el_text_mib(number(reached, "bytes"), bytes), 100 * number(reached, "share"),
+                number(reached, "copy_gb_per_s"),
+                json_is_true(normal)    ? "normal"
+                : json_is_false(normal) ? "low, expect more"
+                                        : "not judged",
+                json_is_true(json_object_get(document, "shared_cores")) ? "devices share a core here"
+                                                                        : el_json_text(reached, "why", "?"));
+}
+
+static void print_fits(const json_t *document, FILE *out)
+{
+    const json_t *curves = json_object_get(document, "curves");
+    fprintf(out, "Fitted, time = latency + size / bandwidth:\n  %-16s%-10s%12s%10s%18s%10s\n", "", "",
+            "out-of-place", "", "in-place", "");
+    fprintf(out, "  %-16s%-10s%12s%10s%18s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us", "GB/s");
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        const json_t *curve = json_array_get(curves, c);
+        char cells[4][EL_FIGURE_BYTES];
+        if (!json_array_size(json_object_get(curve, "points"))) continue;
+        el_text_figure(number(curve, "fit.out_of_place.latency_us"), cells[0]);
+        el_text_figure(number(curve, "fit.out_of_place.gb_per_s"), cells[1]);
+        el_text_figure(number(curve, "fit.in_place.latency_us"), cells[2]);
+        el_text_figure(number(curve, "fit.in_place.gb_per_s"), cells[3]);
+        fprintf(out, "  %-16s%-10s%12s%10s%18s%10s\n", el_json_text(curve, "operation", "?"),
+                el_json_text(curve, "algorithm", "?"), cells[0], cells[1], cells[2], cells[3]);
+    }
+    fputs("\nIs this normal?\n", out);
+    for (size_t c = 0; c < json_array_size(curves); c++) say_reached(json_array_get(curves, c), document, out);
+}
+
+void el_wire_print(const json_t *document, FILE *out)
+{
+    const json_t *curves = json_object_get(document, "curves");
+    int64_t wrong = el_wire_wrong(document);
+    print_head(document, out);
+    for (size_t c = 0; c < json_array_size(curves); c++) print_curve(document, json_array_get(curves, c), out);
+    if (el_json_number(document, "check") > 0)
+        fprintf(out, "# Out of bounds values : %lld %s\n", (long long)wrong, wrong ? "FAILED" : "OK");
+    fputc('\n', out);
+    print_fits(document, out);
+}
+
+void el_wire_csv(const json_t *document, FILE *out)
+{
+    static const char *const figures[] = {"time_us",        "mean_us",        "min_us", "p50_us", "p99_us",
+                                          "algbw_gb_per_s", "busbw_gb_per_s", "wrong"};
+    const json_t *curves = json_object_get(document, "curves");
+    fputs("operation,algorithm,used,size,count,type,place", out);
+    for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) fprintf(out, ",%s", figures[f]);
+    fputc('\n', out);
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        const json_t *curve = json_array_get(curves, c), *points = json_object_get(curve, "points");
+        for (size_t i = 0; i < json_array_size(points) * EL_WIRE_PLACES; i++) {
+            const json_t *point = json_array_get(points, i / EL_WIRE_PLACES);
+            const char *place = places[i % EL_WIRE_PLACES];
+            fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""),
+                    el_json_text(curve, "algorithm", ""), el_json_text(point, "algorithm", ""),
+                    el_json_number(point, "bytes"), el_json_number(point, "count"),
+                    el_json_text(document, "datatype", ""), place);
+            for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
+                char text[32];
+                double value = el_json_number(json_object_get(point, place), figures[f]);
+                fprintf(out, ",%s", isfinite(value) ? el_json_shortest(value, text) : "");
+            }
+            fputc('\n', out);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+/* From the samples of all ranks to the document's curves: times, bandwidths, the fitted line, and what share of the
+ * machine's own copying was reached. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/comm/wire.h"
+#include "bench/stats/stats.h"
+
+static const char *const places[EL_WIRE_PLACES] = {"out_of_place", "in_place"};
+
+/* How often a backend moves each byte through memory at best, and why: what a share of the copy's rate is held
+ * against. 0: the copy says nothing of its links. */
+static const struct backend_row {
+    const char *name;
+    double copies;
+    const char *why;
+} backends[] = {{"local", 1, "ranks read and write each other's memory"},
+                {"shm", 1, "ranks read and write memory that they share"},
+                {"mpi", 2, "the library copies in and out of memory that its ranks share"},
+                {"tcp", 4, "the kernel copies in and out of sockets, and both ends pay for it"},
+                {"nccl", 0, "the links between cards are the limit, not a card's own memory: compare with theirs"},
+                {NULL, 2, "each byte is copied at least twice on its way"}};
+
+/* Less than this part of what those copies allow is not normal. */
+#define NORMAL_RATIO 0.4
+
+/* The call's time from all ranks', as `-a` says. */
+static double of_ranks(const json_t *members, size_t s, size_t p, size_t i, int average)
+{
+    double sum = 0, least = INFINITY, most = 0;
+    size_t n = json_array_size(members);
+    for (size_t m = 0; m < n; m++) {
+        const json_t *sizes = json_object_get(json_array_get(members, m), "samples_us");
+        double us = json_number_value(json_array_get(json_array_get(json_array_get(sizes, s), p), i));
+        if (m == 0 && average == 0) return us;
+        sum += us, least = fmin(least, us), most = fmax(most, us);
+    }
+    return average == 1 ? sum / (double)n : average == 2 ? least : most;
+}
+
+static json_t *samples_of(const json_t *members, size_t s, size_t p)
+{
+    json_t *samples = json_array();
+    for (size_t m = 0; m < json_array_size(members); m++)
+        json_array_append(samples,
+                          json_array_get(json_array_get(
+                                             json_object_get(json_array_get(members, m), "samples_us"), s), p));
+    return samples;
+}
+
+static int64_t wrong_of(const json_t *members, size_t s, size_t p)
+{
+    int64_t wrong = 0;
+    for (size_t m = 0; m < json_array_size(members); m++)
+        wrong += json_integer_value(
+            json_array_get(json_array_get(json_object_get(json_array_get(members, m), "wrong"), s), p));
+    return wrong;
+}
+
+/* Times of the calls of one size and place, over all ranks; [iters], for free(). */
+static double *times_us(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p)
+{
+    size_t n = (size_t)plan->options->iters;
+    double *us = calloc(n, sizeof *us);
+    for (size_t i = 0; us && i < n; i++) us[i] = of_ranks(members, s, p, i, plan->options->average);
+    return us;
+}
+
+static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb verb, uint64_t bytes,
+                          const json_t *members, size_t s, size_t p)
+{
+    size_t n = (size_t)plan->options->iters;
+    double *us = times_us(plan, members, s, p);
+    json_t *place = json_object();
+    if (us) {
+        double median = el_stats_median(us, n), algbw = (double)bytes / median * 1e-3;
+        el_json_put_real(place, "time_us", median);
+        el_json_put_real(place, "mean_us", el_stats_mean(us, n));
+        el_json_put_real(place, "min_us", el_stats_quantile(us, n, 1e-9));
+        el_json_put_real(place, "p50_us", el_stats_quantile(us, n, 0.5));
+        el_json_put_real(place, "p99_us", el_stats_quantile(us, n, 0.99));
+        el_json_put_real(place, "algbw_gb_per_s", algbw);
+        el_json_put_real(place, "busbw_gb_per_s", algbw * el_wire_bus_factor(verb, plan->n));
+    }
+    el_json_put(place, "wrong", plan->options->check ? json_integer(wrong_of(members, s, p)) : json_null());
+    json_object_set_new(place, "samples_us", samples_of(members, s, p));
+    free(us);
+    return place;
+}
+
+/* Through the points' times at `place`. */
+static json_t *fit_json(const json_t *points, const char *place)
+{
+    double bytes[EL_WIRE_SIZES_MAX], seconds[EL_WIRE_SIZES_MAX];
+    int n = 0;
+    for (size_t i = 0; i < json_array_size(points) && n < EL_WIRE_SIZES_MAX; i++) {
+        const json_t *point = json_array_get(points, i);
+        double us = el_json_number(json_object_get(point, place), "time_us");
+        if (!(us > 0)) continue;
+        bytes[n] = el_json_number(point, "bytes");
+        seconds[n++] = us * 1e-6;
+    }
+    struct el_wire_fit fit = el_wire_fit(bytes, seconds, n);
+    return json_pack("{s:o, s:o}", "latency_us", el_json_real(fit.latency_s * 1e6), "gb_per_s",
+                     el_json_real(fit.bytes_per_s * 1e-9));
+}
+
+json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire_curve *curve, const json_t *members)
+{
+    enum el_comm_verb verb = curve->operation->verb;
+    size_t width = el_dtype_bytes(plan->options->dtype);
+    json_t *points = json_array(), *fit = json_object();
+    const json_t *used = json_object_get(json_array_get(members, 0), "used");
+    for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members); s++) {
+        size_t count = el_wire_count(verb, plan->sizes[s], width, plan->n);
+        uint64_t bytes = el_wire_bytes(verb, count, width, plan->n);
+        if (count == 0) continue;
+        json_t *point = json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "count", (json_int_t)count);
+        json_object_set(point, "algorithm", json_array_get(used, s));
+        for (size_t p = 0; p < EL_WIRE_PLACES; p++)
+            json_object_set_new(point, places[p], place_json(plan, verb, bytes, members, s, p));
+        json_array_append_new(points, point);
+    }
+    for (size_t p = 0; p < EL_WIRE_PLACES; p++) json_object_set_new(fit, places[p], fit_json(points, places[p]));
+    return json_pack("{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o}", "operation", curve->operation->name, "algorithm",
+                     el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces",
+                     el_comm_verb_row(verb)->reduces, "rooted", el_comm_verb_row(verb)->has_root && !el_comm_verb_row(verb)->is_link, "points",
+                     points, "fit", fit);
+}
+
+json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members)
+{
+    size_t width = el_dtype_bytes(plan->options->dtype);
+    json_t *rows = json_array();
+    for (size_t s = 0; s < (size_t)plan->n_sizes; s++) {
+        double *us = times_us(plan, members, s, 0);
+        double median = us ? el_stats_median(us, (size_t)plan->options->iters) : NAN;
+        uint64_t bytes = plan->sizes[s] / width * width;
+        free(us);
+        json_array_append_new(rows, json_pack("{s:I, s:o, s:o, s:o}", "bytes", (json_int_t)bytes, "time_us",
+                                              el_json_real(median), "gb_per_s", el_json_real((double)bytes / median * 1e-3),
+                                              "samples_us", samples_of(members, s, 0)));
+    }
+    return rows;
+}
+
+/* Of the copy next in size. */
+static double copy_at(const json_t *copy, double bytes)
+{
+    double gb_per_s = NAN, nearest = INFINITY;
+    for (size_t i = 0; i < json_array_size(copy); i++) {
+        double off = fabs(log(el_json_number(json_array_get(copy, i), "bytes") / bytes));
+        if (!(off < nearest)) continue;
+        nearest = off;
+        gb_per_s = el_json_number(json_array_get(copy, i), "gb_per_s");
+    }
+    return gb_per_s;
+}
+
+/* The largest size: there caches flatter least. */
+static json_t *reached_json(const json_t *document, const json_t *curve)
+{
+    const json_t *points = json_object_get(curve, "points"), *last = NULL;
+    const struct backend_row *backend = backends;
+    const char *name = el_json_text(document, "backend", "");
+    while (backend->name && strcmp(backend->name, name)) backend++;
+    last = json_array_get(points, json_array_size(points) - 1);
+    if (!last || el_json_number(document, "ranks") < 2) return json_null();
+    double bytes = el_json_number(last, "bytes"), busbw = el_json_number(last, "in_place.busbw_gb_per_s");
+    double copy = copy_at(json_object_get(document, "copy"), bytes), share = busbw / copy;
+    bool judged = backend->copies > 0 && json_is_false(json_object_get(document, "shared_cores")) && isfinite(share);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "bytes", el_json_real(bytes), "busbw_gb_per_s",
+                     el_json_real(busbw), "copy_gb_per_s", el_json_real(copy), "share", el_json_real(share),
+                     "expected_share", backend->copies > 0 ? json_real(NORMAL_RATIO / backend->copies) : json_null(),
+                     "normal", judged ? json_boolean(share * backend->copies >= NORMAL_RATIO) : json_null(), "why",
+                     backend->why);
+}
+
+void el_wire_judge(json_t *document)
+{
+    json_t *curves = json_object_get(document, "curves");
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        json_t *curve = json_array_get(curves, c);
+        json_object_set_new(curve, "reached", reached_json(document, curve));
+    }
+}
+
+int64_t el_wire_wrong(const json_t *document)
+{
+    const json_t *curves = json_object_get(document, "curves");
+    int64_t wrong = 0;
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        const json_t *points = json_object_get(json_array_get(curves, c), "points");
+        for (size_t i = 0; i < json_array_size(points); i++)
+            for (size_t p = 0; p < EL_WIRE_PLACES; p++)
+                wrong += json_integer_value(
+                    json_object_get(json_object_get(json_array_get(points, i), places[p]), "wrong"));
+    }
+    return wrong;
+}

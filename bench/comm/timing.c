@@ -1,0 +1,205 @@
+/* One member's calls of a curve. All calls of a size are ops of one program, each behind a meeting of all members, and
+ * an op's span is its time: host and GPU communicators are timed alike, without the start of a thread in it. */
+#include <stdlib.h>
+
+#include "bench/comm/wire.h"
+
+/* Where a call's operands lie: data, result (all zeros where it is in place and as large). */
+struct operands {
+    struct el_view data, result;
+    size_t data_count, result_count;
+};
+
+/* One program of `n_calls` calls, and the ops at which each begins and ends. */
+struct calls {
+    struct el_program *program;
+    int n, *begins, *ends; /* [n] op ids */
+    double *seconds;       /* [n], of the last run */
+};
+
+enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_comm *comm,
+                                   struct el_wire_member *member_p)
+{
+    struct el_wire_member member = {.plan = plan, .comm = comm};
+    struct el_device *device = el_comm_device(comm);
+    size_t bytes = plan->sizes[plan->n_sizes - 1], calls = (size_t)plan->n_sizes * EL_WIRE_PLACES;
+    enum el_status status;
+    member.samples_s = calloc(calls * (size_t)plan->options->iters, sizeof *member.samples_s);
+    if (!member.samples_s) status = el_fail_errno("samples of %zu sizes", calls);
+    if (!member.samples_s) goto fail;
+    EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "data", &member.data), fail);
+    EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "result", &member.result), fail);
+    EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, 64, "meeting", &member.meeting), fail);
+    EL_TRY_GOTO(el_device_write(el_view_of(member.meeting, 0), (const char[64]){0}, 64), fail);
+    *member_p = member;
+    return EL_OK;
+fail:
+    el_wire_member_close(&member);
+    return status;
+}
+
+void el_wire_member_close(struct el_wire_member *member)
+{
+    el_device_free(member->meeting);
+    el_device_free(member->result);
+    el_device_free(member->data);
+    free(member->samples_s);
+    *member = (struct el_wire_member){.plan = NULL};
+}
+
+/* In place: of data and result of one size the one buffer; else the smaller is the member's own part of the larger. */
+static struct operands place_operands(const struct el_wire_member *member, const struct el_wire_data *data,
+                                      bool in_place)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(data->verb);
+    size_t all = data->count * (size_t)data->n, own = (size_t)el_comm_rank(member->comm) * data->count;
+    struct operands at = {.data = el_view_of(member->data, 0), .result = el_view_of(member->result, 0)};
+    at.data_count = row->all_data ? all : data->count;
+    at.result_count = row->all_result ? all : data->count;
+    if (!in_place) return at;
+    size_t offset = own * el_dtype_bytes(data->dtype);
+    at.result = el_view_of(member->data, row->all_data && !row->all_result ? offset : 0);
+    if (row->all_result && !row->all_data) at.data = el_view_of(member->data, offset);
+    return at;
+}
+
+static enum el_status meet(const struct el_wire_member *member, struct el_program *program)
+{
+    struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = true};
+    enum el_status status = el_comm_issue(member->comm, program, &op, NULL);
+    if (status != EL_ERR_ABSENT) return status;
+    op.verb = EL_COMM_ALL_REDUCE; /* of one element: nobody has it before all have come */
+    op.count = 1;
+    op.data = el_view_of(member->meeting, 0);
+    return el_comm_issue(member->comm, program, &op, NULL);
+}
+
+static enum el_status issue_copy(const struct el_wire_member *member, struct el_program *program, size_t bytes, int *id)
+{
+    const struct el_op_head head = {.label = "copy", .phase = EL_PHASE_COMM};
+    return el_program_copy(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, &head,
+                           el_view_of(member->result, 0), el_view_of(member->data, 0), bytes, id);
+}
+
+static enum el_status issue(const struct el_wire_member *member, struct el_program *program,
+                            const struct el_wire_data *data, bool in_place, int *begin, int *end)
+{
+    struct operands at = place_operands(member, data, in_place);
+    int rank = el_comm_rank(member->comm);
+    struct el_comm_op op = {.verb = data->verb,
+                            .reduction = data->reduction,
+                            .dtype = data->dtype,
+                            .count = data->count,
+                            .root = el_comm_verb_row(data->verb)->has_root ? data->root : 0,
+                            .data = at.data,
+                            .result = at.result,
+                            .phase = EL_PHASE_COMM};
+    if (in_place && at.data_count == at.result_count) op.result = (struct el_view){0};
+    if (data->verb != EL_COMM_SEND) {
+        EL_TRY(el_comm_issue(member->comm, program, &op, begin));
+        *end = *begin;
+        return EL_OK;
+    }
+    op.root = (rank + 1) % data->n;
+    op.result = (struct el_view){0};
+    EL_TRY(el_comm_issue(member->comm, program, &op, begin));
+    op.verb = EL_COMM_RECV;
+    op.root = (rank + data->n - 1) % data->n;
+    op.data = (struct el_view){0};
+    op.result = at.result;
+    return el_comm_issue(member->comm, program, &op, end);
+}
+
+static void keep(void *context, const struct el_step_event *event)
+{
+    struct calls *calls = context;
+    for (int i = 0; i < calls->n; i++) {
+        int64_t ns = event->spans[calls->ends[i]].end_ns - event->spans[calls->begins[i]].begin_ns;
+        calls->seconds[i] = (double)ns * 1e-9;
+    }
+}
+
+/* Builds `n` calls and runs them; seconds[n] of each. */
+static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data, bool in_place, int n,
+                           double *seconds)
+{
+    struct calls calls = {.n = n, .begins = calloc(2 * (size_t)n, sizeof(int)), .seconds = seconds};
+    enum el_status status = calls.begins ? EL_OK : el_fail_errno("%d calls", n);
+    calls.ends = calls.begins + n;
+    if (status == EL_OK) status = el_program_create(&calls.program);
+    for (int i = 0; i < n && status == EL_OK; i++) {
+        EL_TRY_GOTO(meet(member, calls.program), done);
+        if (member->curve)
+            status = issue(member, calls.program, data, in_place, &calls.begins[i], &calls.ends[i]);
+        else
+            status = issue_copy(member, calls.program, data->count * el_dtype_bytes(data->dtype), &calls.begins[i]);
+        if (!member->curve) calls.ends[i] = calls.begins[i];
+    }
+    const struct el_probe probe = {.context = &calls, .spans = true, .wall_only = true, .step = keep};
+    if (status == EL_OK) status = el_program_end(calls.program);
+    if (status == EL_OK) status = el_program_run(calls.program, 0, &probe);
+done:
+    el_program_destroy(calls.program);
+    free(calls.begins);
+    return status;
+}
+
+/* On data that is new each time; where it shall come to lie there are zeros before. */
+static enum el_status check(struct el_wire_member *member, const struct el_wire_data *data, bool in_place,
+                            int64_t *wrong_p)
+{
+    struct operands at = place_operands(member, data, in_place);
+    int rank = el_comm_rank(member->comm);
+    double seconds;
+    *wrong_p = 0;
+    for (int i = 0; i < member->plan->options->check; i++) {
+        int64_t wrong = 0;
+        EL_TRY(el_wire_fill(data, rank, at.result_count, at.result, true));
+        EL_TRY(el_wire_fill(data, rank, at.data_count, at.data, false));
+        EL_TRY(call(member, data, in_place, 1, &seconds));
+        EL_TRY(el_wire_check(data, rank, at.result, &wrong));
+        *wrong_p += wrong;
+    }
+    return EL_OK;
+}
+
+/* Zeros where sums are taken in place again and again: they stay what they are. */
+static enum el_status time_place(struct el_wire_member *member, const struct el_wire_data *data, bool in_place,
+                                 double *samples_s)
+{
+    const struct el_wire_options *options = member->plan->options;
+    struct operands at = place_operands(member, data, in_place);
+    int n = options->warmup + options->iters;
+    double *seconds = calloc((size_t)n, sizeof *seconds);
+    enum el_status status = seconds ? EL_OK : el_fail_errno("%d calls", n);
+    if (status == EL_OK) status = el_wire_fill(data, 0, at.result_count, at.result, true);
+    if (status == EL_OK) status = el_wire_fill(data, el_comm_rank(member->comm), at.data_count, at.data, in_place);
+    if (status == EL_OK) status = call(member, data, in_place, n, seconds);
+    for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
+    free(seconds);
+    return status;
+}
+
+static enum el_status time_size(struct el_wire_member *member, int s)
+{
+    const struct el_wire_options *options = member->plan->options;
+    enum el_comm_verb verb = member->curve ? member->curve->operation->verb : EL_COMM_BROADCAST;
+    struct el_wire_data data = {verb, options->reduction, options->dtype, member->plan->n, options->root, 0};
+    data.count = el_wire_count(verb, member->plan->sizes[s], el_dtype_bytes(data.dtype), data.n);
+    const struct el_comm_op op = {.verb = verb, .dtype = data.dtype, .count = data.count};
+    if (data.count == 0) return EL_OK;
+    member->used[s] = el_comm_algorithm(member->comm, &op);
+    for (int place = 0; place < (member->curve ? EL_WIRE_PLACES : 1); place++) {
+        size_t first = ((size_t)s * EL_WIRE_PLACES + (size_t)place) * (size_t)options->iters;
+        EL_TRY(time_place(member, &data, place == EL_WIRE_IN_PLACE, member->samples_s + first));
+        if (member->curve) EL_TRY(check(member, &data, place == EL_WIRE_IN_PLACE, &member->wrong[s][place]));
+    }
+    return EL_OK;
+}
+
+enum el_status el_wire_time(struct el_wire_member *member)
+{
+    EL_TRY(el_comm_set_algorithm(member->comm, member->curve ? member->curve->algorithm : EL_COMM_AUTO));
+    for (int s = 0; s < member->plan->n_sizes; s++) EL_TRY(time_size(member, s));
+    return EL_OK;
+}

@@ -1,0 +1,124 @@
+/* `evenload comm`: what the wire takes. Each operation of a communicator is timed at each size, out of place and in
+ * place, its data are checked, and the figures are given in nccl-tests' words (docs/comm.md).
+ *
+ *     el_wire_plan_make(&options, n_ranks, &plan);           what is measured: operations, algorithms, sizes
+ *     el_wire_measure(&plan, &job, quiet, &document);        by all ranks; rank 0 gets the document
+ *     el_wire_print(document, stdout);  el_wire_csv(document, file);  el_figure_wire
+ *
+ * All but el_wire_measure are pure functions of plans and documents. Units: seconds and bytes inside; the document has
+ * microseconds and GB/s (1e9 bytes), as nccl-tests prints them.
+ *
+ * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
+ * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check", "registered",
+ * "shared_cores", "copy": [{"bytes", "time_us", "gb_per_s"}], "curves": [curve]}. A curve is an operation by an
+ * algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "points": [{"bytes", "count", "algorithm",
+ * "out_of_place": place, "in_place": place}], "fit": {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ...},
+ * "reached": {"bytes", "busbw_gb_per_s", "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
+ * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
+ * or null, "samples_us": [a rank: [a call]]}.
+ */
+#ifndef EL_BENCH_COMM_WIRE_H
+#define EL_BENCH_COMM_WIRE_H
+
+#include "bench/job/worker.h"
+#include "bench/plot/data_file.h"
+
+enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_SCHEMA = 1, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40 };
+
+/* Out of place, in place: the order of nccl-tests' columns. */
+enum { EL_WIRE_APART, EL_WIRE_IN_PLACE, EL_WIRE_PLACES };
+
+/* nccl-tests' name of an operation. EL_COMM_SEND stands for sendrecv: to the next rank, from the one before. */
+struct el_wire_operation {
+    const char *name;
+    enum el_comm_verb verb;
+};
+extern const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS];
+
+struct el_wire_curve {
+    const struct el_wire_operation *operation;
+    enum el_comm_algorithm algorithm;
+};
+
+struct el_wire_plan {
+    const struct el_wire_options *options;
+    int n; /* ranks */
+    uint64_t sizes[EL_WIRE_SIZES_MAX];
+    int n_sizes;
+    struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
+    int n_curves;
+    char comm[8]; /* asked for */
+};
+
+/* `operation`: a name, "all", or "" for all_reduce. Errors: EL_ERR_INVALID naming the word or option to change. */
+enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
+                                 struct el_wire_plan *plan_p);
+
+/* In nccl-tests' words: "float", "prod". */
+const char *el_wire_dtype(enum el_dtype dtype);
+const char *el_wire_redop(enum el_comm_reduction reduction);
+
+/* Elements of a part where all data are about `bytes`: of operations with a part a rank bytes / n, down to whole 16
+ * bytes, as nccl-tests cuts them. May be 0: such a size is left out. */
+size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n);
+/* nccl-tests' size: of the larger one of data and result. */
+uint64_t el_wire_bytes(enum el_comm_verb verb, size_t count, size_t element_bytes, int n);
+/* busbw / algbw: what has to cross the bottleneck, as a share of the size (doc/PERFORMANCE.md of nccl-tests). */
+double el_wire_bus_factor(enum el_comm_verb verb, int n);
+
+/* time = latency + size / bandwidth. NAN where it is not known (fewer than two sizes). */
+struct el_wire_fit {
+    double latency_s, bytes_per_s;
+};
+/* Least squares of the relative errors, so that small sizes weigh as much as large ones; no latency below 0. */
+struct el_wire_fit el_wire_fit(const double *bytes, const double *seconds, int n);
+
+/* Data whose result is known exactly, in every type and order of sums (data.c). */
+struct el_wire_data {
+    enum el_comm_verb verb;
+    enum el_comm_reduction reduction;
+    enum el_dtype dtype;
+    int n, root;
+    size_t count; /* of a part */
+};
+/* What rank `rank` gives, `count` elements of it; or zeros. Errors: the device's. */
+enum el_status el_wire_fill(const struct el_wire_data *data, int rank, size_t count, struct el_view view, bool zeros);
+/* How many elements of the member's result are wrong. */
+enum el_status el_wire_check(const struct el_wire_data *data, int rank, struct el_view result, int64_t *wrong_p);
+
+/* One member: its memory, and what it measured of one curve. */
+struct el_wire_member {
+    const struct el_wire_plan *plan;
+    struct el_comm *comm;
+    struct el_buffer *data, *result, *meeting;
+    const struct el_wire_curve *curve; /* NULL: plain copies within the device's memory */
+    double *samples_s;                 /* [n_sizes][EL_WIRE_PLACES][iters] */
+    int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_PLACES];
+    enum el_comm_algorithm used[EL_WIRE_SIZES_MAX];
+    struct el_error error;
+};
+/* Collective; blocking: all sizes of the member's curve, a barrier before each call (timing.c). Errors: EL_ERR_ABSENT
+ * on all members alike where the communicator has no such operation or algorithm; EL_ERR_PEER. */
+enum el_status el_wire_time(struct el_wire_member *member);
+enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_comm *comm,
+                                   struct el_wire_member *member_p);
+void el_wire_member_close(struct el_wire_member *member);
+
+/* By all ranks of the job. Rank 0 gets the document, others NULL. `say`: progress on standard error. */
+enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say,
+                               json_t **document_p);
+
+/* A curve from the parts of all ranks in order, [member: {"samples_us": [size][place][call], "wrong": [size][place]}];
+ * `copy`: the document's (NULL: none yet). New reference (record.c). */
+json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire_curve *curve, const json_t *members);
+json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members);
+/* Adds "reached" to the document's curves, by its "copy" and "backend". */
+void el_wire_judge(json_t *document);
+/* Elements that were wrong, of all curves. */
+int64_t el_wire_wrong(const json_t *document);
+
+void el_wire_print(const json_t *document, FILE *out);
+void el_wire_csv(const json_t *document, FILE *out);
+extern const struct el_figure el_figure_wire;
+
+#endif

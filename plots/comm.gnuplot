@@ -1,0 +1,33 @@
+# Bus bandwidth of collectives against size, a curve an operation and algorithm, with the machine's own copying as the limit.
+# From comm.dat; options: style.gnuplot.
+data = ARG1; format = ARG2
+here = ARG0[1:strlen(ARG0) - strlen("comm.gnuplot")]
+height = 460
+load here."style.gnuplot"
+stats data index "about" using (left = $7, 1) nooutput
+
+inks = "0x0072b2 0xd55e00 0x00664b 0xa8417f 0xe69f00 0x5fa8a0 0x8c4a12 0x303030 0x9a9a9a"
+ink(k) = int(word(inks, 1 + (k - 1) % words(inks)))
+set logscale xy
+set logscale x 2
+set xrange [left:right]
+set yrange [*:*]
+set xtics () out nomirror
+set ytics nomirror out scale 0.5 format "%g"
+set ylabel "busbw (GB/s, log)"
+set xlabel "size"
+if (text) {
+    set key outside right top vertical Left
+    plot data index "copy" using 1:2 with lines title "copy", \
+         for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with points pointtype k title word(present, k)
+    exit
+}
+set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1
+set lmargin 10
+set rmargin 30
+set bmargin 4
+set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
+plot data index "copy" using 1:2 with lines linecolor rgb "#606060" dashtype 2 linewidth 1.4 title "limit: copying memory", \
+     for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with linespoints \
+         pointtype 4 + k pointsize 0.6 linewidth 1.4 linecolor rgb ink(k) title word(present, k), \
+     data index "sizes" using 1:(1):xtic(2) with points pointtype -1 notitle
