@@ -24,8 +24,9 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
 {
     struct el_trial trial = {.timeout_s = options->timeout_s, .launcher = options->launcher, .tf32 = false};
     if (options->n_devices == 0) options->n_devices = el_devices_default(options->devices);
-    if (!strcmp(options->devices[0].backend, "sim"))
-        return el_fail(EL_ERR_INVALID, "comm: simulated devices move nothing: give cpu, null or cuda devices");
+    if (!strcmp(options->devices[0].backend, "sim") && !options->wire.show_steps)
+        return el_fail(EL_ERR_INVALID,
+                       "comm: simulated devices move nothing: give cpu, null or cuda devices, or --show-steps");
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     trial.train = options->train;
     snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
@@ -44,7 +45,8 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
 /* Data and result of each rank, on this host. */
 static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
 {
-    double wanted = 2.0 * trial->n_devices * (double)plan->sizes[plan->n_sizes - 1], free_bytes = el_host_free_bytes("");
+    double wanted = 3.0 * trial->n_devices * (double)plan->sizes[plan->n_sizes - 1],
+           free_bytes = el_host_free_bytes("");
     if (!strcmp(trial->devices[0].backend, "cuda") || !(wanted > free_bytes)) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--maxbytes: %d ranks need %.0f MiB for data and results, %.0f MiB are free",
                    trial->n_devices, wanted / 1048576, free_bytes / 1048576);
@@ -250,7 +252,6 @@ static enum el_status launch(struct parent *parent, const struct el_options *opt
     struct el_launch_result result = {.failed_rank = -1};
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
     char path[EL_PATH_BYTES], operation[sizeof options->action];
-    json_error_t error;
     EL_TRY(el_runner_init(&runner, &parent->store));
     if (trial->procs > 1) EL_TRY(el_runner_choose_launcher(trial, &by));
     el_store_path(&parent->store, path, "comm.json");
@@ -273,8 +274,7 @@ static enum el_status launch(struct parent *parent, const struct el_options *opt
     EL_TRY(status);
     if (result.cancelled) return EL_OK;
     if (!result.ok) return fail_launch(parent, &result);
-    *document_p = json_load_file(path, 0, &error);
-    return *document_p ? EL_OK : el_fail(EL_ERR_IO, "%s: %s", path, error.text);
+    return el_wire_read(path, document_p);
 }
 
 static int run_self(struct el_options *options)
@@ -303,6 +303,23 @@ static int run_self(struct el_options *options)
     return exit_status;
 }
 
+/* `comm --show-steps ring`: the word may be an algorithm, and without one all are shown. */
+static int show_steps(struct el_options *options)
+{
+    struct el_trial trial;
+    struct el_wire_plan plan;
+    for (int a = EL_COMM_DIRECT; a < EL_COMM_ALGORITHM_COUNT; a++) {
+        if (strcmp(options->action, el_comm_algorithm_name(a))) continue;
+        snprintf(options->wire.algorithms, sizeof options->wire.algorithms, "%s", options->action);
+        options->action[0] = 0;
+    }
+    if (!strcmp(options->wire.algorithms, "auto")) snprintf(options->wire.algorithms, EL_PATH_BYTES, "all");
+    enum el_status status = resolve(options, &trial, &plan);
+    if (status != EL_OK) return el_exit_failed(status);
+    el_wire_show_steps(&plan, stdout);
+    return el_exit_flush(0);
+}
+
 int el_cmd_comm(const struct el_options *asked, int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -313,8 +330,13 @@ int el_cmd_comm(const struct el_options *asked, int argc, char **argv)
         return el_exit_failed(el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process"));
     struct el_options *options = el_options_copy(asked);
     if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
-    bool rank = asked->launch == EL_LAUNCH_RANK ||
-                (asked->launch == EL_LAUNCH_AUTO && place.is_rank && asked->n_devices == 0);
+    if (options->wire.show_steps) {
+        int exit_status = show_steps(options);
+        free(options);
+        return exit_status;
+    }
+    bool rank =
+        asked->launch == EL_LAUNCH_RANK || (asked->launch == EL_LAUNCH_AUTO && place.is_rank && asked->n_devices == 0);
     int exit_status = rank ? run_rank(options, &place) : run_self(options);
     free(options);
     return exit_status;

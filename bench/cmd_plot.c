@@ -1,12 +1,33 @@
 /* `evenload plot DIR`: the plots again, from the run's files alone. What is drawn is plot.h's business. */
+#include <unistd.h>
+
+#include "bench/comm/wire.h"
 #include "bench/commands.h"
 #include "bench/plot/plot.h"
+
+/* A folder of `comm`, which has no trials: EL_ERR_ABSENT where it is none. */
+static enum el_status plot_comm(const struct el_options *options)
+{
+    static const char *const names[] = {"comm"};
+    char path[EL_PATH_BYTES + 16], plots[EL_PATH_BYTES + 16];
+    json_t *document;
+    bool drawn;
+    snprintf(path, sizeof path, "%s/comm.json", options->dir);
+    snprintf(plots, sizeof plots, "%s/plots", options->dir);
+    if (access(path, F_OK) != 0) return EL_ERR_ABSENT; /* no message: what follows says its own */
+    EL_TRY(el_wire_read(path, &document));
+    enum el_status status = el_data_save(&el_figure_wire, document, plots, &drawn);
+    json_decref(document);
+    if (status == EL_OK && !drawn) status = el_fail(EL_ERR_INVALID, "%s: nothing to draw", path);
+    return status == EL_OK ? el_plot_draw(plots, names, 1, options->term, stdout) : status;
+}
 
 int el_cmd_plot(const struct el_options *options, int argc, char **argv)
 {
     (void)argc, (void)argv;
     if (!options->dir[0])
         return el_exit_failed(el_fail(EL_ERR_INVALID, "plot: which run? give its folder: evenload plot results/..."));
-    enum el_status status = el_plot_run(options->dir, options->term, stdout);
+    enum el_status status = plot_comm(options);
+    if (status == EL_ERR_ABSENT) status = el_plot_run(options->dir, options->term, stdout);
     return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
 }

@@ -1,5 +1,5 @@
-/* The figure of `comm`: bus bandwidth against size, a curve an operation and algorithm, and the machine's own copying as
- * the limit. */
+/* The figure of `comm`: bus bandwidth against size, a curve an operation and algorithm, and the machine's own copying
+ * as the limit. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -33,8 +33,7 @@ static void put_axes(const json_t *copy, FILE *file)
                 el_json_number(json_array_get(copy, i), "gb_per_s"));
     el_data_block(file, "bytes, label", "sizes");
     for (size_t i = 0; i < json_array_size(copy); i++)
-        if (i % (json_array_size(copy) / 9 + 1) == 0)
-            put_size(file, el_json_number(json_array_get(copy, i), "bytes"));
+        if (i % (json_array_size(copy) / 9 + 1) == 0) put_size(file, el_json_number(json_array_get(copy, i), "bytes"));
 }
 
 static enum el_status write_wire(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)

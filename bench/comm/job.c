@@ -9,19 +9,19 @@
 #include "bench/machine/environment.h"
 
 struct session {
-    const struct el_wire_plan *plan;
+    struct el_wire_plan plan;
     const struct el_job *job;
     struct el_job_devices open;
     struct el_comm *comms[EL_MEMBERS_MAX];
     struct el_wire_member members[EL_MEMBERS_MAX];
-    int n_members; /* that are open */
+    int n_members;    /* that are open */
     json_t *document; /* rank 0 */
 };
 
 static enum el_status open_comms(struct session *s)
 {
     struct el_bootstrap *bootstrap = s->job->bootstrap;
-    const char *kind = s->plan->comm;
+    const char *kind = s->plan.comm;
     if (el_bootstrap_size(bootstrap) == 1) return el_comm_open_local(s->open.devices, s->open.n, s->comms);
     if (!strcmp(kind, "auto")) kind = el_comm_choose(bootstrap, s->open.devices[0]);
     return el_comm_open_ranks(kind, bootstrap, s->open.devices[0], &s->comms[0]);
@@ -30,7 +30,7 @@ static enum el_status open_comms(struct session *s)
 static enum el_status open_members(struct session *s)
 {
     for (; s->n_members < s->open.n; s->n_members++)
-        EL_TRY(el_wire_member_open(s->plan, s->comms[s->n_members], &s->members[s->n_members]));
+        EL_TRY(el_wire_member_open(&s->plan, s->comms[s->n_members], &s->members[s->n_members]));
     return EL_OK;
 }
 
@@ -122,8 +122,8 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     EL_TRY(el_job_gather(s->job, absent ? EL_OK : status, part, &parts, &error));
     if (parts && error.status == EL_OK) {
         json_t *members = join_parts(parts), *row = NULL;
-        if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(s->plan, members));
-        if (curve) row = el_wire_curve_json(s->plan, curve, members);
+        if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(&s->plan, members));
+        if (curve) row = el_wire_curve_json(&s->plan, curve, members);
         if (absent) el_json_put_text(row, "status", "absent"), el_json_put_text(row, "reason", reason);
         if (curve) json_array_append_new(json_object_get(s->document, "curves"), row);
         json_decref(members);
@@ -142,36 +142,37 @@ static bool share_cores(const struct el_trial *trial)
 
 static json_t *begin_document(const struct session *s)
 {
-    const struct el_wire_options *options = s->plan->options;
+    const struct el_wire_options *options = s->plan.options;
     const struct el_trial *trial = s->job->trial;
     json_t *devices = json_array();
     for (int d = 0; d < trial->n_devices; d++)
         json_array_append_new(devices, json_sprintf("%s:%d", trial->devices[d].backend, trial->devices[d].index));
-    return json_pack("{s:i, s:s, s:o, s:s, s:o, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:[]}", "schema",
+    return json_pack("{s:i, s:s, s:o, s:s, s:o, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:[]}", "schema",
                      EL_WIRE_SCHEMA, "kind", "comm", "environment", el_environment(), "backend",
-                     el_comm_backend(s->comms[0]), "devices", devices, "ranks", s->plan->n, "processes",
+                     el_comm_backend(s->comms[0]), "devices", devices, "ranks", s->plan.n, "processes",
                      el_bootstrap_size(s->job->bootstrap), "datatype", el_wire_dtype(options->dtype), "redop",
-                     el_wire_redop(options->reduction), "root", options->root, "average", options->average,
-                     "iters", options->iters, "warmup", options->warmup, "check", options->check, "registered", 0,
-                     "shared_cores", share_cores(trial), "curves");
+                     el_wire_redop(options->reduction), "root", options->root, "average", options->average, "iters",
+                     options->iters, "warmup", options->warmup, "check", options->check, "shared_cores",
+                     share_cores(trial), "curves");
 }
 
-/* The copies first: what all curves are held against. */
+/* The copies first: what all curves are held against. Of all algorithms there is one where a library chooses. */
 static enum el_status measure_all(struct session *s, bool say)
 {
-    for (int c = -1; c < s->plan->n_curves; c++) {
-        const struct el_wire_curve *curve = c < 0 ? NULL : &s->plan->curves[c];
+    bool all = !strcmp(s->plan.options->algorithms, "all");
+    if (all && el_comm_set_algorithm(s->comms[0], EL_COMM_DIRECT) == EL_ERR_ABSENT) el_wire_plan_auto(&s->plan);
+    for (int c = -1; c < s->plan.n_curves; c++) {
+        const struct el_wire_curve *curve = c < 0 ? NULL : &s->plan.curves[c];
         if (say)
-            fprintf(stderr, "[%d/%d] %s%s%s, %d sizes\n", c + 2, s->plan->n_curves + 1,
+            fprintf(stderr, "[%d/%d] %s%s%s, %d sizes\n", c + 2, s->plan.n_curves + 1,
                     curve ? curve->operation->name : "copies within memory", curve ? ", algorithm " : "",
-                    curve ? el_comm_algorithm_name(curve->algorithm) : "", s->plan->n_sizes);
+                    curve ? el_comm_algorithm_name(curve->algorithm) : "", s->plan.n_sizes);
         EL_TRY(measure_curve(s, curve));
     }
     return EL_OK;
 }
 
-enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say,
-                               json_t **document_p)
+enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say, json_t **document_p)
 {
     bool first = el_bootstrap_rank(job->bootstrap) == 0;
     struct session *s = calloc(1, sizeof *s);
@@ -181,7 +182,7 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
         free(s);
         return status;
     }
-    s->plan = plan;
+    s->plan = *plan;
     s->job = job;
     status = open_session(s);
     if (status == EL_OK && first) s->document = begin_document(s);

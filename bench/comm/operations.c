@@ -6,10 +6,15 @@
 #include "bench/options/options.h"
 #include "runtime/comm/rounds.h"
 
-const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {
-    {"all_reduce", EL_COMM_ALL_REDUCE}, {"broadcast", EL_COMM_BROADCAST},           {"reduce", EL_COMM_REDUCE},
-    {"all_gather", EL_COMM_ALL_GATHER}, {"reduce_scatter", EL_COMM_REDUCE_SCATTER}, {"alltoall", EL_COMM_ALL_TO_ALL},
-    {"scatter", EL_COMM_SCATTER},       {"gather", EL_COMM_GATHER},                 {"sendrecv", EL_COMM_SEND}};
+const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {{"all_reduce", EL_COMM_ALL_REDUCE},
+                                                                         {"broadcast", EL_COMM_BROADCAST},
+                                                                         {"reduce", EL_COMM_REDUCE},
+                                                                         {"all_gather", EL_COMM_ALL_GATHER},
+                                                                         {"reduce_scatter", EL_COMM_REDUCE_SCATTER},
+                                                                         {"alltoall", EL_COMM_ALL_TO_ALL},
+                                                                         {"scatter", EL_COMM_SCATTER},
+                                                                         {"gather", EL_COMM_GATHER},
+                                                                         {"sendrecv", EL_COMM_SEND}};
 
 const char *el_wire_dtype(enum el_dtype dtype)
 {
@@ -90,6 +95,16 @@ static void add_curves(struct el_wire_plan *plan, const struct el_wire_operation
         if (algorithms >> a & 1 && has) plan->curves[plan->n_curves++] = (struct el_wire_curve){operation, a};
     }
     if (plan->n_curves == before) plan->curves[plan->n_curves++] = (struct el_wire_curve){operation, EL_COMM_AUTO};
+}
+
+void el_wire_plan_auto(struct el_wire_plan *plan)
+{
+    int n = 0;
+    for (int c = 0; c < plan->n_curves; c++) {
+        if (n > 0 && plan->curves[n - 1].operation == plan->curves[c].operation) continue;
+        plan->curves[n++] = (struct el_wire_curve){plan->curves[c].operation, EL_COMM_AUTO};
+    }
+    plan->n_curves = n;
 }
 
 static enum el_status add_sizes(struct el_wire_plan *plan)

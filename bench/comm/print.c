@@ -24,9 +24,7 @@ static void print_head(const json_t *document, FILE *out)
             number(document, "iters"), number(document, "check"));
     fprintf(out, "# time: median of the calls, each behind a barrier, of %s\n",
             average >= 0 && average < 4 ? averages[average] : "?");
-    fprintf(out, "# in-place: in %s\n#\n",
-            json_is_true(json_object_get(document, "registered")) ? "the communicator's own registered memory"
-                                                                  : "device memory");
+    fputs("# in-place: in memory that the communicator gave, registered where it can\n#\n", out);
 }
 
 static void print_columns(FILE *out)
@@ -122,9 +120,10 @@ static void say_reached(const json_t *curve, const json_t *document, FILE *out)
 static void print_fits(const json_t *document, FILE *out)
 {
     const json_t *curves = json_object_get(document, "curves");
-    fprintf(out, "Fitted, time = latency + size / bandwidth:\n  %-16s%-10s%12s%10s%18s%10s\n", "", "",
-            "out-of-place", "", "in-place", "");
-    fprintf(out, "  %-16s%-10s%12s%10s%18s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us", "GB/s");
+    fprintf(out, "Fitted, time = latency + size / bandwidth:\n  %-16s%-10s%12s%10s%18s%10s\n", "", "", "out-of-place",
+            "", "in-place", "");
+    fprintf(out, "  %-16s%-10s%12s%10s%18s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us",
+            "GB/s");
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *curve = json_array_get(curves, c);
         char cells[4][EL_FIGURE_BYTES];
@@ -144,18 +143,21 @@ void el_wire_print(const json_t *document, FILE *out)
 {
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = el_wire_wrong(document);
+    size_t n = 0;
     print_head(document, out);
     for (size_t c = 0; c < json_array_size(curves); c++) print_curve(document, json_array_get(curves, c), out);
-    if (el_json_number(document, "check") > 0)
+    for (size_t c = 0; c < json_array_size(curves); c++)
+        n += json_array_size(json_object_get(json_array_get(curves, c), "points"));
+    if (n > 0 && el_json_number(document, "check") > 0)
         fprintf(out, "# Out of bounds values : %lld %s\n", (long long)wrong, wrong ? "FAILED" : "OK");
     fputc('\n', out);
-    print_fits(document, out);
+    if (n > 0) print_fits(document, out);
 }
 
 void el_wire_csv(const json_t *document, FILE *out)
 {
-    static const char *const figures[] = {"time_us",        "mean_us",        "min_us", "p50_us", "p99_us",
-                                          "algbw_gb_per_s", "busbw_gb_per_s", "wrong"};
+    static const char *const figures[] = {"time_us", "mean_us",        "min_us",         "p50_us",
+                                          "p99_us",  "algbw_gb_per_s", "busbw_gb_per_s", "wrong"};
     const json_t *curves = json_object_get(document, "curves");
     fputs("operation,algorithm,used,size,count,type,place", out);
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) fprintf(out, ",%s", figures[f]);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
@@ -23,6 +24,8 @@ static const struct backend_row {
                 {"nccl", 0, "the links between cards are the limit, not a card's own memory: compare with theirs"},
                 {NULL, 2, "each byte is copied at least twice on its way"}};
 
+/* Of smaller sizes the time is mostly latency, and a share of a bandwidth means little. */
+#define JUDGED_BYTES 1048576.0
 /* Less than this part of what those copies allow is not normal. */
 #define NORMAL_RATIO 0.4
 
@@ -44,9 +47,8 @@ static json_t *samples_of(const json_t *members, size_t s, size_t p)
 {
     json_t *samples = json_array();
     for (size_t m = 0; m < json_array_size(members); m++)
-        json_array_append(samples,
-                          json_array_get(json_array_get(
-                                             json_object_get(json_array_get(members, m), "samples_us"), s), p));
+        json_array_append(
+            samples, json_array_get(json_array_get(json_object_get(json_array_get(members, m), "samples_us"), s), p));
     return samples;
 }
 
@@ -124,10 +126,10 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
         json_array_append_new(points, point);
     }
     for (size_t p = 0; p < EL_WIRE_PLACES; p++) json_object_set_new(fit, places[p], fit_json(points, places[p]));
-    return json_pack("{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o}", "operation", curve->operation->name, "algorithm",
-                     el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces",
-                     el_comm_verb_row(verb)->reduces, "rooted", el_comm_verb_row(verb)->has_root && !el_comm_verb_row(verb)->is_link, "points",
-                     points, "fit", fit);
+    return json_pack(
+        "{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o}", "operation", curve->operation->name, "algorithm",
+        el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces", el_comm_verb_row(verb)->reduces,
+        "rooted", el_comm_verb_row(verb)->has_root && !el_comm_verb_row(verb)->is_link, "points", points, "fit", fit);
 }
 
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members)
@@ -139,9 +141,10 @@ json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members
         double median = us ? el_stats_median(us, (size_t)plan->options->iters) : NAN;
         uint64_t bytes = plan->sizes[s] / width * width;
         free(us);
-        json_array_append_new(rows, json_pack("{s:I, s:o, s:o, s:o}", "bytes", (json_int_t)bytes, "time_us",
-                                              el_json_real(median), "gb_per_s", el_json_real((double)bytes / median * 1e-3),
-                                              "samples_us", samples_of(members, s, 0)));
+        json_array_append_new(rows,
+                              json_pack("{s:I, s:o, s:o, s:o}", "bytes", (json_int_t)bytes, "time_us",
+                                        el_json_real(median), "gb_per_s", el_json_real((double)bytes / median * 1e-3),
+                                        "samples_us", samples_of(members, s, 0)));
     }
     return rows;
 }
@@ -170,12 +173,13 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
     if (!last || el_json_number(document, "ranks") < 2) return json_null();
     double bytes = el_json_number(last, "bytes"), busbw = el_json_number(last, "in_place.busbw_gb_per_s");
     double copy = copy_at(json_object_get(document, "copy"), bytes), share = busbw / copy;
-    bool judged = backend->copies > 0 && json_is_false(json_object_get(document, "shared_cores")) && isfinite(share);
+    bool judged = backend->copies > 0 && bytes >= JUDGED_BYTES &&
+                  json_is_false(json_object_get(document, "shared_cores")) && isfinite(share);
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "bytes", el_json_real(bytes), "busbw_gb_per_s",
                      el_json_real(busbw), "copy_gb_per_s", el_json_real(copy), "share", el_json_real(share),
                      "expected_share", backend->copies > 0 ? json_real(NORMAL_RATIO / backend->copies) : json_null(),
                      "normal", judged ? json_boolean(share * backend->copies >= NORMAL_RATIO) : json_null(), "why",
-                     backend->why);
+                     bytes < JUDGED_BYTES ? "below 1 MiB the time is mostly latency" : backend->why);
 }
 
 void el_wire_judge(json_t *document)
@@ -195,8 +199,23 @@ int64_t el_wire_wrong(const json_t *document)
         const json_t *points = json_object_get(json_array_get(curves, c), "points");
         for (size_t i = 0; i < json_array_size(points); i++)
             for (size_t p = 0; p < EL_WIRE_PLACES; p++)
-                wrong += json_integer_value(
-                    json_object_get(json_object_get(json_array_get(points, i), places[p]), "wrong"));
+                wrong +=
+                    json_integer_value(json_object_get(json_object_get(json_array_get(points, i), places[p]), "wrong"));
     }
     return wrong;
+}
+
+enum el_status el_wire_read(const char *path, json_t **document_p)
+{
+    json_error_t error;
+    if (access(path, R_OK) != 0) return el_fail_errno("%s", path);
+    json_t *document = json_load_file(path, 0, &error);
+    if (document && !strcmp(el_json_text(document, "kind", ""), "comm") &&
+        el_json_whole(document, "schema") == EL_WIRE_SCHEMA) {
+        *document_p = document;
+        return EL_OK;
+    }
+    json_decref(document);
+    return el_fail(EL_ERR_INVALID, "%s: not a record of 'evenload comm' that this version reads%s%s", path,
+                   document ? "" : ": ", document ? "" : error.text);
 }

@@ -29,6 +29,7 @@ enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_co
     if (!member.samples_s) goto fail;
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "data", &member.data), fail);
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "result", &member.result), fail);
+    EL_TRY_GOTO(el_comm_alloc(comm, EL_TAG_WORKSPACE, bytes, "in place", &member.in_place), fail);
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, 64, "meeting", &member.meeting), fail);
     EL_TRY_GOTO(el_device_write(el_view_of(member.meeting, 0), (const char[64]){0}, 64), fail);
     *member_p = member;
@@ -41,6 +42,7 @@ fail:
 void el_wire_member_close(struct el_wire_member *member)
 {
     el_device_free(member->meeting);
+    el_device_free(member->in_place);
     el_device_free(member->result);
     el_device_free(member->data);
     free(member->samples_s);
@@ -58,19 +60,19 @@ static struct operands place_operands(const struct el_wire_member *member, const
     at.result_count = row->all_result ? all : data->count;
     if (!in_place) return at;
     size_t offset = own * el_dtype_bytes(data->dtype);
-    at.result = el_view_of(member->data, row->all_data && !row->all_result ? offset : 0);
-    if (row->all_result && !row->all_data) at.data = el_view_of(member->data, offset);
+    at.data = el_view_of(member->in_place, row->all_result && !row->all_data ? offset : 0);
+    at.result = el_view_of(member->in_place, row->all_data && !row->all_result ? offset : 0);
     return at;
 }
 
 static enum el_status meet(const struct el_wire_member *member, struct el_program *program)
 {
     struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = true};
-    enum el_status status = el_comm_issue(member->comm, program, &op, NULL);
-    if (status != EL_ERR_ABSENT) return status;
-    op.verb = EL_COMM_ALL_REDUCE; /* of one element: nobody has it before all have come */
-    op.count = 1;
-    op.data = el_view_of(member->meeting, 0);
+    if (!el_comm_has_verb(member->comm, EL_COMM_BARRIER)) { /* of one element: nobody has it before all have come */
+        op.verb = EL_COMM_ALL_REDUCE;
+        op.count = 1;
+        op.data = el_view_of(member->meeting, 0);
+    }
     return el_comm_issue(member->comm, program, &op, NULL);
 }
 

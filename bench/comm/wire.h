@@ -9,7 +9,7 @@
  * microseconds and GB/s (1e9 bytes), as nccl-tests prints them.
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
- * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check", "registered",
+ * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
  * "shared_cores", "copy": [{"bytes", "time_us", "gb_per_s"}], "curves": [curve]}. A curve is an operation by an
  * algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "points": [{"bytes", "count", "algorithm",
  * "out_of_place": place, "in_place": place}], "fit": {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ...},
@@ -54,6 +54,9 @@ struct el_wire_plan {
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p);
 
+/* One curve of each operation, by the communicator's own choice. */
+void el_wire_plan_auto(struct el_wire_plan *plan);
+
 /* In nccl-tests' words: "float", "prod". */
 const char *el_wire_dtype(enum el_dtype dtype);
 const char *el_wire_redop(enum el_comm_reduction reduction);
@@ -91,6 +94,7 @@ struct el_wire_member {
     const struct el_wire_plan *plan;
     struct el_comm *comm;
     struct el_buffer *data, *result, *meeting;
+    struct el_buffer *in_place;        /* of the communicator's own memory */
     const struct el_wire_curve *curve; /* NULL: plain copies within the device's memory */
     double *samples_s;                 /* [n_sizes][EL_WIRE_PLACES][iters] */
     int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_PLACES];
@@ -117,8 +121,13 @@ void el_wire_judge(json_t *document);
 /* Elements that were wrong, of all curves. */
 int64_t el_wire_wrong(const json_t *document);
 
+/* Errors: EL_ERR_IO; EL_ERR_INVALID: no document of ours, or of another schema. */
+enum el_status el_wire_read(const char *path, json_t **document_p);
+
 void el_wire_print(const json_t *document, FILE *out);
 void el_wire_csv(const json_t *document, FILE *out);
+/* The messages of each of the plan's curves, and their bytes; nothing is measured. */
+void el_wire_show_steps(const struct el_wire_plan *plan, FILE *out);
 extern const struct el_figure el_figure_wire;
 
 #endif

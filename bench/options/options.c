@@ -232,7 +232,9 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
     struct el_options *initial = malloc(sizeof *initial);
     if (!initial) return el_fail_errno("options");
     el_options_defaults(command, initial);
-    bool fits = (size_t)snprintf(text, bytes, "evenload %s", command_of(command)) < bytes;
+    bool named = command == EL_CMD_COMM && options->action[0];
+    bool fits = (size_t)snprintf(text, bytes, "evenload %s%s%s", command_of(command), named ? " " : "",
+                                 named ? options->action : "") < bytes;
     for (const struct el_option_row *row = el_option_rows(); row->name && fits; row++) {
         char value[VALUE_BYTES], otherwise[VALUE_BYTES];
         if (!(row->commands & command)) continue;

@@ -239,6 +239,8 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "json", NULL, AT(FLAG, json),
      COMPARE | RUN | OVERHEAD | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM,
      "print only JSON on standard output"},
+    {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
+     "print each step of an algorithm: who sends which part to whom; run nothing"},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output"},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
      COMPARE | RUN | OVERHEAD | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM,

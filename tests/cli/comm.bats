@@ -1,0 +1,105 @@
+# `comm`: what it prints, writes and refuses, in one process, in several, and under mpirun and torchrun's variables. Its arithmetic
+# is tests/unit/test_wire's. Times are looked at in one test only, where they were made long on purpose.
+PICTURES=no
+load common
+
+SHORT=(-e 4K -f 16 -n 2 -w 1 --quiet)
+
+# rows FILE: nccl-tests' rows, without comments and what stands below them.
+rows() { grep -E '^ +[0-9]+ +[0-9]+ +(float|double|int32|uint8) ' "$1"; }
+
+@test "comm prints nccl-tests' columns, and writes its record" {
+    run --separate-stderr "$EVENLOAD" comm "${SHORT[@]}" --comm local --out r
+    printf '%s\n' "$output" >out.txt
+    [[ $output == *"       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"* ]] || show
+    [[ $(rows out.txt | awk '{print $1, $2, $3, $4, $5, NF}') == $'8 2 float sum -1 13\n128 32 float sum -1 13\n2048 512 float sum -1 13' ]] || show
+    [[ $output == *"r/comm.json"* && $output == *"r/comm.csv"* && ${lines[-1]} == "Next: "*"comm "*"--comm-algorithm all"* ]] || show
+    python3 - <<'END'
+import csv, json
+d = json.load(open("r/comm.json"))
+assert (d["schema"], d["kind"], d["ranks"], d["processes"], d["backend"]) == (1, "comm", 2, 1, "local"), d
+c = d["curves"][0]
+for p, k in zip(c["points"], d["copy"]):
+    assert p["bytes"] == k["bytes"] and k["gb_per_s"] > 0
+    for place in "out_of_place", "in_place":
+        f = p[place]
+        slowest = sorted(max(call) for call in zip(*f["samples_us"]))
+        assert len(f["samples_us"]) == 2 and abs(f["time_us"] - sum(slowest) / 2) < 1e-6, f
+        assert abs(f["algbw_gb_per_s"] - p["bytes"] / f["time_us"] / 1e3) < 1e-9 and f["busbw_gb_per_s"] == f["algbw_gb_per_s"]
+    assert p["in_place"]["wrong"] == 0
+rows = list(csv.DictReader(open("r/comm.csv")))
+assert len(rows) == 6 and rows[1]["place"] == "in_place" and float(rows[1]["time_us"]) == c["points"][0]["in_place"]["time_us"]
+END
+}
+
+@test "two processes: --json and --csv alone on standard output" {
+    run --separate-stderr "$EVENLOAD" comm broadcast "${SHORT[@]}" --comm shm -d int32 -r 1 --json --out j
+    printf '%s' "$output" >j.json
+    [[ -z $stderr && $(json j.json 'd["processes"], d["backend"], d["curves"][0]["operation"], d["datatype"], d["root"]') == "(2, 'shm', 'broadcast', 'int32', 1)" ]] || show
+    [[ $(json j.json '[p["in_place"]["wrong"] for p in d["curves"][0]["points"]]') == "[0, 0, 0]" ]] || show
+    run --separate-stderr "$EVENLOAD" comm reduce "${SHORT[@]}" --comm tcp --launcher own -o max -c 0 --csv --out c
+    [[ ${lines[0]} == operation,algorithm,* && ${#lines[@]} -eq 7 && ${lines[1]} == reduce,auto,*,8,2,float,out_of_place,* && ${lines[1]} == *, ]] || show
+}
+
+@test "as ranks of mpirun, and by torchrun's variables" {
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=0
+    MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    export MASTER_ADDR MASTER_PORT WORLD_SIZE=2
+    RANK=1 LOCAL_RANK=1 "$EVENLOAD" comm "${SHORT[@]}" --out t >one.txt &
+    RANK=0 LOCAL_RANK=0 run --separate-stderr "$EVENLOAD" comm "${SHORT[@]}" --out t
+    wait $!
+    [[ $output == *"2 ranks in 2 processes, communicator shm"* && ! -s one.txt && -s t/comm.json ]] || show
+    unset MASTER_ADDR MASTER_PORT WORLD_SIZE RANK
+    need_mpirun
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run --separate-stderr mpirun -n 2 --oversubscribe --bind-to none "$EVENLOAD" comm "${SHORT[@]}" --comm mpi --out m
+    [[ $output == *"2 ranks in 2 processes, communicator mpi"* && -s m/comm.json ]] || show
+}
+
+@test "a wire that takes longer on purpose is seen to" {
+    run --separate-stderr "$EVENLOAD" comm -b 64K -e 64K -n 3 -w 0 --quiet --comm local --inject wire=640 --json --out w
+    printf '%s' "$output" >w.json
+    [[ $(json w.json 'all(min(s) >= 40000 for s in d["curves"][0]["points"][0]["in_place"]["samples_us"])') == True ]] || show
+}
+
+@test "--show-steps draws the ring, and counts bytes" {
+    run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:3
+    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "all_reduce by ring: 3 ranks, 4 steps."* ]] || show
+    [[ ${lines[1]} == "  step 1: 0 adds part "*", 1 adds part "*" to 2, 2 adds part "*" to 0" ]] || show
+    [[ ${lines[14]} == *"rank 0"*all*all*all && ${lines[16]} == *"rank 2"*all*all*all ]] || show
+    run --separate-stderr "$EVENLOAD" comm --show-steps --comm-algorithm ring,ps --devices sim:4 -e 64M
+    [[ $output =~ ring\ +6\ +16\.0\ +96\.0 && $output =~ ps\ +6\ +64\.0\ +192\.0 ]] || show
+    [[ ! -e results ]]
+}
+
+@test "comm refuses in a line what it cannot do" {
+    refuses "did you mean 'all_reduce'" "$EVENLOAD" comm allreduce
+    refuses "simulated devices move nothing" "$EVENLOAD" comm --devices sim:2
+    refuses "'x' is not bytes" "$EVENLOAD" comm -b x
+    refuses "-n needs a value" "$EVENLOAD" comm -n
+    refuses "no rank 2 of 2" "$EVENLOAD" comm -r 2
+    refuses "unexpected argument 'now'" "$EVENLOAD" comm all_reduce now
+    refuses "MiB are free" "$EVENLOAD" comm -e 900G
+    refuses "no launcher started this process" "$EVENLOAD" comm --launch rank
+    [[ ! -e results ]]
+    mkdir taken && touch taken/command.json
+    refuses "taken holds a run already" "$EVENLOAD" comm --out taken
+    mkdir other && echo '{"kind": "comm", "schema": 99}' >other/comm.json
+    refuses "not a record of 'evenload comm' that this version reads" "$EVENLOAD" plot other
+}
+
+@test "the page's examples run, and a folder is drawn again" {
+    page=$BATS_TEST_DIRNAME/../../docs/comm.md
+    ln -s "$EVENLOAD" evenload
+    n=0
+    while read -r command; do
+        read -ra words <<<"${command#evenload }"
+        "$EVENLOAD" "${words[@]}" -n 2 -w 1 --quiet -e 4K >out.txt 2>err.txt || [[ $? -eq 1 ]] || { cat err.txt && false; }
+        n=$((n + 1))
+    done < <(grep -E '^    evenload comm' "$page" | sed 's/ *#.*//')
+    [[ $n -ge 3 ]]
+    with_gnuplot
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    run --separate-stderr "$EVENLOAD" plot "$(ls -d results/*-comm | head -n 1)"
+    [[ $status -eq 0 && $output == *"plots/comm.svg"* ]] || show
+}

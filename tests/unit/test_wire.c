@@ -1,0 +1,299 @@
+/* The arithmetic of `evenload comm`, on timelines made by hand whose answers are known: bandwidths, the fitted line, data
+ * and their check, what becomes of samples, and the judgement. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/comm/wire.h"
+
+static const struct el_wire_options usual = {.min_bytes = 1024,
+                                             .max_bytes = 4194304,
+                                             .factor = 4096,
+                                             .iters = 3,
+                                             .check = 1,
+                                             .average = 3,
+                                             .algorithms = "auto"};
+
+/* The factors of nccl-tests' doc/PERFORMANCE.md. */
+static void bandwidths_are_those_of_nccl_tests(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double of_2, of_8;
+    } known[] = {{"all_reduce", 1, 1.75},      {"broadcast", 1, 1},          {"reduce", 1, 1},
+                 {"all_gather", 0.5, 0.875},   {"reduce_scatter", 0.5, 0.875}, {"alltoall", 0.5, 0.875},
+                 {"scatter", 0.5, 0.875},      {"gather", 0.5, 0.875},       {"sendrecv", 1, 1}};
+    for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
+        const struct el_wire_operation *operation = &el_wire_operations[i];
+        assert_string_equal(operation->name, known[i].name);
+        assert_true(fabs(el_wire_bus_factor(operation->verb, 2) - known[i].of_2) < 1e-12);
+        assert_true(fabs(el_wire_bus_factor(operation->verb, 8) - known[i].of_8) < 1e-12);
+    }
+}
+
+/* Of operations with a part a rank whole 16 bytes a part; the size is of all parts. */
+static void sizes_are_those_of_nccl_tests(void **state)
+{
+    (void)state;
+    assert_int_equal(el_wire_count(EL_COMM_ALL_REDUCE, 1030, 4, 3), 257);
+    assert_int_equal(el_wire_bytes(EL_COMM_ALL_REDUCE, 257, 4, 3), 1028);
+    assert_int_equal(el_wire_count(EL_COMM_ALL_GATHER, 1024, 4, 3), 84);
+    assert_int_equal(el_wire_bytes(EL_COMM_ALL_GATHER, 84, 4, 3), 1008);
+    assert_int_equal(el_wire_count(EL_COMM_ALL_TO_ALL, 8, 4, 2), 0);
+    assert_int_equal(el_wire_count(EL_COMM_SEND, 8, 8, 2), 1);
+}
+
+static void the_line_is_found(void **state)
+{
+    (void)state;
+    double bytes[24], seconds[24];
+    for (int i = 0; i < 24; i++) {
+        bytes[i] = 8.0 * (1 << i);
+        seconds[i] = 5e-6 + bytes[i] / 10e9;
+    }
+    struct el_wire_fit fit = el_wire_fit(bytes, seconds, 24);
+    assert_true(fabs(fit.latency_s - 5e-6) < 1e-12 && fabs(fit.bytes_per_s - 10e9) < 1);
+    seconds[23] *= 1.3; /* one that is off: relative errors keep it from deciding over the latency */
+    fit = el_wire_fit(bytes, seconds, 24);
+    assert_true(fabs(fit.latency_s - 5e-6) < 0.2e-6 && fit.bytes_per_s < 10e9 && fit.bytes_per_s > 8e9);
+    /* Faster than in proportion at the small end: no time below none. */
+    fit = el_wire_fit((double[]){1e3, 1e6}, (double[]){1e-8, 1e-3}, 2);
+    assert_true(fit.latency_s >= 0 && fit.bytes_per_s > 0);
+    assert_true(isnan(el_wire_fit(bytes, seconds, 1).latency_s));
+}
+
+/* What is expected, summed up here in the plainest way. */
+static int64_t combine(enum el_comm_reduction reduction, int64_t a, int64_t b)
+{
+    const int64_t of[] = {a + b, a * b, a < b ? a : b, a > b ? a : b, a + b, a & b, a | b, a ^ b};
+    return of[reduction];
+}
+
+static int64_t read_value(enum el_dtype dtype, const void *at)
+{
+    switch (dtype) {
+    case EL_F32:
+        return (int64_t) * (const float *)at;
+    case EL_F64:
+        return (int64_t) * (const double *)at;
+    case EL_I32:
+        return *(const int32_t *)at;
+    default:
+        return *(const uint8_t *)at;
+    }
+}
+
+static void write_value(enum el_dtype dtype, int64_t value, void *at)
+{
+    if (dtype == EL_F32) *(float *)at = (float)value;
+    if (dtype == EL_F64) *(double *)at = (double)value;
+    if (dtype == EL_I32) *(int32_t *)at = (int32_t)value;
+    if (dtype == EL_U8) *(uint8_t *)at = (uint8_t)value;
+}
+
+enum { RANKS = 3, COUNT = 100 };
+
+/* Memory of a device that the host can read: of each rank, and for a result. */
+static struct el_device *device;
+static struct el_buffer *buffers[RANKS + 1];
+
+static char *memory(int i)
+{
+    return (char *)buffers[i]->address;
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    const struct el_device_spec spec = {.backend = "null"};
+    assert_int_equal(el_device_open(&spec, &device), EL_OK);
+    for (int i = 0; i <= RANKS; i++)
+        assert_int_equal(el_device_alloc(device, EL_TAG_WORKSPACE, RANKS * COUNT * sizeof(double), "data", &buffers[i]),
+                         EL_OK);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= RANKS; i++) el_device_free(buffers[i]);
+    el_device_close(device);
+    return 0;
+}
+
+/* A reduce-scatter of known data is right, one element that is off is found, and so is another rank's part. */
+static void check_reduction(enum el_comm_reduction reduction, enum el_dtype dtype)
+{
+    struct el_wire_data data = {EL_COMM_REDUCE_SCATTER, reduction, dtype, RANKS, 0, COUNT};
+    const struct el_view seen = el_view_of(buffers[RANKS], 0);
+    char *result = memory(RANKS);
+    size_t width = el_dtype_bytes(dtype);
+    int64_t wrong = -1;
+    for (int r = 0; r < RANKS; r++)
+        assert_int_equal(el_wire_fill(&data, r, (size_t)RANKS * COUNT, el_view_of(buffers[r], 0), false), EL_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t at = (COUNT + i) * width; /* of rank 1's part */
+        int64_t value = read_value(dtype, memory(0) + at);
+        for (int r = 1; r < RANKS; r++) value = combine(reduction, value, read_value(dtype, memory(r) + at));
+        write_value(dtype, reduction == EL_COMM_AVERAGE ? value / RANKS : value, result + i * width);
+    }
+    assert_int_equal(el_wire_check(&data, 1, seen, &wrong), EL_OK);
+    assert_int_equal(wrong, 0);
+    write_value(dtype, 125, result + 7 * width);
+    assert_int_equal(el_wire_check(&data, 1, seen, &wrong), EL_OK);
+    assert_int_equal(wrong, 1);
+    assert_int_equal(el_wire_check(&data, 2, seen, &wrong), EL_OK);
+    assert_true(wrong > 1 || reduction == EL_COMM_AND || reduction == EL_COMM_PRODUCT);
+}
+
+static void data_are_checked(void **state)
+{
+    (void)state;
+    for (int r = 0; r < EL_COMM_REDUCTION_COUNT; r++)
+        for (int t = 0; t < EL_DTYPE_COUNT; t++)
+            if (el_comm_reduces(r, t)) check_reduction(r, t);
+}
+
+/* Parts in the wrong order are wrong. */
+static void parts_have_their_places(void **state)
+{
+    (void)state;
+    static const enum el_comm_verb verbs[] = {EL_COMM_ALL_GATHER, EL_COMM_ALL_TO_ALL};
+    for (size_t v = 0; v < 2; v++) {
+        struct el_wire_data data = {verbs[v], EL_COMM_SUM, EL_F32, RANKS, 0, COUNT};
+        const struct el_view seen = el_view_of(buffers[RANKS], 0);
+        const float *given = (const float *)buffers[0]->address;
+        float *result = (float *)buffers[RANKS]->address;
+        size_t begin = verbs[v] == EL_COMM_ALL_TO_ALL ? 2 * COUNT : 0; /* as rank 2 sees it */
+        int64_t wrong = -1;
+        for (int r = 0; r < RANKS; r++) {
+            assert_int_equal(el_wire_fill(&data, r, (size_t)RANKS * COUNT, el_view_of(buffers[0], 0), false), EL_OK);
+            memcpy(result + (size_t)r * COUNT, given + begin, COUNT * sizeof *result);
+        }
+        assert_int_equal(el_wire_check(&data, 2, seen, &wrong), EL_OK);
+        assert_int_equal(wrong, 0);
+        memcpy(result, result + COUNT, COUNT * sizeof *result);
+        assert_int_equal(el_wire_check(&data, 2, seen, &wrong), EL_OK);
+        assert_true(wrong > COUNT / 2);
+    }
+}
+
+/* Two ranks, two sizes, three calls; rank 1 is slower in two of three. */
+static json_t *hand_made_members(void)
+{
+    return json_loads("[{\"samples_us\": [[[1, 2, 9], [1, 1, 1]], [[100, 200, 300], [400, 400, 400]]], \"wrong\": [[0, "
+                      "0], [0, 2]], \"used\": [\"direct\", \"ring\"]},"
+                      " {\"samples_us\": [[[3, 4, 5], [1, 1, 1]], [[300, 400, 500], [200, 200, 200]]], \"wrong\": [[0, "
+                      "0], [0, 1]], \"used\": [\"direct\", \"ring\"]}]",
+                      0, NULL);
+}
+
+static void samples_become_figures(void **state)
+{
+    (void)state;
+    static const double median_us[] = {2, 3, 2, 4}; /* of (1, 2, 9) and (3, 4, 5), by -a */
+    for (int average = 0; average < 4; average++) {
+        struct el_wire_options options = usual;
+        struct el_wire_plan plan;
+        double expected = median_us[average];
+        options.average = average;
+        assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+        assert_int_equal(plan.n_sizes, 2);
+        json_t *members = hand_made_members(), *curve = el_wire_curve_json(&plan, &plan.curves[0], members);
+        const json_t *place = el_json_at(curve, "points.0.out_of_place");
+        assert_true(fabs(el_json_number(place, "time_us") - expected) < 1e-9);
+        assert_true(fabs(el_json_number(place, "algbw_gb_per_s") - 1024 / expected * 1e-3) < 1e-9);
+        assert_true(fabs(el_json_number(place, "busbw_gb_per_s") - 1024 / expected * 1e-3) < 1e-9);
+        assert_int_equal(el_json_whole(curve, "points.1.in_place.wrong"), 3);
+        assert_string_equal(el_json_text(curve, "points.1.algorithm", ""), "ring");
+        assert_true(fabs(el_json_number(curve, "points.1.out_of_place.samples_us.1.2") - 500) < 1e-9);
+        json_decref(curve);
+        json_decref(members);
+    }
+}
+
+static json_t *document_of(const char *backend, double busbw, bool shared)
+{
+    json_t *document = json_pack(
+        "{s:s, s:i, s:b, s:[{s:i, s:f}], s:[{s:s, s:[{s:i, s:{s:f}}]}]}", "backend", backend, "ranks", 2, "shared_cores",
+        shared, "copy", "bytes", 4194304, "gb_per_s", 10.0, "curves", "operation", "all_reduce", "points", "bytes",
+        4194304, "in_place", "busbw_gb_per_s", busbw);
+    assert_non_null(document);
+    el_wire_judge(document);
+    return document;
+}
+
+/* Against what a backend's copies allow; not where devices share a core, nor of links that no copy tells of. */
+static void a_figure_is_judged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *backend;
+        double busbw;
+        bool shared;
+        int normal; /* -1: not judged */
+    } known[] = {{"shm", 6, false, 1}, {"shm", 3, false, 0},  {"mpi", 3, false, 1},
+                 {"tcp", 0.5, false, 0}, {"shm", 6, true, -1}, {"nccl", 6, false, -1}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        json_t *document = document_of(known[i].backend, known[i].busbw, known[i].shared);
+        const json_t *normal = el_json_at(document, "curves.0.reached.normal");
+        assert_int_equal(json_is_true(normal) ? 1 : json_is_false(normal) ? 0 : -1, known[i].normal);
+        assert_true(fabs(el_json_number(document, "curves.0.reached.share") - known[i].busbw / 10) < 1e-9);
+        json_decref(document);
+    }
+}
+
+static void refuse(const char *operation, const struct el_wire_options *options, const char *words)
+{
+    struct el_wire_plan plan;
+    assert_int_equal(el_wire_plan_make(operation, options, 2, &plan), EL_ERR_INVALID);
+    if (!strstr(el_error_message(), words)) fail_msg("'%s' is not in '%s'", words, el_error_message());
+}
+
+static void plans_are_made(void **state)
+{
+    (void)state;
+    struct el_wire_options options = usual;
+    struct el_wire_plan plan;
+    assert_int_equal(el_wire_plan_make("all", &options, 2, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, EL_WIRE_OPERATIONS);
+    snprintf(options.algorithms, sizeof options.algorithms, "ring,ps");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 2);
+    snprintf(options.algorithms, sizeof options.algorithms, "all");
+    assert_int_equal(el_wire_plan_make("all", &options, 2, &plan), EL_OK);
+    el_wire_plan_auto(&plan);
+    assert_int_equal(plan.n_curves, EL_WIRE_OPERATIONS);
+    refuse("allreduce", &usual, "did you mean 'all_reduce'");
+    snprintf(options.algorithms, sizeof options.algorithms, "rign");
+    refuse("all_reduce", &options, "did you mean 'ring'");
+    options = usual, options.max_bytes = 512;
+    refuse("all_reduce", &options, "less than --minbytes");
+    options = usual, options.root = 2;
+    refuse("all_reduce", &options, "no rank 2 of 2");
+    options = usual, options.reduction = EL_COMM_XOR;
+    refuse("all_reduce", &options, "whole numbers");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bandwidths_are_those_of_nccl_tests),
+        cmocka_unit_test(sizes_are_those_of_nccl_tests),
+        cmocka_unit_test(the_line_is_found),
+        cmocka_unit_test(data_are_checked),
+        cmocka_unit_test(parts_have_their_places),
+        cmocka_unit_test(samples_become_figures),
+        cmocka_unit_test(a_figure_is_judged),
+        cmocka_unit_test(plans_are_made),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
