@@ -159,10 +159,10 @@ void el_wire_show_steps(const struct el_wire_plan *plan, FILE *out)
 {
     char mib[EL_FIGURE_BYTES];
     for (int c = 0; c < plan->n_curves && plan->n <= DRAWN_RANKS_MAX; c++) draw_all(&plan->curves[c], plan, out);
-    fprintf(out, "Bytes of %s MiB of data on %d ranks, in MiB:\n", el_text_mib((double)plan->sizes[plan->n_sizes - 1], mib),
-            plan->n);
-    fprintf(out, "  %-16s%-10s%6s%16s%18s%18s%14s\n", "operation", "algorithm", "steps", "a step at most", "a rank sends",
-            "a rank receives", "all together");
+    fprintf(out, "Bytes of %s MiB of data on %d ranks, in MiB:\n",
+            el_text_mib((double)plan->sizes[plan->n_sizes - 1], mib), plan->n);
+    fprintf(out, "  %-16s%-10s%6s%16s%18s%18s%14s\n", "operation", "algorithm", "steps", "a step at most",
+            "a rank sends", "a rank receives", "all together");
     for (int c = 0; c < plan->n_curves; c++) count_bytes(&plan->curves[c], plan, out);
     fputs("The rank that sends or receives most decides: its link is the last to end.\n", out);
 }

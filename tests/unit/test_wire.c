@@ -1,5 +1,5 @@
-/* The arithmetic of `evenload comm`, on timelines made by hand whose answers are known: bandwidths, the fitted line, data
- * and their check, what becomes of samples, and the judgement. */
+/* The arithmetic of `evenload comm`, on timelines made by hand whose answers are known: bandwidths, the fitted line,
+ * data and their check, what becomes of samples, and the judgement. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,9 +28,15 @@ static void bandwidths_are_those_of_nccl_tests(void **state)
     static const struct {
         const char *name;
         double of_2, of_8;
-    } known[] = {{"all_reduce", 1, 1.75},      {"broadcast", 1, 1},          {"reduce", 1, 1},
-                 {"all_gather", 0.5, 0.875},   {"reduce_scatter", 0.5, 0.875}, {"alltoall", 0.5, 0.875},
-                 {"scatter", 0.5, 0.875},      {"gather", 0.5, 0.875},       {"sendrecv", 1, 1}};
+    } known[] = {{"all_reduce", 1, 1.75},
+                 {"broadcast", 1, 1},
+                 {"reduce", 1, 1},
+                 {"all_gather", 0.5, 0.875},
+                 {"reduce_scatter", 0.5, 0.875},
+                 {"alltoall", 0.5, 0.875},
+                 {"scatter", 0.5, 0.875},
+                 {"gather", 0.5, 0.875},
+                 {"sendrecv", 1, 1}};
     for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
         const struct el_wire_operation *operation = &el_wire_operations[i];
         assert_string_equal(operation->name, known[i].name);
@@ -222,10 +228,10 @@ static void samples_become_figures(void **state)
 
 static json_t *document_of(const char *backend, double busbw, bool shared)
 {
-    json_t *document = json_pack(
-        "{s:s, s:i, s:b, s:[{s:i, s:f}], s:[{s:s, s:[{s:i, s:{s:f}}]}]}", "backend", backend, "ranks", 2, "shared_cores",
-        shared, "copy", "bytes", 4194304, "gb_per_s", 10.0, "curves", "operation", "all_reduce", "points", "bytes",
-        4194304, "in_place", "busbw_gb_per_s", busbw);
+    json_t *document =
+        json_pack("{s:s, s:i, s:b, s:[{s:i, s:f}], s:[{s:s, s:[{s:i, s:{s:f}}]}]}", "backend", backend, "ranks", 2,
+                  "shared_cores", shared, "copy", "bytes", 4194304, "gb_per_s", 10.0, "curves", "operation",
+                  "all_reduce", "points", "bytes", 4194304, "in_place", "busbw_gb_per_s", busbw);
     assert_non_null(document);
     el_wire_judge(document);
     return document;
@@ -240,7 +246,7 @@ static void a_figure_is_judged(void **state)
         double busbw;
         bool shared;
         int normal; /* -1: not judged */
-    } known[] = {{"shm", 6, false, 1}, {"shm", 3, false, 0},  {"mpi", 3, false, 1},
+    } known[] = {{"shm", 6, false, 1},   {"shm", 3, false, 0}, {"mpi", 3, false, 1},
                  {"tcp", 0.5, false, 0}, {"shm", 6, true, -1}, {"nccl", 6, false, -1}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         json_t *document = document_of(known[i].backend, known[i].busbw, known[i].shared);
