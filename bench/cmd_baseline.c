@@ -14,8 +14,8 @@ static const char *const actions[N_ACTIONS + 1] = {"add", "show", "accept", NULL
 
 static enum el_status check_from(const struct el_options *options)
 {
-    static const char *const names[] = {"launches", "name",    "prepare", "metric", "higher", "lower",
-                                        "exact",    "timeout", "out",     "quiet",  NULL};
+    static const char *const names[] = {"launches", "name",    "prepare", "metric",     "higher", "lower",
+                                        "exact",    "timeout", "out",     "export-csv", "quiet",  NULL};
     for (size_t i = 0; names[i] && !options->regress.from[0]; i++)
         if (el_option_given(options, names[i]))
             return el_fail(EL_ERR_INVALID, "--%s is for --from 'COMMAND'", names[i]);

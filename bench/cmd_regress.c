@@ -26,7 +26,7 @@ static const struct only {
     const char *words;
 } only[] = {
     {AB, " blocks budget max-samples seed ", "two programs launched interleaved (--ab)"},
-    {AB | FROM, " exact higher lower timeout prepare name ",
+    {AB | FROM, " exact higher lower timeout prepare export-csv name ",
      "programs that are launched (--ab, --from): runs have been measured"},
     {FROM, " launches ", "--from 'COMMAND'"},
     {RUNS, " session ", "two runs: --ab measures both sides in one session, and in a store is how far sessions differ"},
@@ -94,7 +94,8 @@ static enum el_status check_file(const char *option, const char *path)
 static enum el_status check_files(const struct el_regress_options *r)
 {
     EL_TRY(check_file("junit", r->junit));
-    return check_file("markdown", r->markdown);
+    EL_TRY(check_file("markdown", r->markdown));
+    return check_file("export-csv", r->csv);
 }
 
 /* `dir`: where --from's launches go, as the run that is judged. */

@@ -29,7 +29,7 @@ struct el_regress_options {
     char baseline[EL_PATH_BYTES], current[EL_PATH_BYTES];
     char from[EL_PATH_BYTES], name[EL_PATH_BYTES], prepare[EL_PATH_BYTES]; /* with baseline add too */
     char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES], lower[EL_PATH_BYTES];
-    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES];
+    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], csv[EL_PATH_BYTES];
     double budget_s; /* negative: none */
     double min_effect_pct, session_pct;
     int blocks, max_samples, launches;

@@ -225,6 +225,8 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
+    {OUTPUT, "export-csv", "FILE", AT(TEXT, regress.csv), REGRESS | BASELINE,
+     "write every launch: block, order, side, metric, value, unit"},
     {OUTPUT, "github", NULL, AT(FLAG, regress.github), REGRESS, "print GitHub annotations on standard error"},
     {OUTPUT, "resume", NULL, AT(FLAG, resume), COMPARE,
      "continue the run in --out DIR (or --resume DIR) with its options; --repeats may be raised"},
