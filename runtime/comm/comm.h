@@ -151,9 +151,11 @@ const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm); /* "ring" 
 bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb);
 /* Whether values of this type can be combined so. */
 bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype);
+/* Whether this communicator combines them so: nccl not bit by bit, peer sums and averages of floating-point numbers. */
+bool el_comm_has_reduction(const struct el_comm *comm, enum el_comm_reduction reduction, enum el_dtype dtype);
 
 /* Takes this algorithm for every later collective that has it; the others go as before. Between steps; all members
- * alike. Backends whose library chooses (mpi, nccl) have none: EL_ERR_ABSENT for all but EL_COMM_AUTO. */
+ * alike. Backends whose library chooses (nccl) and peer have none: EL_ERR_ABSENT for all but EL_COMM_AUTO. */
 enum el_status el_comm_set_algorithm(struct el_comm *comm, enum el_comm_algorithm algorithm);
 /* What will be used for an operation: EL_COMM_AUTO where the backend's library chooses. */
 enum el_comm_algorithm el_comm_algorithm(const struct el_comm *comm, const struct el_comm_op *op);
@@ -178,10 +180,9 @@ enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
  * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);
 
-/* While muted, the member's operations move nothing and wait for nobody (but for messages, which come empty, since who
- * receives waits for who sends): a step without communication, to measure what communication costs. What they were to
- * bring keeps whatever is in its memory. All members are muted and unmuted at the same place in their order of
- * operations. Between steps. */
+/* While muted, the member's operations move nothing and wait for nobody: a step without communication, to measure what
+ * communication costs. What they were to bring keeps whatever is in its memory. All members are muted and unmuted at
+ * the same place in their order of operations. Between steps. */
 void el_comm_mute(struct el_comm *comm, bool muted);
 
 /* What this member sends and receives in one operation (buffers, label and phase are not looked at): what
@@ -190,9 +191,8 @@ void el_comm_mute(struct el_comm *comm, bool muted);
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);
 
 /* Queues the operation on the communicator's stream, behind all that the compute stream of its device has been given so
- * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for an operation that is none (a root that is no
- * member, memory that is too small, ...), or where the device has no stream left; EL_ERR_ABSENT for a verb that the
- * backend has not; EL_ERR_HOST_MEMORY. */
+ * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for a root that is no member, or where the device
+ * has no stream left; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                              int *op_id_p);
 /* The same at once, between steps, on host memory: `data` and `result` are host views. For members on simulated

@@ -1,4 +1,4 @@
-/* What an author of a communicator owes. Users read comm.h; only comm.c and operation.c call these hooks.
+/* What an author of a communicator owes. Users read comm.h; only comm.c calls these hooks.
  *
  * The life of a member's state, in the order of the calls:
  *     open_ranks(), open_on()      all ranks at once; open_members() for members that share a process
@@ -7,8 +7,8 @@
  *     abort()                      from any thread, at any time between open and close
  *     close()                      by the thread that opened; no operation runs any more
  *
- * The wrappers in operation.c have checked the arguments, booked the bytes and dealt with what needs no transport (a
- * group of one, a count of 0) before a hook is called; they call abort() after a hook that failed.
+ * The wrappers in comm.c have checked the arguments, booked the bytes and dealt with what needs no transport (a group
+ * of one, a count of 0) before a hook is called; they call abort() after a hook that failed.
  */
 #ifndef EL_COMM_OPS_H
 #define EL_COMM_OPS_H
@@ -26,7 +26,7 @@ struct el_comm_task {
     int root;                         /* 0 where the verb has none */
     int tag;
     uint64_t number; /* of this member's operations on this communicator, from 1: for failures' texts */
-    size_t count;    /* elements of a part; 0: a barrier, or a link that is muted: an empty message */
+    size_t count;    /* elements of a part, > 0 but for a barrier */
     void *data;
     void *result;
     void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
@@ -43,6 +43,13 @@ static inline bool el_comm_same_task(const struct el_comm_task *a, const struct 
 {
     return a->verb == b->verb && a->count == b->count && a->dtype == b->dtype && a->root == b->root &&
            a->reduction == b->reduction && a->algorithm == b->algorithm;
+}
+
+/* Whether anything of member `from`'s data goes to member `to` (or stays with it). */
+static inline bool el_comm_goes(const struct el_comm_task *task, int from, int to)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
+    return (!row->data_on_root || from == task->root) && (!row->result_on_root || to == task->root);
 }
 
 /* One member's part of an operation that a thread enqueues for several members at once. */
@@ -62,8 +69,7 @@ struct el_comm_shape {
 
 struct el_comm_ops {
     /* true: works on device memory, in order on the device's streams; `enqueue` takes the place of `run`. false: `run`
-     * works on memory that the host can read, when the stream has come to a stop (operation.c and staged.c see to
-     * both). */
+     * works on memory that the host can read, when the stream has come to a stop (comm.c and staged.c see to both). */
     bool asynchronous;
     /* Required where asynchronous. Enqueues the parts of one operation and returns without waiting for it: [n] parts in
      * the order of issue, all members for which this thread issues. Called for members of one group by
@@ -83,6 +89,9 @@ struct el_comm_ops {
     enum el_status (*run)(void *state, const struct el_comm_task *task);
     /* Bit EL_COMM_... set: has this verb; the wrapper refuses the others with EL_ERR_ABSENT. */
     uint32_t verbs;
+    /* Optional: default is all that the type has. Whether it combines values of this type so; the wrapper refuses the
+     * others with EL_ERR_ABSENT. */
+    bool (*reduces)(enum el_comm_reduction reduction, enum el_dtype dtype);
     /* Optional: default is that its library chooses, and tasks come with EL_COMM_AUTO. The algorithm to be used where
      * none was forced. Same answer on every member. */
     enum el_comm_algorithm (*choose)(const struct el_comm_shape *shape);
@@ -107,6 +116,11 @@ struct el_comm_ops {
 
 /* What every backend has. */
 enum { EL_COMM_FIRST_VERBS = 1 << EL_COMM_ALL_REDUCE | 1 << EL_COMM_BROADCAST | 1 << EL_COMM_REDUCE };
+/* All but links. */
+enum {
+    EL_COMM_COLLECTIVES = EL_COMM_FIRST_VERBS | 1 << EL_COMM_REDUCE_SCATTER | 1 << EL_COMM_ALL_GATHER |
+                          1 << EL_COMM_SCATTER | 1 << EL_COMM_GATHER | 1 << EL_COMM_ALL_TO_ALL | 1 << EL_COMM_BARRIER
+};
 
 struct el_comm_backend {
     const char *name;
@@ -131,8 +145,8 @@ enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct e
 
 /* staged.c: puts a communicator that works on host memory behind the memory of an asynchronous device; takes the state
  * over, and closes it if it fails. */
-enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el_comm_backend **backend,
-                              void **state_p);
+enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int size,
+                              const struct el_comm_backend **backend, void **state_p);
 
 /* verbs.c: what failures call an operation, "reduce number 17 (1000 f32, sum, root 1)". */
 enum { EL_COMM_WORDS_BYTES = 128 };

@@ -1,12 +1,12 @@
 /* The communicator between GPUs of one process for which one thread issues, without NCCL: copies from device to device,
- * and sums on the root by its own kernels, its own data first, then by rank. Where NCCL is absent, or devices share a
- * card; what moves is what a real root would take and give.
+ * and sums by the receiver's own kernels, its own data first, then by rank. Where NCCL is absent, or devices share a
+ * card; what moves is what a real root would take and give (an all-reduce's root is member 0).
  *
- * Every operation is a star round the root, on the members' communication streams: they wait for one another by events,
- * and the host for nothing. */
+ * Who gets something pulls it from those that give it, on the members' communication streams: they wait for one another
+ * by events, and the host for nothing. What a member pulls is in its verb's row. */
 #include <stdlib.h>
 
-#include "runtime/comm/comm_ops.h"
+#include "runtime/comm/rounds.h"
 
 enum { SCRATCH_BYTES = 4 << 20 };
 
@@ -24,10 +24,11 @@ struct peer_group {
 
 static bool sums_here(const struct peer_member *member, const struct el_comm_task *task)
 {
-    return task->verb != EL_COMM_BROADCAST && member->rank == task->root;
+    return el_comm_verb_row(task->verb)->reduces &&
+           (task->verb == EL_COMM_REDUCE_SCATTER || member->rank == task->root);
 }
 
-/* A root's scratch lives across steps: up to 4 MiB, whatever is summed. */
+/* Scratch lives across steps: up to 4 MiB, whatever is summed. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct peer_member *member = state;
@@ -55,78 +56,110 @@ static enum el_status follow(const struct peer_member *member, const struct peer
     return el_device_enqueue_wait(member->place.device, member->place.stream, other->place.device, other->place.stream);
 }
 
-/* result[count] += data[count], a scratchful at a time. */
-static enum el_status add(const struct peer_member *root, const struct el_comm_task *sum,
-                          const struct peer_member *from, const void *data)
+/* destination[count] += source[count], a scratchful at a time. */
+static enum el_status add(const struct peer_member *to, char *destination, const struct peer_member *from,
+                          const char *source, const struct el_comm_task *task)
 {
-    size_t width = el_dtype_bytes(sum->dtype), step = root->scratch->bytes / width;
-    for (size_t at = 0; at < sum->count; at += step) {
-        size_t n = sum->count - at < step ? sum->count - at : step;
-        void *scratch = (void *)root->scratch->address;
-        struct el_kernel_args args = {.p = {scratch, (char *)sum->result + at * width}, .d = {(int64_t)n}};
-        EL_TRY(copy(root, scratch, from, (const char *)data + at * width, n * width));
-        EL_TRY(el_device_enqueue_kernel(root->place.device, root->place.stream, EL_OP_ADD, sum->dtype, &args));
-    }
-    return EL_OK;
-}
-
-/* The root waits for all, and all for the root: then their data may be used again. */
-static enum el_status reduce(const struct el_comm_part *parts, int n, const struct el_comm_task *sum)
-{
-    const struct peer_member *root = parts[sum->root].state;
-    if (!root->scratch || root->scratch->bytes < el_dtype_bytes(sum->dtype))
+    if (!to->scratch || to->scratch->bytes < el_dtype_bytes(task->dtype))
         return el_fail(EL_ERR_INTERNAL, "peer communicator: no scratch was reserved");
-    EL_TRY(copy(root, sum->result, root, sum->data, sum->count * el_dtype_bytes(sum->dtype)));
-    for (int i = 0; i < n; i++) {
-        if (i == sum->root) continue;
-        EL_TRY(follow(root, parts[i].state));
-        EL_TRY(add(root, sum, parts[i].state, parts[i].task.data));
+    size_t width = el_dtype_bytes(task->dtype), step = to->scratch->bytes / width;
+    for (size_t at = 0; at < task->count; at += step) {
+        size_t n = task->count - at < step ? task->count - at : step;
+        void *scratch = (void *)to->scratch->address;
+        struct el_kernel_args args = {.p = {scratch, destination + at * width}, .d = {(int64_t)n}};
+        EL_TRY(copy(to, scratch, from, source + at * width, n * width));
+        EL_TRY(el_device_enqueue_kernel(to->place.device, to->place.stream, EL_OP_ADD, task->dtype, &args));
     }
-    for (int i = 0; i < n; i++) EL_TRY(follow(parts[i].state, root));
     return EL_OK;
 }
 
-static enum el_status broadcast(const struct el_comm_part *parts, int n, const struct el_comm_task *source)
+static enum el_status divide(const struct peer_member *member, void *result, const struct el_comm_task *task)
 {
-    const struct peer_member *root = parts[source->root].state;
-    for (int i = 0; i < n; i++) {
-        const struct peer_member *member = parts[i].state;
-        if (i == source->root) continue;
-        EL_TRY(follow(member, root));
-        EL_TRY(copy(member, parts[i].task.data, root, source->data, source->count * el_dtype_bytes(source->dtype)));
+    struct el_kernel_args args = {
+        .p = {result, result}, .d = {(int64_t)task->count}, .s = {1.0 / (double)member->group->n}};
+    return el_device_enqueue_kernel(member->place.device, member->place.stream, EL_OP_SCALE, task->dtype, &args);
+}
+
+/* All that one member gets: what is its own first, then by rank. */
+static enum el_status pull_all(const struct el_comm_part *parts, int n, const struct el_comm_task *task, int to)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
+    const struct peer_member *member = parts[to].state;
+    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    char *result = parts[to].task.result;
+    for (int k = 0; k < n; k++) {
+        int from = k == 0 ? to : k <= to ? k - 1 : k;
+        if (!el_comm_goes(task, from, to)) continue;
+        /* What an all-reduce's root gives back is what it has got. */
+        bool again = task->verb == EL_COMM_BROADCAST && parts[from].task.verb == EL_COMM_ALL_REDUCE;
+        const char *source = again ? parts[from].task.result : parts[from].task.data;
+        source += row->all_data ? (size_t)to * bytes : 0;
+        char *destination = result + (row->all_result ? (size_t)from * bytes : 0);
+        if (row->has_root) EL_TRY(follow(member, parts[from].state));
+        if (row->reduces && from != to)
+            EL_TRY(add(member, destination, parts[from].state, source, task));
+        else
+            EL_TRY(copy(member, destination, parts[from].state, source, bytes));
     }
-    for (int i = 0; i < n; i++) EL_TRY(follow(root, parts[i].state));
+    if (row->reduces && task->reduction == EL_COMM_AVERAGE && el_comm_goes(task, to, to))
+        return divide(member, result, task);
     return EL_OK;
 }
 
-static enum el_status enqueue(const struct el_comm_part *parts, int n)
+/* Where all pull from all, they wait for one another before the first does; a root waits for each in its turn. At the
+ * end each waits for those who pulled from it: then its data may be used again. */
+static enum el_status move(const struct el_comm_part *parts, int n, const struct el_comm_task *task)
+{
+    bool all = !el_comm_verb_row(task->verb)->has_root;
+    for (int to = 0; to < n && all; to++)
+        for (int from = 0; from < n; from++) EL_TRY(follow(parts[to].state, parts[from].state));
+    for (int to = 0; to < n && task->verb != EL_COMM_BARRIER; to++) EL_TRY(pull_all(parts, n, task, to));
+    for (int to = 0; to < n; to++)
+        for (int from = 0; from < n; from++)
+            if (el_comm_goes(task, from, to)) EL_TRY(follow(parts[from].state, parts[to].state));
+    return EL_OK;
+}
+
+static enum el_status check_parts(const struct el_comm_part *parts, int n)
 {
     const struct peer_group *group = ((struct peer_member *)parts->state)->group;
     if (n != group->n)
         return el_fail(EL_ERR_INTERNAL, "peer communicator: one thread has to issue for all %d members", group->n);
-    struct el_comm_task task = parts[parts->task.root].task;
     for (int i = 0; i < n; i++) {
         int rank = ((const struct peer_member *)parts[i].state)->rank;
         if (rank != i) /* parts[root] would not be the root's */
             return el_fail(EL_ERR_INTERNAL, "peer communicator: member %d was issued as number %d: issue by rank", rank,
                            i);
-        if (!el_comm_same_task(&parts[i].task, &task))
-            return el_fail(EL_ERR_INTERNAL, "peer communicator: members issued different operations");
+        if (!el_comm_same_task(&parts[i].task, &parts->task))
+            return el_comm_fail_different("peer", 0, &parts->task, i, &parts[i].task);
     }
-    if (task.verb == EL_COMM_ALL_REDUCE) task.result = task.data;
-    if (task.verb != EL_COMM_BROADCAST) EL_TRY(reduce(parts, n, &task));
-    return task.verb == EL_COMM_REDUCE ? EL_OK : broadcast(parts, n, &task);
+    return EL_OK;
 }
 
-/* A star: a root gives to, or takes from, every other member; an all-reduce does both. */
+static enum el_status enqueue(const struct el_comm_part *parts, int n)
+{
+    EL_TRY(check_parts(parts, n));
+    struct el_comm_task task = parts->task;
+    if (task.verb != EL_COMM_ALL_REDUCE) return move(parts, n, &task);
+    task.root = 0;
+    task.verb = EL_COMM_REDUCE;
+    EL_TRY(move(parts, n, &task));
+    task.verb = EL_COMM_BROADCAST;
+    return move(parts, n, &task);
+}
+
+/* Kernels of devices add and scale. */
+static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
+{
+    return (reduction == EL_COMM_SUM || reduction == EL_COMM_AVERAGE) && (dtype == EL_F32 || dtype == EL_F64);
+}
+
+/* An all-reduce's root takes from all, and gives to all. */
 static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
 {
-    uint64_t all = (uint64_t)shape->count * shape->element_bytes;
-    uint64_t mine = shape->rank == shape->root ? all * ((uint64_t)shape->size - 1) : all;
-    bool root = shape->rank == shape->root;
-    if (shape->verb == EL_COMM_ALL_REDUCE) return (struct el_comm_traffic){mine, mine};
-    return (shape->verb == EL_COMM_BROADCAST) == root ? (struct el_comm_traffic){mine, 0}
-                                                      : (struct el_comm_traffic){0, mine};
+    struct el_comm_shape star = *shape;
+    star.algorithm = shape->verb == EL_COMM_ALL_REDUCE ? EL_COMM_PS : EL_COMM_DIRECT;
+    return el_comm_rounds_traffic(&star);
 }
 
 /* Nothing here waits for a member. */
@@ -157,7 +190,8 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
 }
 
 static const struct el_comm_ops peer_ops = {
-    .verbs = EL_COMM_FIRST_VERBS,
+    .verbs = EL_COMM_COLLECTIVES,
+    .reduces = reduces,
     .asynchronous = true,
     .enqueue = enqueue,
     .reserve = reserve,

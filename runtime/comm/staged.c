@@ -15,15 +15,53 @@ struct staged {
     const struct el_comm_backend *inner;
     void *inner_state;
     struct el_comm_place place;
+    int rank, size;
     void *host; /* [bytes] */
     size_t bytes;
 };
+
+/* An operation's two sides in host memory. What can be is in place there, whatever it is on the device. */
+struct layout {
+    size_t data_bytes, result_bytes;
+    size_t data_begin, result_begin;
+    size_t bytes; /* of both */
+};
+
+static struct layout layout_of(const struct staged *staged, const struct el_comm_task *task)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
+    size_t part = task->count * el_dtype_bytes(task->dtype), mine = (size_t)staged->rank * part;
+    struct layout layout = {.data_bytes = part * (row->all_data ? (size_t)staged->size : 1),
+                            .result_bytes = part * (row->all_result ? (size_t)staged->size : 1)};
+    if (row->all_data && row->all_result)
+        layout.result_begin = layout.data_bytes;
+    else if (row->all_data)
+        layout.result_begin = mine;
+    else if (row->all_result)
+        layout.data_begin = mine;
+    size_t data_end = layout.data_begin + layout.data_bytes, result_end = layout.result_begin + layout.result_bytes;
+    layout.bytes = data_end > result_end ? data_end : result_end;
+    return layout;
+}
+
+static bool gives(const struct staged *staged, const struct el_comm_task *task)
+{
+    bool everybody = !el_comm_verb_row(task->verb)->data_on_root;
+    return task->data && task->verb != EL_COMM_RECV && (everybody || staged->rank == task->root);
+}
+
+static bool gets(const struct staged *staged, const struct el_comm_task *task)
+{
+    bool everybody = !el_comm_verb_row(task->verb)->result_on_root;
+    return task->result && task->verb != EL_COMM_SEND && (everybody || staged->rank == task->root);
+}
 
 /* Grows between steps, never within one. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct staged *staged = state;
-    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    size_t bytes = layout_of(staged, task).bytes;
+    if (staged->inner->ops->reserve) EL_TRY(staged->inner->ops->reserve(staged->inner_state, task));
     if (bytes <= staged->bytes) return EL_OK;
     void *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!larger) return el_fail_errno("communicator %s: %zu bytes to stage", staged->backend.name, bytes);
@@ -33,23 +71,32 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
     return EL_OK;
 }
 
-/* A reduce's sum takes the place of the member's own data in host memory: on the device both stay apart. */
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
     struct staged *staged = state;
-    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    struct layout layout = layout_of(staged, task);
     struct el_comm_task inner = *task;
     struct el_device *device = staged->place.device;
-    void *destination = task->verb == EL_COMM_REDUCE ? task->result : task->data;
-    if (bytes > staged->bytes)
-        return el_fail(EL_ERR_INTERNAL, "communicator %s: %zu bytes were not reserved", staged->backend.name, bytes);
-    inner.data = staged->host;
-    inner.result = task->result ? staged->host : NULL;
+    if (task->verb == EL_COMM_BARRIER) return staged->inner->ops->run(staged->inner_state, task);
+    if (layout.bytes > staged->bytes)
+        return el_fail(EL_ERR_INTERNAL, "communicator %s: %zu bytes were not reserved", staged->backend.name,
+                       layout.bytes);
+    inner.data = (char *)staged->host + layout.data_begin;
+    inner.result = gets(staged, task) ? (char *)staged->host + layout.result_begin : NULL;
     inner.stream = NULL;
-    EL_TRY(el_device_enqueue_copy(device, staged->place.stream, staged->host, NULL, task->data, device, bytes));
+    if (gives(staged, task))
+        EL_TRY(el_device_enqueue_copy(device, staged->place.stream, inner.data, NULL, task->data, device,
+                                      layout.data_bytes));
     EL_TRY(staged->inner->ops->run(staged->inner_state, &inner));
-    if (!destination) return EL_OK;
-    return el_device_enqueue_copy(device, staged->place.stream, destination, device, staged->host, NULL, bytes);
+    if (!inner.result) return EL_OK;
+    return el_device_enqueue_copy(device, staged->place.stream, task->result, device, inner.result, NULL,
+                                  layout.result_bytes);
+}
+
+static void set_timeout(void *state, int64_t timeout_ns)
+{
+    struct staged *staged = state;
+    if (staged->inner->ops->set_timeout) staged->inner->ops->set_timeout(staged->inner_state, timeout_ns);
 }
 
 static void abort_inner(void *state)
@@ -66,7 +113,8 @@ static void close_staged(void *state)
     free(staged);
 }
 
-enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el_comm_backend **backend, void **state_p)
+enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int size,
+                              const struct el_comm_backend **backend, void **state_p)
 {
     struct staged *staged = calloc(1, sizeof *staged);
     if (!staged) {
@@ -76,13 +124,16 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, const struct el
     staged->inner = *backend;
     staged->inner_state = *state_p;
     staged->place = *place;
+    staged->rank = rank;
+    staged->size = size;
     staged->backend = (struct el_comm_backend){.name = (*backend)->name, .ops = &staged->ops};
-    staged->ops = (struct el_comm_ops){.verbs = (*backend)->ops->verbs,
-                                       .run = run,
-                                       .reserve = reserve,
-                                       .traffic = (*backend)->ops->traffic,
-                                       .abort = abort_inner,
-                                       .close = close_staged};
+    staged->ops = *(*backend)->ops;
+    staged->ops.run = run;
+    staged->ops.reserve = reserve;
+    staged->ops.alloc = NULL; /* what the inner one has is no memory of the device */
+    if (staged->ops.set_timeout) staged->ops.set_timeout = set_timeout;
+    staged->ops.abort = abort_inner;
+    staged->ops.close = close_staged;
     *backend = &staged->backend;
     *state_p = staged;
     return EL_OK;
@@ -97,7 +148,8 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     int n_wrapped = 0;
     while (status == EL_OK && n_wrapped < n) {
         const struct el_comm_backend *backend = inner;
-        status = el_staged_wrap(&places[n_wrapped], &backend, &states[n_wrapped]); /* which closes it if it fails */
+        status = el_staged_wrap(&places[n_wrapped], n_wrapped, n, &backend,
+                                &states[n_wrapped]); /* which closes it if it fails */
         n_wrapped++;
     }
     if (status == EL_OK) return EL_OK;

@@ -36,7 +36,8 @@ static inline bool product_valid(const struct pairwise_row *row, const void *con
     const struct el_comm_verb_row *is = el_comm_verb_row(verb);
     if (!product_has(comm, verb)) return false;
     if (row->level[OF_REDUCTION] > 0 && !is->reduces) return false;
-    if (!el_comm_reduces((enum el_comm_reduction)row->level[OF_REDUCTION], (enum el_dtype)row->level[OF_TYPE]))
+    if (!el_comm_has_reduction(comm, (enum el_comm_reduction)row->level[OF_REDUCTION],
+                               (enum el_dtype)row->level[OF_TYPE]))
         return false;
     if (row->level[OF_ROOT] > 0 && (!is->has_root || is->is_link)) return false;
     if (row->level[IN_PLACE] && (verb == EL_COMM_ALL_TO_ALL || is->is_link)) return false;

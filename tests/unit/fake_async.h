@@ -89,6 +89,7 @@ static void fake_stream_close(void *argument)
         struct fake_item *gone = stream->first;
         stream->first = gone->next;
         free(gone->host);
+        free(gone->context);
         free(gone);
     }
     stream->device->n_streams--;
@@ -182,7 +183,7 @@ static enum el_status fake_stream_query(void *argument, bool *idle_p)
     FAKE_GUARD;
     struct fake_stream *stream = argument;
     fake_check_active(stream->device);
-    fake_pull(stream);
+    for (int i = 0; i < FAKE_ITEMS_A_QUERY && fake_pull(stream); i++) continue;
     *idle_p = !stream->first;
     return fake.broken ? el_fail(EL_ERR_INTERNAL, "planted: the device failed") : EL_OK;
 }
@@ -220,7 +221,7 @@ static enum el_status fake_queue(const struct el_kernel_args *args, enum el_op_k
 EL_OP_LIST(FAKE_KERNEL)
 
 /* A row with a choice: which one was made is told by its plan, and nothing computes by it. */
-static enum el_status fake_prepare_scale(const struct el_kernel_args *args, void **plan_p)
+static enum el_status fake_prepare_fill(const struct el_kernel_args *args, void **plan_p)
 {
     char *text = malloc(32);
     if (!text) return EL_ERR_HOST_MEMORY;
@@ -241,9 +242,9 @@ static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype
     static const struct el_kernel rows[EL_OP_COUNT][2] = {EL_OP_LIST(FAKE_ROW)};
     const struct el_kernel *reference = el_kernels_reference()->find(op, dtype);
     if (!reference || reference->workspace || reference->prepare) abort();
-    static const struct el_kernel scale = {
-        .run = fake_f32_EL_OP_SCALE, .prepare = fake_prepare_scale, .release = free, .describe = fake_describe};
-    if (op == EL_OP_SCALE && dtype == EL_F32) return &scale;
+    static const struct el_kernel fill = {
+        .run = fake_f32_EL_OP_FILL, .prepare = fake_prepare_fill, .release = free, .describe = fake_describe};
+    if (op == EL_OP_FILL && dtype == EL_F32) return &fill;
     return &rows[op][dtype == EL_F64];
 }
 

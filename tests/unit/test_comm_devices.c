@@ -12,6 +12,7 @@
 #include "tests/conformance/comm_checks.h"
 #include "tests/unit/fake_async.h"
 #include "tests/unit/star_bootstrap.h"
+#include "tests/unit/together.h"
 
 enum { MEMBERS = 3 };
 
@@ -83,9 +84,9 @@ static void issue(struct group *group, enum el_comm_verb verb, int root)
                                 .count = group->count,
                                 .root = root,
                                 .data = data,
-                                .result = el_view_of(group->result, 0),
                                 .phase = EL_PHASE_COMM,
                                 .join = true};
+        if (verb == EL_COMM_REDUCE) op.result = el_view_of(group->result, 0);
         el_program_kernel(group->program, group->devices[m], EL_STREAM_COMPUTE, &twice, NULL);
         el_comm_issue(group->comms[m], group->program, &op, NULL);
         if (verb == EL_COMM_REDUCE)
@@ -219,6 +220,33 @@ static void communicators_have_streams_of_their_own(void **state)
     for (int policy = 0; policy < FAKE_POLICIES; policy++) two_groups_on_the_same_devices((enum fake_policy)policy);
 }
 
+static void peer_gives_what_each_verb_is_to_give(void **state)
+{
+    (void)state;
+    for (int policy = 0; policy < FAKE_POLICIES; policy++) {
+        fake_reset((enum fake_policy)policy);
+        together_product(&el_comm_peer_backend);
+        fake.seed = 7;
+        together_two(&el_comm_peer_backend, 20, NULL);
+        assert_int_equal(fake.n_wrong, 0);
+    }
+}
+
+static void peer_refuses_what_its_devices_have_no_kernel_for(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
+    struct el_comm_op op = {
+        .reduction = EL_COMM_MAX, .dtype = EL_F32, .count = 16, .data = el_view_of(group.data[0], 0)};
+    assert_int_equal(el_comm_issue(group.comms[0], group.program, &op, NULL), EL_ERR_ABSENT);
+    assert_string_equal(el_error_message(), "communicator peer: has no max of f32 values");
+    op.reduction = EL_COMM_SUM;
+    op.dtype = EL_I32;
+    assert_int_equal(el_comm_issue(group.comms[0], group.program, &op, NULL), EL_ERR_ABSENT);
+    close_group(&group);
+}
+
 /* ---- staged ---- */
 
 /* An inner communicator that never may see the device's addresses. */
@@ -264,12 +292,16 @@ static void staged_keeps_off_device_memory(void **state)
     const struct el_comm_backend *backend = &inner_backend;
     const struct el_comm_place place = {.device = device, .stream = EL_STREAM_COMM};
     void *wrapped = &inner;
-    assert_int_equal(el_staged_wrap(&place, &backend, &wrapped), EL_OK);
+    assert_int_equal(el_staged_wrap(&place, 1, 3, &backend, &wrapped), EL_OK);
     assert_string_equal(backend->name, "inner");
     assert_false(backend->ops->asynchronous);
     for (int i = 0; i < COUNT; i++) host[i] = (float)i;
     el_device_write(el_view_of(buffer, 0), host, sizeof host);
-    struct el_comm_task task = {.verb = EL_COMM_ALL_REDUCE, .count = COUNT, .data = (void *)buffer->address};
+    struct el_comm_task task = {.verb = EL_COMM_ALL_REDUCE,
+                                .count = COUNT,
+                                .root = 1,
+                                .data = (void *)buffer->address,
+                                .result = (void *)buffer->address};
     assert_int_equal(backend->ops->run(wrapped, &task), EL_ERR_INTERNAL); /* nothing reserved */
     assert_int_equal(backend->ops->reserve(wrapped, &task), EL_OK);
     assert_int_equal(backend->ops->run(wrapped, &task), EL_OK);
@@ -288,6 +320,89 @@ static void staged_keeps_off_device_memory(void **state)
     assert_int_equal(inner.n_closed, 1);
     el_device_close(device);
     assert_int_equal(fake.n_wrong, 0);
+}
+
+/* Stands for the group of which the staged member is rank 1 of TOGETHER: it looks at what that member gives, and gives
+ * it what it would get. */
+struct known {
+    struct comm_case now;
+    int n_runs, n_wrong;
+};
+
+static enum el_status known_run(void *state, const struct el_comm_task *task)
+{
+    struct known *known = state;
+    const struct comm_case *c = &known->now;
+    const struct el_comm_verb_row *row = el_comm_verb_row(c->verb);
+    static char given[TOGETHER_BYTES];
+    known->n_runs++;
+    if (c->verb == EL_COMM_BARRIER) return EL_OK;
+    for (size_t i = 0; i < together_elements(c, row->all_data); i++)
+        case_store(given, c->dtype, i, case_value(c, TOGETHER, 1, i));
+    if ((!row->data_on_root || c->root == 1) &&
+        memcmp(task->data, given, together_elements(c, row->all_data) * el_dtype_bytes(c->dtype)) != 0)
+        known->n_wrong++;
+    if ((task->result != NULL) != (!row->result_on_root || c->root == 1)) known->n_wrong++;
+    for (size_t i = 0; task->result && i < together_elements(c, row->all_result); i++)
+        case_store(task->result, c->dtype, i, case_expected(c, TOGETHER, 1, i));
+    return EL_OK;
+}
+
+static void known_end(void *state)
+{
+    (void)state;
+}
+
+static const struct el_comm_ops known_ops = {
+    .verbs = EL_COMM_COLLECTIVES, .run = known_run, .abort = known_end, .close = known_end};
+static const struct el_comm_backend known_backend = {.name = "known", .ops = &known_ops};
+
+static void staged_case(enum fake_policy policy, enum el_comm_verb verb, int root, bool in_place)
+{
+    static char host[TOGETHER_BYTES], expected[TOGETHER_BYTES];
+    struct known known = {.now = {.verb = verb, .dtype = EL_I32, .count = 100, .root = root, .in_place = in_place}};
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
+    size_t n_data = together_elements(&known.now, row->all_data) * 4;
+    size_t n_result = together_elements(&known.now, row->all_result) * 4;
+    struct el_view data, result;
+    struct lane lane = {.now = known.now};
+    bool given;
+    void *wrapped = &known;
+    const struct el_comm_backend *backend = &known_backend;
+    fake_reset(policy);
+    struct el_device *device = fake_device(0);
+    const struct el_comm_place place = {.device = device, .stream = EL_STREAM_COMM};
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "data", &lane.data[1]), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, sizeof host, "result", &lane.result[1]), EL_OK);
+    lane_views(&lane, 1, &data, &result, &given);
+    for (size_t i = 0; i < n_data / 4; i++) case_store(host, EL_I32, i, case_value(&known.now, TOGETHER, 1, i));
+    assert_int_equal(el_device_write(data, host, n_data), EL_OK);
+    assert_int_equal(el_staged_wrap(&place, 1, TOGETHER, &backend, &wrapped), EL_OK);
+    struct el_comm_task task = {.verb = verb, .dtype = EL_I32, .count = 100, .root = root};
+    assert_int_equal(backend->ops->reserve(wrapped, &task), EL_OK);
+    task.data = (void *)(data.buffer->address + data.offset);
+    task.result = (void *)(result.buffer->address + result.offset);
+    if (row->result_on_root && root != 1) task.result = NULL;
+    if (backend->ops->run(wrapped, &task) != EL_OK) fail_msg("%s", el_error_message());
+    assert_int_equal(el_device_stream_synchronize(device, EL_STREAM_COMM), EL_OK);
+    assert_int_equal(el_device_read(result, host, n_result), EL_OK);
+    for (size_t i = 0; i < n_result / 4; i++)
+        case_store(expected, EL_I32, i, case_expected(&known.now, TOGETHER, 1, i));
+    if (task.result && verb != EL_COMM_BARRIER) assert_memory_equal(host, expected, n_result);
+    assert_int_equal(known.n_runs, 1);
+    assert_int_equal(known.n_wrong, 0);
+    backend->ops->close(wrapped);
+    el_device_close(device);
+    assert_int_equal(fake.n_wrong, 0);
+}
+
+static void staged_moves_each_verbs_sides(void **state)
+{
+    (void)state;
+    for (int policy = 0; policy < FAKE_POLICIES; policy++)
+        for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++)
+            for (int i = 0; i < 4 && !el_comm_verb_row(verb)->is_link; i++)
+                staged_case((enum fake_policy)policy, (enum el_comm_verb)verb, i / 2, i % 2);
 }
 
 /* Ranks of one host, each with an asynchronous device: the whole check of communicators, staged through shm. */
@@ -319,7 +434,10 @@ int main(void)
         cmocka_unit_test(peer_wants_all_members_in_one_program),
         cmocka_unit_test(communicators_have_streams_of_their_own),
         cmocka_unit_test(peer_wants_members_in_the_order_of_their_ranks),
+        cmocka_unit_test(peer_gives_what_each_verb_is_to_give),
+        cmocka_unit_test(peer_refuses_what_its_devices_have_no_kernel_for),
         cmocka_unit_test(staged_keeps_off_device_memory),
+        cmocka_unit_test(staged_moves_each_verbs_sides),
         cmocka_unit_test(ranks_stage_through_shm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,10 @@ static void what_was_chosen_is_told_with_the_op(void **state)
     struct el_op_figures *figures;
     size_t n;
     open_bench(&bench, FAKE_LAZY, 1);
-    int id = add_scale(&bench, 0, 0, 0, 2);
+    int id = -1;
+    struct el_kernel_op fill = {
+        .op = EL_OP_FILL, .dtype = EL_F32, .views = {el_view_of(bench.buffers[0], 0)}, .args = {.d = {N}, .s = {2}}};
+    assert_int_equal(el_program_kernel(bench.program, bench.devices[0], 0, &fill, &id), EL_OK);
     el_program_wait(bench.program, bench.devices[1], 0, id);
     add_copy(&bench, 0, 0, 1);
     assert_null(el_program_ops(bench.program)[0].how);
