@@ -16,6 +16,7 @@
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/mpirun.h"
 #include "tests/conformance/bootstrap_checks.h"
+#include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_scenes.h"
 
 enum { RANKS_MAX = 4, TAIL_BYTES = 4096 };
@@ -43,11 +44,57 @@ static enum el_status check_clocks(struct el_bootstrap *bootstrap)
     return EL_OK;
 }
 
+enum { BOTH = 2, TURNS = 10, BOTH_COUNT = 100000 };
+
+/* Ones, all-reduced TURNS times by each of two communicators; every other rank issues the second one's first. */
+static enum el_status sum_by_both(struct el_comm *const *comms, struct el_program *program)
+{
+    int rank = el_comm_rank(comms[0]), size = el_comm_size(comms[0]);
+    float host[BOTH_COUNT], expected = 1;
+    struct el_buffer *buffers[BOTH];
+    for (int i = 0; i < BOTH_COUNT; i++) host[i] = 1;
+    for (int b = 0; b < BOTH; b++) {
+        EL_TRY(el_device_alloc(el_comm_device(comms[b]), EL_TAG_GRAD, sizeof host, "data", &buffers[b]));
+        EL_TRY(el_device_write(el_view_of(buffers[b], 0), host, sizeof host));
+    }
+    for (int i = 0; i < TURNS; i++, expected *= (float)size)
+        for (int k = 0; k < BOTH; k++) {
+            int b = (k + rank) % BOTH;
+            struct el_comm_op op = {
+                .verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = BOTH_COUNT, .data = el_view_of(buffers[b], 0)};
+            EL_TRY(el_comm_issue(comms[b], program, &op, NULL));
+        }
+    EL_TRY(el_program_end(program));
+    EL_TRY(el_program_run(program, 0, NULL));
+    for (int b = 0; b < BOTH; b++) {
+        EL_TRY(el_device_read(el_view_of(buffers[b], 0), host, sizeof host));
+        for (int i = 0; i < BOTH_COUNT; i++)
+            if (host[i] != expected) return el_fail(EL_ERR_INTERNAL, "two at once: %g, not %g", host[i], expected);
+        el_device_free(buffers[b]);
+    }
+    return EL_OK;
+}
+
+/* Two communicators at once do not wait for each other, in whatever order the ranks come to their operations. */
+static enum el_status check_two(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
+{
+    struct el_comm *comms[BOTH];
+    struct el_program *program;
+    for (int b = 0; b < BOTH; b++) EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comms[b]));
+    EL_TRY(el_program_create(&program));
+    enum el_status status = sum_by_both(comms, program);
+    el_program_destroy(program);
+    for (int b = 0; b < BOTH; b++) el_comm_close(comms[b]);
+    return status;
+}
+
 static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
 {
     struct el_comm *comm = NULL;
     EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
     enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_everything(comm) : EL_ERR_INTERNAL;
+    if (status == EL_OK && strcmp(kind, "mpi") == 0) status = check_product(comm);
+    if (status == EL_OK) status = check_two(bootstrap, device, kind);
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK && el_comm_size(comm) > 1) status = scene_last_rank_aborts(bootstrap, comm);
     el_comm_close(comm);

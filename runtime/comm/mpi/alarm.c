@@ -1,11 +1,10 @@
 /* Stopping together. Errors of MPI are not looked at here: all that could be done is being done. */
 #include "runtime/comm/mpi/alarm.h"
 
-#include <time.h>
-
 #include "runtime/base/clock.h"
+#include "runtime/comm/mpi/calls.h"
 
-enum { TAG_STOPPED = 2, LAST_CHANCE_NS = 1000000000, NAP_NS = 50000 };
+enum { TAG_STOPPED = 2, LAST_CHANCE_NS = 1000000000 };
 
 static void listen_again(struct el_mpi_alarm *alarm)
 {
@@ -61,7 +60,6 @@ void el_mpi_alarm_tell(struct el_mpi_alarm *alarm)
  * sends, until they have ended or every other rank has said that it will ask for nothing more. */
 void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], MPI_Request sends[2])
 {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
     int64_t deadline_ns = el_clock_ns() + LAST_CHANCE_NS;
     int received = 0, sent = 0;
     for (int i = 0; i < 2; i++)
@@ -71,7 +69,7 @@ void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], M
         MPI_Testall(2, sends, &sent, MPI_STATUSES_IGNORE);
         if (received) el_mpi_alarm_tell(alarm);
         el_mpi_alarm_check(alarm);
-        nanosleep(&nap, NULL);
+        el_mpi_nap();
     }
     el_mpi_alarm_tell(alarm);
     for (int i = 0; i < 2; i++) {

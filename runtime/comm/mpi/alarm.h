@@ -5,7 +5,7 @@
  * that those of its sends that are still open will never be asked for; until then it keeps MPI going, because the other
  * side of a transfer that has begun needs both.
  *
- * All functions: in the thread that calls MPI, except el_mpi_alarm_raise.
+ * All functions but el_mpi_alarm_raise: in this thread's turn (calls.h).
  */
 #ifndef EL_MPI_ALARM_H
 #define EL_MPI_ALARM_H
@@ -13,6 +13,7 @@
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct el_mpi_alarm {
     _Atomic int raised; /* by this rank, or by a message */
@@ -20,6 +21,9 @@ struct el_mpi_alarm {
     int rank, size, n_stopped;
     MPI_Comm comm;
     MPI_Request message; /* a receive that is posted until all others have stopped */
+    /* What the running operation's waits may take, and what to say if they take longer. */
+    int64_t began_ns, timeout_ns; /* 0: for ever */
+    int waits_for;                /* rank */
 };
 
 void el_mpi_alarm_open(struct el_mpi_alarm *alarm, MPI_Comm comm, int rank, int size);

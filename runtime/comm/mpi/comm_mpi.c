@@ -1,74 +1,81 @@
-/* The communicator `mpi`: a rank's state from open to close, and how a failure reaches the others. The collectives
- * themselves are in algorithms.c; each runs as a job of the one thread that calls MPI (progress.h). */
+/* The communicator `mpi`: a rank's state from open to close, and how a failure reaches the others. What an operation's
+ * messages are: collective.c; whose turn it is to call MPI: calls.h. */
 #include <stdlib.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/comm/mpi/group.h"
+#include "runtime/comm/rounds.h"
 
-struct operation {
-    struct el_mpi_group *group;
-    const struct el_comm_task *task;
-};
-
-static enum el_status run_operation(void *context)
+/* Before anything is posted it looks for an alarm: after one, no receive may match what another rank has given up
+ * sending. */
+static enum el_status run_in_turn(struct el_mpi_group *group, const struct el_comm_task *task)
 {
-    static enum el_status (*const verbs[EL_COMM_VERB_COUNT])(struct el_mpi_group *, const struct el_comm_task *) = {
-        [EL_COMM_ALL_REDUCE] = el_mpi_all_reduce,
-        [EL_COMM_BROADCAST] = el_mpi_broadcast,
-        [EL_COMM_REDUCE] = el_mpi_reduce,
-    };
-    const struct operation *operation = context;
-    struct el_mpi_group *group = operation->group;
+    enum el_status status;
+    struct el_error cause;
+    group->alarm.began_ns = el_clock_ns();
     for (int i = 0; i < 2; i++) group->in[i] = group->out[i] = MPI_REQUEST_NULL;
-    /* Before anything is posted: after an alarm no receive may match what another rank has given up sending. */
-    enum el_status status = el_mpi_alarm_check(&group->alarm) ? el_fail(EL_ERR_PEER, "mpi communicator: a rank failed")
-                                                              : verbs[operation->task->verb](group, operation->task);
-    if (status != EL_OK) {
-        struct el_error cause;
-        el_error_take(status, &cause);
-        el_mpi_alarm_raise(&group->alarm);
-        el_mpi_alarm_give_up(&group->alarm, group->in, group->out);
-        return el_error_give(&cause);
-    }
-    return EL_OK;
+    if (el_mpi_alarm_check(&group->alarm))
+        status = el_fail(EL_ERR_PEER, "mpi communicator: a rank failed");
+    else
+        status = task->verb == EL_COMM_BARRIER ? el_mpi_barrier(group) : el_mpi_collective(group, task);
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &cause);
+    el_mpi_alarm_raise(&group->alarm);
+    el_mpi_alarm_give_up(&group->alarm, group->in, group->out);
+    return el_error_give(&cause);
 }
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
-    struct operation operation = {.group = state, .task = task};
-    return el_mpi_do(run_operation, &operation);
+    struct el_mpi_group *group = state;
+    el_mpi_enter();
+    group->running = true;
+    enum el_status status = run_in_turn(group, task);
+    group->running = false;
+    el_mpi_leave();
+    return status;
 }
 
-static enum el_status tell_others(void *context)
+/* Between steps. */
+static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
-    el_mpi_alarm_tell(&((struct el_mpi_group *)context)->alarm);
+    struct el_mpi_group *group = state;
+    struct el_comm_shape shape = {.verb = task->verb,
+                                  .algorithm = task->algorithm,
+                                  .rank = group->rank,
+                                  .size = group->size,
+                                  .root = task->root,
+                                  .count = task->count,
+                                  .element_bytes = el_dtype_bytes(task->dtype)};
+    size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
+    if (bytes <= group->scratch_bytes) return EL_OK;
+    char *larger = malloc(bytes);
+    if (!larger) return el_fail_errno("mpi communicator: %zu bytes of scratch", bytes);
+    free(group->scratch);
+    group->scratch = larger;
+    group->scratch_bytes = bytes;
     return EL_OK;
 }
 
-/* A running operation finds the alarm and tells the others when it has stopped; the job is for when there is none. */
+/* Rings spare bandwidth where all give and all get; a root is served directly. */
+static enum el_comm_algorithm choose(const struct el_comm_shape *shape)
+{
+    bool ring = shape->verb == EL_COMM_ALL_REDUCE || shape->verb == EL_COMM_BROADCAST;
+    return ring ? EL_COMM_RING : EL_COMM_DIRECT;
+}
+
+static void set_timeout(void *state, int64_t timeout_ns)
+{
+    ((struct el_mpi_group *)state)->alarm.timeout_ns = timeout_ns;
+}
+
 static void abort_group(void *state)
 {
     struct el_mpi_group *group = state;
-    if (atomic_exchange(&group->aborted, 1)) return;
     el_mpi_alarm_raise(&group->alarm);
-    group->alarm_job = (struct el_mpi_job){.run = tell_others, .context = group};
-    el_mpi_submit(&group->alarm_job);
-}
-
-static enum el_status run_open(void *context)
-{
-    struct el_mpi_group *group = context;
-    EL_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &group->comm));
-    el_mpi_alarm_open(&group->alarm, group->comm, group->rank, group->size);
-    return EL_OK;
-}
-
-/* After an alarm messages may still be on their way: the communicator is left to MPI_Finalize. */
-static enum el_status run_close(void *context)
-{
-    struct el_mpi_group *group = context;
-    el_mpi_alarm_close(&group->alarm);
-    if (!atomic_load(&group->alarm.raised)) EL_MPI_TRY(MPI_Comm_free(&group->comm));
-    return EL_OK;
+    el_mpi_enter();
+    if (!group->running) el_mpi_alarm_tell(&group->alarm);
+    el_mpi_leave();
 }
 
 static void destroy(struct el_mpi_group *group)
@@ -76,37 +83,48 @@ static void destroy(struct el_mpi_group *group)
     if (!group) return;
     free(group->inbox[0]);
     free(group->inbox[1]);
+    free(group->scratch);
     free(group);
 }
 
+/* After an alarm messages may still be on their way: the communicator is left to MPI_Finalize. */
 static void close_group(void *state)
 {
-    el_mpi_do(run_close, state); /* also: the alarm's job, before it in the queue, is done */
-    destroy(state);
+    struct el_mpi_group *group = state;
+    el_mpi_enter();
+    el_mpi_alarm_close(&group->alarm);
+    if (!atomic_load(&group->alarm.raised)) MPI_Comm_free(&group->comm);
+    el_mpi_leave();
+    destroy(group);
 }
 
-static struct el_mpi_group *create(const struct el_bootstrap *bootstrap)
+static enum el_status create(int rank, int size, struct el_mpi_group **group_p)
 {
     struct el_mpi_group *group = calloc(1, sizeof *group);
-    if (!group) return NULL;
-    group->rank = el_bootstrap_rank(bootstrap);
-    group->size = el_bootstrap_size(bootstrap);
+    if (!group) return el_fail(EL_ERR_HOST_MEMORY, "mpi communicator: no memory");
+    group->rank = rank;
+    group->size = size;
     group->alarm.message = MPI_REQUEST_NULL;
     for (int i = 0; i < 2; i++) {
         group->inbox[i] = aligned_alloc(64, EL_MPI_SEGMENT_BYTES);
         if (group->inbox[i]) continue;
         destroy(group);
-        return NULL;
+        return el_fail(EL_ERR_HOST_MEMORY, "mpi communicator: no memory");
     }
-    return group;
+    *group_p = group;
+    return EL_OK;
 }
 
+/* Ranks begin together, between steps: nobody else needs a turn while the library waits for them all. */
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 {
-    struct el_mpi_group *group = create(bootstrap);
-    enum el_status status = group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "mpi communicator: no memory");
+    struct el_mpi_group *group = NULL;
+    enum el_status status = create(el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap), &group);
     status = el_bootstrap_agree(bootstrap, status);
-    if (status == EL_OK) status = el_mpi_do(run_open, group);
+    el_mpi_enter();
+    if (status == EL_OK) status = el_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &group->comm), "MPI_Comm_dup");
+    if (status == EL_OK) el_mpi_alarm_open(&group->alarm, group->comm, group->rank, group->size);
+    el_mpi_leave();
     if (status != EL_OK) {
         destroy(group);
         return status;
@@ -116,9 +134,12 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 }
 
 static const struct el_comm_ops mpi_ops = {
-    .verbs = EL_COMM_FIRST_VERBS,
+    .verbs = EL_COMM_FIRST_VERBS | 1 << EL_COMM_REDUCE_SCATTER | 1 << EL_COMM_ALL_GATHER | 1 << EL_COMM_SCATTER |
+             1 << EL_COMM_GATHER | 1 << EL_COMM_ALL_TO_ALL | 1 << EL_COMM_BARRIER,
     .run = run,
-    .traffic = el_mpi_traffic,
+    .reserve = reserve,
+    .choose = choose,
+    .set_timeout = set_timeout,
     .abort = abort_group,
     .close = close_group,
 };
