@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/ring.h"
+#include "runtime/comm/rounds.h"
 
 enum { LOOK_EVERY_NS = 20000000 };
 
@@ -35,13 +35,15 @@ enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const ch
                    *last ? ": " : "", last);
 }
 
-enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, struct el_nccl_group **group_p)
+enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, int size,
+                                    struct el_nccl_group **group_p)
 {
     struct el_nccl_group *group = calloc(1, sizeof *group + (size_t)n * sizeof *group->members);
     if (!group) return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory for %d members", n);
     group->api = api;
     group->patience_ns = EL_NCCL_PATIENCE_NS;
     group->n = group->open = n;
+    group->size = size;
     pthread_mutex_init(&group->lock, NULL);
     for (int i = 0; i < n; i++) group->members[i] = (struct el_nccl_member){.group = group, .rank = first + i};
     *group_p = group;
@@ -50,8 +52,10 @@ enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int fi
 
 void el_nccl_group_destroy(struct el_nccl_group *group)
 {
-    for (int i = 0; i < group->n; i++)
+    for (int i = 0; i < group->n; i++) {
         if (group->members[i].comm) group->api->comm_destroy(group->members[i].comm);
+        el_device_free(group->members[i].word);
+    }
     el_presence_close(group->presence);
     pthread_mutex_destroy(&group->lock);
     free(group);
@@ -93,40 +97,85 @@ static bool is_aborted(struct el_nccl_group *group)
     return aborted;
 }
 
-static enum el_status enqueue_part(const struct el_nccl_api *api, void *comm, const struct el_comm_task *t)
+/* A verb that NCCL has no call for, not in all of its versions: messages, of which a group goes at once. Where it is in
+ * place the member's own part stays where it is. */
+static enum el_status enqueue_messages(const struct el_nccl_member *member, const struct el_comm_task *t)
 {
+    const struct el_nccl_api *api = member->group->api;
+    const struct el_comm_verb_row *row = el_comm_verb_row(t->verb);
+    size_t part = t->count * el_dtype_bytes(t->dtype);
+    for (int peer = 0; peer < member->group->size; peer++) {
+        const char *data = (const char *)t->data + (row->all_data ? (size_t)peer * part : 0);
+        char *result = (char *)t->result + (row->all_result ? (size_t)peer * part : 0);
+        if (peer == member->rank && data == result) continue;
+        if (el_comm_goes(t, member->rank, peer))
+            EL_NCCL_TRY(api, send, data, t->count, t->dtype, peer, member->comm, t->stream);
+        if (el_comm_goes(t, peer, member->rank))
+            EL_NCCL_TRY(api, receive, result, t->count, t->dtype, peer, member->comm, t->stream);
+    }
+    return EL_OK;
+}
+
+static enum el_status enqueue_part(const struct el_nccl_member *member, const struct el_comm_task *t)
+{
+    const struct el_nccl_api *api = member->group->api;
+    void *comm = member->comm;
     switch (t->verb) {
     case EL_COMM_ALL_REDUCE:
-        EL_NCCL_TRY(api, all_reduce, t->data, t->count, t->dtype, comm, t->stream);
+        EL_NCCL_TRY(api, all_reduce, t->data, t->result, t->count, t->dtype, t->reduction, comm, t->stream);
         return EL_OK;
     case EL_COMM_BROADCAST:
-        EL_NCCL_TRY(api, broadcast, t->data, t->count, t->dtype, t->root, comm, t->stream);
+        EL_NCCL_TRY(api, broadcast, t->data, t->result, t->count, t->dtype, t->root, comm, t->stream);
+        return EL_OK;
+    case EL_COMM_REDUCE:
+        EL_NCCL_TRY(api, reduce, t->data, t->result, t->count, t->dtype, t->reduction, t->root, comm, t->stream);
+        return EL_OK;
+    case EL_COMM_REDUCE_SCATTER:
+        EL_NCCL_TRY(api, reduce_scatter, t->data, t->result, t->count, t->dtype, t->reduction, comm, t->stream);
+        return EL_OK;
+    case EL_COMM_ALL_GATHER:
+        EL_NCCL_TRY(api, all_gather, t->data, t->result, t->count, t->dtype, comm, t->stream);
+        return EL_OK;
+    case EL_COMM_BARRIER: /* what is in the word means nothing */
+        EL_NCCL_TRY(api, all_reduce, (void *)member->word->address, (void *)member->word->address, 1, EL_F32,
+                    EL_COMM_MAX, comm, t->stream);
         return EL_OK;
     default:
-        EL_NCCL_TRY(api, reduce, t->data, t->result, t->count, t->dtype, t->root, comm, t->stream);
-        return EL_OK;
+        return enqueue_messages(member, t);
     }
 }
 
-/* A group that was begun is ended, whatever failed in it. */
+/* In a group where there is more than one call. A group that was begun is ended, whatever failed in it. */
 static enum el_status enqueue_parts(const struct el_nccl_api *api, const struct el_comm_part *parts, int n)
 {
     struct el_error failure = {.status = EL_OK};
-    if (n == 1) return enqueue_part(api, ((struct el_nccl_member *)parts->state)->comm, &parts->task);
+    enum el_comm_verb verb = parts->task.verb;
+    bool messages = verb == EL_COMM_SCATTER || verb == EL_COMM_GATHER || verb == EL_COMM_ALL_TO_ALL;
+    if (n == 1 && !messages) return enqueue_part(parts->state, &parts->task);
     EL_NCCL_TRY(api, group_start);
     for (int i = 0; i < n && failure.status == EL_OK; i++) {
-        const struct el_nccl_member *member = parts[i].state;
-        enum el_status status = enqueue_part(api, member->comm, &parts[i].task);
+        enum el_status status = enqueue_part(parts[i].state, &parts[i].task);
         if (status != EL_OK) el_error_take(status, &failure);
     }
     int ended = api->group_end();
     return failure.status != EL_OK ? el_error_give(&failure) : el_nccl_check(api, ended, "nccl group_end");
 }
 
+/* What one thread says for several members can be compared; what other processes say cannot. */
+static enum el_status check_same(const struct el_comm_part *parts, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (!el_comm_same_task(&parts[i].task, &parts->task))
+            return el_comm_fail_different("nccl", ((const struct el_nccl_member *)parts->state)->rank, &parts->task,
+                                          ((const struct el_nccl_member *)parts[i].state)->rank, &parts[i].task);
+    return EL_OK;
+}
+
 static enum el_status enqueue(const struct el_comm_part *parts, int n)
 {
     struct el_nccl_group *group = ((struct el_nccl_member *)parts->state)->group;
     if (is_aborted(group)) return say_aborted();
+    EL_TRY(check_same(parts, n));
     for (int i = 0; i < n; i++) ((struct el_nccl_member *)parts[i].state)->waiting_since_ns = 0;
     enum el_status status = enqueue_parts(group->api, parts, n);
     return status != EL_OK && is_aborted(group) ? say_aborted() : status;
@@ -166,20 +215,36 @@ static enum el_status poll(void *state)
                    1e-9 * (double)group->patience_ns);
 }
 
-/* A ring's; a reduce goes round to its root. NCCL may choose otherwise (a tree, NVLink's switches): the sums over all
- * members are then the same or less. */
+/* A ring's, where all give to all or get from all; NCCL may choose otherwise (a tree, NVLink's switches): the sums over
+ * all members are then the same or less. */
 static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
 {
-    uint64_t all = (uint64_t)shape->count * shape->element_bytes;
-    int place = el_ring_place(shape->rank, shape->root, shape->size);
-    if (shape->verb != EL_COMM_REDUCE) return el_ring_traffic(shape);
-    return (struct el_comm_traffic){place == 0 ? 0 : all, place == 1 ? 0 : all};
+    struct el_comm_shape ring = *shape;
+    ring.algorithm = EL_COMM_RING;
+    return el_comm_rounds_traffic(&ring);
+}
+
+/* Bit by bit it has none. */
+static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
+{
+    (void)dtype;
+    return reduction < EL_COMM_AND;
+}
+
+/* A barrier has to move something. */
+static enum el_status reserve(void *state, const struct el_comm_task *task)
+{
+    struct el_nccl_member *member = state;
+    if (task->verb != EL_COMM_BARRIER || member->word) return EL_OK;
+    return el_device_alloc(member->device, EL_TAG_WORKSPACE, sizeof(float), "a barrier's word", &member->word);
 }
 
 const struct el_comm_ops el_nccl_ops = {
-    .verbs = EL_COMM_FIRST_VERBS,
+    .verbs = EL_COMM_COLLECTIVES,
+    .reduces = reduces,
     .asynchronous = true,
     .enqueue = enqueue,
+    .reserve = reserve,
     .poll = poll,
     .traffic = traffic,
     .abort = abort_group,

@@ -14,6 +14,8 @@
 
 struct el_nccl_member {
     struct el_nccl_group *group;
+    struct el_device *device;
+    struct el_buffer *word; /* of barriers; NULL: there was none */
     int rank;
     void *comm;               /* NULL: never opened, or gone after an abort */
     int64_t waiting_since_ns; /* 0: nothing has been waited for since the last operation; its issuing thread's */
@@ -27,13 +29,16 @@ struct el_nccl_group {
     bool aborted;
     int64_t patience_ns;
     int n, open; /* members of this process, and those not closed yet */
+    int size;    /* of all processes */
     struct el_nccl_member members[];
 };
 
 extern const struct el_comm_ops el_nccl_ops;
 
-/* `n` members of this process from rank `first` on, without communicators yet. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, struct el_nccl_group **group_p);
+/* `n` members of this process from rank `first` on, of `size`, without communicators and devices yet. Errors:
+ * EL_ERR_HOST_MEMORY. */
+enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, int size,
+                                    struct el_nccl_group **group_p);
 void el_nccl_group_destroy(struct el_nccl_group *group);
 
 /* EL_OK, or the failure in the house's words, naming the call. */
@@ -41,9 +46,10 @@ enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const ch
 #define EL_NCCL_TRY(api, name, ...) EL_TRY(el_nccl_check(api, (api)->name(__VA_ARGS__), "nccl " #name))
 
 /* nccl_open.c, with a table given: what the backend's hooks do with the module's. */
-enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *devices, int n, void **states);
+enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct el_comm_place *places, int n,
+                                    void **states);
 enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
-                                 int device, void **state_p);
+                                 struct el_device *device, void **state_p);
 
 /* nccl_cards.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
  * ranks share one. Collective. */

@@ -25,7 +25,7 @@ enum el_status el_nccl_version(char *text, size_t bytes)
 }
 
 /* Members of one process are opened by one thread: in a group, as each opening waits for all. */
-static enum el_status open_group(struct el_nccl_group *group, const int *devices)
+static enum el_status open_group(struct el_nccl_group *group)
 {
     const struct el_nccl_api *api = group->api;
     struct el_nccl_id id;
@@ -33,7 +33,8 @@ static enum el_status open_group(struct el_nccl_group *group, const int *devices
     EL_NCCL_TRY(api, get_unique_id, &id);
     EL_NCCL_TRY(api, group_start);
     for (int i = 0; i < group->n && failure.status == EL_OK; i++) {
-        int result = api->comm_open(&group->members[i].comm, group->n, &id, i, devices[i]);
+        int result =
+            api->comm_open(&group->members[i].comm, group->n, &id, i, el_device_index(group->members[i].device));
         if (result != EL_NCCL_OK) el_error_take(el_nccl_check(api, result, "nccl comm_open"), &failure);
     }
     int ended = api->group_end();
@@ -41,7 +42,8 @@ static enum el_status open_group(struct el_nccl_group *group, const int *devices
     return el_error_give(&failure);
 }
 
-enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *devices, int n, void **states)
+enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct el_comm_place *places, int n,
+                                    void **states)
 {
     struct el_nccl_group *group;
     if (n > 1 && api->launches_block())
@@ -49,8 +51,9 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *de
                        "nccl communicator: CUDA_LAUNCH_BLOCKING is set, and the first of %d GPUs in one process would "
                        "wait for ever for the others: unset it",
                        n);
-    EL_TRY(el_nccl_group_create(api, n, 0, &group));
-    enum el_status status = open_group(group, devices);
+    EL_TRY(el_nccl_group_create(api, n, 0, n, &group));
+    for (int i = 0; i < n; i++) group->members[i].device = places[i].device;
+    enum el_status status = open_group(group);
     if (status != EL_OK) {
         el_nccl_group_destroy(group);
         return status;
@@ -60,7 +63,7 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const int *de
 }
 
 /* Rank 0 makes the id; no rank begins to wait for the others in NCCL unless all got so far. */
-static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *bootstrap, int device)
+static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *bootstrap)
 {
     const struct el_nccl_api *api = group->api;
     struct el_nccl_id id;
@@ -69,18 +72,21 @@ static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *boo
     EL_TRY(el_bootstrap_agree(bootstrap, status));
     EL_TRY(el_bootstrap_broadcast(bootstrap, &id, sizeof id));
     EL_TRY(el_presence_open(bootstrap, &group->presence));
-    int result = api->comm_open(&group->members[0].comm, size, &id, rank, device);
+    struct el_nccl_member *member = &group->members[0];
+    int result = api->comm_open(&member->comm, size, &id, rank, el_device_index(member->device));
     return el_bootstrap_agree(bootstrap, el_nccl_check(api, result, "nccl comm_open"));
 }
 
 enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
-                                 int device, void **state_p)
+                                 struct el_device *device, void **state_p)
 {
     struct el_nccl_group *group = NULL;
     EL_TRY(el_nccl_check_cards(api, bootstrap, uuid));
-    enum el_status status = el_nccl_group_create(api, 1, el_bootstrap_rank(bootstrap), &group);
+    enum el_status status =
+        el_nccl_group_create(api, 1, el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap), &group);
+    if (status == EL_OK) group->members[0].device = device;
     status = el_bootstrap_agree(bootstrap, status);
-    if (status == EL_OK) status = join(group, bootstrap, device);
+    if (status == EL_OK) status = join(group, bootstrap);
     if (status == EL_OK)
         *state_p = &group->members[0];
     else if (group)
@@ -91,12 +97,10 @@ enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootst
 static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     const struct el_nccl_api *api;
-    int numbers[MEMBERS_MAX];
     if (n > MEMBERS_MAX)
         return el_fail(EL_ERR_INVALID, "nccl communicator: %d members in one process, at most %d", n, MEMBERS_MAX);
     EL_TRY(el_nccl_api_open(&api));
-    for (int i = 0; i < n; i++) numbers[i] = el_device_index(places[i].device);
-    return el_nccl_open_members(api, numbers, n, states);
+    return el_nccl_open_members(api, places, n, states);
 }
 
 static enum el_status open_on(struct el_bootstrap *bootstrap, struct el_device *device, void **state_p)
@@ -109,7 +113,7 @@ static enum el_status open_on(struct el_bootstrap *bootstrap, struct el_device *
             : el_fail(EL_ERR_INVALID, "%s: communicator nccl is for GPUs; take --comm auto", el_device_name(device));
     EL_TRY(el_bootstrap_agree(bootstrap, status));
     el_device_identify(device, &identity);
-    return el_nccl_open_rank(api, bootstrap, identity.uuid, el_device_index(device), state_p);
+    return el_nccl_open_rank(api, bootstrap, identity.uuid, device, state_p);
 }
 
 const struct el_comm_backend el_comm_nccl_backend = {

@@ -117,18 +117,19 @@ static enum el_status sum_alone(struct el_device *device)
     struct el_buffer *buffer;
     float *host = calloc(COUNT, sizeof *host);
     void *member, *stream;
-    int index = el_device_index(device);
+    const struct el_comm_place place = {.device = device};
     for (int i = 0; i < COUNT; i++) host[i] = (float)i;
     EL_TRY(el_nccl_api_open(&api));
     EL_TRY(el_device_alloc(device, EL_TAG_GRAD, COUNT * sizeof *host, "x", &buffer));
     EL_TRY(el_device_write(el_view_of(buffer, 0), host, COUNT * sizeof *host));
-    EL_TRY(el_nccl_open_members(api, &index, 1, &member));
+    EL_TRY(el_nccl_open_members(api, &place, 1, &member));
     EL_TRY(el_device_native_stream(device, EL_STREAM_COMM, &stream));
     struct el_comm_part part = {.state = member,
                                 .task = {.verb = EL_COMM_ALL_REDUCE,
                                          .dtype = EL_F32,
                                          .count = COUNT,
                                          .data = (void *)buffer->address,
+                                         .result = (void *)buffer->address,
                                          .stream = stream}};
     EL_TRY(el_nccl_ops.enqueue(&part, 1));
     EL_TRY(el_nccl_ops.poll(member));

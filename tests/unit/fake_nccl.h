@@ -1,5 +1,8 @@
-/* A table of NCCL's functions that is not NCCL: it notes what it is asked, and fails where it is told to. Its
- * collectives move nothing: what their streams wait for is the business of fake_async.h. One thread. */
+/* A table of NCCL's functions that is not NCCL, on the streams of fake_async.h: it notes what it is asked, fails where
+ * it is told to, and otherwise does what NCCL would. A collective begins when the last member's stream has come to it,
+ * and holds all of them up until then; messages of a group move at once. Wrong use is a breach: members that ask for
+ * different things, messages to oneself outside a group, streams of other devices, addresses that are no device memory.
+ */
 #ifndef EL_TESTS_FAKE_NCCL_H
 #define EL_TESTS_FAKE_NCCL_H
 
@@ -11,9 +14,45 @@
 #include "runtime/comm/nccl_group.h"
 #include "tests/unit/fake_async.h"
 
-enum { CALLS_MAX = 64 };
+enum {
+    CALLS_MAX = 64,
+    FAKE_RANKS_MAX = 8,
+    FAKE_WORLDS_MAX = 64,
+    FAKE_HALVES_MAX = 4 * FAKE_RANKS_MAX * FAKE_RANKS_MAX
+};
+
+/* One member's part of a meeting. */
+struct fake_half {
+    const char *data;
+    char *result;
+    struct fake_stream *stream; /* NULL: not asked for yet */
+    bool here;
+};
+
+/* A collective of all, or a message between two (halves[0] sends, halves[1] receives). */
+struct fake_meeting {
+    enum el_comm_verb verb;
+    enum el_comm_reduction reduction;
+    enum el_dtype dtype;
+    size_t count;
+    int root, n;
+    int from, to, number; /* of the message; of the collective `number` alone */
+    bool done;
+    struct fake_half halves[FAKE_RANKS_MAX];
+    struct fake_meeting *next;
+};
+
+/* What the members of one communicator share. */
+struct fake_world {
+    struct el_nccl_id id;
+    int n, n_comms;
+    bool aborted;
+    int issued[FAKE_RANKS_MAX], sent[FAKE_RANKS_MAX][FAKE_RANKS_MAX], received[FAKE_RANKS_MAX][FAKE_RANKS_MAX];
+    struct fake_meeting *meetings;
+};
 
 struct fake_comm {
+    struct fake_world *world;
     int rank, n, device;
 };
 
@@ -28,6 +67,14 @@ struct fake_call {
     int root;
 };
 
+/* A half in a group that has not ended, or an item's list of them. */
+struct fake_place {
+    struct fake_world *world;
+    struct fake_meeting *meeting;
+    int half;
+    struct fake_stream *stream;
+};
+
 static struct {
     struct fake_call calls[CALLS_MAX];
     int n_calls, depth, n_open, n_aborted, n_destroyed;
@@ -36,6 +83,10 @@ static struct {
     struct el_nccl_id last_id;
     const char *host_id;
     bool launches_block;
+    struct fake_world *worlds[FAKE_WORLDS_MAX];
+    int n_worlds;
+    struct fake_place grouped[FAKE_HALVES_MAX];
+    int n_grouped;
 } nccl;
 
 static void note(const char *what, const void *comm)
@@ -53,43 +104,68 @@ static int nccl_get_version(int *version_p)
 
 static int nccl_get_unique_id(struct el_nccl_id *id_p)
 {
+    static int n;
     memset(id_p, 0, sizeof *id_p);
-    snprintf(id_p->bytes, sizeof id_p->bytes, "id of process %d", (int)getpid());
+    snprintf(id_p->bytes, sizeof id_p->bytes, "id of process %d, number %d", (int)getpid(), n++);
     return 0;
+}
+
+/* ---- communicators ---- */
+
+static struct fake_world *nccl_world(const struct el_nccl_id *id, int n)
+{
+    for (int w = 0; w < nccl.n_worlds; w++)
+        if (memcmp(&nccl.worlds[w]->id, id, sizeof *id) == 0) return nccl.worlds[w];
+    struct fake_world *world = calloc(1, sizeof *world);
+    if (!world || nccl.n_worlds == FAKE_WORLDS_MAX) abort();
+    world->id = *id;
+    world->n = n;
+    return nccl.worlds[nccl.n_worlds++] = world;
+}
+
+static struct fake_comm *nccl_member(struct fake_world *world, int rank, int device)
+{
+    struct fake_comm *comm = calloc(1, sizeof *comm);
+    if (!comm) abort();
+    *comm = (struct fake_comm){.world = world, .rank = rank, .n = world->n, .device = device};
+    world->n_comms++;
+    nccl.n_open++;
+    return comm;
 }
 
 static int nccl_comm_open(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
 {
-    struct fake_comm *comm = calloc(1, sizeof *comm);
-    note("open", comm);
     nccl.last_id = *id;
     if (nccl.fail_open_rank == rank) {
-        free(comm);
+        note("open", NULL);
         return EL_NCCL_BAD_USE;
     }
-    *comm = (struct fake_comm){.rank = rank, .n = n, .device = device};
-    nccl.n_open++;
-    *comm_p = comm;
+    *comm_p = nccl_member(nccl_world(id, n), rank, device);
+    note("open", *comm_p);
     return 0;
 }
 
-static int nccl_end(const char *what, void *comm, int *count)
+static int nccl_end(const char *what, struct fake_comm *comm, int *count)
 {
     note(what, comm);
     ++*count;
     nccl.n_open--;
+    comm->world->n_comms--;
     free(comm);
     return 0;
 }
 
 static int nccl_comm_abort(void *comm)
 {
+    FAKE_GUARD;
     fake.stuck = false;
+    ((struct fake_comm *)comm)->world->aborted = true;
     return nccl_end("abort", comm, &nccl.n_aborted);
 }
 
 static int nccl_comm_destroy(void *comm)
 {
+    FAKE_GUARD;
     return nccl_end("destroy", comm, &nccl.n_destroyed);
 }
 
@@ -100,6 +176,107 @@ static int nccl_async_error(void *comm, int *error_p)
     return 0;
 }
 
+/* ---- what moves ---- */
+
+static double nccl_load(const char *data, enum el_dtype dtype, size_t i)
+{
+    return dtype == EL_F32   ? (double)((const float *)data)[i]
+           : dtype == EL_F64 ? ((const double *)data)[i]
+           : dtype == EL_I32 ? (double)((const int32_t *)data)[i]
+                             : (double)((const uint8_t *)data)[i];
+}
+
+static void nccl_store(char *data, enum el_dtype dtype, size_t i, double value)
+{
+    if (dtype == EL_F32) ((float *)data)[i] = (float)value;
+    if (dtype == EL_F64) ((double *)data)[i] = value;
+    if (dtype == EL_I32) ((int32_t *)data)[i] = (int32_t)value;
+    if (dtype == EL_U8) ((uint8_t *)data)[i] = (uint8_t)(int64_t)value;
+}
+
+static double nccl_combine(const struct fake_meeting *m, size_t i)
+{
+    double x = nccl_load(m->halves[0].data, m->dtype, i);
+    for (int r = 1; r < m->n; r++) {
+        double y = nccl_load(m->halves[r].data, m->dtype, i);
+        switch (m->reduction) {
+        case EL_COMM_PRODUCT:
+            x *= y;
+            break;
+        case EL_COMM_MIN:
+            x = y < x ? y : x;
+            break;
+        case EL_COMM_MAX:
+            x = y > x ? y : x;
+            break;
+        default:
+            x += y;
+        }
+    }
+    return m->reduction == EL_COMM_AVERAGE ? x / m->n : x;
+}
+
+static void nccl_move(struct fake_meeting *m)
+{
+    size_t part = m->count * el_dtype_bytes(m->dtype);
+    struct fake_half *h = m->halves;
+    for (int r = 0; r < m->n; r++) {
+        for (size_t i = 0; i < m->count && m->verb == EL_COMM_REDUCE_SCATTER; i++)
+            nccl_store(h[r].result, m->dtype, i, nccl_combine(m, (size_t)r * m->count + i));
+        for (int from = 0; from < m->n && m->verb == EL_COMM_ALL_GATHER; from++)
+            memmove(h[r].result + (size_t)from * part, h[from].data, part);
+        if (m->verb == EL_COMM_BROADCAST) memmove(h[r].result, h[m->root].data, part);
+    }
+    if (m->verb == EL_COMM_SEND) memmove(h[1].result, h[0].data, part);
+    for (size_t i = 0; i < m->count && (m->verb == EL_COMM_ALL_REDUCE || m->verb == EL_COMM_REDUCE); i++) {
+        double value = nccl_combine(m, i);
+        for (int r = 0; r < m->n; r++)
+            if (m->verb == EL_COMM_ALL_REDUCE || r == m->root) nccl_store(h[r].result, m->dtype, i, value);
+    }
+}
+
+/* An item on a stream: the calls of one group, or one call. */
+struct fake_fused {
+    int n;
+    struct fake_place places[];
+};
+
+static bool nccl_meet(void *context, struct fake_stream **missing_p)
+{
+    struct fake_fused *fused = context;
+    bool all = true;
+    *missing_p = NULL;
+    for (int p = 0; p < fused->n; p++) fused->places[p].meeting->halves[fused->places[p].half].here = true;
+    for (int p = 0; p < fused->n; p++) {
+        struct fake_meeting *m = fused->places[p].meeting;
+        bool complete = true;
+        for (int h = 0; h < m->n; h++) {
+            if (m->halves[h].here) continue;
+            complete = false;
+            if (!*missing_p && m->halves[h].stream != fused->places[p].stream) *missing_p = m->halves[h].stream;
+        }
+        if (complete && !m->done && !fused->places[p].world->aborted) {
+            fake_open_memory(true);
+            nccl_move(m);
+            fake_open_memory(false);
+        }
+        m->done |= complete;
+        all &= m->done || fused->places[p].world->aborted;
+    }
+    return all;
+}
+
+static void nccl_push(const struct fake_place *places, int n)
+{
+    struct fake_fused *fused = malloc(sizeof *fused + (size_t)n * sizeof *places);
+    if (!fused) abort();
+    fused->n = n;
+    memcpy(fused->places, places, (size_t)n * sizeof *places);
+    fake_push(places->stream, &(struct fake_item){.kind = FAKE_MEET, .meet = nccl_meet, .context = fused});
+}
+
+/* ---- groups ---- */
+
 static int nccl_group_start(void)
 {
     note("start", NULL);
@@ -107,45 +284,159 @@ static int nccl_group_start(void)
     return 0;
 }
 
+static void nccl_flush(void)
+{
+    while (nccl.n_grouped > 0) {
+        struct fake_place mine[FAKE_HALVES_MAX];
+        int n = 0, left = 0;
+        struct fake_place first = nccl.grouped[0];
+        for (int i = 0; i < nccl.n_grouped; i++) {
+            if (nccl.grouped[i].stream == first.stream && nccl.grouped[i].world == first.world)
+                mine[n++] = nccl.grouped[i];
+            else
+                nccl.grouped[left++] = nccl.grouped[i];
+        }
+        nccl.n_grouped = left;
+        nccl_push(mine, n);
+    }
+}
+
 static int nccl_group_end(void)
 {
+    FAKE_GUARD;
     nccl.depth--;
     note("end", NULL);
+    if (nccl.depth == 0) nccl_flush();
     return nccl.fail_end;
 }
 
-static int nccl_collective(enum el_comm_verb verb, const void *data, void *result, size_t count, int root, void *comm,
-                           void *stream)
+/* ---- calls ---- */
+
+static void nccl_check_memory(const void *address)
 {
+    const char *at = address;
+    if (at < fake.memory || at >= fake.memory + FAKE_MEMORY_BYTES) fake_breach("NCCL gets what is no device memory");
+}
+
+static struct fake_meeting *nccl_meeting(struct fake_world *world, const struct fake_meeting *wanted)
+{
+    for (struct fake_meeting *m = world->meetings; m; m = m->next) {
+        if (m->number != wanted->number || m->from != wanted->from || m->to != wanted->to) continue;
+        if (m->verb != wanted->verb || m->count != wanted->count || m->dtype != wanted->dtype ||
+            m->reduction != wanted->reduction || m->root != wanted->root)
+            fake_breach("members ask NCCL for different things");
+        return m;
+    }
+    struct fake_meeting *made = malloc(sizeof *made);
+    if (!made) abort();
+    *made = *wanted;
+    made->next = world->meetings;
+    return world->meetings = made;
+}
+
+static void nccl_join(const struct fake_comm *comm, const struct fake_meeting *wanted, int half, const void *data,
+                      void *result, void *stream)
+{
+    struct fake_meeting *meeting = nccl_meeting(comm->world, wanted);
+    if (((struct fake_stream *)stream)->device->index != comm->device) fake_breach("a stream of another device");
+    meeting->halves[half] = (struct fake_half){.data = data, .result = result, .stream = stream};
+    struct fake_place place = {.world = comm->world, .meeting = meeting, .half = half, .stream = stream};
+    if (nccl.depth == 0)
+        nccl_push(&place, 1);
+    else
+        nccl.grouped[nccl.n_grouped++] = place;
+}
+
+static int nccl_collective(enum el_comm_verb verb, const void *data, void *result, size_t count, enum el_dtype dtype,
+                           enum el_comm_reduction reduction, int root, void *argument, void *stream)
+{
+    FAKE_GUARD;
+    struct fake_comm *comm = argument;
     note("collective", comm);
     struct fake_call *call = &nccl.calls[(nccl.n_calls - 1) % CALLS_MAX];
-    call->verb = verb;
-    call->data = data;
-    call->result = result;
-    call->count = count;
-    call->root = root;
-    call->stream = stream;
-    return nccl.fail_verb;
+    *call = (struct fake_call){.comm = comm,
+                               .depth = nccl.depth,
+                               .verb = verb,
+                               .data = data,
+                               .result = result,
+                               .stream = stream,
+                               .count = count,
+                               .root = root};
+    snprintf(call->what, sizeof call->what, "collective");
+    if (nccl.fail_verb) return nccl.fail_verb;
+    if (verb != EL_COMM_BROADCAST || comm->rank == root) nccl_check_memory(data);
+    if (verb != EL_COMM_REDUCE || comm->rank == root) nccl_check_memory(result);
+    struct fake_meeting wanted = {.verb = verb,
+                                  .reduction = reduction,
+                                  .dtype = dtype,
+                                  .count = count,
+                                  .root = root,
+                                  .n = comm->n,
+                                  .from = -1,
+                                  .to = -1,
+                                  .number = comm->world->issued[comm->rank]++};
+    nccl_join(comm, &wanted, comm->rank, data, result, stream);
+    return 0;
 }
 
-static int nccl_all_reduce(void *data, size_t count, enum el_dtype dtype, void *comm, void *stream)
+static int nccl_all_reduce(const void *data, void *result, size_t count, enum el_dtype dtype,
+                           enum el_comm_reduction reduction, void *comm, void *stream)
 {
-    (void)dtype;
-    return nccl_collective(EL_COMM_ALL_REDUCE, data, data, count, 0, comm, stream);
+    return nccl_collective(EL_COMM_ALL_REDUCE, data, result, count, dtype, reduction, 0, comm, stream);
 }
 
-static int nccl_broadcast(void *data, size_t count, enum el_dtype dtype, int root, void *comm, void *stream)
+static int nccl_broadcast(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
+                          void *stream)
 {
-    (void)dtype;
-    return nccl_collective(EL_COMM_BROADCAST, data, data, count, root, comm, stream);
+    return nccl_collective(EL_COMM_BROADCAST, data, result, count, dtype, EL_COMM_SUM, root, comm, stream);
 }
 
-static int nccl_reduce(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
-                       void *stream)
+static int nccl_reduce(const void *data, void *result, size_t count, enum el_dtype dtype,
+                       enum el_comm_reduction reduction, int root, void *comm, void *stream)
 {
-    (void)dtype;
-    return nccl_collective(EL_COMM_REDUCE, data, result, count, root, comm, stream);
+    return nccl_collective(EL_COMM_REDUCE, data, result, count, dtype, reduction, root, comm, stream);
 }
+
+static int nccl_reduce_scatter(const void *data, void *result, size_t count, enum el_dtype dtype,
+                               enum el_comm_reduction reduction, void *comm, void *stream)
+{
+    return nccl_collective(EL_COMM_REDUCE_SCATTER, data, result, count, dtype, reduction, 0, comm, stream);
+}
+
+static int nccl_all_gather(const void *data, void *result, size_t count, enum el_dtype dtype, void *comm, void *stream)
+{
+    return nccl_collective(EL_COMM_ALL_GATHER, data, result, count, dtype, EL_COMM_SUM, 0, comm, stream);
+}
+
+/* Outside a group a send to oneself would wait for ever, and so may two that send to each other. */
+static int nccl_message(bool sends, const void *data, void *result, size_t count, enum el_dtype dtype, int peer,
+                        void *argument, void *stream)
+{
+    FAKE_GUARD;
+    struct fake_comm *comm = argument;
+    note(sends ? "send" : "receive", comm);
+    nccl_check_memory(sends ? data : result);
+    if (nccl.depth == 0 && peer == comm->rank) fake_breach("a message to oneself, and no group");
+    if (nccl.fail_verb) return nccl.fail_verb;
+    int from = sends ? comm->rank : peer, to = sends ? peer : comm->rank;
+    int *number = sends ? &comm->world->sent[from][to] : &comm->world->received[from][to];
+    struct fake_meeting wanted = {
+        .verb = EL_COMM_SEND, .dtype = dtype, .count = count, .n = 2, .from = from, .to = to, .number = (*number)++};
+    nccl_join(comm, &wanted, sends ? 0 : 1, data, result, stream);
+    return 0;
+}
+
+static int nccl_send(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
+{
+    return nccl_message(true, data, NULL, count, dtype, peer, comm, stream);
+}
+
+static int nccl_receive(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
+{
+    return nccl_message(false, NULL, result, count, dtype, peer, comm, stream);
+}
+
+/* ---- words ---- */
 
 static const char *nccl_result_text(int result)
 {
@@ -178,14 +469,25 @@ static const struct el_nccl_api api = {.get_version = nccl_get_version,
                                        .all_reduce = nccl_all_reduce,
                                        .broadcast = nccl_broadcast,
                                        .reduce = nccl_reduce,
+                                       .reduce_scatter = nccl_reduce_scatter,
+                                       .all_gather = nccl_all_gather,
+                                       .send = nccl_send,
+                                       .receive = nccl_receive,
                                        .result_text = nccl_result_text,
                                        .last_error = nccl_last_error,
                                        .host_id = nccl_host_id,
                                        .launches_block = nccl_launches_block};
 
-static void reset(void)
+static void reset(enum fake_policy policy)
 {
-    fake_reset(FAKE_LAZY);
+    fake_reset(policy);
+    for (int w = 0; w < nccl.n_worlds; w++) {
+        for (struct fake_meeting *next, *m = nccl.worlds[w]->meetings; m; m = next) {
+            next = m->next;
+            free(m);
+        }
+        free(nccl.worlds[w]);
+    }
     memset(&nccl, 0, sizeof nccl);
     nccl.fail_open_rank = -1;
 }

@@ -15,7 +15,7 @@
 #include "runtime/device/internal.h"
 
 enum fake_policy { FAKE_LAZY, FAKE_OTHERS_FIRST, FAKE_RANDOM, FAKE_POLICIES };
-enum { FAKE_STREAMS_MAX = 64, FAKE_PAGE_BYTES = 4096, FAKE_MEMORY_BYTES = 1 << 30 };
+enum { FAKE_STREAMS_MAX = 64, FAKE_PAGE_BYTES = 4096, FAKE_MEMORY_BYTES = 1 << 30, FAKE_ITEMS_A_QUERY = 32 };
 
 struct fake_event {
     int recorded, reached; /* counts */
@@ -24,9 +24,11 @@ struct fake_event {
     struct fake_device *device;
 };
 
+struct fake_stream;
+
 /* What a stream does next; the arguments are copied, so that the host may go on. */
 struct fake_item {
-    enum { FAKE_WORK, FAKE_RECORD, FAKE_WAIT } kind;
+    enum { FAKE_WORK, FAKE_RECORD, FAKE_WAIT, FAKE_MEET } kind;
     enum el_op_kind op; /* a kernel's; copies have no `args.native` */
     enum el_dtype dtype;
     struct el_kernel_args args;
@@ -35,6 +37,10 @@ struct fake_item {
     size_t bytes;
     struct fake_event *event;
     int count; /* of the event's records */
+    /* FAKE_MEET: work of several streams at once, as a collective is. This one has come; returns whether all have, and
+     * else in whose stream one is missing (NULL: in none yet). */
+    bool (*meet)(void *context, struct fake_stream **missing_p);
+    void *context; /* from malloc; the item's */
     struct fake_item *next;
 };
 
@@ -139,8 +145,10 @@ static void fake_work(struct fake_item *item)
 static bool fake_advance(struct fake_stream *stream)
 {
     struct fake_item *item = stream->first;
+    struct fake_stream *missing;
     if (!item || fake.stuck) return false;
     if (item->kind == FAKE_WAIT && item->event->reached < item->count) return false;
+    if (item->kind == FAKE_MEET && !item->meet(item->context, &missing)) return false;
     if (item->kind == FAKE_RECORD) {
         item->event->reached = item->count;
         item->event->at_ns = el_clock_ns();
@@ -149,13 +157,16 @@ static bool fake_advance(struct fake_stream *stream)
     stream->first = item->next;
     if (!stream->first) stream->last = &stream->first;
     free(item->host);
+    free(item->context);
     free(item);
     return true;
 }
 
-/* The stream in which the record lies that this one waits for. */
-static struct fake_stream *fake_recorder_of(const struct fake_item *wait)
+/* The stream in which the record lies, or the other member's part, that this one waits for. */
+static struct fake_stream *fake_awaited_by(const struct fake_item *wait)
 {
+    struct fake_stream *missing = NULL;
+    if (wait->kind == FAKE_MEET) return wait->meet(wait->context, &missing) ? NULL : missing;
     for (int s = 0; s < fake.n_streams; s++) {
         for (struct fake_item *item = fake.streams[s]->first; item; item = item->next)
             if (item->kind == FAKE_RECORD && item->event == wait->event && item->count == wait->count)
@@ -169,8 +180,8 @@ static bool fake_pull(struct fake_stream *stream)
 {
     for (int hops = 0; stream && hops <= FAKE_STREAMS_MAX; hops++) {
         if (fake_advance(stream)) return true;
-        if (!stream->first || stream->first->kind != FAKE_WAIT) return false;
-        stream = fake_recorder_of(stream->first);
+        if (!stream->first || stream->first->kind == FAKE_WORK) return false;
+        stream = fake_awaited_by(stream->first);
     }
     return false;
 }

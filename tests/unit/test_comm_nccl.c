@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/comm_ops.h"
 #include "tests/unit/fake_nccl.h"
+#include "tests/unit/together.h"
 
 enum { MEMBERS = 3 };
 
@@ -17,9 +18,7 @@ static struct el_nccl_group *last_group;
 
 static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
-    int numbers[MEMBERS];
-    for (int i = 0; i < n; i++) numbers[i] = el_device_index(places[i].device);
-    EL_TRY(el_nccl_open_members(&api, numbers, n, states));
+    EL_TRY(el_nccl_open_members(&api, places, n, states));
     last_group = ((struct el_nccl_member *)states[0])->group;
     return EL_OK;
 }
@@ -35,7 +34,7 @@ struct bench {
 
 static void open_bench(struct bench *bench)
 {
-    reset();
+    reset(FAKE_LAZY);
     for (int m = 0; m < MEMBERS; m++) {
         bench->devices[m] = fake_device(m);
         assert_int_equal(el_device_alloc(bench->devices[m], EL_TAG_GRAD, 64, "x", &bench->data[m]), EL_OK);
@@ -103,7 +102,7 @@ static void a_member_that_cannot_be_opened(void **state)
 {
     (void)state;
     struct bench bench;
-    reset();
+    reset(FAKE_LAZY);
     nccl.fail_open_rank = 1;
     for (int m = 0; m < MEMBERS; m++) bench.devices[m] = fake_device(m);
     assert_int_equal(el_comm_open_with(&backend, bench.devices, MEMBERS, bench.comms), EL_ERR_INVALID);
@@ -119,13 +118,15 @@ static void launches_that_block_are_refused(void **state)
     (void)state;
     struct bench bench;
     void *one;
-    reset();
+    struct el_comm_place place;
+    reset(FAKE_LAZY);
     nccl.launches_block = true;
     for (int m = 0; m < MEMBERS; m++) bench.devices[m] = fake_device(m);
     assert_int_equal(el_comm_open_with(&backend, bench.devices, MEMBERS, bench.comms), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "CUDA_LAUNCH_BLOCKING is set"));
     assert_int_equal(nccl.n_calls, 0);
-    assert_int_equal(el_nccl_open_members(&api, (const int[]){0}, 1, &one), EL_OK); /* alone it waits for nobody */
+    place.device = bench.devices[0];
+    assert_int_equal(el_nccl_open_members(&api, &place, 1, &one), EL_OK); /* alone it waits for nobody */
     el_nccl_ops.close(one);
     for (int m = 0; m < MEMBERS; m++) el_device_close(bench.devices[m]);
 }
@@ -160,18 +161,96 @@ static void a_thread_a_member_needs_no_group(void **state)
 {
     (void)state;
     struct bench bench;
+    void *stream;
     open_bench(&bench);
-    const struct el_comm_op op = {
-        .verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = 4, .data = el_view_of(bench.data[2], 0)};
-    el_comm_issue(bench.comms[2], bench.program, &op, NULL);
-    assert_int_equal(el_program_end(bench.program), EL_OK);
+    assert_int_equal(el_device_native_stream(bench.devices[2], EL_STREAM_COMM, &stream), EL_OK);
     nccl.n_calls = 0;
+    for (int m = 0; m < MEMBERS; m++) {
+        struct el_view view = el_view_of(bench.data[m], 0);
+        void *data = (void *)view.buffer->address;
+        assert_int_equal(el_device_native_stream(bench.devices[m], EL_STREAM_COMM, &stream), EL_OK);
+        struct el_comm_part part = {.state = &last_group->members[m],
+                                    .task = {.verb = EL_COMM_ALL_REDUCE,
+                                             .dtype = EL_F32,
+                                             .count = 4,
+                                             .data = data,
+                                             .result = data,
+                                             .stream = stream}};
+        assert_int_equal(el_nccl_ops.enqueue(&part, 1), EL_OK);
+        assert_int_equal(nccl.n_calls, m + 1);
+        assert_int_equal(nccl.calls[m].comm->rank, m);
+        assert_int_equal(nccl.calls[m].depth, 0);
+    }
+    for (int m = 0; m < MEMBERS; m++)
+        assert_int_equal(el_device_stream_synchronize(bench.devices[m], EL_STREAM_COMM), EL_OK);
+    close_bench(&bench);
+}
+
+static void a_muted_member_calls_nothing(void **state)
+{
+    (void)state;
+    struct bench bench;
+    open_bench(&bench);
+    issue_reduce(&bench);
+    for (int m = 0; m < MEMBERS; m++) el_comm_mute(bench.comms[m], true);
     assert_int_equal(el_program_run(bench.program, 0, NULL), EL_OK);
-    assert_int_equal(nccl.n_calls, 1);
-    assert_int_equal(nccl.calls[0].comm->rank, 2);
-    el_comm_mute(bench.comms[2], true);
-    assert_int_equal(el_program_run(bench.program, 1, NULL), EL_OK);
-    assert_int_equal(nccl.n_calls, 1);
+    assert_int_equal(nccl.n_calls, 0);
+    close_bench(&bench);
+}
+
+static void every_verb_gives_what_it_is_to_give(void **state)
+{
+    (void)state;
+    for (int policy = 0; policy < FAKE_POLICIES; policy++) {
+        reset((enum fake_policy)policy);
+        together_product(&backend);
+        assert_int_equal(nccl.n_open, 0);
+        assert_int_equal(fake.n_wrong, 0);
+    }
+}
+
+/* All calls of a group are of one communicator's members. */
+static void groups_are_of_one_communicator(void)
+{
+    const struct fake_world *world = NULL;
+    int depth = 0, n_seen = 0;
+    if (nccl.n_calls > CALLS_MAX) fail_msg("%d calls", nccl.n_calls);
+    for (int i = 0; i < nccl.n_calls; i++) {
+        const struct fake_call *call = &nccl.calls[i];
+        depth += strcmp(call->what, "start") == 0 ? 1 : strcmp(call->what, "end") == 0 ? -1 : 0;
+        if (depth == 0) world = NULL;
+        if (!call->comm) continue;
+        if (world) assert_ptr_equal(call->comm->world, world);
+        world = call->comm->world;
+        n_seen++;
+    }
+    assert_true(n_seen > 0);
+    nccl.n_calls = 0;
+}
+
+static void two_at_once_never_share_a_group(void **state)
+{
+    (void)state;
+    for (int policy = 0; policy < FAKE_POLICIES; policy++) {
+        reset((enum fake_policy)policy);
+        fake.seed = 5;
+        together_two(&backend, 20, groups_are_of_one_communicator);
+        assert_int_equal(fake.n_wrong, 0);
+    }
+}
+
+static void reductions_that_nccl_lacks_are_refused(void **state)
+{
+    (void)state;
+    struct bench bench;
+    open_bench(&bench);
+    const struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                                  .reduction = EL_COMM_XOR,
+                                  .dtype = EL_I32,
+                                  .count = 4,
+                                  .data = el_view_of(bench.data[0], 0)};
+    assert_int_equal(el_comm_issue(bench.comms[0], bench.program, &op, NULL), EL_ERR_ABSENT);
+    assert_string_equal(el_error_message(), "communicator nccl: has no xor of i32 values");
     close_bench(&bench);
 }
 
@@ -182,7 +261,7 @@ static void check_aborted(struct bench *bench)
     for (int i = 0; i < nccl.n_calls; i++)
         if (strcmp(nccl.calls[i].what, "abort") == 0) assert_int_equal(nccl.calls[i].depth, 1);
     struct el_comm_part part = {.state = &last_group->members[0],
-                                .task = {.verb = EL_COMM_ALL_REDUCE, .count = 1, .data = bench}};
+                                .task = {.verb = EL_COMM_ALL_REDUCE, .count = 1, .data = bench, .result = bench}};
     int before = nccl.n_calls;
     assert_int_equal(el_nccl_ops.enqueue(&part, 1), EL_ERR_PEER);
     assert_int_equal(el_nccl_ops.poll(&last_group->members[0]), EL_ERR_PEER);
@@ -297,12 +376,14 @@ static void a_ring_books_what_goes_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_opened_in_a_group),       cmocka_unit_test(a_member_that_cannot_be_opened),
-        cmocka_unit_test(one_thread_calls_for_all_in_a_group), cmocka_unit_test(a_thread_a_member_needs_no_group),
-        cmocka_unit_test(a_call_that_fails_ends_its_group),    cmocka_unit_test(a_group_that_fails_at_its_end),
-        cmocka_unit_test(an_error_that_no_call_returned),      cmocka_unit_test(a_collective_that_never_ends),
-        cmocka_unit_test(steps_that_do_end_are_not_late),      cmocka_unit_test(launches_that_block_are_refused),
-        cmocka_unit_test(a_ring_books_what_goes_round),
+        cmocka_unit_test(members_are_opened_in_a_group),          cmocka_unit_test(a_member_that_cannot_be_opened),
+        cmocka_unit_test(one_thread_calls_for_all_in_a_group),    cmocka_unit_test(a_thread_a_member_needs_no_group),
+        cmocka_unit_test(a_call_that_fails_ends_its_group),       cmocka_unit_test(a_group_that_fails_at_its_end),
+        cmocka_unit_test(an_error_that_no_call_returned),         cmocka_unit_test(a_collective_that_never_ends),
+        cmocka_unit_test(steps_that_do_end_are_not_late),         cmocka_unit_test(launches_that_block_are_refused),
+        cmocka_unit_test(a_ring_books_what_goes_round),           cmocka_unit_test(a_muted_member_calls_nothing),
+        cmocka_unit_test(every_verb_gives_what_it_is_to_give),    cmocka_unit_test(two_at_once_never_share_a_group),
+        cmocka_unit_test(reductions_that_nccl_lacks_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

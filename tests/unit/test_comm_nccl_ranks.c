@@ -22,7 +22,7 @@ static enum el_status open_rank(struct star *star, void **state_p)
 {
     char uuid[32];
     snprintf(uuid, sizeof uuid, "GPU-%d", star->base.rank);
-    return el_nccl_open_rank(&api, &star->base, uuid, 0, state_p);
+    return el_nccl_open_rank(&api, &star->base, uuid, fake_device(0), state_p);
 }
 
 static int be_opened(struct star *star, void *context)
@@ -30,7 +30,7 @@ static int be_opened(struct star *star, void *context)
     (void)context;
     void *state;
     char id[sizeof nccl.last_id.bytes] = "";
-    reset();
+    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     if (star->base.rank == 0) memcpy(id, nccl.last_id.bytes, sizeof id);
     if (el_bootstrap_broadcast(&star->base, id, sizeof id) != EL_OK) return 1;
@@ -44,7 +44,7 @@ static int be_one_of_whom_one_fails(struct star *star, void *context)
 {
     (void)context;
     void *state;
-    reset();
+    reset(FAKE_LAZY);
     nccl.fail_open_rank = 1;
     enum el_status status = open_rank(star, &state);
     return status == (star->base.rank == 1 ? EL_ERR_INVALID : EL_ERR_PEER) && nccl.n_open == 0 ? 0 : 1;
@@ -73,7 +73,7 @@ static int be_one_of_whom_one_dies(struct star *star, void *context)
 {
     (void)context;
     void *state;
-    reset();
+    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     if (star->base.rank == star->base.size - 1) raise(SIGKILL);
     enum el_status status = wait_for_trouble(state);
@@ -88,7 +88,7 @@ static int be_one_of_whom_one_stops(struct star *star, void *context)
     (void)context;
     void *state;
     bool right = true;
-    reset();
+    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     if (star->base.rank == star->base.size - 1)
         usleep(30000);
@@ -114,9 +114,10 @@ static int be_on_a_shared_card(struct star *star, void *context)
 {
     void *state;
     const char *const *host_ids = context;
-    reset();
+    reset(FAKE_LAZY);
     nccl.host_id = host_ids ? host_ids[star->base.rank] : NULL;
-    enum el_status status = el_nccl_open_rank(&api, &star->base, star->base.rank == 0 ? "GPU-a" : "GPU-b", 0, &state);
+    enum el_status status =
+        el_nccl_open_rank(&api, &star->base, star->base.rank == 0 ? "GPU-a" : "GPU-b", fake_device(0), &state);
     if (status == EL_OK) el_nccl_ops.close(state);
     bool said =
         strstr(el_error_message(), "ranks 1 and 2 share one GPU (GPU-b)") && strstr(el_error_message(), "NCCL_HOSTID");

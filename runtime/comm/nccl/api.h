@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/kernels.h"
-#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
 
 /* What all members of a communicator have to know of it: made by one, told to the others. */
 struct el_nccl_id {
@@ -35,11 +34,23 @@ struct el_nccl_api {
     int (*async_error)(void *comm, int *error_p);
     int (*group_start)(void);
     int (*group_end)(void);
-    /* In place, all but reduce, whose result is looked at on the root alone. */
-    int (*all_reduce)(void *data, size_t count, enum el_dtype dtype, void *comm, void *stream);
-    int (*broadcast)(void *data, size_t count, enum el_dtype dtype, int root, void *comm, void *stream);
-    int (*reduce)(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
-                  void *stream);
+    /* Members of one color get a communicator of their own, ranked by key. NULL: the library has none (before 2.18).
+     * Blocking. Collective. */
+    int (*comm_split)(void *comm, int color, int key, void **comm_p);
+    /* Results may be the data, or the member's own part of the larger side; a reduce's is looked at on the root alone.
+     */
+    int (*all_reduce)(const void *data, void *result, size_t count, enum el_dtype dtype,
+                      enum el_comm_reduction reduction, void *comm, void *stream);
+    int (*broadcast)(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
+                     void *stream);
+    int (*reduce)(const void *data, void *result, size_t count, enum el_dtype dtype, enum el_comm_reduction reduction,
+                  int root, void *comm, void *stream);
+    int (*reduce_scatter)(const void *data, void *result, size_t count, enum el_dtype dtype,
+                          enum el_comm_reduction reduction, void *comm, void *stream);
+    int (*all_gather)(const void *data, void *result, size_t count, enum el_dtype dtype, void *comm, void *stream);
+    /* Messages between two members; those of one group go at the same time. */
+    int (*send)(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
+    int (*receive)(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
     const char *(*result_text)(int result);
     const char *(*last_error)(void); /* the library's words for this process's last failure; "" */
     const char *(*host_id)(void);    /* NCCL_HOSTID as the library takes it; "" */

@@ -16,6 +16,13 @@ _Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError && (int)EL_NCCL_IN_PR
 static const ncclDataType_t types[EL_DTYPE_COUNT] = {
     [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64, [EL_I32] = ncclInt32, [EL_U8] = ncclUint8};
 
+/* The others are refused before they come here (nccl_group.c). */
+static const ncclRedOp_t reductions[EL_COMM_REDUCTION_COUNT] = {[EL_COMM_SUM] = ncclSum,
+                                                                [EL_COMM_PRODUCT] = ncclProd,
+                                                                [EL_COMM_MIN] = ncclMin,
+                                                                [EL_COMM_MAX] = ncclMax,
+                                                                [EL_COMM_AVERAGE] = ncclAvg};
+
 static int get_version(int *version_p)
 {
     return ncclGetVersion(version_p);
@@ -67,19 +74,52 @@ static int group_end(void)
     return ncclGroupEnd();
 }
 
-static int all_reduce(void *data, size_t count, enum el_dtype dtype, void *comm, void *stream)
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+static int comm_split(void *comm, int color, int key, void **comm_p)
 {
-    return ncclAllReduce(data, data, count, types[dtype], ncclSum, comm, stream);
+    return ncclCommSplit(comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, (ncclComm_t *)comm_p, NULL);
+}
+#else
+static int (*const comm_split)(void *comm, int color, int key, void **comm_p);
+#endif
+
+static int all_reduce(const void *data, void *result, size_t count, enum el_dtype dtype,
+                      enum el_comm_reduction reduction, void *comm, void *stream)
+{
+    return ncclAllReduce(data, result, count, types[dtype], reductions[reduction], comm, stream);
 }
 
-static int broadcast(void *data, size_t count, enum el_dtype dtype, int root, void *comm, void *stream)
+static int broadcast(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
+                     void *stream)
 {
-    return ncclBroadcast(data, data, count, types[dtype], root, comm, stream);
+    return ncclBroadcast(data, result, count, types[dtype], root, comm, stream);
 }
 
-static int reduce(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm, void *stream)
+static int reduce(const void *data, void *result, size_t count, enum el_dtype dtype, enum el_comm_reduction reduction,
+                  int root, void *comm, void *stream)
 {
-    return ncclReduce(data, result, count, types[dtype], ncclSum, root, comm, stream);
+    return ncclReduce(data, result, count, types[dtype], reductions[reduction], root, comm, stream);
+}
+
+static int reduce_scatter(const void *data, void *result, size_t count, enum el_dtype dtype,
+                          enum el_comm_reduction reduction, void *comm, void *stream)
+{
+    return ncclReduceScatter(data, result, count, types[dtype], reductions[reduction], comm, stream);
+}
+
+static int all_gather(const void *data, void *result, size_t count, enum el_dtype dtype, void *comm, void *stream)
+{
+    return ncclAllGather(data, result, count, types[dtype], comm, stream);
+}
+
+static int send_to(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
+{
+    return ncclSend(data, count, types[dtype], peer, comm, stream);
+}
+
+static int receive(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
+{
+    return ncclRecv(result, count, types[dtype], peer, comm, stream);
 }
 
 static const char *result_text(int result)
@@ -118,9 +158,14 @@ const struct el_nccl_api *el_nccl_module(void)
         .async_error = async_error,
         .group_start = group_start,
         .group_end = group_end,
+        .comm_split = comm_split,
         .all_reduce = all_reduce,
         .broadcast = broadcast,
         .reduce = reduce,
+        .reduce_scatter = reduce_scatter,
+        .all_gather = all_gather,
+        .send = send_to,
+        .receive = receive,
         .result_text = result_text,
         .last_error = last_error,
         .host_id = host_id,
