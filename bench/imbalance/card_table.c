@@ -156,9 +156,9 @@ static void put_cards(const struct el_table *table, json_t *trial, const bool ch
 /* "dp, batch 256 (2 x 128)" */
 static void name_trial(const json_t *trial, char *text, size_t bytes)
 {
-    char batch[64];
-    el_table_batch(trial, batch, sizeof batch);
-    snprintf(text, bytes, "%s, batch %s", el_json_text(trial, "mode", "?"), batch);
+    char batch[EL_CELL_BYTES];
+    el_table_batch(trial, NULL, batch);
+    snprintf(text, bytes, "%s, batch %.64s", el_json_text(trial, "mode", "?"), batch);
 }
 
 static void put_trial(const struct el_table *table, json_t *trial, const bool chosen[N_TAGS])

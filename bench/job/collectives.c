@@ -61,25 +61,6 @@ static enum el_status read_member(const json_t *part, struct members *members)
     return EL_OK;
 }
 
-static enum el_status read_members(const json_t *accounts, struct members *members)
-{
-    for (size_t r = 0; r < json_array_size(accounts); r++) {
-        const json_t *parts = json_array_get(accounts, r);
-        for (size_t i = 0; i < json_array_size(parts) && members->n < EL_MEMBERS_MAX; i++)
-            EL_TRY(read_member(json_array_get(parts, i), members));
-    }
-    return EL_OK;
-}
-
-/* Members that took part in the same operations, as many times. */
-static bool agree(const struct members *members)
-{
-    for (int m = 1; m < members->n; m++)
-        if (members->list[m].n != members->list[0].n || members->list[m].n_steps != members->list[0].n_steps)
-            return false;
-    return members->n > 1;
-}
-
 /* `own`: of rank 0's first member, whose phases and bytes are everyone's. */
 static enum el_status put_figures(const struct members *members, const struct el_collectives *own, int n_positions,
                                   json_t *figures)
@@ -106,7 +87,10 @@ static enum el_status relate(struct el_job_measurement *m, const struct members 
 {
     const struct el_collectives *c = members->list;
     struct el_collectives own;
-    if (!agree(members)) return EL_OK;
+    bool agree = members->n > 1; /* members took part in the same operations, as many times */
+    for (int i = 1; i < members->n; i++)
+        agree = agree && members->list[i].n == c->n && members->list[i].n_steps == c->n_steps;
+    if (!agree) return EL_OK;
     *latest_p = calloc(c->n * c->n_steps + 1, sizeof **latest_p);
     if (!*latest_p) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
     *header = (struct header){.n_steps = c->n_steps, .n = c->n};
@@ -123,7 +107,12 @@ static enum el_status analyse(struct el_job_measurement *m, const json_t *accoun
 {
     struct members *members = calloc(1, sizeof *members);
     if (!members) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
-    enum el_status status = read_members(accounts, members);
+    enum el_status status = EL_OK;
+    for (size_t r = 0; r < json_array_size(accounts); r++) {
+        const json_t *parts = json_array_get(accounts, r);
+        for (size_t i = 0; i < json_array_size(parts) && members->n < EL_MEMBERS_MAX && status == EL_OK; i++)
+            status = read_member(json_array_get(parts, i), members);
+    }
     if (status == EL_OK) status = relate(m, members, header, latest_p);
     for (int i = 0; i < members->n; i++) el_collectives_free(&members->list[i]);
     free(members);

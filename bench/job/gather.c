@@ -5,15 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *make_part(enum el_status mine, json_t *part)
-{
-    json_t *whole = json_object();
-    json_object_set_new(whole, "status", json_integer(mine));
-    json_object_set_new(whole, "text", mine == EL_OK ? json_null() : json_string(el_error_message()));
-    json_object_set_new(whole, "part", part ? part : json_null());
-    return whole;
-}
-
 /* A peer that lost its partner is not the failure that explains the others. */
 static void take_error(const json_t *whole, struct el_error *error)
 {
@@ -29,7 +20,9 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
                              struct el_error *error_p)
 {
     char **texts = NULL;
-    json_t *whole = make_part(mine, part), *parts = NULL;
+    json_t *parts = NULL,
+           *whole = json_pack("{s:i, s:s?, s:o}", "status", (int)mine, "text",
+                              mine == EL_OK ? NULL : el_error_message(), "part", part ? part : json_null());
     char *text = json_dumps(whole, JSON_COMPACT);
     json_decref(whole);
     el_error_take(mine, error_p);

@@ -8,13 +8,6 @@
 #include "bench/record/system_load.h"
 #include "runtime/base/files.h"
 
-static void add_cpu(struct el_job_window *window, int cpu)
-{
-    for (int i = 0; i < window->n_cpus; i++)
-        if (window->cpus[i] == cpu) return;
-    if (window->n_cpus < EL_SYSTEM_CPUS_MAX) window->cpus[window->n_cpus++] = cpu;
-}
-
 static void open_driver(struct el_job_window *window)
 {
     struct el_device_identity identities[EL_MEMBERS_MAX];
@@ -40,7 +33,11 @@ void el_job_window_open(const struct el_job_devices *devices, struct el_job_wind
     for (int i = 0; i < devices->n; i++) {
         const int *cores;
         int n = el_device_cores(devices->devices[i], &cores);
-        for (int c = 0; c < n; c++) add_cpu(window, cores[c]);
+        for (int c = 0; c < n; c++) {
+            bool known = window->n_cpus == EL_SYSTEM_CPUS_MAX;
+            for (int k = 0; k < window->n_cpus && !known; k++) known = window->cpus[k] == cores[c];
+            if (!known) window->cpus[window->n_cpus++] = cores[c];
+        }
         window->simulated |= el_device_is_simulated(devices->devices[i]);
     }
     open_driver(window);

@@ -17,15 +17,6 @@ static bool read_line(const char *root, const char *path, char *line, size_t byt
     return el_file_line(whole, "", line, bytes);
 }
 
-/* The lowest logical CPU of this one's core: siblings have the same. */
-static int first_sibling(const char *root, int cpu)
-{
-    char path[128], line[256];
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    if (!read_line(root, path, line, sizeof line)) return cpu;
-    return (int)strtol(line, NULL, 10);
-}
-
 static void lower(double *quota, double found)
 {
     if (found > 0 && (*quota == 0 || found < *quota)) *quota = found;
@@ -109,9 +100,11 @@ int el_cores_allowed(int *cpus)
 
 static void take_cores(const char *root, const int *allowed, struct el_cores *cores)
 {
-    int firsts[EL_DEVICE_CORES_MAX];
+    int firsts[EL_DEVICE_CORES_MAX]; /* the lowest logical CPU of a core: siblings have the same */
+    char path[128], line[256];
     for (int c = 0; c < cores->n_allowed; c++) {
-        int first = first_sibling(root, allowed[c]);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", allowed[c]);
+        int first = read_line(root, path, line, sizeof line) ? (int)strtol(line, NULL, 10) : allowed[c];
         bool known = cores->n == EL_DEVICE_CORES_MAX;
         for (int i = 0; i < cores->n && !known; i++) known = firsts[i] == first;
         if (known) continue;

@@ -5,6 +5,7 @@
 #include "bench/machine/environment.h"
 
 #include <glob.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -57,13 +58,6 @@ static json_t *affinity(void)
     return cores;
 }
 
-/* Null: no limit, or not readable. */
-static json_t *cgroup_cores(void)
-{
-    double quota = el_cores_quota("");
-    return quota > 0 ? json_real(quota) : json_null();
-}
-
 /* A file that says 1 or 0: whether it says `yes`; null: no such file. */
 static json_t *read_switch(const char *path, char yes)
 {
@@ -97,16 +91,6 @@ static json_t *load_average(void)
     return array;
 }
 
-static json_t *utc_now(void)
-{
-    char text[32];
-    struct tm parts;
-    time_t now = time(NULL);
-    gmtime_r(&now, &parts);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return json_string(text);
-}
-
 /* Where a program lies in PATH; null if it does not. */
 static json_t *program_path(const char *name)
 {
@@ -134,13 +118,14 @@ json_t *el_machine(void)
 
 static void put_state(json_t *e)
 {
+    double quota = el_cores_quota("");
     el_json_put(e, "cpu_stepping", cpuinfo("stepping"));
     el_json_put(e, "cpu_microcode", cpuinfo("microcode"));
     el_json_put(e, "smt", read_switch("/sys/devices/system/cpu/smt/active", '1'));
     el_json_put(e, "turbo", turbo());
     el_json_put(e, "numa_nodes", numa_nodes());
     el_json_put(e, "affinity", affinity());
-    el_json_put(e, "cgroup_cores", cgroup_cores());
+    el_json_put_real(e, "cgroup_cores", quota > 0 ? quota : NAN); /* no limit, or not readable */
     el_json_put(e, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     el_json_put(e, "load_average", load_average());
 }
@@ -159,7 +144,12 @@ static void put_build(json_t *e)
 json_t *el_environment(void)
 {
     json_t *e = json_object(), *machine = el_machine();
-    el_json_put(e, "time_utc", utc_now());
+    char utc[32];
+    struct tm parts;
+    time_t now = time(NULL);
+    gmtime_r(&now, &parts);
+    strftime(utc, sizeof utc, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    el_json_put_text(e, "time_utc", utc);
     json_object_update(e, machine);
     json_decref(machine);
     put_state(e);

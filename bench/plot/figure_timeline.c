@@ -214,8 +214,8 @@ static void put_phases(const struct panel *panel, int k, FILE *file)
 /* "dp, batch 256 (2 x 128): cpu:0", and all of its panel. */
 static void put_panel(const struct panel *panel, int k, double top_mib, FILE *file)
 {
-    char batch[64];
-    el_table_batch(panel->trial, batch, sizeof batch);
+    char batch[EL_CELL_BYTES];
+    el_table_batch(panel->trial, NULL, batch);
     el_data_block(file, "title, step ms", "%d about", k);
     fprintf(file, "%s%s, batch %s: %s\t%.6g\n", el_data_word(el_json_text(panel->trial, "mode", "?")).text,
             el_data_is_valid(panel->trial) ? "" : "*", batch,

@@ -67,25 +67,17 @@ static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
     return tags;
 }
 
-static json_t *libraries(const struct el_member_account *account, int64_t *sum_p)
-{
-    json_t *libraries = json_object();
-    *sum_p = 0;
-    for (int i = 0; i < account->n_libraries; i++) {
-        const struct el_library_memory *library = &account->libraries[i];
-        el_json_put(libraries, library->name, json_integer(library->bytes));
-        *sum_p += library->bytes;
-    }
-    return libraries;
-}
-
 static json_t *memory_part(const struct el_member_account *account)
 {
     const struct el_ledger *ledger = account->ledger;
     bool known = account->driver_bytes >= 0;
-    int64_t library_bytes;
-    json_t *by_library = libraries(account, &library_bytes);
-    json_t *memory = json_object();
+    int64_t library_bytes = 0;
+    json_t *memory = json_object(), *by_library = json_object();
+    for (int i = 0; i < account->n_libraries; i++) {
+        const struct el_library_memory *library = &account->libraries[i];
+        el_json_put(by_library, library->name, json_integer(library->bytes));
+        library_bytes += library->bytes;
+    }
     el_json_put(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
     el_json_put(memory, "at_peak_by_tag", by_tag(ledger->at_peak_by_tag));
     el_json_put(memory, "peak_by_tag", by_tag(ledger->peak_by_tag));

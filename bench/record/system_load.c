@@ -10,13 +10,6 @@
 #include "bench/machine/environment.h"
 #include "bench/record/record.h"
 
-static json_t *array_of(const int *values, int n)
-{
-    json_t *array = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(array, json_integer(values[i]));
-    return array;
-}
-
 static json_t *range_mhz(double min_hz, double max_hz)
 {
     return json_pack("{s:o, s:o}", "min", el_json_real(min_hz / 1e6), "max", el_json_real(max_hz / 1e6));
@@ -25,7 +18,8 @@ static json_t *range_mhz(double min_hz, double max_hz)
 json_t *el_record_system(const struct el_system_figures *f, const int *allowed, int n_allowed, const int *devices,
                          int n_devices)
 {
-    json_t *part = json_object(), *cpus = json_array();
+    json_t *part = json_object(), *cpus = json_array(), *device_cpus = json_array();
+    for (int i = 0; i < n_devices; i++) json_array_append_new(device_cpus, json_integer(devices[i]));
     for (int i = 0; i < n_allowed; i++) {
         int cpu = allowed[i];
         if (cpu < 0 || cpu >= EL_SYSTEM_CPUS_MAX) continue;
@@ -36,7 +30,7 @@ json_t *el_record_system(const struct el_system_figures *f, const int *allowed, 
     el_json_put_real(part, "own_cpu_s", f->own_cpu_s);
     el_json_put_real(part, "waited_pct", f->waited_pct);
     el_json_put(part, "cpus", cpus);
-    el_json_put(part, "device_cpus", array_of(devices, n_devices));
+    el_json_put(part, "device_cpus", device_cpus);
     el_json_put(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
     el_json_put(part, "freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz));
     el_json_put(part, "throttled", el_json_count(f->throttled));

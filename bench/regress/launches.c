@@ -191,12 +191,6 @@ static enum el_status run_block(struct session *s, int next)
 
 /* ---- sessions ---- */
 
-static void judge(const struct session *s, bool last)
-{
-    s->set->last_analysis = last;
-    el_regress_judge(s->set);
-}
-
 /* The block after which the stage's analysis comes, and whether it is the last one. */
 static int analysis_at(const struct el_regress_options *asked, int stage, bool *last_p)
 {
@@ -204,11 +198,6 @@ static int analysis_at(const struct el_regress_options *asked, int stage, bool *
     int at = stage < N_ANALYSES && asked->blocks == 0 ? ANALYSES[stage] : most;
     *last_p = at >= most || stage >= N_ANALYSES - 1;
     return *last_p ? most : at;
-}
-
-static bool time_is_up(const struct session *s)
-{
-    return s->asked->budget_s >= 0 && s->set->blocks > 0 && elapsed_s(s) + s->longest_s > s->asked->budget_s;
 }
 
 static struct session begin(const struct el_regress_launching *launching, struct el_regress_set *set)
@@ -234,15 +223,18 @@ enum el_status el_regress_ab(const struct el_regress_launching *launching, struc
     for (bool last = false; !last && !s.cancelled;) {
         int next = analysis_at(s.asked, set->stage, &last);
         while (set->blocks < next && !s.cancelled) {
-            if (time_is_up(&s)) {
+            double budget_s = s.asked->budget_s < 0 || set->blocks == 0 ? INFINITY : s.asked->budget_s;
+            if (elapsed_s(&s) + s.longest_s > budget_s) {
                 last = true;
                 break;
             }
             EL_TRY(run_block(&s, next));
-            judge(&s, false); /* what cannot be read is seen at once; all else waits for the analysis */
+            set->last_analysis = false;
+            el_regress_judge(set); /* what cannot be read is seen at once; all else waits for the analysis */
             if (el_regress_outcome(set) == EL_REGRESS_USE) return EL_OK;
         }
-        judge(&s, last || s.cancelled);
+        set->last_analysis = last || s.cancelled;
+        el_regress_judge(set);
         if (el_regress_outcome(set) != EL_REGRESS_INCONCLUSIVE) return EL_OK; /* more would not change it */
         if (!last) set->stage++;
     }

@@ -82,23 +82,17 @@ enum el_status el_sessions_path(const char *folder, const json_t *workload, char
 
 /* ---- reading ---- */
 
-static json_t *session_of(const char *line)
-{
-    json_t *session = json_loads(line, 0, NULL);
-    if (json_is_object(json_object_get(session, "figures")) && json_is_string(json_object_get(session, "run")))
-        return session;
-    json_decref(session);
-    return NULL;
-}
-
 /* All but the header. Returns how many lines are none. */
 static size_t read_sessions(FILE *file, const char *path, FILE *notes, json_t *sessions)
 {
     char *line = NULL;
     size_t capacity = 0, skipped = 0;
     for (size_t number = 2; getline(&line, &capacity, file) >= 0; number++) {
-        json_t *session = session_of(line);
-        if (session && json_array_append_new(sessions, session) == 0) continue;
+        json_t *session = json_loads(line, 0, NULL);
+        bool is_one = json_is_object(json_object_get(session, "figures")) && el_json_text(session, "run", NULL);
+        is_one = is_one && json_array_append(sessions, session) == 0;
+        json_decref(session);
+        if (is_one) continue;
         skipped++;
         if (notes) fprintf(notes, "note: %s, line %zu: invalid entry (truncated?), skipped\n", path, number);
     }

@@ -111,15 +111,6 @@ static double rate_of(const json_t *repeat)
     return el_report_is_ok(repeat) ? el_json_number(repeat, "samples_per_s") : NAN;
 }
 
-static double rate_of_number(const json_t *repeats, double number)
-{
-    for (size_t i = 0; i < json_array_size(repeats); i++) {
-        const json_t *repeat = json_array_get(repeats, i);
-        if (el_json_number(repeat, "repeat") == number) return rate_of(repeat);
-    }
-    return NAN;
-}
-
 struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p)
 {
     const json_t *repeats = json_object_get(a, "repeats"), *others = json_object_get(b, "repeats");
@@ -128,7 +119,11 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
     for (size_t i = 0; x && y && i < json_array_size(repeats); i++) {
         const json_t *repeat = json_array_get(repeats, i);
         x[n] = rate_of(repeat);
-        y[n] = rate_of_number(others, el_json_number(repeat, "repeat"));
+        y[n] = NAN;
+        for (size_t k = 0; k < json_array_size(others) && isnan(y[n]); k++) {
+            const json_t *other = json_array_get(others, k);
+            if (el_json_number(other, "repeat") == el_json_number(repeat, "repeat")) y[n] = rate_of(other);
+        }
         n += x[n] > 0 && y[n] > 0;
     }
     struct el_interval interval = el_stats_ratio_paired(x, y, n);

@@ -21,8 +21,6 @@ const char *el_report_verdict(const json_t *trial);
 /* Whether it came to its end; where it did not, `head` and "status: reason", wrapped. */
 bool el_report_is_ok(const json_t *trial);
 void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out);
-/* Of a table's column: the trial's batch (row_names.h). */
-void el_report_batch(const json_t *trial, const json_t *context, char *text);
 void el_report_mode(const json_t *trial, const json_t *context, char *text);
 
 /* Samples a second of `a` over those of `b`, paired by their repeats' numbers: those that finished in both. *n_p: how

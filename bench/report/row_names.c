@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "runtime/base/utf8.h"
 
 void el_table_mode(const json_t *trial, char *text, size_t bytes)
@@ -13,19 +14,18 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
     snprintf(text, bytes, "%s%s", el_json_text(trial, "mode", "?"), view ? " view" : "");
 }
 
-void el_table_batch(const json_t *trial, char *text, size_t bytes)
+void el_table_batch(const json_t *trial, const json_t *context, char *text)
 {
     const json_t *shares = json_object_get(trial, "batch_per_device");
     size_t n = json_array_size(shares);
-    double first = json_number_value(json_array_get(shares, 0)),
-           last = json_number_value(json_array_get(shares, n - 1));
-    int used = snprintf(text, bytes, "%.0f", el_json_number(trial, "global_batch"));
+    double first = json_number_value(json_array_get(shares, 0)), end = json_number_value(json_array_get(shares, n - 1));
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%.0f", el_json_number(trial, "global_batch"));
     if (n < 2) return;
-    if (first == last) {
-        snprintf(text + used, bytes - (size_t)used, " (%zu x %.0f)", n, first);
-    } else {
-        snprintf(text + used, bytes - (size_t)used, " (%.0f..%.0f)", first, last);
-    }
+    if (first == end)
+        el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n, first);
+    else
+        el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first, end);
 }
 
 /* The word at `at`, without the folders of what is a path. Returns where it begins. */

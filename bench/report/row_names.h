@@ -10,8 +10,8 @@
 /* "ddp"; "ddp view" where gradients are views of the buckets. */
 void el_table_mode(const json_t *trial, char *text, size_t bytes);
 
-/* "256 (2 x 128)"; uneven shares "65 (33..32)". */
-void el_table_batch(const json_t *trial, char *text, size_t bytes);
+/* A column's `show`: "256 (2 x 128)"; uneven shares "65 (33..32)". */
+void el_table_batch(const json_t *trial, const json_t *context, char *text);
 
 /* A process's command line as people know it: words without folders, a Python script that is a program of its own
  * (torchrun) without "python3", nothing that a terminal would obey. */

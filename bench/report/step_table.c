@@ -6,11 +6,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/report/report.h"
-
-static bool has_parts(const json_t *trial)
-{
-    return json_is_object(json_object_get(trial, "breakdown")) || !isnan(el_json_number(trial, "comm.wait_ms"));
-}
+#include "bench/report/row_names.h"
 
 static void show_figure(double value, char *text)
 {
@@ -38,7 +34,7 @@ static void show_hidden(const json_t *device, const json_t *context, char *text)
 }
 
 static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                 EL_SHOWN("global batch", -14, el_report_batch),
+                                                 EL_SHOWN("global batch", -14, el_table_batch),
                                                  EL_FIGURE("step", 8, "breakdown.step_ms"),
                                                  EL_FIGURE("= alone", 10, "breakdown.compute_alone_ms"),
                                                  EL_FIGURE("+ contention", 13, "breakdown.contention_ms"),
@@ -66,7 +62,8 @@ void el_report_steps(const json_t *run, FILE *out, bool colour)
     bool begun = false;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
-        if (!has_parts(trial)) continue;
+        if (!json_is_object(json_object_get(trial, "breakdown")) && isnan(el_json_number(trial, "comm.wait_ms")))
+            continue;
         if (!begun) {
             fputs("\nWhere a step goes, ms: the slowest device in A/B blocks of steps with communication on and off; "
                   "below, each\ndevice in the measured steps\n",

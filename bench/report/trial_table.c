@@ -44,12 +44,6 @@ void el_report_mode(const json_t *trial, const json_t *context, char *text)
     el_table_mode(trial, text, EL_CELL_BYTES);
 }
 
-void el_report_batch(const json_t *trial, const json_t *context, char *text)
-{
-    (void)context;
-    el_table_batch(trial, text, EL_CELL_BYTES);
-}
-
 /* Throughput over that of plain training with the same global batch. */
 static void show_ratio(const json_t *trial, const json_t *trials, char *text)
 {
@@ -107,7 +101,7 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
 }
 
 static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                 EL_SHOWN("global batch", -14, el_report_batch),
+                                                 EL_SHOWN("global batch", -14, el_table_batch),
                                                  EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
                                                  EL_INTERVAL("95 % interval", 18, "throughput.ci95"),
                                                  EL_SHOWN("/single", 9, show_ratio),
@@ -128,7 +122,7 @@ static void put_failed(const json_t *trial, FILE *out, bool colour)
 {
     char head[64 + EL_CELL_BYTES], mode[32], batch[EL_CELL_BYTES];
     el_table_mode(trial, mode, sizeof mode);
-    el_table_batch(trial, batch, sizeof batch);
+    el_table_batch(trial, NULL, batch);
     snprintf(head, sizeof head, "%-9s%-14s", mode, batch);
     el_table_begin(out, EL_TABLE_RED, colour);
     el_report_failed(trial, head, "                       ", EL_REPORT_COLUMNS, out);

@@ -21,14 +21,6 @@ int el_devices_default(struct el_device_name *devices)
     return n;
 }
 
-/* "cuda host", of a rank that sees GPUs, or "cpu host". */
-static void describe_rank(char text[RANK_BYTES])
-{
-    char host[EL_HOST_IDENTITY_BYTES];
-    el_share_host(host);
-    snprintf(text, RANK_BYTES, "%s %s", el_device_gpus() ? "cuda" : "cpu", host);
-}
-
 /* How many ranks before this one are on its host. */
 static int local_rank(const char *texts, int rank)
 {
@@ -42,8 +34,10 @@ enum el_status el_devices_of_ranks(struct el_bootstrap *bootstrap, struct el_dev
 {
     int size = el_bootstrap_size(bootstrap);
     bool gpus = false;
-    char mine[RANK_BYTES], *texts = calloc((size_t)size, RANK_BYTES);
-    describe_rank(mine);
+    char host[EL_HOST_IDENTITY_BYTES], *texts = calloc((size_t)size, RANK_BYTES);
+    char mine[RANK_BYTES]; /* "cuda host", of a rank that sees GPUs, or "cpu host" */
+    el_share_host(host);
+    snprintf(mine, RANK_BYTES, "%s %s", el_device_gpus() ? "cuda" : "cpu", host);
     enum el_status status =
         el_bootstrap_agree(bootstrap, texts ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", size));
     if (status == EL_OK) status = el_share_texts(bootstrap, mine, RANK_BYTES, texts);

@@ -180,9 +180,10 @@ enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
  * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);
 
-/* While muted, the member's operations move nothing and wait for nobody: a step without communication, to measure what
- * communication costs. What they were to bring keeps whatever is in its memory. All members are muted and unmuted at
- * the same place in their order of operations. Between steps. */
+/* While muted, the member's operations move nothing and wait for nobody (but for messages, which come empty, since who
+ * receives waits for who sends): a step without communication, to measure what communication costs. What they were to
+ * bring keeps whatever is in its memory. All members are muted and unmuted at the same place in their order of
+ * operations. Between steps. */
 void el_comm_mute(struct el_comm *comm, bool muted);
 
 /* What this member sends and receives in one operation (buffers, label and phase are not looked at): what
@@ -191,8 +192,9 @@ void el_comm_mute(struct el_comm *comm, bool muted);
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);
 
 /* Queues the operation on the communicator's stream, behind all that the compute stream of its device has been given so
- * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for a root that is no member, or where the device
- * has no stream left; EL_ERR_HOST_MEMORY. */
+ * far. `op_id_p` may be NULL. Errors: EL_ERR_INVALID for an operation that is none (a root that is no
+ * member, memory that is too small, ...), or where the device has no stream left; EL_ERR_ABSENT for a verb that the
+ * backend has not; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                              int *op_id_p);
 /* The same at once, between steps, on host memory: `data` and `result` are host views. For members on simulated

@@ -1,4 +1,4 @@
-/* What an author of a communicator owes. Users read comm.h; only comm.c calls these hooks.
+/* What an author of a communicator owes. Users read comm.h; only comm.c and operation.c call these hooks.
  *
  * The life of a member's state, in the order of the calls:
  *     open_ranks(), open_on()      all ranks at once; open_members() for members that share a process
@@ -7,8 +7,8 @@
  *     abort()                      from any thread, at any time between open and close
  *     close()                      by the thread that opened; no operation runs any more
  *
- * The wrappers in comm.c have checked the arguments, booked the bytes and dealt with what needs no transport (a group
- * of one, a count of 0) before a hook is called; they call abort() after a hook that failed.
+ * The wrappers in operation.c have checked the arguments, booked the bytes and dealt with what needs no transport (a
+ * group of one, a count of 0) before a hook is called; they call abort() after a hook that failed.
  */
 #ifndef EL_COMM_OPS_H
 #define EL_COMM_OPS_H
@@ -26,7 +26,7 @@ struct el_comm_task {
     int root;                         /* 0 where the verb has none */
     int tag;
     uint64_t number; /* of this member's operations on this communicator, from 1: for failures' texts */
-    size_t count;    /* elements of a part, > 0 but for a barrier */
+    size_t count;    /* elements of a part; 0: a barrier, or a link that is muted: an empty message */
     void *data;
     void *result;
     void *stream; /* asynchronous communicators only: the device's own word for it (a cudaStream_t) */
@@ -69,7 +69,8 @@ struct el_comm_shape {
 
 struct el_comm_ops {
     /* true: works on device memory, in order on the device's streams; `enqueue` takes the place of `run`. false: `run`
-     * works on memory that the host can read, when the stream has come to a stop (comm.c and staged.c see to both). */
+     * works on memory that the host can read, when the stream has come to a stop (operation.c and staged.c see to
+     * both). */
     bool asynchronous;
     /* Required where asynchronous. Enqueues the parts of one operation and returns without waiting for it: [n] parts in
      * the order of issue, all members for which this thread issues. Called for members of one group by

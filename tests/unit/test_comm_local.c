@@ -365,6 +365,83 @@ static void test_ops_carry_their_bytes(void **state)
     close_group(&group);
 }
 
+struct refusal {
+    struct el_comm_op op; /* data and result: a view of no buffer stands for the 4000 bytes of memory */
+    bool data, result;
+    const char *words;
+};
+
+/* Every mistake by the verb's name, and nothing is issued. Rank 0 of 2, memory of 1000 floats. */
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    static const struct refusal refusals[] = {
+        {{.verb = EL_COMM_BROADCAST, .root = 2}, true, false, "broadcast: root 2 of 2 members"},
+        {{.verb = EL_COMM_ALL_REDUCE, .root = 1}, true, false, "all_reduce: it has no root 1"},
+        {{.verb = EL_COMM_SEND, .root = 0}, true, false, "send: rank 0 cannot be its own partner"},
+        {{.verb = EL_COMM_RECV, .root = -1}, true, false, "recv: partner -1 of 2 members"},
+        {{.verb = EL_COMM_SEND, .root = 1, .tag = -1}, true, false, "send: tag -1 is below 0"},
+        {{.verb = EL_COMM_REDUCE, .reduction = EL_COMM_XOR}, true, false, "reduce: no xor of f32 values"},
+        {{.verb = EL_COMM_ALL_REDUCE}, false, true, "all_reduce: no data"},
+        {{.verb = EL_COMM_ALL_REDUCE, .count = 1001},
+         true,
+         false,
+         "all_reduce: 4004 bytes of data at 0 of 'memory', which has 4000"},
+        {{.verb = EL_COMM_ALL_REDUCE, .result.offset = 400}, true, true, "all_reduce: data and result overlap"},
+    };
+    struct group group;
+    struct el_program *program;
+    struct el_buffer *memory;
+    open_group(&group, 2, "null");
+    assert_int_equal(el_device_alloc(group.devices[0], EL_TAG_GRAD, 4000, "memory", &memory), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        struct el_comm_op op = refusals[i].op;
+        if (op.count == 0) op.count = 500;
+        if (refusals[i].data) op.data.buffer = memory;
+        if (refusals[i].result) op.result.buffer = memory;
+        assert_int_equal(el_comm_issue(group.comms[0], program, &op, NULL), EL_ERR_INVALID);
+        if (!strstr(el_error_message(), refusals[i].words))
+            fail_msg("'%s', not '%s'", el_error_message(), refusals[i].words);
+    }
+    assert_int_equal(el_program_op_count(program), 0);
+    el_program_destroy(program);
+    el_device_free(memory);
+    close_group(&group);
+}
+
+/* Verbs that not every backend has are tried where all are: in a group of one. */
+static void test_where_data_and_result_may_lie(void **state)
+{
+    (void)state;
+    struct el_device *device;
+    struct el_comm *comm;
+    struct el_program *program;
+    struct el_buffer *memory;
+    assert_int_equal(el_device_open(&(struct el_device_spec){.backend = "null"}, &device), EL_OK);
+    assert_int_equal(el_comm_open_self(device, &comm), EL_OK);
+    assert_int_equal(el_device_alloc(device, EL_TAG_GRAD, 4000, "memory", &memory), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    struct el_comm_op op = {.verb = EL_COMM_REDUCE_SCATTER, .count = 500, .data = el_view_of(memory, 0)};
+    assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_ERR_INVALID);
+    assert_string_equal(el_error_message(), "reduce_scatter: no result");
+    op.result = el_view_of(memory, 4);
+    assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "there the result is the member's own part of the data"));
+    op.result = el_view_of(memory, 0);
+    assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_OK);
+    op.verb = EL_COMM_ALL_TO_ALL;
+    assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "all_to_all: data and result overlap: it has no in place"));
+    op = (struct el_comm_op){.verb = EL_COMM_BARRIER};
+    assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_OK);
+    op.verb = EL_COMM_SEND;
+    assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_ERR_INVALID);
+    el_program_destroy(program);
+    el_comm_close(comm);
+    el_device_close(device);
+}
+
 /* Two communicators of one device, of whatever kind, never are taken for one: streams and groups are their own. */
 static void test_two_communicators_of_a_device(void **state)
 {
@@ -478,6 +555,8 @@ int main(void)
         cmocka_unit_test(test_bytes_of_an_all_reduce),
         cmocka_unit_test(test_bytes_add_up),
         cmocka_unit_test(test_ops_carry_their_bytes),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_where_data_and_result_may_lie),
         cmocka_unit_test(test_two_communicators_of_a_device),
         cmocka_unit_test(test_streams_of_communicators),
         cmocka_unit_test(test_registered_memory_is_counted),

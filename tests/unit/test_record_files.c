@@ -358,105 +358,6 @@ static void test_environment(void **state)
     json_decref(e);
 }
 
-static void write_words(const char *path, int *failed_p)
-{
-    char temporary[EL_PATH_BYTES + 64];
-    FILE *file = el_file_begin(path, temporary, sizeof temporary);
-    *failed_p = file ? 0 : errno;
-    if (!file) return;
-    fputs("new", file);
-    if (el_file_end(file, temporary, path) != EL_OK) *failed_p = -1;
-}
-
-static void holds(const char *path, const char *wanted)
-{
-    char text[16] = "";
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    assert_string_equal(text, wanted);
-}
-
-/* Only a regular file is replaced: not a link, not a device, not a folder. All of them are made here. */
-static void test_what_a_writer_replaces(void **state)
-{
-    (void)state;
-    char folder[] = "/tmp/test_record_files.XXXXXX", path[5][64];
-    static const char *const names[] = {"file", "link", "dangling", "folder", "pipe"};
-    struct stat info;
-    int failed;
-    assert_non_null(mkdtemp(folder));
-    for (int i = 0; i < 5; i++) snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]);
-    write_words(path[0], &failed);
-    assert_int_equal(failed, 0);
-    FILE *old = fopen(path[0], "w");
-    assert_non_null(old);
-    assert_int_equal(fputs("old", old) < 0 || fclose(old) != 0, 0);
-    assert_int_equal(
-        symlink("file", path[1]) | symlink("later", path[2]) | mkdir(path[3], 0777) | mkfifo(path[4], 0666), 0);
-    write_words(path[1], &failed);
-    assert_true(failed == 0 && lstat(path[1], &info) == 0 && S_ISLNK(info.st_mode));
-    holds(path[0], "new");
-    write_words(path[2], &failed);
-    assert_true(failed == 0 && lstat(path[2], &info) == 0 && S_ISLNK(info.st_mode));
-    holds(path[2], "new");
-    write_words(path[3], &failed);
-    assert_int_equal(failed, EISDIR);
-    write_words(path[4], &failed);
-    assert_int_equal(failed, ENXIO); /* nobody reads it */
-    int reader = open(path[4], O_RDONLY | O_NONBLOCK);
-    char got[4] = "";
-    write_words(path[4], &failed);
-    assert_true(failed == 0 && read(reader, got, 3) == 3 && !strcmp(got, "new"));
-    close(reader);
-    assert_true(stat(path[4], &info) == 0 && S_ISFIFO(info.st_mode));
-    snprintf(path[2], sizeof path[2], "%s/later", folder);
-    for (int i = 0; i < 5; i++) remove(path[i]);
-    snprintf(path[2], sizeof path[2], "%s/dangling", folder);
-    assert_int_equal(remove(path[2]) | rmdir(folder), 0); /* and nothing else was left */
-}
-
-/* Whoever may write into the folder could lay links where a temporary file will be, if its name could be known. */
-static void test_links_at_temporary_names(void **state)
-{
-    (void)state;
-    char folder[] = "/tmp/test_record_files.XXXXXX", path[64], link[96], victim[64];
-    struct stat info;
-    int failed;
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/file", folder);
-    snprintf(victim, sizeof victim, "%s/victim", folder);
-    snprintf(link, sizeof link, "%s.tmp.%ld", path, (long)getpid());
-    assert_int_equal(symlink("victim", link), 0);
-    write_words(path, &failed);
-    assert_int_equal(failed, 0);
-    holds(path, "new");
-    assert_true(lstat(victim, &info) != 0);
-    mode_t mask = umask(022);
-    umask(mask);
-    assert_true(lstat(path, &info) == 0 && (info.st_mode & 0777) == (0666 & ~mask));
-    assert_int_equal(remove(link) | remove(path) | rmdir(folder), 0); /* and nothing else was left */
-}
-
-static int refuse_to_close(void *cookie)
-{
-    (void)cookie;
-    errno = EDQUOT;
-    return -1;
-}
-
-static void test_the_reason_is_that_of_the_call_that_failed(void **state)
-{
-    (void)state;
-    FILE *file = fopencookie(NULL, "w", (cookie_io_functions_t){.close = refuse_to_close});
-    assert_non_null(file);
-    errno = ENOENT; /* of some earlier call */
-    assert_int_equal(el_file_end(file, "", "figures"), EL_ERR_IO);
-    assert_non_null(strstr(el_error_message(), "figures could not be written"));
-    assert_non_null(strstr(el_error_message(), strerror(EDQUOT)));
-}
-
 /* In place: runs of blanks and ends of lines become one blank. */
 static void unwrap(char *text)
 {
@@ -503,9 +404,6 @@ int main(void)
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_metrics_page),
         cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_what_a_writer_replaces),
-        cmocka_unit_test(test_links_at_temporary_names),
-        cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed),
         cmocka_unit_test(test_activations_a_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

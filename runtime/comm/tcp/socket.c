@@ -14,9 +14,9 @@
 
 #include "runtime/base/clock.h"
 
-/* A host that is gone without a word (its power failed) is noticed after about KEEP_IDLE_S + KEEP_COUNT * KEEP_EVERY_S
- * seconds of silence, or when sent data was not acknowledged for UNHEARD_MS. */
-enum { BACKLOG = 128, KEEP_IDLE_S = 5, KEEP_EVERY_S = 2, KEEP_COUNT = 3, UNHEARD_MS = 12000, CONNECT_US = 3000000 };
+/* A host that is gone without a word (its power failed, a cable was cut) is noticed after KEEP_IDLE_S + KEEP_COUNT *
+ * KEEP_EVERY_S seconds of silence, or when sent data was not acknowledged for UNHEARD_MS. */
+enum { BACKLOG = 128, KEEP_IDLE_S = 3, KEEP_EVERY_S = 1, KEEP_COUNT = 4, UNHEARD_MS = 7000, CONNECT_US = 3000000 };
 
 static void set(int socket, int level, int name, int value)
 {
@@ -30,6 +30,10 @@ static void tune(int socket)
     set(socket, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
     set(socket, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_EVERY_S);
     set(socket, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
+}
+
+void el_tcp_expect_answers(int socket)
+{
     set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, UNHEARD_MS);
 }
 

@@ -27,6 +27,11 @@ int el_tcp_accept(int listener, int64_t deadline_ns, int *socket_p);
 bool el_tcp_connect(const char *host, int port, int64_t deadline_ns, int *socket_p, char why[EL_TCP_WHY_BYTES],
                     bool *hopeless_p);
 
+/* For connections whose other end always reads at once: they fail with ETIMEDOUT when what was sent has not been
+ * acknowledged for 7 s. Others may not have it: there a receiver that is slow would count as gone. Where nothing is
+ * being sent, every connection ends after 7 s of silence of the other host. */
+void el_tcp_expect_answers(int socket);
+
 int el_tcp_read(int socket, void *data, size_t bytes, int64_t deadline_ns);
 int el_tcp_write(int socket, const void *data, size_t bytes);
 

@@ -1,272 +1,349 @@
-/* An operation of the communicator `tcp` as two streams of bytes, one that leaves to the next rank and one that comes
- * from the one before. What leaves is what came, some way behind, and before that what this rank has of its own
- * (`ahead`): so the whole operation is one loop that moves either stream as far as it can, pipelined to the byte, and
- * sleeps in poll when neither moves. The order of the stretches of memory that a stream runs through is the ring's
- * (ring.h).
+/* A collective of the communicator `tcp`: the rounds of rounds.h one after the other, in each at most one message out
+ * and one in, which one loop moves at once, as far as either goes; it sleeps when neither does. What comes is combined
+ * as it comes.
  *
- * Reduce is a chain that begins and ends at the root: its data goes out, every rank adds its own to what passes, and
- * the sum comes back. Partial sums pass through `stage`, a circle of bytes, as a rank's own data must stay what it is.
- *
- * Each stream begins with a header, so that ranks that issue different operations find out.
+ * What is complete of a message that is to go on in the next round leaves while the rest is still coming: so a chain or
+ * a ring is pipelined to the byte. The first message to each rank begins with a header, so that ranks that issue
+ * different operations find out.
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "runtime/comm/ring.h"
-#include "runtime/comm/sum.h"
+#include "runtime/base/clock.h"
+#include "runtime/comm/combine.h"
+#include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/group.h"
 
 /* One call of send takes so much at most: then what has come is looked at again. */
 enum { SEND_BYTES = 512 * 1024 };
 
 struct header {
-    uint32_t number; /* of the operation */
-    uint16_t verb, dtype;
-    uint32_t root, zero;
-    uint64_t count;
+    uint16_t verb, reduction, dtype, algorithm;
+    int32_t root;
+    uint32_t zero;
+    uint64_t count, number;
 };
 
-/* A piece of memory that a stream runs through. */
-struct stretch {
-    char *at;
-    const char *own; /* what comes is added to this, the sum goes to `at`; NULL: it goes to `at` as it is */
-    size_t bytes;
-};
-
+/* A message on its way; peer < 0: none, or all of it has gone. */
 struct stream {
-    size_t n_stretches, i; /* all of them, and the present one; 0: nothing flows this way */
-    size_t done;           /* bytes of the present one */
-    uint64_t moved;        /* bytes of all, the header's too */
+    int round, peer, socket;
+    size_t head_done; /* bytes of the header */
+    char *at;
+    const char *own; /* what comes is combined with this; NULL: it goes to `at` as it is */
+    bool last;
+    size_t bytes, done;
+    bool blocked;
 };
 
 struct transfer {
     struct el_tcp_group *group;
     const struct el_comm_task *task;
+    struct el_comm_shape shape;
     size_t width;
+    int n_rounds;
     struct stream out, in;
-    uint64_t ahead;  /* bytes that may leave before anything has come */
-    uint64_t window; /* by how much what came may be before what left; 0: no limit */
-    size_t pending;  /* bytes in the inbox: of an element that has not all come */
-    bool out_blocked, in_blocked;
+    size_t pending; /* bytes in the inbox: of an element that has not all come */
     struct header mine, theirs;
 };
 
-/* ---- stretches ---- */
+/* ---- rounds ---- */
 
-static struct stretch chunk_of(const struct transfer *t, int i)
+/* Round `i` of a barrier (Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988): after it each
+ * has heard, by others, of 2^(i+1) ranks. Nothing but headers. */
+static struct el_comm_round barrier_round(const struct transfer *t, int i)
 {
-    int size = t->group->size, chunk = el_ring_wrap(i, size);
-    size_t begin = el_comm_chunk(t->task->count, size, chunk);
-    return (struct stretch){.at = (char *)t->task->data + begin * t->width,
-                            .bytes = (el_comm_chunk(t->task->count, size, chunk + 1) - begin) * t->width};
+    int n = t->group->size, distance = 1 << i;
+    return (struct el_comm_round){.send = {.peer = (t->group->rank + distance) % n},
+                                  .receive = {.peer = (t->group->rank + n - distance) % n}};
 }
 
-static size_t all_bytes(const struct transfer *t)
+static int count_rounds(const struct transfer *t)
 {
-    return t->task->count * t->width;
+    int n = 0;
+    if (t->task->verb != EL_COMM_BARRIER) return el_comm_rounds(&t->shape);
+    while (1 << n < t->group->size) n++;
+    return n;
 }
 
-/* Turn `k` round the circle of a reduce's partial sums. */
-static struct stretch stage_of(const struct transfer *t, size_t k)
+static struct el_comm_round get_round(const struct transfer *t, int i)
 {
-    size_t begin = k * EL_TCP_STAGE_BYTES, left = all_bytes(t) - begin;
-    return (struct stretch){.at = t->group->stage,
-                            .own = (const char *)t->task->data + begin,
-                            .bytes = left < EL_TCP_STAGE_BYTES ? left : EL_TCP_STAGE_BYTES};
+    struct el_comm_round round = t->task->verb == EL_COMM_BARRIER ? barrier_round(t, i) : el_comm_round(&t->shape, i);
+    bool moves = t->task->verb == EL_COMM_BARRIER;
+    if (round.send.count == 0 && !moves) round.send.peer = -1;
+    if (round.receive.count == 0 && !moves) round.receive.peer = -1;
+    return round;
 }
 
-/* Stretch 0 is the header. */
-static struct stretch out_stretch(struct transfer *t)
+static char *place_of(const struct transfer *t, const struct el_comm_slice *slice)
 {
-    size_t k = t->out.i - 1;
-    if (t->out.i == 0) return (struct stretch){.at = (char *)&t->mine, .bytes = sizeof t->mine};
-    if (t->task->verb == EL_COMM_ALL_REDUCE) return chunk_of(t, t->group->rank - (int)k);
-    if (t->window) return stage_of(t, k);
-    return (struct stretch){.at = t->task->data, .bytes = all_bytes(t)};
+    char *const sides[] = {[EL_SIDE_NONE] = NULL,
+                           [EL_SIDE_DATA] = t->task->data,
+                           [EL_SIDE_RESULT] = t->task->result,
+                           [EL_SIDE_SCRATCH] = t->group->scratch};
+    return slice->side == EL_SIDE_NONE ? NULL : sides[slice->side] + slice->begin * t->width;
 }
 
-static struct stretch in_stretch(struct transfer *t)
+/* The header goes with the first message. */
+static void set_stream(const struct transfer *t, struct stream *stream, const struct el_comm_message *message,
+                       uint64_t *headed)
 {
-    size_t k = t->in.i - 1;
-    if (t->in.i == 0) return (struct stretch){.at = (char *)&t->theirs, .bytes = sizeof t->theirs};
-    if (t->task->verb == EL_COMM_ALL_REDUCE) {
-        struct stretch chunk = chunk_of(t, t->group->rank - (int)k - 1);
-        if (k < (size_t)t->group->size - 1) chunk.own = chunk.at;
-        return chunk;
-    }
-    if (t->window) return stage_of(t, k);
-    return (struct stretch){.at = t->task->verb == EL_COMM_REDUCE ? t->task->result : t->task->data,
-                            .bytes = all_bytes(t)};
+    stream->peer = message->peer;
+    stream->bytes = stream->done = 0;
+    stream->blocked = false;
+    stream->socket = -1;
+    if (message->peer < 0) return;
+    stream->head_done = *headed == t->group->collectives ? sizeof(struct header) : 0;
+    *headed = t->group->collectives;
+    stream->at = place_of(t, &message->at);
+    stream->own = place_of(t, &message->own);
+    stream->last = message->last;
+    stream->bytes = message->count * t->width;
 }
 
-static void set_streams(struct transfer *t)
+static bool is_over(const struct stream *stream)
 {
-    int n = t->group->size, place = el_ring_place(t->group->rank, t->task->root, n);
-    size_t turns = (all_bytes(t) + EL_TCP_STAGE_BYTES - 1) / EL_TCP_STAGE_BYTES;
-    switch (t->task->verb) {
-    case EL_COMM_ALL_REDUCE:
-        t->out.n_stretches = t->in.n_stretches = 1 + 2 * ((size_t)n - 1);
-        t->ahead = chunk_of(t, t->group->rank).bytes;
-        break;
-    case EL_COMM_BROADCAST:
-        t->out.n_stretches = place == n - 1 ? 0 : 2;
-        t->in.n_stretches = place == 0 ? 0 : 2;
-        t->ahead = place == 0 ? all_bytes(t) : 0;
-        break;
-    default:
-        t->out.n_stretches = t->in.n_stretches = place == 0 ? 2 : 1 + turns;
-        t->ahead = place == 0 ? all_bytes(t) : 0;
-        t->window = place == 0 ? 0 : EL_TCP_STAGE_BYTES;
-    }
+    return stream->peer < 0 || (stream->head_done == sizeof(struct header) && stream->done == stream->bytes);
+}
+
+static enum el_status begin_out(struct transfer *t, int i)
+{
+    struct el_comm_round round = get_round(t, i);
+    t->out.round = i;
+    set_stream(t, &t->out, &round.send, round.send.peer < 0 ? NULL : &t->group->peers[round.send.peer].headed_out);
+    if (t->out.peer < 0) return EL_OK;
+    return el_tcp_mesh_to(t->group, t->out.peer, EL_TCP_LANE_DATA, &t->out.socket);
+}
+
+static void begin_in(struct transfer *t, int i)
+{
+    struct el_comm_round round = get_round(t, i);
+    t->in.round = i;
+    set_stream(t, &t->in, &round.receive,
+               round.receive.peer < 0 ? NULL : &t->group->peers[round.receive.peer].headed_in);
+    t->pending = 0;
+}
+
+/* Whether what leaves next is what comes now: then it may leave in step with it. */
+static bool goes_on(const struct transfer *t)
+{
+    if (t->out.round != t->in.round || t->out.round + 1 >= t->n_rounds || t->in.peer < 0) return false;
+    struct el_comm_round next = get_round(t, t->out.round + 1);
+    return next.send.peer >= 0 && place_of(t, &next.send.at) == t->in.at && next.send.count * t->width == t->in.bytes;
 }
 
 /* ---- moving ---- */
 
-static bool is_over(const struct stream *stream)
+static size_t least(size_t a, size_t b)
 {
-    return stream->i == stream->n_stretches;
+    return a < b ? a : b;
 }
 
-static uint64_t payload(const struct stream *stream)
+static enum el_status push_header(struct transfer *t, bool *moved_p)
 {
-    return stream->moved > sizeof(struct header) ? stream->moved - sizeof(struct header) : 0;
-}
-
-static void advance(struct stream *stream, const struct stretch *stretch, size_t bytes)
-{
-    stream->moved += bytes;
-    stream->done += bytes;
-    if (stream->done < stretch->bytes) return;
-    stream->i++;
-    stream->done = 0;
-}
-
-static size_t least(uint64_t a, uint64_t b)
-{
-    return (size_t)(a < b ? a : b);
-}
-
-static enum el_status fail_peer(const struct transfer *t, int rank, int number)
-{
-    if (atomic_load(&t->group->aborted)) return el_fail(EL_ERR_PEER, "tcp communicator: another rank failed");
-    return el_fail(EL_ERR_PEER, "tcp communicator: rank %d is gone or gave up (%s)", el_ring_wrap(rank, t->group->size),
-                   number ? strerror(number) : "closed its connection");
-}
-
-/* Bytes of the present stretch that are there to leave. */
-static size_t sendable(const struct transfer *t, const struct stretch *stretch)
-{
-    uint64_t may = sizeof(struct header) + t->ahead + payload(&t->in) - t->out.moved;
-    return least(least(stretch->bytes - t->out.done, may), SEND_BYTES);
+    struct stream *out = &t->out;
+    int more = out->bytes ? MSG_MORE : 0;
+    while (out->head_done < sizeof t->mine) {
+        ssize_t put = send(out->socket, (const char *)&t->mine + out->head_done, sizeof t->mine - out->head_done,
+                           MSG_NOSIGNAL | MSG_DONTWAIT | more);
+        if (put < 0 && errno == EINTR) continue;
+        out->blocked = put < 0 && errno == EAGAIN;
+        if (out->blocked) return EL_OK;
+        if (put < 0) return el_tcp_fail_rank(t->group, out->peer, errno);
+        out->head_done += (size_t)put;
+        *moved_p = true;
+    }
+    return EL_OK;
 }
 
 static enum el_status push(struct transfer *t, bool *moved_p)
 {
-    t->out_blocked = false;
-    while (!is_over(&t->out)) {
-        struct stretch stretch = out_stretch(t);
-        size_t bytes = sendable(t, &stretch);
-        if (bytes == 0 && stretch.bytes > 0) return EL_OK;
-        ssize_t put = bytes ? send(t->group->next, stretch.at + t->out.done, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+    struct stream *out = &t->out;
+    if (is_over(out)) return EL_OK;
+    EL_TRY(push_header(t, moved_p));
+    while (out->head_done == sizeof t->mine && out->done < out->bytes) {
+        size_t there = out->round > t->in.round ? t->in.done : out->bytes, bytes = least(there - out->done, SEND_BYTES);
+        out->blocked = false;
+        if (bytes == 0) return EL_OK;
+        ssize_t put = send(out->socket, out->at + out->done, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0 && errno == EAGAIN) {
-            t->out_blocked = true;
-            return EL_OK;
-        }
-        if (put < 0) return fail_peer(t, t->group->rank + 1, errno);
-        advance(&t->out, &stretch, (size_t)put);
+        out->blocked = put < 0 && errno == EAGAIN;
+        if (out->blocked) return EL_OK;
+        if (put < 0) return el_tcp_fail_rank(t->group, out->peer, errno);
+        out->done += (size_t)put;
         *moved_p = true;
         if (bytes == SEND_BYTES) return EL_OK;
     }
     return EL_OK;
 }
 
-/* Bytes of the present stretch that there is room for. */
-static size_t receivable(const struct transfer *t, const struct stretch *stretch)
-{
-    size_t left = stretch->bytes - t->in.done - t->pending;
-    if (t->in.i > 0 && t->window) left = least(left, t->window - (payload(&t->in) - payload(&t->out)) - t->pending);
-    return stretch->own ? least(left, EL_TCP_INBOX_BYTES - t->pending) : left;
-}
-
-/* What came is in the inbox, behind what was pending: its whole elements are added. */
-static void add(struct transfer *t, const struct stretch *stretch, size_t got)
-{
-    size_t have = t->pending + got, whole = have - have % t->width;
-    const void *ins[] = {t->group->inbox, stretch->own + t->in.done};
-    void *sum = stretch->at + t->in.done;
-    el_sum(t->task->dtype, &sum, 1, ins, 2, whole / t->width);
-    t->pending = have - whole;
-    memmove(t->group->inbox, t->group->inbox + whole, t->pending);
-    advance(&t->in, stretch, whole);
-}
-
 static enum el_status check_header(const struct transfer *t)
 {
-    if (memcmp(&t->mine, &t->theirs, sizeof t->mine) == 0) return EL_OK;
-    return el_fail(EL_ERR_INTERNAL, "tcp communicator: ranks %d and %d issued different operations",
-                   el_ring_wrap(t->group->rank - 1, t->group->size), t->group->rank);
+    const struct header *theirs = &t->theirs;
+    const struct el_comm_task other = {.verb = theirs->verb < EL_COMM_VERB_COUNT ? theirs->verb : EL_COMM_BARRIER,
+                                       .reduction = theirs->reduction % EL_COMM_REDUCTION_COUNT,
+                                       .dtype = theirs->dtype % EL_DTYPE_COUNT,
+                                       .algorithm = theirs->algorithm % EL_COMM_ALGORITHM_COUNT,
+                                       .root = theirs->root,
+                                       .count = theirs->count,
+                                       .number = theirs->number};
+    if (el_comm_same_task(t->task, &other)) return EL_OK;
+    return el_comm_fail_different("tcp", t->group->rank, t->task, t->in.peer, &other);
+}
+
+/* What came is in the inbox, behind what was pending: its whole elements are combined. */
+static void combine(struct transfer *t, size_t got)
+{
+    struct stream *in = &t->in;
+    size_t have = t->pending + got, whole = have - have % t->width;
+    const void *ins[] = {in->own + in->done, t->group->inbox};
+    void *at = in->at + in->done;
+    el_combine(t->task->reduction, t->task->dtype, in->last ? t->group->size : 0, &at, 1, ins, 2, whole / t->width);
+    t->pending = have - whole;
+    memmove(t->group->inbox, t->group->inbox + whole, t->pending);
+    in->done += whole;
+}
+
+/* One call of recv; *end_p: nothing more has come, or all of it. */
+static enum el_status pull_once(struct transfer *t, bool *moved_p, bool *end_p)
+{
+    struct stream *in = &t->in;
+    bool head = in->head_done < sizeof t->theirs, combines = !head && in->own;
+    char *to = head ? (char *)&t->theirs + in->head_done : combines ? t->group->inbox + t->pending : in->at + in->done;
+    size_t left = head ? sizeof t->theirs - in->head_done : in->bytes - in->done - t->pending;
+    if (combines) left = least(left, EL_TCP_INBOX_BYTES - t->pending);
+    ssize_t got = recv(in->socket, to, left, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) return EL_OK;
+    in->blocked = *end_p = got < 0 && errno == EAGAIN;
+    if (in->blocked) return EL_OK;
+    if (got <= 0) return el_tcp_fail_rank(t->group, in->peer, got < 0 ? errno : 0);
+    *moved_p = true;
+    if (head)
+        in->head_done += (size_t)got;
+    else if (combines)
+        combine(t, (size_t)got);
+    else
+        in->done += (size_t)got;
+    *end_p = combines || is_over(in); /* what was combined may leave before more is */
+    return head && in->head_done == sizeof t->theirs ? check_header(t) : EL_OK;
 }
 
 static enum el_status pull(struct transfer *t, bool *moved_p)
 {
-    t->in_blocked = false;
-    while (!is_over(&t->in)) {
-        struct stretch stretch = in_stretch(t);
-        size_t bytes = receivable(t, &stretch);
-        if (bytes == 0 && stretch.bytes > 0) return EL_OK;
-        char *to = stretch.own ? t->group->inbox + t->pending : stretch.at + t->in.done;
-        ssize_t got = bytes ? recv(t->group->before, to, bytes, MSG_DONTWAIT) : 0;
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0 && errno == EAGAIN) {
-            t->in_blocked = true;
-            return EL_OK;
-        }
-        if (got < 0 || (got == 0 && bytes > 0)) return fail_peer(t, t->group->rank - 1, got < 0 ? errno : 0);
+    struct stream *in = &t->in;
+    bool end = is_over(in);
+    if (!end && in->socket < 0) in->socket = atomic_load(&t->group->peers[in->peer].from[EL_TCP_LANE_DATA]);
+    if (!end && in->socket < 0) return EL_OK; /* the attendant says when it is there */
+    while (!end) EL_TRY(pull_once(t, moved_p, &end));
+    return EL_OK;
+}
+
+/* Begins what may begin now. */
+static enum el_status go_on(struct transfer *t, bool *moved_p)
+{
+    bool out = is_over(&t->out), in = is_over(&t->in);
+    int next = t->out.round + 1;
+    if (out && ((in && t->in.round == t->out.round) || goes_on(t)) && next < t->n_rounds) {
+        EL_TRY(begin_out(t, next));
         *moved_p = true;
-        if (stretch.own)
-            add(t, &stretch, (size_t)got);
-        else
-            advance(&t->in, &stretch, (size_t)got);
-        if (t->in.moved == sizeof t->theirs) EL_TRY(check_header(t));
-        if (bytes > 0 && stretch.own) return EL_OK; /* a sum may leave before the next one is made */
+    }
+    if (in && t->in.round < t->out.round) {
+        begin_in(t, t->in.round + 1);
+        *moved_p = true;
     }
     return EL_OK;
 }
 
-/* Until a connection that the transfer waits for has moved, has ended, or abort() was called. The next rank sends
- * nothing: whatever is to be read there is its end. */
-static enum el_status wait_for_news(const struct transfer *t)
+static enum el_status wait_for_news(struct transfer *t)
 {
-    struct pollfd polls[] = {
-        {.fd = t->group->wake, .events = POLLIN},
-        {.fd = is_over(&t->out) ? -1 : t->group->next, .events = (short)(POLLRDHUP | (t->out_blocked ? POLLOUT : 0))},
-        {.fd = t->in_blocked ? t->group->before : -1, .events = POLLIN},
-    };
-    if (poll(polls, 3, -1) < 0 && errno != EINTR) return el_fail_errno("tcp communicator: poll");
-    if (polls[0].revents) return fail_peer(t, t->group->rank, 0);
-    if (polls[1].revents & (POLLRDHUP | POLLHUP | POLLERR)) return fail_peer(t, t->group->rank + 1, 0);
+    struct pollfd polls[] = {[1] = {.fd = t->out.blocked ? t->out.socket : -1, .events = POLLOUT},
+                             [2] = {.fd = is_over(&t->in) ? -1 : t->in.socket, .events = POLLIN}};
+    return el_tcp_wait(t->group, polls, 3, is_over(&t->in) ? t->out.peer : t->in.peer);
+}
+
+static enum el_status run_rounds(struct transfer *t)
+{
+    t->n_rounds = count_rounds(t);
+    if (t->n_rounds == 0) return EL_OK;
+    begin_in(t, 0);
+    EL_TRY(begin_out(t, 0));
+    for (;;) {
+        bool moved = false;
+        if (atomic_load(&t->group->aborted)) return el_tcp_fail_aborted(t->group);
+        EL_TRY(push(t, &moved));
+        EL_TRY(pull(t, &moved));
+        EL_TRY(go_on(t, &moved));
+        if (is_over(&t->out) && is_over(&t->in) && t->out.round == t->n_rounds - 1 && t->in.round == t->out.round)
+            return EL_OK;
+        if (!moved) EL_TRY(wait_for_news(t));
+    }
+}
+
+/* ---- hooks ---- */
+
+static struct el_comm_shape shape_of(const struct el_tcp_group *group, const struct el_comm_task *task)
+{
+    return (struct el_comm_shape){.verb = task->verb,
+                                  .algorithm = task->algorithm,
+                                  .rank = group->rank,
+                                  .size = group->size,
+                                  .root = task->root,
+                                  .count = task->count,
+                                  .element_bytes = el_dtype_bytes(task->dtype)};
+}
+
+enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
+{
+    struct el_tcp_group *group = state;
+    const struct el_comm_shape shape = shape_of(group, task);
+    size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
+    if (bytes <= group->scratch_bytes) return EL_OK;
+    char *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!larger) return el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: %zu bytes between two ranks: no memory", bytes);
+    free(group->scratch);
+    group->scratch = larger;
+    group->scratch_bytes = bytes;
     return EL_OK;
+}
+
+static enum el_status collect(struct el_tcp_group *group, const struct el_comm_task *task)
+{
+    struct transfer t = {.group = group, .task = task, .shape = shape_of(group, task)};
+    t.width = t.shape.element_bytes;
+    t.mine = (struct header){.verb = (uint16_t)task->verb,
+                             .reduction = (uint16_t)task->reduction,
+                             .dtype = (uint16_t)task->dtype,
+                             .algorithm = (uint16_t)task->algorithm,
+                             .root = task->root,
+                             .count = task->count,
+                             .number = task->number};
+    EL_TRY(el_tcp_reserve(group, task));
+    group->collectives++;
+    struct el_comm_copy copy = el_comm_own_copy(&t.shape);
+    const char *from = copy.count ? place_of(&t, &copy.from) : NULL;
+    char *to = copy.count ? place_of(&t, &copy.to) : NULL;
+    if (copy.count && from != to) memcpy(to, from, copy.count * t.width);
+    return run_rounds(&t);
 }
 
 enum el_status el_tcp_run(void *state, const struct el_comm_task *task)
 {
+    static const char prefix[] = "tcp communicator: ";
     struct el_tcp_group *group = state;
-    struct transfer t = {.group = group, .task = task, .width = el_dtype_bytes(task->dtype)};
-    t.mine = (struct header){.number = group->issued++,
-                             .verb = (uint16_t)task->verb,
-                             .dtype = (uint16_t)task->dtype,
-                             .root = (uint32_t)task->root,
-                             .count = task->count};
-    set_streams(&t);
-    while (!is_over(&t.out) || !is_over(&t.in)) {
-        bool moved = false;
-        if (atomic_load(&group->aborted)) return fail_peer(&t, group->rank, 0);
-        EL_TRY(push(&t, &moved));
-        EL_TRY(pull(&t, &moved));
-        if (!moved) EL_TRY(wait_for_news(&t));
-    }
-    return EL_OK;
+    char reason[EL_TCP_REASON_BYTES];
+    struct el_error error;
+    group->deadline_ns = group->timeout_ns ? el_clock_ns() + group->timeout_ns : 0;
+    enum el_status status = task->verb == EL_COMM_SEND   ? el_tcp_send(group, task)
+                            : task->verb == EL_COMM_RECV ? el_tcp_receive(group, task)
+                                                         : collect(group, task);
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &error);
+    bool prefixed = strncmp(error.text, prefix, sizeof prefix - 1) == 0;
+    snprintf(reason, sizeof reason, "rank %d gave up: %.180s", group->rank,
+             error.text + (prefixed ? sizeof prefix - 1 : 0));
+    el_tcp_give_up(group, reason);
+    return el_error_give(&error);
 }

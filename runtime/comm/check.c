@@ -1,0 +1,80 @@
+/* Which operations a communicator takes: roots and partners, types and reductions, and where data and result may lie.
+ * What is refused here is a mistake of who issues it. */
+#include "runtime/comm/member.h"
+
+static enum el_status check_words(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
+    if (op->root < 0 || op->root >= comm->size)
+        return el_fail(EL_ERR_INVALID, "%s: %s %d of %d members", row->name, row->is_link ? "partner" : "root",
+                       op->root, comm->size);
+    if (!row->has_root && op->root != 0) return el_fail(EL_ERR_INVALID, "%s: it has no root %d", row->name, op->root);
+    if (row->is_link && op->root == comm->rank)
+        return el_fail(EL_ERR_INVALID, "%s: rank %d cannot be its own partner", row->name, comm->rank);
+    if (row->is_link && op->tag < 0) return el_fail(EL_ERR_INVALID, "%s: tag %d is below 0", row->name, op->tag);
+    if (row->reduces && !el_comm_reduces(op->reduction, op->dtype))
+        return el_fail(EL_ERR_INVALID, "%s: no %s of %s values", row->name, el_comm_reduction_name(op->reduction),
+                       el_dtype_name(op->dtype));
+    if (!el_comm_has_verb(comm, op->verb))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s", comm->backend->name, row->name);
+    if (row->reduces && !el_comm_has_reduction(comm, op->reduction, op->dtype))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s of %s values", comm->backend->name,
+                       el_comm_reduction_name(op->reduction), el_dtype_name(op->dtype));
+    return EL_OK;
+}
+
+/* One of the two places of an operation. */
+struct side {
+    const char *name;
+    struct el_view view;
+    size_t bytes;
+};
+
+static enum el_status check_size(const char *verb, const struct side *side)
+{
+    const struct el_buffer *buffer = side->view.buffer;
+    if (!buffer || (side->view.offset <= buffer->bytes && side->bytes <= buffer->bytes - side->view.offset))
+        return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: %zu bytes of %s at %zu of '%s', which has %zu", verb, side->bytes, side->name,
+                   (size_t)side->view.offset, buffer->name ? buffer->name : "a buffer", buffer->bytes);
+}
+
+/* In place, the smaller one is the member's own part of the larger one. */
+static enum el_status check_overlap(const struct el_comm *comm, const struct el_comm_op *op, const struct side *data,
+                                    const struct side *result)
+{
+    uintptr_t d = data->view.offset, r = result->view.offset;
+    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
+    if (data->view.buffer != result->view.buffer || d + data->bytes <= r || r + result->bytes <= d) return EL_OK;
+    if (op->verb == EL_COMM_ALL_TO_ALL)
+        return el_fail(EL_ERR_INVALID, "%s: data and result overlap: it has no in place", row->name);
+    if (row->all_data) d += (uintptr_t)comm->rank * result->bytes;
+    if (row->all_result) r += (uintptr_t)comm->rank * data->bytes;
+    if (d == r) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: data and result overlap, and not as in place%s", row->name,
+                   row->all_data     ? ": there the result is the member's own part of the data"
+                   : row->all_result ? ": there the data is the member's own part of the result"
+                                     : "");
+}
+
+static enum el_status check_sides(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
+    size_t part = op->count * el_dtype_bytes(op->dtype), n = (size_t)comm->size;
+    struct side data = {"data", op->data, part * (row->all_data ? n : 1)};
+    struct side result = {"result", op->result, part * (row->all_result ? n : 1)};
+    bool gives = el_comm_gives(comm, op->verb, op->root), gets = el_comm_gets(comm, op->verb, op->root);
+    bool has_data = el_comm_is_given(op->data), has_result = el_comm_is_given(op->result);
+    if (gives && !has_data) return el_fail(EL_ERR_INVALID, "%s: no data", row->name);
+    if (gets && !has_result && (!has_data || row->all_data || row->all_result))
+        return el_fail(EL_ERR_INVALID, "%s: no result", row->name);
+    if (gives || (gets && !has_result)) EL_TRY(check_size(row->name, &data));
+    if (gets && has_result) EL_TRY(check_size(row->name, &result));
+    return gives && gets && has_result ? check_overlap(comm, op, &data, &result) : EL_OK;
+}
+
+enum el_status el_comm_check(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    EL_TRY(check_words(comm, op));
+    return op->count > 0 ? check_sides(comm, op) : EL_OK;
+}

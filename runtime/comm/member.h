@@ -1,0 +1,48 @@
+/* A communicator as its own files see it: comm.c opens, sets and closes it, check.c says which operations it takes,
+ * operation.c makes them. */
+#ifndef EL_COMM_MEMBER_H
+#define EL_COMM_MEMBER_H
+
+#include "runtime/comm/comm_ops.h"
+
+/* One member's. */
+struct el_comm {
+    const struct el_comm_backend *backend;
+    struct el_comm_place place;
+    void *state; /* NULL: a group of one that needs no transport */
+    int rank, size;
+    struct el_comm *first; /* of this process's members, open as long as operations are run: what tells groups apart */
+    struct el_comm_part *parts; /* the first member's: [n_parts], of the operation being enqueued */
+    int n_parts;                /* members in this process */
+    uint64_t issued;            /* collectives: members issue the same ones in the same order */
+    uint64_t run[2];            /* operations that have begun: collectives, and this member's of links */
+    bool muted;
+    enum el_comm_algorithm forced; /* EL_COMM_AUTO: the backend's choice */
+};
+
+/* What a group of one has before its first operation: many of them never have one. */
+enum { EL_COMM_NO_STREAM = EL_STREAM_COMPUTE };
+
+/* Whether the member gives data to such an operation, and whether it gets a result. */
+static inline bool el_comm_gives(const struct el_comm *comm, enum el_comm_verb verb, int root)
+{
+    return verb != EL_COMM_RECV && verb != EL_COMM_BARRIER &&
+           (!el_comm_verb_row(verb)->data_on_root || comm->rank == root);
+}
+
+static inline bool el_comm_gets(const struct el_comm *comm, enum el_comm_verb verb, int root)
+{
+    return verb != EL_COMM_SEND && verb != EL_COMM_BARRIER &&
+           (!el_comm_verb_row(verb)->result_on_root || comm->rank == root);
+}
+
+/* Left out, it is all zeros. */
+static inline bool el_comm_is_given(struct el_view view)
+{
+    return view.buffer || view.offset;
+}
+
+/* EL_ERR_INVALID for what comm.h does not allow, EL_ERR_ABSENT for what the backend has not; each by name. */
+enum el_status el_comm_check(const struct el_comm *comm, const struct el_comm_op *op);
+
+#endif

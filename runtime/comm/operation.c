@@ -1,0 +1,234 @@
+/* An operation of a communicator: its op in the program, its bytes, what needs no transport at all, and whose failure
+ * it was. Only this file and comm.c call the hooks of comm_ops.h; how bytes move is not its business. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/member.h"
+#include "runtime/comm/rounds.h"
+
+static struct el_comm_shape shape_of(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    struct el_comm_shape shape = {.verb = op->verb,
+                                  .rank = comm->rank,
+                                  .size = comm->size,
+                                  .root = op->root,
+                                  .count = op->count,
+                                  .element_bytes = el_dtype_bytes(op->dtype)};
+    enum el_comm_algorithm (*choose)(const struct el_comm_shape *) = comm->state ? comm->backend->ops->choose : NULL;
+    if (choose && comm->forced == EL_COMM_AUTO) shape.algorithm = choose(&shape);
+    if (choose && comm->forced != EL_COMM_AUTO)
+        shape.algorithm = el_comm_has_algorithm(op->verb, comm->forced) ? comm->forced : EL_COMM_DIRECT;
+    return shape;
+}
+
+enum el_comm_algorithm el_comm_algorithm(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    return shape_of(comm, op).algorithm;
+}
+
+struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    struct el_comm_shape shape = shape_of(comm, op);
+    if (!comm->state || op->count == 0) return (struct el_comm_traffic){0, 0};
+    return comm->backend->ops->traffic ? comm->backend->ops->traffic(&shape) : el_comm_rounds_traffic(&shape);
+}
+
+/* What a call takes along, and the places of its buffers among its views. */
+enum { VIEW_DATA, VIEW_RESULT };
+
+struct arguments {
+    size_t count;
+    int root, tag;
+    uint8_t verb, reduction, dtype, algorithm;
+    bool has_result;
+};
+_Static_assert(sizeof(struct arguments) <= EL_CALL_ARGUMENT_BYTES, "a call cannot take it along");
+
+static struct arguments arguments_of(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    return (struct arguments){.count = op->count,
+                              .root = op->root,
+                              .tag = op->tag,
+                              .verb = (uint8_t)op->verb,
+                              .reduction = el_comm_verb_row(op->verb)->reduces ? (uint8_t)op->reduction : 0,
+                              .dtype = (uint8_t)op->dtype,
+                              .algorithm = (uint8_t)shape_of(comm, op).algorithm,
+                              .has_result =
+                                  el_comm_is_given(op->result) && el_comm_gets(comm, op->verb, op->root)};
+}
+
+/* What this member gives and gets; a result that was left out is `data`. */
+static struct el_comm_task make_task(const struct el_comm *comm, const struct arguments *arguments, void *data,
+                                     void *result)
+{
+    bool gets = el_comm_gets(comm, arguments->verb, arguments->root);
+    return (struct el_comm_task){.verb = arguments->verb,
+                                 .reduction = arguments->reduction,
+                                 .dtype = arguments->dtype,
+                                 .algorithm = arguments->algorithm,
+                                 .root = arguments->root,
+                                 .tag = arguments->tag,
+                                 .count = arguments->count,
+                                 .data = data,
+                                 .result = arguments->has_result ? result
+                                           : gets                ? data
+                                                                 : NULL};
+}
+
+/* What nccl-tests call an operation's size: the larger one of a member's data and result. */
+static double payload_bytes(const struct el_comm *comm, enum el_comm_verb verb, enum el_dtype dtype, size_t count)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
+    double parts = row->all_data || row->all_result ? comm->size : 1;
+    return (double)count * (double)el_dtype_bytes(dtype) * parts;
+}
+
+static struct el_comm_task task_of(const struct el_comm *comm, const struct el_call_args *args)
+{
+    struct el_comm_task task = make_task(comm, args->arguments, args->p[VIEW_DATA], args->p[VIEW_RESULT]);
+    task.stream = args->stream;
+    return task;
+}
+
+/* A planted wire: the payload takes so much longer, and no core is used meanwhile. */
+static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task *task)
+{
+    double ms_per_mib = el_device_inject(comm->place.device)->wire_ms_per_mib;
+    if (ms_per_mib <= 0) return;
+    double mib = payload_bytes(comm, task->verb, task->dtype, task->count) / (1 << 20);
+    el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
+}
+
+/* A group of one: what it gives is what it gets. */
+static enum el_status run_alone(const struct el_comm *comm, const struct el_comm_task *task)
+{
+    size_t bytes = task->count * el_dtype_bytes(task->dtype);
+    struct el_device *device = comm->place.device;
+    if (!task->result || task->result == task->data) return EL_OK;
+    if (el_device_is_asynchronous(device))
+        return el_device_enqueue_copy(device, comm->place.stream, task->result, device, task->data, device, bytes);
+    memcpy(task->result, task->data, bytes);
+    return EL_OK;
+}
+
+/* Where one thread issues for several members, the last one's call enqueues for all of them: the calls before it leave
+ * their parts with the first member. */
+static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *args, const struct el_comm_task *task)
+{
+    struct el_comm_part own, *parts = args->n_members == 1 ? &own : comm->first->parts;
+    if (args->n_members > comm->first->n_parts || args->member >= args->n_members)
+        return el_fail(EL_ERR_INTERNAL, "communicator %s: %d calls at once for %d members", comm->backend->name,
+                       args->n_members, comm->first->n_parts);
+    parts[args->member] = (struct el_comm_part){.state = comm->state, .task = *task};
+    if (args->member + 1 < args->n_members) return EL_OK;
+    return comm->backend->ops->enqueue(parts, args->n_members);
+}
+
+static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_task *task)
+{
+    /* At once where the stream is this thread. */
+    EL_TRY(el_device_stream_synchronize(comm->place.device, comm->place.stream));
+    EL_TRY(comm->backend->ops->run(comm->state, task));
+    wait_for_wire(comm, task);
+    return EL_OK;
+}
+
+/* Says which operation failed, in front of why. */
+static enum el_status fail_operation(struct el_comm *comm, const struct el_comm_task *task, enum el_status status)
+{
+    struct el_error error;
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &error);
+    el_comm_abort(comm);
+    return el_fail(status, "the %s number %" PRIu64 " of rank %d: %s", el_comm_verb_row(task->verb)->name, task->number,
+                   comm->rank, error.text);
+}
+
+static bool moves_nothing(const struct el_comm_task *task)
+{
+    return task->count == 0 && task->verb != EL_COMM_BARRIER;
+}
+
+static enum el_status run(const struct el_call_args *args)
+{
+    struct el_comm *comm = args->context;
+    struct el_comm_task task = task_of(comm, args);
+    bool is_link = el_comm_verb_row(task.verb)->is_link;
+    task.number = ++comm->run[is_link];
+    if (moves_nothing(&task) || (comm->muted && !is_link)) return EL_OK;
+    if (comm->muted) task.count = 0; /* who receives still waits until it was sent */
+    if (!comm->state) return run_alone(comm, &task);
+    return fail_operation(comm, &task,
+                          comm->backend->ops->asynchronous ? enqueue(comm, args, &task) : run_on_host(comm, &task));
+}
+
+static enum el_status poll(void *context)
+{
+    struct el_comm *comm = context;
+    if (comm->muted) return EL_OK;
+    enum el_status status = comm->backend->ops->poll(comm->state);
+    if (status != EL_OK) el_comm_abort(comm);
+    return status;
+}
+
+/* What the transport has to know beforehand. */
+static enum el_status announce(struct el_comm *comm, struct el_program *program, const struct arguments *arguments)
+{
+    struct el_comm_task task = make_task(comm, arguments, NULL, NULL);
+    const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
+    if (ops && ops->poll) EL_TRY(el_program_on_wait(program, poll, comm));
+    return ops && ops->reserve ? ops->reserve(comm->state, &task) : EL_OK;
+}
+
+static enum el_status queue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
+                            const struct arguments *arguments, int *id_p)
+{
+    struct el_comm_traffic traffic = el_comm_traffic(comm, op);
+    struct el_call_op call = {
+        .head = {.label = op->label ? op->label : el_comm_verb_row(op->verb)->name,
+                 .phase = op->phase,
+                 .sent_bytes = traffic.sent_bytes,
+                 .received_bytes = traffic.received_bytes},
+        .op_class = EL_CLASS_COMM,
+        .run = run,
+        .context = comm,
+        .arguments = arguments,
+        .argument_bytes = sizeof *arguments,
+        .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
+        .bytes = payload_bytes(comm, op->verb, op->dtype, op->count)};
+    if (!el_comm_verb_row(op->verb)->is_link) /* of a link the others know nothing */
+        call.group = (struct el_call_group){comm->first, comm->issued++, comm->first->n_parts};
+    return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
+}
+
+enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
+                             int *op_id_p)
+{
+    struct el_device *device = comm->place.device;
+    int id = -1;
+    struct arguments arguments;
+    EL_TRY(el_comm_check(comm, op));
+    arguments = arguments_of(comm, op);
+    if (comm->place.stream == EL_COMM_NO_STREAM) EL_TRY(el_device_take_stream(device, &comm->place.stream));
+    EL_TRY(announce(comm, program, &arguments));
+    EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
+    EL_TRY(queue(comm, program, op, &arguments, &id));
+    if (op->join) EL_TRY(el_program_wait(program, device, EL_STREAM_COMPUTE, id));
+    if (op_id_p) *op_id_p = id;
+    return EL_OK;
+}
+
+enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *op)
+{
+    EL_TRY(el_comm_check(comm, op));
+    struct arguments arguments = arguments_of(comm, op);
+    struct el_comm_task task = make_task(comm, &arguments, (void *)op->data.offset, (void *)op->result.offset);
+    if (el_device_is_asynchronous(comm->place.device))
+        return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory", comm->backend->name);
+    task.number = ++comm->run[el_comm_verb_row(op->verb)->is_link];
+    if (moves_nothing(&task)) return EL_OK;
+    if (!comm->state) return run_alone(comm, &task);
+    if (comm->backend->ops->reserve) EL_TRY(comm->backend->ops->reserve(comm->state, &task));
+    return fail_operation(comm, &task, comm->backend->ops->run(comm->state, &task));
+}

@@ -1,0 +1,218 @@
+/* A group's attendant: a thread that sleeps until somebody connects, mail comes, or a neighbour has something to say.
+ *
+ * Each rank keeps a connection to the next rank on which nothing is said but alarms: that a rank gave up, or is gone. A
+ * rank that ended without a farewell is gone, and so is one whose host answers no more: the kernel asks there by itself
+ * (el_tcp_expect_answers). Whoever notices tells both neighbours, and so it goes round the ring: all know who it was.
+ * Data connections have no such patience of their own: a rank that computes for long is not gone. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/tcp/group.h"
+
+enum alarm_kind { FAREWELL = 1, GIVEN_UP };
+
+struct alarm_message {
+    uint32_t kind, zero;
+    char reason[EL_TCP_REASON_BYTES];
+};
+
+enum { HALF_MESSAGE_NS = 1000000000, PATIENCE_NS = 1000000000 };
+
+/* ---- giving up ---- */
+
+/* Under the mutex. What does not fit into a connection at once finds nobody there any more. */
+static void tell_neighbours(struct el_tcp_group *group, enum alarm_kind kind, const char *reason)
+{
+    struct alarm_message message = {.kind = kind};
+    snprintf(message.reason, sizeof message.reason, "%s", reason);
+    for (int i = 0; i < group->size; i++) {
+        int sockets[] = {atomic_load(&group->peers[i].to[EL_TCP_LANE_ALARM]),
+                         atomic_load(&group->peers[i].from[EL_TCP_LANE_ALARM])};
+        for (int k = 0; k < 2; k++)
+            if (sockets[k] >= 0) send(sockets[k], &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
+static void shut_all(struct el_tcp_group *group)
+{
+    for (int i = 0; i < group->size; i++)
+        for (int lane = 0; lane < EL_TCP_LANES; lane++) {
+            if (lane == EL_TCP_LANE_ALARM) continue;
+            shutdown(atomic_load(&group->peers[i].to[lane]), SHUT_RDWR);
+            shutdown(atomic_load(&group->peers[i].from[lane]), SHUT_RDWR);
+        }
+}
+
+void el_tcp_give_up(struct el_tcp_group *group, const char *reason)
+{
+    pthread_mutex_lock(&group->mutex);
+    if (!atomic_load(&group->aborted)) {
+        snprintf(group->reason, sizeof group->reason, "%s", reason);
+        tell_neighbours(group, GIVEN_UP, reason);
+        atomic_store(&group->aborted, 1);
+        shut_all(group);
+        eventfd_write(group->news, 1);
+        pthread_cond_broadcast(&group->failure);
+    }
+    pthread_mutex_unlock(&group->mutex);
+}
+
+enum el_status el_tcp_fail_aborted(struct el_tcp_group *group)
+{
+    pthread_mutex_lock(&group->mutex);
+    enum el_status status = el_fail(EL_ERR_PEER, "tcp communicator: %s", group->reason);
+    pthread_mutex_unlock(&group->mutex);
+    return status;
+}
+
+/* The reason may be on its way: whoever gives up says why before it closes anything. */
+enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number)
+{
+    int64_t until_ns = el_clock_ns() + PATIENCE_NS;
+    const struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    char name[EL_TCP_NAME_BYTES];
+    int late = 0;
+    pthread_mutex_lock(&group->mutex);
+    while (!atomic_load(&group->aborted) && !group->peers[rank].left && late == 0)
+        late = pthread_cond_timedwait(&group->failure, &group->mutex, &until);
+    pthread_mutex_unlock(&group->mutex);
+    if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
+    el_tcp_name(group, rank, name);
+    return el_fail(EL_ERR_PEER, "tcp communicator: %s has ended (%s)", name,
+                   number ? strerror(number) : "it closed its connection");
+}
+
+enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int n, int rank)
+{
+    struct timespec left = {0};
+    char name[EL_TCP_NAME_BYTES];
+    eventfd_t count;
+    int64_t left_ns = group->deadline_ns ? group->deadline_ns - el_clock_ns() : 0;
+    if (left_ns > 0) left = (struct timespec){.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
+    polls[0] = (struct pollfd){.fd = group->news, .events = POLLIN};
+    int ready = ppoll(polls, (nfds_t)n, group->deadline_ns ? &left : NULL, NULL);
+    if (ready < 0 && errno != EINTR) return el_fail_errno("tcp communicator: poll");
+    if (ready > 0 && polls[0].revents) eventfd_read(group->news, &count);
+    if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
+    if (ready != 0 || !group->deadline_ns || el_clock_ns() < group->deadline_ns) return EL_OK;
+    el_tcp_name(group, rank, name);
+    return el_fail(EL_ERR_PEER, "tcp communicator: rank %d waited %g s for %s", group->rank,
+                   (double)group->timeout_ns * 1e-9, name);
+}
+
+/* ---- the thread ---- */
+
+/* A neighbour speaks, or is gone. Only the attendant reads there, and changes `left`. */
+static void hear(struct el_tcp_group *group, int rank, int socket)
+{
+    struct alarm_message message = {.kind = 0};
+    char reason[EL_TCP_REASON_BYTES];
+    int number = el_tcp_read(socket, &message, sizeof message, el_clock_ns() + HALF_MESSAGE_NS);
+    bool silent = number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH;
+    if (number == 0 && message.kind == GIVEN_UP) {
+        message.reason[sizeof message.reason - 1] = 0;
+        el_tcp_give_up(group, message.reason);
+    } else if (number != 0) {
+        snprintf(reason, sizeof reason, "rank %d %s (host %s)", rank, silent ? "does not answer" : "is gone",
+                 group->peers[rank].host);
+        el_tcp_give_up(group, reason);
+    }
+    pthread_mutex_lock(&group->mutex);
+    group->peers[rank].left = true;
+    pthread_cond_broadcast(&group->failure);
+    pthread_mutex_unlock(&group->mutex);
+}
+
+struct rota {
+    struct pollfd *polls; /* [2 + 4 * size] */
+    struct duty {
+        int rank;
+        enum el_tcp_lane lane;
+        bool from;
+    } * duties;
+    bool *ended; /* [2 * size] mail to and from a rank: nothing more comes there */
+    int n;
+};
+
+static void add(struct rota *rota, int socket, int rank, enum el_tcp_lane lane, bool from)
+{
+    if (socket < 0) return;
+    rota->duties[rota->n] = (struct duty){rank, lane, from};
+    rota->polls[rota->n++] = (struct pollfd){.fd = socket, .events = POLLIN};
+}
+
+static void gather(struct el_tcp_group *group, struct rota *rota)
+{
+    rota->n = 0;
+    add(rota, group->dismissal, -1, 0, false);
+    add(rota, group->listener, -1, 0, true);
+    for (int i = 0; i < group->size; i++) {
+        struct el_tcp_peer *peer = &group->peers[i];
+        if (!peer->left) {
+            add(rota, atomic_load(&peer->to[EL_TCP_LANE_ALARM]), i, EL_TCP_LANE_ALARM, false);
+            add(rota, atomic_load(&peer->from[EL_TCP_LANE_ALARM]), i, EL_TCP_LANE_ALARM, true);
+        }
+        if (!rota->ended[2 * i]) add(rota, atomic_load(&peer->to[EL_TCP_LANE_MAIL]), i, EL_TCP_LANE_MAIL, false);
+        if (!rota->ended[2 * i + 1]) add(rota, atomic_load(&peer->from[EL_TCP_LANE_MAIL]), i, EL_TCP_LANE_MAIL, true);
+    }
+}
+
+static void serve(struct el_tcp_group *group, struct rota *rota, int i)
+{
+    struct duty duty = rota->duties[i];
+    if (duty.rank < 0)
+        el_tcp_mesh_take(group);
+    else if (duty.lane == EL_TCP_LANE_ALARM && !group->peers[duty.rank].left)
+        hear(group, duty.rank, rota->polls[i].fd);
+    else if (duty.lane == EL_TCP_LANE_MAIL)
+        rota->ended[2 * duty.rank + duty.from] =
+            !(duty.from ? el_tcp_mail_take(group, duty.rank) : el_tcp_mail_hear(group, duty.rank));
+}
+
+static void *live(void *context)
+{
+    struct el_tcp_group *group = context;
+    size_t places = 2 + 4 * (size_t)group->size;
+    struct rota rota = {.polls = calloc(places, sizeof *rota.polls),
+                        .duties = calloc(places, sizeof *rota.duties),
+                        .ended = calloc(2 * (size_t)group->size, sizeof *rota.ended)};
+    bool on = rota.polls && rota.duties && rota.ended;
+    if (!on) el_tcp_give_up(group, "no memory for the connections' attendant");
+    prctl(PR_SET_NAME, "el-tcp");
+    while (on) {
+        gather(group, &rota);
+        if (poll(rota.polls, (nfds_t)rota.n, -1) < 0) continue; /* a signal */
+        on = !rota.polls[0].revents;
+        for (int i = 1; on && i < rota.n; i++)
+            if (rota.polls[i].revents) serve(group, &rota, i);
+    }
+    free(rota.polls);
+    free(rota.duties);
+    free(rota.ended);
+    return NULL;
+}
+
+enum el_status el_tcp_attend(struct el_tcp_group *group)
+{
+    int number = pthread_create(&group->attendant, NULL, live, group);
+    group->attended = number == 0;
+    return number == 0 ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no thread: %s", strerror(number));
+}
+
+void el_tcp_dismiss(struct el_tcp_group *group)
+{
+    if (!group->attended) return;
+    eventfd_write(group->dismissal, 1);
+    pthread_join(group->attendant, NULL);
+    pthread_mutex_lock(&group->mutex);
+    if (!atomic_load(&group->aborted)) tell_neighbours(group, FAREWELL, "");
+    pthread_mutex_unlock(&group->mutex);
+}

@@ -1,0 +1,171 @@
+/* The connections of the communicator `tcp`. Each rank listens at the address by which it and rank 0 reach each other,
+ * on a port of its own, as long as the communicator is open; all know all addresses from the beginning. Whoever has
+ * something to send connects: the kernel of the other side answers, so that no order of connecting can dead-lock, and
+ * the attendant there takes the connection when it comes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/choose.h"
+#include "runtime/comm/share.h"
+#include "runtime/comm/tcp/group.h"
+
+enum { CONNECT_S = 30, HELLO_S = 2, PAUSE_NS = 20000000, ROW_BYTES = 160 };
+
+struct hello {
+    char magic[8];
+    uint64_t key;
+    uint32_t rank, lane;
+};
+#define HELLO_MAGIC "el-mesh"
+
+void el_tcp_name(const struct el_tcp_group *group, int rank, char name[EL_TCP_NAME_BYTES])
+{
+    snprintf(name, EL_TCP_NAME_BYTES, "rank %d (host %s)", rank, group->peers[rank].host);
+}
+
+/* ---- the list of addresses ---- */
+
+/* Bootstraps that know no address serve ranks of one host: there the loopback is one. Collective. */
+static enum el_status find_address(struct el_bootstrap *bootstrap, char address[EL_TCP_ADDRESS_BYTES])
+{
+    el_bootstrap_address(bootstrap, address, EL_TCP_ADDRESS_BYTES);
+    bool known = address[0] != 0;
+    if (known) return EL_OK;
+    bool one_host = el_comm_on_one_host(bootstrap);
+    snprintf(address, EL_TCP_ADDRESS_BYTES, "127.0.0.1");
+    if (one_host) return EL_OK;
+    return el_fail(EL_ERR_ABSENT,
+                   "tcp communicator: the bootstrap %s knows no addresses between hosts: use --comm mpi, or "
+                   "start the ranks with torchrun's variables",
+                   el_bootstrap_kind(bootstrap));
+}
+
+static enum el_status listen_there(struct el_tcp_group *group, const char *address, char row[ROW_BYTES])
+{
+    char host[EL_TCP_HOST_BYTES] = "";
+    int number = el_tcp_listen(address, 0, true, &group->listener);
+    if (number != 0) {
+        errno = number;
+        return el_fail_errno("tcp communicator: cannot listen at %s", address);
+    }
+    gethostname(host, sizeof host - 1);
+    snprintf(row, ROW_BYTES, "%s %d %s", address, el_tcp_port(group->listener), host[0] ? host : "?");
+    return EL_OK;
+}
+
+static enum el_status read_rows(struct el_tcp_group *group, const char *rows)
+{
+    for (int i = 0; i < group->size; i++) {
+        struct el_tcp_peer *peer = &group->peers[i];
+        const char *row = rows + (size_t)i * ROW_BYTES;
+        if (sscanf(row, "%63s %d %63s", peer->address, &peer->port, peer->host) != 3)
+            return el_fail(EL_ERR_INTERNAL, "tcp communicator: '%s' is no address of rank %d", row, i);
+    }
+    return EL_OK;
+}
+
+/* Everyone's row, and rank 0's key. Collective. */
+static enum el_status share_list(struct el_tcp_group *group, struct el_bootstrap *bootstrap, const char *row)
+{
+    char *rows = calloc((size_t)group->size, ROW_BYTES);
+    enum el_status status =
+        el_bootstrap_agree(bootstrap, rows ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory"));
+    if (getrandom(&group->key, sizeof group->key, 0) != (ssize_t)sizeof group->key)
+        group->key = (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40; /* an old kernel: hard to guess only */
+    if (status == EL_OK) status = el_share_texts(bootstrap, row, ROW_BYTES, rows);
+    if (status == EL_OK) status = el_bootstrap_broadcast(bootstrap, &group->key, sizeof group->key);
+    if (status == EL_OK) status = read_rows(group, rows);
+    free(rows);
+    return status;
+}
+
+/* Every rank calls every collective of this, whatever failed before: nobody is left waiting. */
+enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap *bootstrap)
+{
+    char address[EL_TCP_ADDRESS_BYTES], row[ROW_BYTES] = "";
+    enum el_status status = find_address(bootstrap, address);
+    if (status == EL_OK) status = listen_there(group, address, row);
+    status = el_bootstrap_agree(bootstrap, status);
+    return status == EL_OK ? share_list(group, bootstrap, row) : status;
+}
+
+/* ---- making and taking ---- */
+
+static enum el_status connect_to(struct el_tcp_group *group, int rank, int *socket_p)
+{
+    const struct el_tcp_peer *peer = &group->peers[rank];
+    int64_t deadline_ns = el_clock_ns() + (int64_t)CONNECT_S * 1000000000;
+    char why[EL_TCP_WHY_BYTES], name[EL_TCP_NAME_BYTES];
+    bool hopeless;
+    if (group->deadline_ns && group->deadline_ns < deadline_ns) deadline_ns = group->deadline_ns;
+    while (!el_tcp_connect(peer->address, peer->port, deadline_ns, socket_p, why, &hopeless)) {
+        if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
+        el_tcp_name(group, rank, name);
+        if (hopeless || el_clock_ns() + PAUSE_NS > deadline_ns)
+            return el_fail(EL_ERR_PEER, "tcp communicator: rank %d cannot reach %s at %s:%d: %s", group->rank, name,
+                           peer->address, peer->port, why);
+        el_clock_sleep_until(el_clock_ns() + PAUSE_NS);
+    }
+    return EL_OK;
+}
+
+enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_lane lane, int *socket_p)
+{
+    const struct hello hello = {
+        .magic = HELLO_MAGIC, .key = group->key, .rank = (uint32_t)group->rank, .lane = (uint32_t)lane};
+    int made = atomic_load(&group->peers[rank].to[lane]);
+    if (made < 0) {
+        EL_TRY(connect_to(group, rank, &made));
+        int number = el_tcp_write(made, &hello, sizeof hello);
+        if (number != 0) {
+            close(made);
+            return el_tcp_fail_rank(group, rank, number);
+        }
+        if (lane == EL_TCP_LANE_ALARM) el_tcp_expect_answers(made);
+        atomic_store(&group->peers[rank].to[lane], made);
+    }
+    *socket_p = made;
+    return EL_OK;
+}
+
+static bool belongs_here(const struct el_tcp_group *group, const struct hello *hello)
+{
+    return memcmp(hello->magic, HELLO_MAGIC, sizeof hello->magic) == 0 && hello->key == group->key &&
+           hello->rank < (uint32_t)group->size && hello->lane < EL_TCP_LANES &&
+           atomic_load(&group->peers[hello->rank].from[hello->lane]) < 0;
+}
+
+/* Others who come are turned away. */
+void el_tcp_mesh_take(struct el_tcp_group *group)
+{
+    struct hello hello;
+    int socket;
+    if (el_tcp_accept(group->listener, el_clock_ns(), &socket) != 0) return; /* gone again */
+    if (el_tcp_read(socket, &hello, sizeof hello, el_clock_ns() + (int64_t)HELLO_S * 1000000000) != 0 ||
+        !belongs_here(group, &hello)) {
+        close(socket);
+        return;
+    }
+    if (hello.lane == EL_TCP_LANE_ALARM) el_tcp_expect_answers(socket);
+    atomic_store(&group->peers[hello.rank].from[hello.lane], socket);
+    eventfd_write(group->news, 1);
+}
+
+void el_tcp_mesh_close(struct el_tcp_group *group)
+{
+    for (int i = 0; i < group->size; i++)
+        for (int lane = 0; lane < EL_TCP_LANES; lane++) {
+            int to = atomic_exchange(&group->peers[i].to[lane], -1);
+            int from = atomic_exchange(&group->peers[i].from[lane], -1);
+            if (to >= 0) close(to);
+            if (from >= 0) close(from);
+        }
+    if (group->listener >= 0) close(group->listener);
+    group->listener = -1;
+}
