@@ -152,7 +152,7 @@ static void add(struct rota *rota, int socket, int rank, enum el_tcp_lane lane, 
 static void gather(struct el_tcp_group *group, struct rota *rota)
 {
     rota->n = 0;
-    add(rota, group->dismissal, -1, 0, false);
+    add(rota, group->bell, -1, 0, false);
     add(rota, group->listener, -1, 0, true);
     for (int i = 0; i < group->size; i++) {
         struct el_tcp_peer *peer = &group->peers[i];
@@ -185,12 +185,14 @@ static void *live(void *context)
                         .duties = calloc(places, sizeof *rota.duties),
                         .ended = calloc(2 * (size_t)group->size, sizeof *rota.ended)};
     bool on = rota.polls && rota.duties && rota.ended;
+    eventfd_t rings;
     if (!on) el_tcp_give_up(group, "no memory for the connections' attendant");
     prctl(PR_SET_NAME, "el-tcp");
     while (on) {
         gather(group, &rota);
         if (poll(rota.polls, (nfds_t)rota.n, -1) < 0) continue; /* a signal */
-        on = !rota.polls[0].revents;
+        if (rota.polls[0].revents) eventfd_read(group->bell, &rings);
+        on = !atomic_load(&group->dismissed);
         for (int i = 1; on && i < rota.n; i++)
             if (rota.polls[i].revents) serve(group, &rota, i);
     }
@@ -210,7 +212,8 @@ enum el_status el_tcp_attend(struct el_tcp_group *group)
 void el_tcp_dismiss(struct el_tcp_group *group)
 {
     if (!group->attended) return;
-    eventfd_write(group->dismissal, 1);
+    atomic_store(&group->dismissed, 1);
+    eventfd_write(group->bell, 1);
     pthread_join(group->attendant, NULL);
     pthread_mutex_lock(&group->mutex);
     if (!atomic_load(&group->aborted)) tell_neighbours(group, FAREWELL, "");

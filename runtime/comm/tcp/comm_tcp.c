@@ -23,7 +23,7 @@ static void free_group(struct el_tcp_group *group)
         for (int i = 0; i < group->size; i++) el_tcp_mail_clear(&group->peers[i].post);
     }
     if (group->news >= 0) close(group->news);
-    if (group->dismissal >= 0) close(group->dismissal);
+    if (group->bell >= 0) close(group->bell);
     pthread_cond_destroy(&group->failure);
     pthread_mutex_destroy(&group->mutex);
     free(group->inbox);
@@ -50,7 +50,7 @@ static struct el_tcp_group *create(int rank, int size)
                                    .size = size,
                                    .listener = -1,
                                    .news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                                   .dismissal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                   .bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                                    .inbox = aligned_alloc(64, EL_TCP_INBOX_BYTES),
                                    .peers = calloc((size_t)size, sizeof *group->peers)};
     make_locks(group);
@@ -59,7 +59,7 @@ static struct el_tcp_group *create(int rank, int size)
             atomic_init(&group->peers[i].to[lane], -1);
             atomic_init(&group->peers[i].from[lane], -1);
         }
-    if (group->peers && group->inbox && group->news >= 0 && group->dismissal >= 0) return group;
+    if (group->peers && group->inbox && group->news >= 0 && group->bell >= 0) return group;
     free_group(group);
     return NULL;
 }

@@ -41,8 +41,9 @@ struct el_tcp_group {
     struct el_tcp_peer *peers; /* [size] */
     int listener;
     int news;      /* an eventfd: something has come that the running operation may wait for */
-    int dismissal; /* an eventfd: the attendant is to end */
+    int bell;      /* an eventfd: the attendant is to look at its connections anew, or to end */
     bool attended; /* `attendant` runs */
+    _Atomic int dismissed;
     pthread_t attendant;
     int64_t timeout_ns, deadline_ns; /* of an operation, of the running one; 0: none */
     uint64_t collectives;            /* begun */

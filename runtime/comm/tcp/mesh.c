@@ -129,6 +129,7 @@ enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_
         }
         if (lane == EL_TCP_LANE_ALARM) el_tcp_expect_answers(made);
         atomic_store(&group->peers[rank].to[lane], made);
+        eventfd_write(group->bell, 1);
     }
     *socket_p = made;
     return EL_OK;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/tcp/socket.h"
 
 enum alarm_kind { FAREWELL = 1, GONE, END_JOB, ASK, ANSWER };
 
@@ -21,6 +20,7 @@ struct alarm_message {
     int32_t rank; /* whom it is about */
     int32_t exit_status;
     uint32_t zero;
+    char host[EL_TCP_ADDRESS_BYTES]; /* where it was */
 };
 
 /* A message is sent whole or not at all, so that half of one means that its sender is gone. */
@@ -44,11 +44,12 @@ static void tell_all(struct el_tcp_watch *watch, const struct alarm_message *mes
 }
 
 /* Under the mutex. The first failure is the cause of all later ones. */
-static void fail(struct el_tcp_watch *watch, int rank)
+static void fail(struct el_tcp_watch *watch, const struct alarm_message *gone)
 {
     if (watch->failed) return;
     watch->failed = true;
-    snprintf(watch->reason, sizeof watch->reason, "rank %d is gone", rank);
+    snprintf(watch->reason, sizeof watch->reason, "rank %d is gone (host %.*s)", gone->rank, EL_TCP_ADDRESS_BYTES - 1,
+             gone->host);
     for (int i = watch->first; i < watch->n_links; i++) shutdown(watch->links[i].sockets[EL_TCP_DATA], SHUT_RDWR);
 }
 
@@ -85,7 +86,7 @@ static void take(struct el_tcp_watch *watch, int link, const struct alarm_messag
         end_here(watch, message);
         break;
     default:
-        fail(watch, message->rank);
+        fail(watch, message);
     }
 }
 
@@ -98,9 +99,10 @@ static void hear(struct el_tcp_watch *watch, int link)
     if (number == 0) {
         take(watch, link, &message);
     } else {
-        const struct alarm_message gone = {.kind = GONE, .rank = rank_of(watch, link)};
+        struct alarm_message gone = {.kind = GONE, .rank = rank_of(watch, link)};
+        memcpy(gone.host, watch->hosts[link].address, sizeof gone.host);
         if (watch->rank == 0) tell_all(watch, &gone, link);
-        fail(watch, gone.rank);
+        fail(watch, &gone);
         watch->left[link] = true; /* nothing more is to be heard there */
     }
     pthread_cond_broadcast(&watch->news);
@@ -135,9 +137,19 @@ static void release(struct el_tcp_watch *watch)
     if (watch->wake >= 0) close(watch->wake);
     free(watch->left);
     free(watch->answered);
+    free(watch->hosts);
     free(watch->polls);
     pthread_cond_destroy(&watch->news);
     pthread_mutex_destroy(&watch->mutex);
+}
+
+/* Where the others are, as long as that can be asked; and that they are expected to answer. */
+static void look_at_hosts(struct el_tcp_watch *watch)
+{
+    for (int i = watch->first; i < watch->n_links; i++) {
+        el_tcp_address(watch->links[i].sockets[EL_TCP_ALARM], true, watch->hosts[i].address);
+        el_tcp_expect_answers(watch->links[i].sockets[EL_TCP_ALARM]);
+    }
 }
 
 enum el_status el_tcp_watch_start(struct el_tcp_watch *watch)
@@ -150,9 +162,11 @@ enum el_status el_tcp_watch_start(struct el_tcp_watch *watch)
     pthread_mutex_init(&watch->mutex, NULL);
     watch->left = calloc((size_t)watch->n_links, sizeof *watch->left);
     watch->answered = calloc((size_t)watch->n_links, sizeof *watch->answered);
+    watch->hosts = calloc((size_t)watch->n_links, sizeof *watch->hosts);
     watch->polls = calloc((size_t)watch->n_links + 1, sizeof *watch->polls);
     watch->wake = eventfd(0, EFD_CLOEXEC);
-    if (watch->left && watch->answered && watch->polls && watch->wake >= 0 &&
+    if (watch->hosts) look_at_hosts(watch);
+    if (watch->left && watch->answered && watch->hosts && watch->polls && watch->wake >= 0 &&
         pthread_create(&watch->thread, NULL, live, watch) == 0)
         return EL_OK;
     release(watch);

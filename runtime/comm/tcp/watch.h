@@ -1,8 +1,9 @@
 /* What a rank hears at any time, also while it computes: that another rank is gone, or ends the job. One thread a rank
  * sleeps at the alarm connections and uses no core otherwise.
  *
- * All alarms go through rank 0. A rank that ended without a farewell is gone: rank 0 tells the others, and every rank's
- * data connections are shut, so that calls that wait there wake and fail with the reason that is kept here.
+ * All alarms go through rank 0. A rank that ended without a farewell is gone, and so is one whose host has not answered
+ * for 7 s: rank 0 tells the others, and every rank's data connections are shut, so that calls that wait there wake and
+ * fail with the reason that is kept here.
  */
 #ifndef EL_TCP_WATCH_H
 #define EL_TCP_WATCH_H
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 
 #include "runtime/comm/tcp/meeting.h"
+#include "runtime/comm/tcp/socket.h"
 
 struct pollfd;
 
@@ -24,8 +26,11 @@ struct el_tcp_watch {
     struct pollfd *polls; /* [n_links + 1] */
     bool *left;           /* [n_links] said farewell, or is gone */
     bool *answered;       /* [n_links] what was asked last */
+    struct el_tcp_host {
+        char address[EL_TCP_ADDRESS_BYTES];
+    } * hosts; /* [n_links] where the other end is */
     bool failed;
-    char reason[64]; /* of the failure */
+    char reason[64 + EL_TCP_ADDRESS_BYTES]; /* of the failure */
 };
 
 enum el_status el_tcp_watch_start(struct el_tcp_watch *watch);

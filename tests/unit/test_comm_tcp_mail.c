@@ -1,0 +1,249 @@
+/* Mailboxes, time-outs and what failures are called in the communicator `tcp`, between processes made by fork. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/tcp/group.h"
+#include "tests/unit/tcp_processes.h"
+
+enum { MIB = 1 << 20, TAGS = 4 };
+
+/* A rank's part. */
+typedef enum el_status (*act)(struct el_bootstrap *bootstrap, struct el_tcp_group *group);
+
+static int play(const struct el_rendezvous *place, const void *context)
+{
+    const act *act_p = context;
+    struct el_bootstrap *bootstrap = NULL;
+    void *group = NULL;
+    enum el_status status = el_bootstrap_open_tcp(place, &bootstrap);
+    if (status == EL_OK) status = el_comm_tcp_backend.open_ranks(bootstrap, &group);
+    if (status == EL_OK) status = (*act_p)(bootstrap, group);
+    if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", place->rank, el_error_message());
+    el_comm_tcp_backend.ops->close(group);
+    el_bootstrap_close(bootstrap);
+    return status == EL_OK ? 0 : 1;
+}
+
+static void run_ranks(int size, act act_of_all)
+{
+    int wait_statuses[TCP_PROCESSES_MAX];
+    tcp_processes(size, play, &act_of_all, wait_statuses);
+    for (int rank = 0; rank < size; rank++) assert_int_equal(wait_statuses[rank], 0);
+}
+
+static enum el_status run(struct el_tcp_group *group, enum el_comm_verb verb, int root, int tag, void *bytes,
+                          size_t count)
+{
+    static uint64_t number;
+    struct el_comm_task task = {.verb = verb,
+                                .dtype = EL_U8,
+                                .algorithm = EL_COMM_DIRECT,
+                                .root = root,
+                                .tag = tag,
+                                .number = ++number,
+                                .count = count,
+                                .data = bytes,
+                                .result = bytes};
+    return el_tcp_run(group, &task);
+}
+
+/* The operation failed, and says so in these words. */
+static enum el_status expect(enum el_status status, const char *words)
+{
+    if (status == EL_OK) return el_fail(EL_ERR_INTERNAL, "it did not fail: '%s'", words);
+    if (strstr(el_error_message(), words)) return EL_OK;
+    struct el_error error;
+    el_error_take(status, &error);
+    return el_fail(EL_ERR_INTERNAL, "'%s' is not in '%s'", words, error.text);
+}
+
+/* ---- mail ---- */
+
+static enum el_status any_order(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    (void)bootstrap;
+    unsigned char byte;
+    if (group->rank == 0) {
+        for (int i = 0; i < 2 * TAGS; i++) {
+            byte = (unsigned char)(i + 1);
+            EL_TRY(run(group, EL_COMM_SEND, 1, i % TAGS, &byte, 1));
+        }
+        return EL_OK;
+    }
+    for (int tag = TAGS - 1; tag >= 0; tag--)
+        for (int turn = 0; turn < 2; turn++) { /* of one tag the oldest comes first */
+            EL_TRY(run(group, EL_COMM_RECV, 0, tag, &byte, 1));
+            if (byte != tag + 1 + turn * TAGS)
+                return el_fail(EL_ERR_INTERNAL, "tag %d, turn %d: got %d", tag, turn, byte);
+        }
+    return EL_OK;
+}
+
+static void test_a_message_waits_for_who_asks_for_its_tag(void **state)
+{
+    (void)state;
+    run_ranks(2, any_order);
+}
+
+/* Each sends to all, itself too, before it receives anything: much more than sockets hold. */
+static enum el_status all_send_first(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    (void)bootstrap;
+    size_t bytes = 6 * MIB;
+    unsigned char *data = malloc(bytes);
+    enum el_status status = data ? EL_OK : el_fail_errno("test");
+    for (int to = 0; to < group->size && status == EL_OK; to++) {
+        memset(data, 16 * group->rank + to, bytes);
+        status = run(group, EL_COMM_SEND, to, 0, data, bytes);
+    }
+    for (int from = 0; from < group->size && status == EL_OK; from++) {
+        status = run(group, EL_COMM_RECV, from, 0, data, bytes);
+        for (size_t i = 0; i < bytes && status == EL_OK; i++)
+            if (data[i] != 16 * from + group->rank)
+                status = el_fail(EL_ERR_INTERNAL, "from %d: [%zu] is %d", from, i, data[i]);
+    }
+    free(data);
+    return status;
+}
+
+static void test_no_order_of_sends_dead_locks(void **state)
+{
+    (void)state;
+    run_ranks(3, all_send_first);
+}
+
+/* Twice what the mailbox holds, one message larger than all of it. */
+static enum el_status many(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    static const size_t sizes[] = {7 * MIB, 7 * MIB, 17 * MIB, 1, 7 * MIB, 7 * MIB};
+    unsigned char *data = calloc(1, 17 * MIB);
+    enum el_status status = data ? EL_OK : el_fail_errno("test");
+    for (int i = 0; i < 6 && status == EL_OK; i++)
+        status = run(group, group->rank == 0 ? EL_COMM_SEND : EL_COMM_RECV, 1 - group->rank, 0, data, sizes[i]);
+    free(data);
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_a_sender_goes_on_when_there_is_room_again(void **state)
+{
+    (void)state;
+    run_ranks(2, many);
+}
+
+static enum el_status nobody_takes_it(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    unsigned char *data = calloc(1, 9 * MIB);
+    enum el_status status = data ? EL_OK : el_fail_errno("test");
+    el_comm_tcp_backend.ops->set_timeout(group, 200000000);
+    if (status == EL_OK && group->rank == 0) {
+        status = run(group, EL_COMM_SEND, 1, 0, data, 9 * MIB);
+        if (status == EL_OK)
+            status = expect(run(group, EL_COMM_SEND, 1, 0, data, 9 * MIB), "rank 0 waited 0.2 s for rank 1 (host ");
+    }
+    free(data);
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_a_full_mailbox_ends_with_the_time(void **state)
+{
+    (void)state;
+    run_ranks(2, nobody_takes_it);
+}
+
+static enum el_status other_size(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    unsigned char data[8] = {0};
+    enum el_status status = EL_OK;
+    if (group->rank == 0) status = run(group, EL_COMM_SEND, 1, 5, data, 4);
+    if (group->rank == 1)
+        status = expect(run(group, EL_COMM_RECV, 0, 5, data, 8), "came a message of 4 bytes");
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_a_message_of_another_size_is_refused(void **state)
+{
+    (void)state;
+    run_ranks(2, other_size);
+}
+
+/* ---- what failures say ---- */
+
+/* Rank 2 stays away. Of the others one runs out of time first, and all know why. */
+static enum el_status one_is_late(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    float data[100] = {0};
+    enum el_status status = EL_OK;
+    el_comm_tcp_backend.ops->set_timeout(group, 200000000);
+    if (group->rank != 2)
+        status = expect(run(group, EL_COMM_ALL_REDUCE, 0, 0, data, sizeof data), "waited 0.2 s for rank ");
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_a_late_rank_is_waited_for_so_long(void **state)
+{
+    (void)state;
+    run_ranks(3, one_is_late);
+}
+
+static enum el_status they_differ(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    float data[100] = {0};
+    enum el_status status = run(group, EL_COMM_ALL_REDUCE, 0, 0, data, 64);
+    if (status == EL_OK)
+        status = run(group, group->rank == 0 ? EL_COMM_ALL_REDUCE : EL_COMM_ALL_GATHER, 0, 0, data, 64);
+    if (status != EL_OK) status = expect(status, "all_gather number 2");
+    if (status == EL_OK) status = expect(EL_ERR_PEER, "all_reduce number 2");
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_different_operations_are_named_on_both(void **state)
+{
+    (void)state;
+    run_ranks(2, they_differ);
+}
+
+/* One that computes for longer than a silent host is waited for, while much is on its way to it. */
+static enum el_status computes_for_long(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    enum { LONGER_S = 16 };
+    unsigned char *data = calloc(1, 64 * MIB);
+    enum el_status status = data ? EL_OK : el_fail_errno("test");
+    if (group->rank == 1) sleep(LONGER_S);
+    if (status == EL_OK) status = run(group, EL_COMM_BROADCAST, 0, 0, data, 64 * MIB);
+    free(data);
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_a_slow_rank_is_not_gone(void **state)
+{
+    (void)state;
+    if (!getenv("EVENLOAD_LONG")) {
+        print_message("# long: a rank that computes for 16 s\n");
+        skip();
+    }
+    run_ranks(2, computes_for_long);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_message_waits_for_who_asks_for_its_tag),
+        cmocka_unit_test(test_no_order_of_sends_dead_locks),
+        cmocka_unit_test(test_a_sender_goes_on_when_there_is_room_again),
+        cmocka_unit_test(test_a_full_mailbox_ends_with_the_time),
+        cmocka_unit_test(test_a_message_of_another_size_is_refused),
+        cmocka_unit_test(test_a_late_rank_is_waited_for_so_long),
+        cmocka_unit_test(test_different_operations_are_named_on_both),
+        cmocka_unit_test(test_a_slow_rank_is_not_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
