@@ -1,10 +1,12 @@
 /* Opens a trial's devices by name, each with its core. Which cores there are is cores.c's to say; binding is the
  * device's own. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/job/worker.h"
 #include "bench/machine/host_memory.h"
+#include "bench/trial/costs.h"
 #include "bench/trial/inject.h"
 
 /* Whether its streams are threads, each with a core to compute on. */
@@ -39,6 +41,7 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     bool apart = on_cores && el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
     double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
+    if (*trial->costs) EL_TRY(el_costs_read(trial->costs, &open.costs));
     el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open.layout);
     int wanted = el_layout_of_process(&open.layout, el_bootstrap_rank(job->bootstrap), &open.first);
     open.time_sliced = on_cores && trial->n_devices > 1 && !apart;
@@ -46,6 +49,7 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
         int position = open.first + open.n;
         struct el_device_spec spec = spec_of(trial, &cores, position);
         if (apart) spec.comm_core = spare[position] + 1;
+        spec.costs = open.costs;
         spec.inject = injects[position];
         spec.inject.most_bytes = isnan(most_bytes) ? INT64_MAX : (int64_t)most_bytes;
         enum el_status status = el_device_open(&spec, &open.devices[open.n]);
@@ -61,4 +65,6 @@ void el_job_close_devices(struct el_job_devices *devices)
 {
     for (int i = 0; i < devices->n; i++) el_device_close(devices->devices[i]);
     devices->n = 0;
+    free(devices->costs);
+    devices->costs = NULL;
 }

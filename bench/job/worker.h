@@ -26,6 +26,7 @@ struct el_job_devices {
     int n, first;            /* position of devices[0] in the job */
     struct el_layout layout; /* of the whole job */
     bool time_sliced;        /* a device's communication stream has no core of its own */
+    struct el_costs *costs;  /* of simulated devices; NULL: constants */
 };
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
 void el_job_close_devices(struct el_job_devices *devices);

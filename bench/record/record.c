@@ -109,6 +109,9 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_text(config, "data", trial->data);
     el_json_put_text(config, "test", trial->test);
     el_json_put_text(config, "comm", trial->comm);
+    el_json_put_text(config, "comm_algorithm", el_comm_algorithm_name(train->comm_algorithm));
+    el_json_put_real(config, "comm_timeout_s", train->comm_timeout_s);
+    el_json_put_text(config, "costs", trial->costs);
     el_json_put_text(config, "launcher", launchers[trial->launcher]);
     el_json_put(config, "record", json_boolean(trial->record));
     el_json_put_text(config, "control", controls[train->control]);
@@ -210,6 +213,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
     el_json_put(record, "collectives", from_first(ok, "collectives", json_array()));
     el_json_put(record, "recorder", el_trial_recorder(ok));
     el_json_put(record, "communicator", from_first(ok, "communicator", json_null()));
+    el_json_put(record, "comm_algorithms", from_first(ok, "comm_algorithms", json_null()));
     el_json_put(record, "clock", from_first(ok, "clock", json_null()));
     el_json_put(record, "imbalance", el_trial_imbalance(ok));
     el_json_put(record, "per_device", per_device);

@@ -9,6 +9,7 @@
 #include "bench/base/hash.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
+#include "bench/trial/costs.h"
 #include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"
 
@@ -143,6 +144,23 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
     return EL_OK;
 }
 
+/* What communicators cannot do is said before anything is started. */
+static enum el_status check_comm(const struct el_trial *trial)
+{
+    struct el_costs *costs;
+    if (trial->procs > 1 && !strcmp(trial->comm, "mpi") && trial->train.comm_algorithm != EL_COMM_AUTO)
+        return el_fail(EL_ERR_INVALID,
+                       "--comm-algorithm %s: with --comm mpi its library chooses: leave one of them out",
+                       el_comm_algorithm_name(trial->train.comm_algorithm));
+    if (!*trial->costs) return EL_OK;
+    if (strcmp(trial->devices[0].backend, "sim"))
+        return el_fail(EL_ERR_INVALID, "--costs is for simulated devices, and these are %s: give --devices sim:%d",
+                       trial->devices[0].backend, trial->n_devices);
+    EL_TRY(el_costs_read(trial->costs, &costs));
+    free(costs);
+    return EL_OK;
+}
+
 /* What of the options one trial takes. */
 struct choice {
     const char *mode;
@@ -175,7 +193,7 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 /* What a trial has as the options have it: from one to the other and back. */
 #define SAME_LIST(SAME)                                                                                                \
     SAME(device_mem_bytes)                                                                                             \
-    SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(inject)
+    SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -205,6 +223,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(check_inject(command, trial));
+    EL_TRY(check_comm(trial));
     el_trial_identify(trial);
     return EL_OK;
 }

@@ -29,7 +29,7 @@ struct el_trial {
     bool record, tf32;
     enum el_launcher launcher;
     char comm[8];
-    char inject[EL_PATH_BYTES];
+    char costs[EL_PATH_BYTES], inject[EL_PATH_BYTES];
 };
 
 struct el_trial_set {

@@ -64,6 +64,14 @@ enum el_op_class {
     EL_CLASS_HOST     /* loading, making threads: on the stream's thread, not work of the device */
 };
 
+/* How a collective moves its bytes. */
+struct el_op_messages {
+    const char *verb;      /* "all_reduce"; NULL: the op is no collective */
+    const char *algorithm; /* "ring"; "auto": its library chooses and does not tell. Both live as long as the program */
+    int rounds;            /* messages one after another; 0: nothing is to be moved */
+    uint64_t largest_bytes; /* the largest message of this member */
+};
+
 /* What is known of an op before it runs: the same for every step of its program. */
 struct el_op_info {
     const char *label; /* "conv1d_forward conv3" */
@@ -77,7 +85,8 @@ struct el_op_info {
     uint64_t sent_bytes;     /* that leave `device` for another one because of this op */
     uint64_t received_bytes; /* that reach `device` from another one, or from the host */
     int peer;                /* a copy between devices: the one that sends what `device` receives; else -1 */
-    const char *how;         /* what a library chose to do it by; NULL: nothing was chosen, or it does not tell */
+    struct el_op_messages messages;
+    const char *how; /* what a library chose to do it by; NULL: nothing was chosen, or it does not tell */
 };
 
 struct el_span {

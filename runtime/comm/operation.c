@@ -54,8 +54,7 @@ static struct arguments arguments_of(const struct el_comm *comm, const struct el
                               .reduction = el_comm_verb_row(op->verb)->reduces ? (uint8_t)op->reduction : 0,
                               .dtype = (uint8_t)op->dtype,
                               .algorithm = (uint8_t)shape_of(comm, op).algorithm,
-                              .has_result =
-                                  el_comm_is_given(op->result) && el_comm_gets(comm, op->verb, op->root)};
+                              .has_result = el_comm_is_given(op->result) && el_comm_gets(comm, op->verb, op->root)};
 }
 
 /* What this member gives and gets; a result that was left out is `data`. */
@@ -185,6 +184,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
                             const struct arguments *arguments, int *id_p)
 {
     struct el_comm_traffic traffic = el_comm_traffic(comm, op);
+    struct el_comm_shape shape = shape_of(comm, op);
     struct el_call_op call = {
         .head = {.label = op->label ? op->label : el_comm_verb_row(op->verb)->name,
                  .phase = op->phase,
@@ -196,7 +196,8 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .arguments = arguments,
         .argument_bytes = sizeof *arguments,
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
-        .bytes = payload_bytes(comm, op->verb, op->dtype, op->count)};
+        .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
+        .messages = el_comm_messages(&shape)};
     if (!el_comm_verb_row(op->verb)->is_link) /* of a link the others know nothing */
         call.group = (struct el_call_group){comm->first, comm->issued++, comm->first->n_parts};
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);

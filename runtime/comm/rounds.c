@@ -310,6 +310,22 @@ size_t el_comm_scratch(const struct el_comm_shape *s)
     return 0;
 }
 
+struct el_op_messages el_comm_messages(const struct el_comm_shape *s)
+{
+    bool is_link = el_comm_verb_row(s->verb)->is_link;
+    size_t largest = is_link ? s->count : 0;
+    int n = el_comm_rounds(s);
+    for (int i = 0; i < n; i++) {
+        struct el_comm_round round = el_comm_round(s, i);
+        if (round.send.peer >= 0 && round.send.count > largest) largest = round.send.count;
+        if (round.receive.peer >= 0 && round.receive.count > largest) largest = round.receive.count;
+    }
+    return (struct el_op_messages){.verb = el_comm_verb_row(s->verb)->name,
+                                   .algorithm = el_comm_algorithm_name(s->algorithm),
+                                   .rounds = is_link && s->count > 0 ? 1 : n,
+                                   .largest_bytes = largest * s->element_bytes};
+}
+
 struct el_comm_traffic el_comm_rounds_traffic(const struct el_comm_shape *s)
 {
     struct el_comm_traffic sum = {0, 0};

@@ -66,6 +66,8 @@ int el_comm_rounds(const struct el_comm_shape *shape);
 struct el_comm_round el_comm_round(const struct el_comm_shape *shape, int round);
 /* What a rank needs beside data and result. */
 size_t el_comm_scratch(const struct el_comm_shape *shape);
+/* The same as an op's, which is to be known before it runs: a link's is one message. */
+struct el_op_messages el_comm_messages(const struct el_comm_shape *shape);
 /* Bytes of all its messages; of a link's one. */
 struct el_comm_traffic el_comm_rounds_traffic(const struct el_comm_shape *shape);
 

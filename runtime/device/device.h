@@ -24,6 +24,8 @@
 
 enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MAX = 8 };
 
+struct el_costs;
+
 /* Stream 0 computes; from stream 1 on each communicator of a device has one of its own (el_device_take_stream). */
 enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
 
@@ -53,6 +55,7 @@ struct el_device_spec {
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
     bool tf32;                             /* GPUs: matrix work in TF32 instead of f32 */
     struct el_inject inject;
+    const struct el_costs *costs; /* simulated devices: of collectives and links (costs.h); NULL: constants */
 };
 
 struct el_device;

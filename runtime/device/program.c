@@ -314,6 +314,7 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     memcpy(task->views, op->views, sizeof task->views);
     info->op_class = op->op_class;
     info->bytes = op->bytes;
+    info->messages = op->messages;
     if (op_id_p) *op_id_p = program->n_tasks - 1;
     return EL_OK;
 }

@@ -83,6 +83,7 @@ struct el_call_op {
     size_t argument_bytes; /* at most EL_CALL_ARGUMENT_BYTES */
     struct el_view views[EL_ARGS_POINTERS];
     double bytes; /* payload, for costs */
+    struct el_op_messages messages;
     struct el_call_group group;
 };
 

@@ -23,6 +23,7 @@ static enum el_status setup(struct el_worker *worker)
     for (int m = 0; m < dp->n; m++) devices[m] = worker->members[m].shard.device;
     EL_TRY(el_comm_open_together(devices, dp->n, dp->comms));
     worker->comm = el_comm_backend(dp->comms[0]);
+    for (int m = 0; m < dp->n; m++) EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
     return EL_OK;
 }
 

@@ -1,6 +1,7 @@
 /* The training loop of one host thread: steps, warm-up, epochs. Every step is timed from before it is issued or run
  * until all its streams are through; inside it the host does nothing. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,20 @@ static void abort_comm(void *context)
     el_comm_abort(worker->world);
 }
 
+/* Each algorithm once, in the order of their first collectives. */
+static void note_algorithms(struct el_run *run)
+{
+    const struct el_op_info *ops = el_program_ops(run->program);
+    char *text = run->comm_algorithms;
+    *text = 0;
+    for (int i = 0; i < el_program_op_count(run->program); i++) {
+        const struct el_op_messages *messages = &ops[i].messages;
+        size_t used = strlen(text);
+        if (!messages->verb || messages->rounds == 0 || strstr(text, messages->algorithm)) continue;
+        snprintf(text + used, sizeof run->comm_algorithms - used, "%s%s", used ? "," : "", messages->algorithm);
+    }
+}
+
 /* Builds the step's program. */
 static enum el_status issue(struct el_run *run)
 {
@@ -26,6 +41,7 @@ static enum el_status issue(struct el_run *run)
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     EL_TRY(el_program_end(run->program));
     run->model_flops = el_program_model_flops(run->program);
+    note_algorithms(run);
     return EL_OK;
 }
 

@@ -56,6 +56,10 @@ struct el_worker_spec {
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec);
 void el_worker_close(struct el_worker *worker);
 
+/* What the configuration says of communicators: algorithm and time-out. Collective. Errors: EL_ERR_ABSENT where this
+ * one has no choice of algorithms, or no time-out, and one was asked for. */
+enum el_status el_worker_set_comm(const struct el_train_config *config, struct el_comm *comm);
+
 /* The values of all workers are summed (or the first one's taken) in place: a step of its own, that no ledger sees.
  * Blocking. Collective: all workers call it, between steps. Errors: EL_ERR_PEER where another worker failed. */
 enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n);

@@ -96,7 +96,7 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
     for (; reducer->n_buckets < n; reducer->n_buckets++) {
         struct bucket *bucket = &reducer->buckets[reducer->n_buckets];
         size_t bytes = (size_t)bucket->count * el_dtype_bytes(shard->config->dtype);
-        EL_TRY(el_device_alloc(shard->device, EL_TAG_BUCKET, bytes, "bucket", &bucket->buffer));
+        EL_TRY(el_comm_alloc(reducer->spec.comm, EL_TAG_BUCKET, bytes, "bucket", &bucket->buffer));
     }
     return EL_OK;
 }

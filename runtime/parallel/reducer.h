@@ -17,9 +17,9 @@
  *
  * Shapes: grads[n_params] of the shard's graph, each of its parameter's elements. Units: bytes.
  * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.
- * Memory: a bucket a group, from group to the next group or close (tag bucket); nothing is allocated in a step.
- * Ownership: shard, communicator and grads are the caller's. Threads: the worker's.
- * Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
+ * Memory: a bucket a group, from group to the next group or close (tag bucket), of the communicator's own
+ * (el_comm_alloc); nothing is allocated in a step. Ownership: shard, communicator and grads are the caller's. Threads:
+ * the worker's. Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
  */
 #ifndef EL_REDUCER_H
 #define EL_REDUCER_H

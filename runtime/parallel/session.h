@@ -33,6 +33,7 @@ struct el_run {
     int n_control_pairs, control_steps;
     double control_ns[2][EL_CONTROL_PAIRS_MAX]; /* by EL_SEGMENT_ON, EL_SEGMENT_OFF: a block's mean step */
     double model_flops;
+    char comm_algorithms[32]; /* of the last program, as in el_train_result */
     int n_epochs;
     struct el_epoch_result *epochs;
     int best_epoch;

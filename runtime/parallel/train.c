@@ -173,6 +173,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     memcpy(result->control_on_ns, run->control_ns[0], sizeof result->control_on_ns);
     memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
     memcpy(result->ledgers, session->ledgers, sizeof result->ledgers);
+    memcpy(result->comm_algorithms, run->comm_algorithms, sizeof result->comm_algorithms);
     run->step_ns = NULL;
     run->loss = NULL;
     run->epochs = NULL;

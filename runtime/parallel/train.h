@@ -15,7 +15,7 @@
 #ifndef EL_TRAIN_H
 #define EL_TRAIN_H
 
-#include "runtime/comm/bootstrap.h"
+#include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/models/models.h"
 #include "runtime/parallel/layout.h"
@@ -70,6 +70,8 @@ struct el_train_config {
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
     size_t bucket_first_bytes, bucket_cap_bytes;
+    enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
+    double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
     /* Modes that cut the model. */
     char cut[128]; /* parts.h says how; empty: "time" */
     int n_micro;   /* micro-batches; 0: as many as there are stages */
@@ -115,7 +117,8 @@ struct el_train_result {
     double flops_per_step; /* all members together: model FLOPs, forward and backward */
     uint64_t param_bytes;  /* P, logical */
     bool simulated;
-    const char *comm;                         /* the communicator, "nccl"; NULL: none */
+    const char *comm;         /* the communicator, "nccl"; NULL: none */
+    char comm_algorithms[32]; /* of the step's collectives: "direct", "direct,ring"; "": there are none */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
 };
 

@@ -38,7 +38,14 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
+    EL_TRY(el_worker_set_comm(worker->config, worker->world));
     return open_members(worker, spec);
+}
+
+enum el_status el_worker_set_comm(const struct el_train_config *config, struct el_comm *comm)
+{
+    EL_TRY(el_comm_set_algorithm(comm, config->comm_algorithm));
+    return el_comm_set_timeout(comm, config->comm_timeout_s);
 }
 
 void el_worker_close(struct el_worker *worker)

@@ -271,7 +271,7 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
         "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
         "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
-        "--data dummy --mode ddp --procs 1 --bucket-view on"};
+        "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
         struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);

@@ -1,0 +1,114 @@
+/* A record of `evenload comm` as costs of messages; see costs.h. */
+#include "bench/trial/costs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "runtime/comm/rounds.h"
+
+/* nccl-tests' name of an operation into the verb that it measures; EL_COMM_VERB_COUNT: none. */
+static enum el_comm_verb verb_of(const char *operation)
+{
+    int verb = 0;
+    if (!strcmp(operation, "alltoall")) return EL_COMM_ALL_TO_ALL;
+    if (!strcmp(operation, "sendrecv")) return EL_COMM_SEND;
+    while (verb < EL_COMM_VERB_COUNT && strcmp(operation, el_comm_verb_row((enum el_comm_verb)verb)->name)) verb++;
+    return (enum el_comm_verb)verb;
+}
+
+static enum el_comm_algorithm algorithm_of(const char *name)
+{
+    int algorithm = EL_COMM_ALGORITHM_COUNT - 1;
+    while (algorithm > EL_COMM_AUTO && strcmp(name, el_comm_algorithm_name((enum el_comm_algorithm)algorithm)))
+        algorithm--;
+    return (enum el_comm_algorithm)algorithm;
+}
+
+static struct el_cost_row *row_of(struct el_costs *costs, const char *verb, const char *algorithm)
+{
+    struct el_cost_row *row = costs->rows;
+    for (; row < costs->rows + costs->n; row++)
+        if (!strcmp(row->verb, verb) && !strcmp(row->algorithm, algorithm)) return row;
+    if (costs->n == EL_COST_ROWS_MAX) return NULL;
+    snprintf(row->verb, sizeof row->verb, "%s", verb);
+    snprintf(row->algorithm, sizeof row->algorithm, "%s", algorithm);
+    costs->n++;
+    return row;
+}
+
+/* Several calls may have one largest message (chains of equal segments): the last stands. */
+static void add_point(struct el_cost_row *row, double bytes, double ns)
+{
+    int at = 0;
+    while (at < row->n && row->points[at].bytes < bytes) at++;
+    bool known = at < row->n && row->points[at].bytes == bytes;
+    if (!known && row->n == EL_COST_POINTS_MAX) return;
+    if (!known) memmove(&row->points[at + 1], &row->points[at], (size_t)(row->n++ - at) * sizeof *row->points);
+    row->points[at] = (struct el_cost_point){.bytes = bytes, .ns = ns};
+}
+
+static void add(struct el_costs *costs, enum el_comm_verb verb, int ranks, const json_t *point)
+{
+    const struct el_comm_verb_row *words = el_comm_verb_row(verb);
+    double count = el_json_number(point, "count"), bytes = el_json_number(point, "bytes");
+    double us = el_json_number(point, "in_place.time_us");
+    double parts = words->all_data || words->all_result ? ranks : 1;
+    if (!(us > 0) || !(count >= 1 && count <= 1e15) || !(bytes >= count * parts && bytes <= 16 * count * parts)) return;
+    struct el_comm_shape shape = {.verb = verb,
+                                  .algorithm = algorithm_of(el_json_text(point, "algorithm", "auto")),
+                                  .size = ranks,
+                                  .count = (size_t)count,
+                                  .element_bytes = (size_t)(bytes / count / parts)};
+    struct el_op_messages messages = el_comm_messages(&shape);
+    struct el_cost_row *row = row_of(costs, messages.verb, messages.algorithm);
+    if (row && messages.rounds > 0) add_point(row, (double)messages.largest_bytes, us * 1e3 / messages.rounds);
+}
+
+static void add_curves(struct el_costs *costs, const json_t *document)
+{
+    int ranks = (int)el_json_number(document, "ranks");
+    const json_t *curves = json_object_get(document, "curves"), *curve, *point;
+    size_t c, i;
+    json_array_foreach(curves, c, curve)
+    {
+        enum el_comm_verb verb = verb_of(el_json_text(curve, "operation", ""));
+        if (verb == EL_COMM_VERB_COUNT) continue;
+        json_array_foreach(json_object_get(curve, "points"), i, point) add(costs, verb, ranks, point);
+    }
+}
+
+/* Rows without points are of no use to anybody. */
+static void leave_out_empty(struct el_costs *costs)
+{
+    int n = 0;
+    for (int i = 0; i < costs->n; i++)
+        if (costs->rows[i].n > 0) costs->rows[n++] = costs->rows[i];
+    costs->n = n;
+}
+
+enum el_status el_costs_read(const char *dir, struct el_costs **costs_p)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/comm.json", dir);
+    json_t *document = json_load_file(path, 0, &error);
+    bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
+    double ranks = el_json_number(document, "ranks");
+    struct el_costs *costs = calloc(1, sizeof *costs);
+    if (costs && ours && ranks >= 2 && ranks <= 1024) add_curves(costs, document);
+    json_decref(document);
+    if (costs) leave_out_empty(costs);
+    if (costs && costs->n > 0) {
+        *costs_p = costs;
+        return EL_OK;
+    }
+    free(costs);
+    if (!costs) return el_fail_errno("costs");
+    return el_fail(EL_ERR_INVALID, "--costs %s: %s: give the folder of 'evenload comm' with two ranks or more", dir,
+                   !document  ? "has no comm.json that can be read"
+                   : !ours    ? "its comm.json is no record of 'evenload comm'"
+                   : ranks < 2 ? "was measured on one rank"
+                               : "has no figures");
+}

@@ -1,0 +1,175 @@
+/* Costs of collectives from a record of `evenload comm`: what was measured comes out again, between and beyond its
+ * sizes and ranks what the rounds of the algorithm say; on simulated devices in virtual time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/trial/costs.h"
+#include "runtime/comm/rounds.h"
+#include "runtime/device/program.h"
+
+static const double MIB = 1 << 20;
+static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64];
+
+/* Two ranks: in cache 10 GB/s, beyond 8 MiB a tenth of it; ring with 20 us of latency in each of its two rounds. */
+static const char record[] =
+    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'curves': ["
+    " {'operation': 'all_reduce', 'algorithm': 'ring', 'points': ["
+    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}},"
+    "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ring', 'in_place': {'time_us': 1640}},"
+    "  {'bytes': 67108864, 'count': 16777216, 'algorithm': 'ring', 'in_place': {'time_us': 49640}}]},"
+    " {'operation': 'all_reduce', 'algorithm': 'ps', 'points': ["
+    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ps', 'in_place': {'time_us': 300}},"
+    "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ps', 'in_place': {'time_us': 4800}}]},"
+    " {'operation': 'all_reduce', 'algorithm': 'direct', 'status': 'absent', 'points': []},"
+    " {'operation': 'sendrecv', 'algorithm': 'auto', 'points': ["
+    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'auto', 'in_place': {'time_us': 77}}]},"
+    " {'operation': 'a later one', 'points': [{'bytes': 8, 'count': 2, 'in_place': {'time_us': 1}}]}]}";
+
+static void write_record(const char *text, int ranks)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (const char *at = text; *at; at++) {
+        if (*at == '%')
+            fprintf(file, "%d", ranks), at++;
+        else
+            fputc(*at == '\'' ? '"' : *at, file);
+    }
+    fclose(file);
+}
+
+static struct el_op_messages all_reduce(enum el_comm_algorithm algorithm, double bytes, int ranks)
+{
+    struct el_comm_shape shape = {.verb = EL_COMM_ALL_REDUCE,
+                                  .algorithm = algorithm,
+                                  .size = ranks,
+                                  .count = (size_t)(bytes / 4),
+                                  .element_bytes = 4};
+    return el_comm_messages(&shape);
+}
+
+static const struct {
+    enum el_comm_algorithm algorithm;
+    double mib;
+    int ranks;
+    double us;
+} cases[] = {
+    {EL_COMM_RING, 1, 2, 140},   {EL_COMM_RING, 16, 2, 1640},  {EL_COMM_RING, 64, 2, 49640}, /* as measured */
+    {EL_COMM_RING, 4, 2, 440},   {EL_COMM_RING, 40, 2, 25640},                               /* between two sizes */
+    {EL_COMM_RING, 112, 2, 97640},                                                           /* the last pair goes on */
+    {EL_COMM_RING, 0.25, 2, 140},                                                            /* the first stands */
+    {EL_COMM_RING, 4, 4, 6 * 120}, /* six messages of 1 MiB, of which two ranks' 2 MiB had two */
+    {EL_COMM_PS, 16, 2, 4800},   {EL_COMM_PS, 8, 2, 2400},
+};
+
+static void rounds_of_messages_have_measured_times(void **state)
+{
+    (void)state;
+    struct el_costs *costs;
+    write_record(record, 2);
+    assert_int_equal(el_costs_read(folder, &costs), EL_OK);
+    assert_int_equal(costs->n, 3);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct el_op_messages messages = all_reduce(cases[i].algorithm, cases[i].mib * MIB, cases[i].ranks);
+        double ns = el_costs_ns(costs, &messages);
+        if (!(ns > cases[i].us * 999 && ns < cases[i].us * 1001)) /* chunks are whole cache lines */
+            fail_msg("case %zu: %g us, not %g", i, ns / 1e3, cases[i].us);
+    }
+    struct el_op_messages link = {.verb = "send", .algorithm = "direct", .rounds = 1, .largest_bytes = 1 << 20};
+    assert_true(el_costs_ns(costs, &link) == 77e3); /* what was not measured by this algorithm is the verb's */
+    struct el_op_messages other = {.verb = "broadcast", .algorithm = "ps", .rounds = 1, .largest_bytes = 1 << 20};
+    assert_true(el_costs_ns(costs, &other) == 150e3); /* and what was not measured at all the algorithm's */
+    free(costs);
+}
+
+static enum el_status never(const struct el_call_args *args)
+{
+    (void)args;
+    fail_msg("a simulated device ran a call");
+    return EL_OK;
+}
+
+/* Without costs an op has the constants, whatever its messages are. */
+static void simulated_devices_take_them(void **state)
+{
+    (void)state;
+    struct el_costs *costs;
+    write_record(record, 2);
+    assert_int_equal(el_costs_read(folder, &costs), EL_OK);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        struct el_device_spec spec = {.backend = "sim", .costs = i % 2 ? costs : NULL};
+        struct el_call_op op = {.head.phase = EL_PHASE_COMM,
+                                .op_class = EL_CLASS_COMM,
+                                .run = never,
+                                .messages = all_reduce(cases[i / 2].algorithm, cases[i / 2].mib * MIB, cases[i / 2].ranks)};
+        struct el_device *device;
+        struct el_program *program;
+        assert_int_equal(el_device_open(&spec, &device), EL_OK);
+        assert_int_equal(el_program_create(&program), EL_OK);
+        assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &op, NULL), EL_OK);
+        assert_int_equal(el_program_end(program), EL_OK);
+        assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
+        double us = (double)el_program_elapsed_ns(program) / 1e3, wanted = i % 2 ? cases[i / 2].us : 20;
+        assert_true(us > wanted * 0.999 && us < wanted * 1.001);
+        el_program_destroy(program);
+        el_device_close(device);
+    }
+    free(costs);
+}
+
+static void other_folders_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int ranks;
+        const char *words;
+    } bad[] = {{"{'kind': 'comm', 'ranks': 2, 'curves': 7}", 2, "has no figures"},
+               {record, 1, "one rank"},
+               {"{'schema': 2, 'trials': []}", 2, "no record of 'evenload comm'"},
+               {"{", 2, "no comm.json that can be read"},
+               {"{'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': 1e300, "
+                "'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
+                2, "has no figures"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct el_costs *costs;
+        write_record(bad[i].text, bad[i].ranks);
+        assert_int_equal(el_costs_read(folder, &costs), EL_ERR_INVALID);
+        if (!strstr(el_error_message(), bad[i].words)) fail_msg("case %zu: %s", i, el_error_message());
+    }
+    struct el_costs *costs;
+    assert_int_equal(el_costs_read("/nonexistent", &costs), EL_ERR_INVALID);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/comm.json", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    remove(path);
+    return remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_of_messages_have_measured_times),
+        cmocka_unit_test(simulated_devices_take_them),
+        cmocka_unit_test(other_folders_are_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
