@@ -93,54 +93,54 @@ static json_t *configuration(const json_t *trial)
     return flat;
 }
 
+/* Of no trial the header. */
+static void put_trial(const json_t *trial, json_t *columns, FILE *file)
+{
+    json_t *config = trial ? configuration(trial) : NULL, *value;
+    const char *key;
+    fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
+    put_fields(trial, of_trial, COUNT(of_trial), file);
+    json_object_foreach(columns, key, value) put_fields(config, &key, 1, file);
+    put_metrics(EL_METRIC_OF_TRIAL, trial, NULL, file);
+    fputc('\n', file);
+    json_decref(config);
+}
+
 /* The columns of the configuration are those that any trial has: a new option is a new column. */
 static void put_trials(const json_t *trials, FILE *file)
 {
     json_t *columns = json_object();
-    const char *key;
-    json_t *value;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         json_t *config = configuration(json_array_get(trials, i));
         json_object_update_missing(columns, config);
         json_decref(config);
     }
-    fputs("trial", file);
-    put_fields(NULL, of_trial, COUNT(of_trial), file);
-    json_object_foreach(columns, key, value) put_fields(NULL, &key, 1, file);
-    put_metrics(EL_METRIC_OF_TRIAL, NULL, NULL, file);
-    fputc('\n', file);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
-        json_t *config = configuration(trial);
-        fprintf(file, "t-%s", el_json_text(trial, "id", ""));
-        put_fields(trial, of_trial, COUNT(of_trial), file);
-        json_object_foreach(columns, key, value) put_fields(config, &key, 1, file);
-        put_metrics(EL_METRIC_OF_TRIAL, trial, NULL, file);
-        fputc('\n', file);
-        json_decref(config);
-    }
+    put_trial(NULL, columns, file);
+    for (size_t i = 0; i < json_array_size(trials); i++) put_trial(json_array_get(trials, i), columns, file);
     json_decref(columns);
+}
+
+/* Likewise. */
+static void put_device(const json_t *trial, size_t position, FILE *file)
+{
+    const json_t *device = json_array_get(json_object_get(trial, "per_device"), position);
+    fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
+    put_fields(trial, trial_of_device, COUNT(trial_of_device), file);
+    if (trial)
+        fprintf(file, ",%zu", position);
+    else
+        fputs(",position", file);
+    put_fields(device, of_device, COUNT(of_device), file);
+    put_metrics(EL_METRIC_OF_DEVICE, trial, device, file);
+    fputc('\n', file);
 }
 
 static void put_devices(const json_t *trials, FILE *file)
 {
-    fputs("trial", file);
-    put_fields(NULL, trial_of_device, COUNT(trial_of_device), file);
-    fputs(",position", file);
-    put_fields(NULL, of_device, COUNT(of_device), file);
-    put_metrics(EL_METRIC_OF_DEVICE, NULL, NULL, file);
-    fputc('\n', file);
+    put_device(NULL, 0, file);
     for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
-        for (size_t k = 0; k < json_array_size(devices); k++) {
-            const json_t *device = json_array_get(devices, k);
-            fprintf(file, "t-%s", el_json_text(trial, "id", ""));
-            put_fields(trial, trial_of_device, COUNT(trial_of_device), file);
-            fprintf(file, ",%zu", k);
-            put_fields(device, of_device, COUNT(of_device), file);
-            put_metrics(EL_METRIC_OF_DEVICE, trial, device, file);
-            fputc('\n', file);
-        }
+        const json_t *trial = json_array_get(trials, i);
+        for (size_t k = 0; k < json_array_size(json_object_get(trial, "per_device")); k++) put_device(trial, k, file);
     }
 }
 

@@ -1,7 +1,8 @@
-/* Metric rows: every figure a record holds, once, as data.
+/* Metric rows: every figure a record holds, once, as data. How each is measured, and its formula in words, is in
+ * docs/metrics.md, which has a row for each (a test compares them).
  *
- * The table's heads, the CSV's header, the plots' labels and docs/metrics.md come from these rows (a test compares the
- * page with them). A row knows where its figure lies in the record; it computes nothing.
+ * The CSV's header and a session's exact figures come from these rows. A row knows where its figure lies in the record;
+ * it computes nothing.
  */
 #ifndef EL_BENCH_METRICS_H
 #define EL_BENCH_METRICS_H
@@ -14,12 +15,9 @@ enum el_metric_of { EL_METRIC_OF_TRIAL, EL_METRIC_OF_DEVICE };
 struct el_metric {
     const char *name; /* with its unit: the CSV's column */
     const char *unit;
-    const char *label; /* for heads and axes */
     enum el_better better;
     enum el_metric_of of;
-    const char *path;     /* in the trial's, or the device's, part of the record */
-    const char *measured; /* how */
-    const char *formula;  /* in words */
+    const char *path; /* in the trial's, or the device's, part of the record */
 };
 
 /* Ended by a row whose name is NULL. Trial metrics first. */

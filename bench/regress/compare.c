@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/options/options.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
@@ -237,11 +238,24 @@ static enum el_status find_machine(struct comparison *c)
 /* By the figures of the first trial that has some. */
 static enum el_status check_metrics(const struct comparison *c, const json_t *trials)
 {
-    size_t i = 0;
+    enum { NAMES_MAX = 64 };
+    const char *names[NAMES_MAX + 1] = {NULL}, *key;
+    char list[EL_PATH_BYTES], *rest = NULL;
+    size_t i = 0, n = 0;
+    enum el_status status = EL_OK;
     while (i < json_array_size(trials) && !el_trial_finished(json_array_get(trials, i))) i++;
     if (!*c->metrics || i == json_array_size(trials)) return EL_OK;
-    json_t *figures = el_session_figures(json_array_get(trials, i));
-    enum el_status status = el_compare_check(c->metrics, figures);
+    json_t *figures = el_session_figures(json_array_get(trials, i)), *figure;
+    json_object_foreach(figures, key, figure)
+    {
+        if (n < NAMES_MAX) names[n++] = key;
+    }
+    snprintf(list, sizeof list, "%s", c->metrics);
+    for (char *word = strtok_r(list, ",", &rest); word && status == EL_OK; word = strtok_r(NULL, ",", &rest)) {
+        size_t known = 0;
+        while (known < n && !el_regress_listed(word, names[known])) known++;
+        if (known == n) status = el_fail_unknown("metric", word, names);
+    }
     json_decref(figures);
     return status;
 }

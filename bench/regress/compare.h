@@ -38,7 +38,5 @@ struct el_compared {
 };
 /* A cell for each figure that is asked for. */
 enum el_status el_compare_figures(const struct el_compared *trial, const char *metrics, struct el_regress_set *set);
-/* EL_ERR_INVALID: a name that none of the figures has. */
-enum el_status el_compare_check(const char *metrics, json_t *figures);
 
 #endif

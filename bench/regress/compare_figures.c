@@ -125,23 +125,3 @@ enum el_status el_compare_figures(const struct el_compared *trial, const char *m
     }
     return EL_OK;
 }
-
-enum el_status el_compare_check(const char *metrics, json_t *figures)
-{
-    enum { NAMES_MAX = 64 };
-    const char *names[NAMES_MAX + 1] = {NULL}, *key;
-    json_t *figure;
-    char list[EL_PATH_BYTES], *rest = NULL;
-    size_t n = 0;
-    json_object_foreach(figures, key, figure)
-    {
-        if (n < NAMES_MAX) names[n++] = key;
-    }
-    snprintf(list, sizeof list, "%s", metrics);
-    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        bool found = false;
-        for (size_t i = 0; i < n; i++) found = found || el_regress_listed(word, names[i]);
-        if (!found) return el_fail_unknown("metric", word, names);
-    }
-    return EL_OK;
-}

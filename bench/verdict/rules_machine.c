@@ -163,51 +163,25 @@ void el_verdict_shared_gpu(struct el_verdict_case *c)
     look_for_shared(c, share_a_gpu, "GPU", "memory and bytes hold, times are of one card working in turns");
 }
 
-struct extent {
-    double least, most;
-};
-
-static void widen(struct extent *extent, double value)
-{
-    extent->least = fmin(extent->least, value); /* fmin and fmax pass over a NAN */
-    extent->most = fmax(extent->most, value);
-}
-
-/* Of a figure of all devices' cores in the first repeat. */
-static struct extent extent_of_cores(const struct el_verdict_case *c, const char *figure)
-{
-    const json_t *members = el_json_at(c->ok, "0.members");
-    struct extent extent = {NAN, NAN};
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        const json_t *cores = json_object_get(json_array_get(members, i), "cores");
-        for (size_t k = 0; k < json_array_size(cores); k++)
-            widen(&extent, el_json_number(json_array_get(cores, k), figure));
-    }
-    return extent;
-}
-
-/* Capacities first: they count what a core does in a cycle too. */
+/* By the first repeat. Capacities first: they count what a core does in a cycle too. */
 void el_verdict_heterogeneous_cores(struct el_verdict_case *c)
 {
     static const char *const figures[] = {"capacity", "max_mhz"}, *const words[] = {"capacity", "highest MHz"};
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        struct extent extent = extent_of_cores(c, figures[i]);
-        if (!(extent.least / extent.most < c->rule->limit)) continue;
+    const json_t *members = el_json_at(c->ok, "0.members");
+    for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
+        double least = NAN, most = NAN; /* fmin and fmax pass over a NAN */
+        for (size_t i = 0; i < json_array_size(members); i++) {
+            const json_t *cores = json_object_get(json_array_get(members, i), "cores");
+            for (size_t k = 0; k < json_array_size(cores); k++) {
+                least = fmin(least, el_json_number(json_array_get(cores, k), figures[f]));
+                most = fmax(most, el_json_number(json_array_get(cores, k), figures[f]));
+            }
+        }
+        if (!(least / most < c->rule->limit)) continue;
         el_verdict_say(c, "the devices' cores are heterogeneous (%s %.0f and %.0f): take cores of one kind (taskset)",
-                       words[i], extent.least, extent.most);
+                       words[f], least, most);
         return;
     }
-}
-
-void el_verdict_heterogeneous_memory(struct el_verdict_case *c)
-{
-    const json_t *members = el_json_at(c->ok, "0.members");
-    struct extent extent = {NAN, NAN};
-    for (size_t i = 0; i < json_array_size(members); i++)
-        widen(&extent, el_json_number(json_array_get(members, i), "memory_limit_bytes"));
-    if (extent.least / extent.most < c->rule->limit)
-        el_verdict_say(c, "the devices' memory limits differ (%.0f and %.0f MiB): the smallest sets the batch",
-                       extent.least / 1048576, extent.most / 1048576);
 }
 
 void el_verdict_heterogeneous_machines(struct el_verdict_case *c)

@@ -17,55 +17,39 @@ enum { TEXT_BYTES = 320 };
 #define OF_CLOCK .of_clock = true
 #define NOTE     .note = true
 #define GAP      .gap = true
-#define ROW(name_, limit_, unit_, words_, ...)                                                                         \
+#define ROW(name_, limit_, unit_, ...)                                                                                 \
     {                                                                                                                  \
-        .name = #name_, .limit = limit_, .unit = unit_, .look = el_verdict_##name_, .words = words_, __VA_ARGS__       \
+        .name = #name_, .limit = limit_, .unit = unit_, .look = el_verdict_##name_, __VA_ARGS__                        \
     }
 
 static const struct el_verdict_rule rules[] = {
-    ROW(reported, ANY, "", "a launch reported it: spans were dropped, or a rank failed after its result", ALWAYS),
-    ROW(finished, ANY, "", "a repeat did not finish", ALWAYS),
-    ROW(repeats, EL_REPEATS_MIN, "", "fewer repeats: there is no interval", OF_CLOCK),
-    ROW(steps, EL_VERDICT_STEPS_MIN, "", "fewer measured steps in a repeat", OF_CLOCK),
-    ROW(time, 0.2, " s", "less time measured in a repeat", OF_CLOCK),
-    ROW(shared_core, ANY, "", "two devices compute on one core", ALWAYS),
-    ROW(shared_gpu, ANY, "", "two devices are one GPU, by its UUID", ALWAYS),
-    ROW(others, 5, " %",
-        "other processes took more of the cores (`others_pct`), of the devices' cores (`others_on_devices_pct`), or of "
-        "a device's core while it was wanted (`waited_pct`)",
-        ALWAYS),
-    ROW(stolen, 2, " %", "the hypervisor gave more of the cores' time to others (`steal_pct`)", ALWAYS),
-    ROW(frequency, 10, " %", "frequency at the end differs by more from that at the beginning (`frequency_change_pct`)",
-        ALWAYS),
-    ROW(throttled, ANY, "", "a device's core was throttled while it was measured", ALWAYS),
-    ROW(gpu_throttled, 5, " %",
-        "a GPU's clock was held down for heat or power in more of the samples (`gpu.throttled_pct`)", ALWAYS),
-    ROW(host_bound, 90, " %",
-        "the host needed more of a step's time to queue it for a GPU (`queue_ms`): spans contain launches", OF_CLOCK),
-    ROW(gpu_others, ANY, "", "processes other than the job's computed on one of its GPUs (`gpu.processes`)", ALWAYS),
-    ROW(heterogeneous_cores, 0.75, "",
-        "the devices' cores are heterogeneous: weakest over strongest is less, by capacity or by highest frequency",
-        ALWAYS),
-    ROW(heterogeneous_memory, 0.75, "", "smallest over largest of the devices' memory limits is less", ALWAYS),
-    ROW(heterogeneous_machines, ANY, "",
-        "ranks ran on machines that differ in processor, cores, memory (by more than 5 %) or kernel", ALWAYS),
-    ROW(drift, ANY, "", "steps got slower or faster within the repeats, by more than 5 % and beyond chance", OF_CLOCK),
-    ROW(trend, ANY, "", "repeats got slower or faster in their order, by more than 10 % and beyond chance", OF_CLOCK),
-    ROW(loss, ANY, "", "losses differ from repeat to repeat, by a single bit: not deterministic", ALWAYS),
-    ROW(memory, ANY, "", "the ledger's peaks differ from repeat to repeat", ALWAYS),
-    ROW(grown, 1, " MiB", "a device's memory grew by more while it was measured (`grown_bytes`)", ALWAYS),
-    ROW(unattributed, 5, " %",
-        "a device holds more of its peak, and over a MiB, without a tag (`unattributed_bytes`, less the arena's "
-        "fragmentation)",
-        ALWAYS),
-    ROW(injected, ANY, "", "disturbances were injected (`--inject`)", ALWAYS),
-    ROW(unsettled, ANY, "", "in most repeats warm-up ended before the steps had settled", OF_CLOCK),
-    ROW(time_sliced, ANY, "", "communication that is hidden shares a core with compute: informational", NOTE),
-    ROW(simulated, ANY, "", "times are virtual: informational", NOTE),
-    ROW(unchecked, ANY, "",
-        "no rule spoke, but whether others took the cores, or the hypervisor their time, could not be checked: verdict "
-        "`unchecked`",
-        OF_CLOCK, GAP),
+    ROW(reported, ANY, "", ALWAYS),
+    ROW(finished, ANY, "", ALWAYS),
+    ROW(repeats, EL_REPEATS_MIN, "", OF_CLOCK),
+    ROW(steps, EL_VERDICT_STEPS_MIN, "", OF_CLOCK),
+    ROW(time, 0.2, " s", OF_CLOCK),
+    ROW(shared_core, ANY, "", ALWAYS),
+    ROW(shared_gpu, ANY, "", ALWAYS),
+    ROW(others, 5, " %", ALWAYS),
+    ROW(stolen, 2, " %", ALWAYS),
+    ROW(frequency, 10, " %", ALWAYS),
+    ROW(throttled, ANY, "", ALWAYS),
+    ROW(gpu_throttled, 5, " %", ALWAYS),
+    ROW(host_bound, 90, " %", OF_CLOCK),
+    ROW(gpu_others, ANY, "", ALWAYS),
+    ROW(heterogeneous_cores, 0.75, "", ALWAYS),
+    ROW(heterogeneous_machines, ANY, "", ALWAYS),
+    ROW(drift, ANY, "", OF_CLOCK),
+    ROW(trend, ANY, "", OF_CLOCK),
+    ROW(loss, ANY, "", ALWAYS),
+    ROW(memory, ANY, "", ALWAYS),
+    ROW(grown, 1, " MiB", ALWAYS),
+    ROW(unattributed, 5, " %", ALWAYS),
+    ROW(injected, ANY, "", ALWAYS),
+    ROW(unsettled, ANY, "", OF_CLOCK),
+    ROW(time_sliced, ANY, "", NOTE),
+    ROW(simulated, ANY, "", NOTE),
+    ROW(unchecked, ANY, "", OF_CLOCK, GAP),
     {.name = NULL},
 };
 

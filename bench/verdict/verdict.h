@@ -1,4 +1,4 @@
-/* The verdict: is a trial's figure to be believed? Every doubt is a row: name, threshold, words, and a function that
+/* The verdict: is a trial's figure to be believed? Every doubt is a row: name, threshold, and a function that
  * looks at the trial's repeats and says what it found, how much, and what to do.
  *
  *     verdict = el_verdict_judge(repeats, ok, warnings, rules);      record.c: every trial is stamped
@@ -37,7 +37,6 @@ struct el_verdict_rule {
     bool gap;         /* something could not be checked */
     bool of_clock;    /* not for simulated trials: their time is virtual, and the same in every repeat */
     void (*look)(struct el_verdict_case *c);
-    const char *words; /* when it speaks */
 };
 /* Ended by a row whose name is NULL. */
 const struct el_verdict_rule *el_verdict_rules(void);
@@ -59,7 +58,7 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
 /* clang-format off */
 #define EL_VERDICT_LIST(X)                                                                                             \
     X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
-    X(throttled) X(gpu_throttled) X(host_bound) X(gpu_others) X(heterogeneous_cores) X(heterogeneous_memory)           \
+    X(throttled) X(gpu_throttled) X(host_bound) X(gpu_others) X(heterogeneous_cores)           \
     X(heterogeneous_machines) X(drift) X(trend) X(loss) X(memory) X(grown) X(unattributed) X(injected) X(unsettled)    \
     X(time_sliced) X(simulated) X(unchecked)
 /* clang-format on */

