@@ -12,24 +12,17 @@
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
 
-static size_t severity_of(const char *status)
-{
-    size_t n = sizeof severity / sizeof severity[0];
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(severity[i], status) == 0) return i;
-    }
-    return n - 1;
-}
-
 static const json_t *worst_repeat(const json_t *repeats)
 {
-    const json_t *found = json_array_get(repeats, 0);
-    for (size_t i = 1; i < json_array_size(repeats); i++) {
+    const json_t *found = NULL;
+    size_t worst = 0;
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
         const json_t *repeat = json_array_get(repeats, i);
-        if (severity_of(el_json_text(repeat, "status", "failed")) >
-            severity_of(el_json_text(found, "status", "failed"))) {
-            found = repeat;
-        }
+        size_t its = 0;
+        while (its + 1 < sizeof severity / sizeof severity[0] && !el_json_is(repeat, "status", severity[its])) its++;
+        if (found && its <= worst) continue;
+        found = repeat;
+        worst = its;
     }
     return found;
 }

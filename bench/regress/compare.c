@@ -3,11 +3,11 @@
 #include "bench/regress/compare.h"
 
 #include <dirent.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/run_folder.h"
@@ -41,16 +41,7 @@ static void close_side(struct side *side)
     el_fingerprint_free(&side->print);
 }
 
-__attribute__((format(printf, 2, 3))) static void note(const struct comparison *c, const char *format, ...)
-{
-    va_list arguments;
-    if (!c->notes) return;
-    fputs("note: ", c->notes);
-    va_start(arguments, format);
-    vfprintf(c->notes, format, arguments);
-    va_end(arguments);
-    fputc('\n', c->notes);
-}
+#define NOTE(c, ...) ((c)->notes ? el_text_line((c)->notes, "note: " __VA_ARGS__) : (void)0)
 
 /* For who says how far the store is from a verdict. */
 static void need(struct el_regress_set *set, size_t sessions)
@@ -77,7 +68,7 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
     size_t n = json_array_size(t->past);
     if (c->base.run) return json_array_get(t->past, 0);
     if (el_sessions_is_level(t->past, run)) {
-        note(c, "%s: this run is the accepted level, and the only session of it so far", t->name);
+        NOTE(c, "%s: this run is the accepted level, and the only session of it so far", t->name);
         return json_array_get(t->past, n - 1);
     }
     for (size_t i = n; i > 0 && !last; i--) {
@@ -85,7 +76,7 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
         if (!el_json_is(session, "run", run))
             last = session;
         else
-            note(c, "%s: this run is among the sessions: it is not compared with itself", t->name);
+            NOTE(c, "%s: this run is among the sessions: it is not compared with itself", t->name);
     }
     return last;
 }
@@ -121,7 +112,7 @@ static enum el_status find_past(const struct comparison *c, const json_t *trial,
         if (before && el_trial_finished(before))
             *past_p = json_pack("[o]", el_session_of(c->base.run, before, c->base.dir));
         else if (!before)
-            note(c, "%s is only in the current run: not compared", name);
+            NOTE(c, "%s is only in the current run: not compared", name);
         return EL_OK;
     }
     json_t *workload = el_workload_of(trial);
@@ -177,7 +168,7 @@ static enum el_status add_missing(const struct comparison *c)
         char differs[120] = "";
         el_workload_name(trial, name, sizeof name);
         if (!el_trial_finished(trial))
-            note(c, "%s did not finish in %s: not compared", name, c->base.dir);
+            NOTE(c, "%s did not finish in %s: not compared", name, c->base.dir);
         else if (!find_trial(c->head.run, trial, differs, sizeof differs))
             EL_TRY(add_fault(c, name, EL_CELL_UNREADABLE,
                              *differs ? "the current run has no such trial; it has one with another "
@@ -228,7 +219,7 @@ static enum el_status find_machine(struct comparison *c)
     if (access(c->folder, F_OK) == 0) return EL_OK;
     if (access(c->base.dir, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
     find_nearest(c, words, sizeof words);
-    note(c,
+    NOTE(c,
          "no baseline that fits: %.200s has no sessions of this machine (%s); %s: --add fills it from this run "
          "on, and 'evenload regress --ab BASE HEAD' needs none",
          c->base.dir, c->head.print.key, words);

@@ -145,55 +145,35 @@ bool el_sessions_is_level(const json_t *sessions, const char *run)
     return false;
 }
 
-/* What counts for one figure's level, and which of it begins an era. */
-struct counted {
-    double *values;
-    bool *accepted;
-    size_t n;
-};
-
-/* `again`: of each session whether its run comes again. A run that was added and accepted later is two lines, and one
- * session: the later one. */
-static void count(const json_t *sessions, const char *figure, const char *unit, const char *except, const bool *again,
-                  struct counted *counted)
-{
-    const json_t *session;
-    bool begins = false;
-    size_t i;
-    json_array_foreach(sessions, i, session)
-    {
-        const json_t *its = json_object_get(json_object_get(session, "figures"), figure);
-        double value = el_json_number(its, "value");
-        /* Also of a session that does not count here: the era is that of those after it. */
-        begins |= json_is_true(json_object_get(session, "accepted"));
-        if (again[i] || (except && el_json_is(session, "run", except))) continue;
-        if (!(value > 0) || !isfinite(value) || !el_json_is(its, "unit", unit)) continue;
-        counted->accepted[counted->n] = begins;
-        counted->values[counted->n++] = value;
-        begins = false;
-    }
-    if (begins) counted->n = 0; /* of the level that was accepted last there is none */
-}
-
 enum el_status el_sessions_level(const json_t *sessions, const char *figure, const char *unit, const char *except,
                                  struct el_level *level_p)
 {
-    size_t n = json_array_size(sessions);
-    struct counted counted = {.values = calloc(n + 1, sizeof(double)), .accepted = calloc(n + 1, sizeof(bool))};
-    bool *again = calloc(n + 1, sizeof *again);
-    json_t *seen = json_object();
-    bool made = counted.values && counted.accepted && again && seen;
-    for (size_t i = n; i > 0 && made; i--) {
-        const char *run = el_json_text(json_array_get(sessions, i - 1), "run", "");
-        again[i - 1] = json_object_get(seen, run) != NULL;
-        json_object_set_new(seen, run, json_true());
+    size_t n = json_array_size(sessions), counted = 0;
+    double *values = calloc(n + 1, sizeof *values);
+    bool *accepted = calloc(n + 1, sizeof *accepted), begins = false;
+    /* The last line of each run: one that was added and accepted later is two lines, and one session, the later one. */
+    json_t *last = json_object();
+    bool made = values && accepted && last;
+    for (size_t i = 0; i < n && made; i++)
+        json_object_set(last, el_json_text(json_array_get(sessions, i), "run", ""), json_array_get(sessions, i));
+    for (size_t i = 0; i < n && made; i++) {
+        const json_t *session = json_array_get(sessions, i);
+        const json_t *its = json_object_get(json_object_get(session, "figures"), figure);
+        const char *run = el_json_text(session, "run", "");
+        double value = el_json_number(its, "value");
+        /* Also of a session that does not count here: the era is that of those after it. */
+        begins |= json_is_true(json_object_get(session, "accepted"));
+        if (json_object_get(last, run) != session || (except && !strcmp(run, except))) continue;
+        if (!(value > 0) || !isfinite(value) || !el_json_is(its, "unit", unit)) continue;
+        accepted[counted] = begins;
+        values[counted++] = value;
+        begins = false;
     }
-    if (made) count(sessions, figure, unit, except, again, &counted);
-    if (made) el_level_of(counted.values, counted.accepted, counted.n, level_p);
-    json_decref(seen);
-    free(again);
-    free(counted.values);
-    free(counted.accepted);
+    if (begins) counted = 0; /* of the level that was accepted last there is none */
+    if (made) el_level_of(values, accepted, counted, level_p);
+    json_decref(last);
+    free(values);
+    free(accepted);
     return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu sessions", n);
 }
 
