@@ -5,26 +5,19 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/commands.h"
-#include "bench/trial/trial.h"
-
-static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
-{
-    json_t *tags = json_object();
-    for (int t = 0; t < EL_TAG_COUNT; t++)
-        json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
-    return tags;
-}
+#include "bench/record/record.h"
 
 static void print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
     json_t *devices = json_array();
     for (int i = 0; i < trial->n_devices; i++) {
         const struct el_ledger *ledger = &forecasts[i].ledger;
-        json_array_append_new(
-            devices, json_pack("{s:o, s:I, s:s, s:o, s:o}", "device",
-                               json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index), "peak_bytes",
-                               (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment, "at_peak_by_tag",
-                               by_tag(ledger->at_peak_by_tag), "peak_by_tag", by_tag(ledger->peak_by_tag)));
+        json_array_append_new(devices,
+                              json_pack("{s:o, s:I, s:s, s:o, s:o}", "device",
+                                        json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index),
+                                        "peak_bytes", (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment,
+                                        "at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag), "peak_by_tag",
+                                        el_record_tags(ledger->peak_by_tag)));
     }
     json_t *document = json_pack("{s:s, s:s, s:I, s:o}", "mode", trial->train.mode, "model", trial->train.model.name,
                                  "global_batch", (json_int_t)trial->train.global_batch, "devices", devices);

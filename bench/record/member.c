@@ -58,7 +58,7 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline)
     return record;
 }
 
-static json_t *by_tag(const size_t bytes[EL_TAG_COUNT])
+json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT])
 {
     json_t *tags = json_object();
     for (int t = 0; t < EL_TAG_COUNT; t++) {
@@ -79,8 +79,8 @@ static json_t *memory_part(const struct el_member_account *account)
         library_bytes += library->bytes;
     }
     el_json_put(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
-    el_json_put(memory, "at_peak_by_tag", by_tag(ledger->at_peak_by_tag));
-    el_json_put(memory, "peak_by_tag", by_tag(ledger->peak_by_tag));
+    el_json_put(memory, "at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag));
+    el_json_put(memory, "peak_by_tag", el_record_tags(ledger->peak_by_tag));
     el_json_put(memory, "reserved_bytes", json_integer(account->reserved_bytes));
     el_json_put(memory, "driver_bytes", el_json_count(account->driver_bytes));
     el_json_put_text(memory, "driver_reason", known ? NULL : account->driver_reason);

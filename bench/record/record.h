@@ -89,6 +89,8 @@ struct el_member_account {
 };
 /* One entry of a repeat's members. New reference, NULL when out of host memory; so are all that follow. */
 json_t *el_record_member(const struct el_member_account *account);
+/* {tag: bytes} of all tags. */
+json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT]);
 /* The timeline of a member's memory; null for NULL. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline);
 /* One entry of a repeat's processes, as the system says at the end of the measured steps: what this process holds of

@@ -40,8 +40,8 @@ static json_t *event_of(const json_t *session)
 /* A file of a store, read: with sessions, and the document still without its figures. */
 static json_t *workload_of(const char *path, const json_t *sessions, size_t skipped)
 {
-    size_t n = json_array_size(sessions),
-           at = n; /* where the last accepted session stands, counted from 1; 0: none is */
+    /* Where the last accepted session stands, counted from 1; 0: none is. */
+    size_t n = json_array_size(sessions), at = n;
     while (at > 0 && !json_is_true(json_object_get(json_array_get(sessions, at - 1), "accepted"))) at--;
     const json_t *last = json_array_get(sessions, n - 1), *accepted = at ? json_array_get(sessions, at - 1) : NULL;
     json_t *workload = json_pack(

@@ -37,21 +37,22 @@ const char *el_excess_word(enum el_tag tag)
     return words[tag] ? words[tag] : el_tag_name(tag);
 }
 
-struct part {
-    const char *word;
-    double bytes;
-};
-
 static int larger_first(const void *a, const void *b)
 {
-    double x = ((const struct part *)a)->bytes, y = ((const struct part *)b)->bytes;
+    double x = ((const struct el_tag_bytes *)a)->bytes, y = ((const struct el_tag_bytes *)b)->bytes;
     return (x < y) - (x > y);
+}
+
+void el_tags_by_size(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts_p[EL_TAG_COUNT])
+{
+    for (int t = 0; t < EL_TAG_COUNT; t++) parts_p[t] = (struct el_tag_bytes){.tag = (enum el_tag)t, .bytes = bytes[t]};
+    qsort(parts_p, EL_TAG_COUNT, sizeof parts_p[0], larger_first);
 }
 
 /* Appends "23.8 MiB of param and 23.7 of grad": the parts of the sign that make up more than `least_bytes`, after
  * `before`. */
-static void list_parts(const struct part *parts, double sign, double least_bytes, const char *before, char *text,
-                       size_t bytes)
+static void list_parts(const struct el_tag_bytes *parts, double sign, double least_bytes, const char *before,
+                       char *text, size_t bytes)
 {
     char mib[EL_FIGURE_BYTES];
     int named = 0, n = 0;
@@ -61,7 +62,7 @@ static void list_parts(const struct part *parts, double sign, double least_bytes
         size_t used = strlen(text);
         const char *joint = named == 0 ? before : named == n - 1 ? " and " : ", ";
         snprintf(text + used, bytes - used, "%s%s%s of %s", joint, el_text_mib(parts[t].bytes * sign, mib),
-                 named == 0 ? " MiB" : "", parts[t].word);
+                 named == 0 ? " MiB" : "", el_excess_word(parts[t].tag));
         named++;
     }
 }
@@ -69,11 +70,9 @@ static void list_parts(const struct part *parts, double sign, double least_bytes
 const char *el_excess_text(const json_t *per_device, char *text, size_t bytes)
 {
     double by_tag[EL_TAG_COUNT], least_bytes = fabs(el_excess_of(per_device, "memory.peak_bytes")) / 50;
-    struct part parts[EL_TAG_COUNT];
+    struct el_tag_bytes parts[EL_TAG_COUNT];
     el_excess_by_tag(per_device, by_tag);
-    for (int t = 0; t < EL_TAG_COUNT; t++)
-        parts[t] = (struct part){.word = el_excess_word((enum el_tag)t), .bytes = by_tag[t]};
-    qsort(parts, EL_TAG_COUNT, sizeof parts[0], larger_first);
+    el_tags_by_size(by_tag, parts);
     *text = '\0';
     list_parts(parts, 1, least_bytes, "", text, bytes);
     if (*text) list_parts(parts, -1, least_bytes, ", and less ", text, bytes);

@@ -14,6 +14,12 @@
 double el_excess_of(const json_t *per_device, const char *path);
 /* Of each tag at the devices' own peaks, replicas among the parameters; what is not recorded is 0. */
 void el_excess_by_tag(const json_t *per_device, double bytes_p[EL_TAG_COUNT]);
+struct el_tag_bytes {
+    enum el_tag tag;
+    double bytes;
+};
+/* All tags with their bytes, the largest first. */
+void el_tags_by_size(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts_p[EL_TAG_COUNT]);
 /* A tag as a sentence calls it: "buckets" of bucket. Static text. */
 const char *el_excess_word(enum el_tag tag);
 /* "10.4 MiB of optimizer state and 9.9 of gradients, and less 17.1 MiB of activations": tags that make up more than a

@@ -7,6 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
+#include "bench/report/excess.h"
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
 #include "runtime/base/probe.h"
@@ -64,37 +65,25 @@ static void show_verdict(const json_t *trial, const json_t *trials, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", el_report_verdict(trial));
 }
 
-struct share {
-    const char *tag;
-    double bytes;
-};
-
-static int larger_first(const void *a, const void *b)
-{
-    double x = ((const struct share *)a)->bytes, y = ((const struct share *)b)->bytes;
-    return (x < y) - (x > y);
-}
-
 /* "grad 47.6, param 23.8, replica 23.8, other 6.7": the largest tags at the peak, in MiB. */
 static void show_tags(const json_t *device, const json_t *trials, char *text)
 {
-    struct share shares[EL_TAG_COUNT];
+    struct el_tag_bytes shares[EL_TAG_COUNT];
     char mib[EL_FIGURE_BYTES];
-    double other = 0;
+    double bytes[EL_TAG_COUNT], other = 0;
     *text = '\0';
     (void)trials;
     for (int t = 0; t < EL_TAG_COUNT; t++) {
-        const char *tag = el_tag_name((enum el_tag)t);
-        double value = el_json_number(el_json_at(device, "memory.at_peak_by_tag"), tag);
-        shares[t] = (struct share){.tag = tag, .bytes = isnan(value) ? 0 : value};
+        double value = el_json_number(el_json_at(device, "memory.at_peak_by_tag"), el_tag_name((enum el_tag)t));
+        bytes[t] = isnan(value) ? 0 : value;
     }
-    qsort(shares, EL_TAG_COUNT, sizeof shares[0], larger_first);
+    el_tags_by_size(bytes, shares);
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         if (t >= TAGS_SHOWN || shares[t].bytes <= 0) {
             other += shares[t].bytes;
             continue;
         }
-        el_text_append(text, EL_CELL_BYTES, "%s%s %s", t == 0 ? "" : ", ", shares[t].tag,
+        el_text_append(text, EL_CELL_BYTES, "%s%s %s", t == 0 ? "" : ", ", el_tag_name(shares[t].tag),
                        el_text_mib(shares[t].bytes, mib));
     }
     if (other > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(other, mib));
