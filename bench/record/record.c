@@ -27,16 +27,6 @@ static const json_t *worst_repeat(const json_t *repeats)
     return found;
 }
 
-static json_t *finished_repeats(const json_t *repeats)
-{
-    json_t *ok = json_array();
-    for (size_t i = 0; i < json_array_size(repeats); i++) {
-        json_t *repeat = json_array_get(repeats, i);
-        if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);
-    }
-    return ok;
-}
-
 /* A copy of the first finished repeat's value, or `otherwise` (stolen). */
 static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
 {
@@ -175,15 +165,6 @@ static json_t *repeat_row(const json_t *repeat, double global_batch)
     return row;
 }
 
-static json_t *repeat_rows(const json_t *repeats, double global_batch)
-{
-    json_t *rows = json_array();
-    for (size_t i = 0; i < json_array_size(repeats); i++) {
-        json_array_append_new(rows, repeat_row(json_array_get(repeats, i), global_batch));
-    }
-    return rows;
-}
-
 static json_t *null_phases(void)
 {
     json_t *phases = json_object();
@@ -215,8 +196,13 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
-    json_t *record = json_object(), *ok = finished_repeats(repeats);
+    json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
     double batch = (double)trial->train.global_batch;
+    for (size_t i = 0; i < json_array_size(repeats); i++) {
+        json_t *repeat = json_array_get(repeats, i);
+        if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);
+        json_array_append_new(rows, repeat_row(repeat, batch));
+    }
     put_configuration(record, trial, ok);
     put_outcome(record, command, repeats, ok);
     el_json_put(record, "throughput", el_trial_throughput(ok, batch));
@@ -227,7 +213,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     el_json_put(record, "accuracy", from_first(ok, "accuracy", json_null()));
     el_json_put(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
     el_json_put(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
-    el_json_put(record, "repeats", repeat_rows(repeats, batch));
+    el_json_put(record, "repeats", rows);
     json_decref(ok);
     return record;
 }

@@ -44,14 +44,6 @@ static bool decides(const struct el_regress_set *set, int pct)
     return decided;
 }
 
-/* In per cent; 0: none does. */
-static int deciding_effect(const struct el_regress_set *set)
-{
-    int pct = (int)floor(100 * (fmax(set->least_effect, 1.02) - 1)) + 1;
-    while (pct <= MIN_EFFECT_MAX_PCT && !decides(set, pct)) pct++;
-    return pct <= MIN_EFFECT_MAX_PCT ? pct : 0;
-}
-
 /* Blocks that would decide all that is open; 0: no number up to 200 would. */
 static int deciding_blocks(const struct el_regress_set *set)
 {
@@ -66,11 +58,12 @@ static int deciding_blocks(const struct el_regress_set *set)
 
 static void print_of_open_ab(const struct el_options *options, const struct el_regress_set *set, FILE *out)
 {
-    int blocks = deciding_blocks(set), pct = deciding_effect(set);
+    int blocks = deciding_blocks(set), pct = (int)floor(100 * (fmax(set->least_effect, 1.02) - 1)) + 1;
+    while (blocks == 0 && pct <= MIN_EFFECT_MAX_PCT && !decides(set, pct)) pct++;
     fprintf(out, "Next: %s regress ... ", el_program_word());
     if (blocks > 0)
         fprintf(out, "--%s %d\n", options->regress.blocks ? "blocks" : "max-samples", blocks);
-    else if (pct > 0)
+    else if (pct <= MIN_EFFECT_MAX_PCT)
         fprintf(out, "--min-effect %d    (if slowdowns below %d %% do not matter)\n", pct, pct);
     else
         fputs("with longer launches, fewer metrics (--metric) or a quieter machine\n", out);

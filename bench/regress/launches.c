@@ -156,17 +156,6 @@ int el_regress_first_side(uint64_t seed, int block)
     return (int)(el_rng_u64(&key, (uint64_t)block, 0) >> 63);
 }
 
-/* What a unit says to be without noise is compared exactly only while it has shown none. */
-static void find_kinds(const struct el_regress_set *set)
-{
-    for (size_t i = 0; i < set->n; i++) {
-        struct el_regress_cell *cell = &set->cells[i];
-        bool still = el_regress_constant(cell->base, cell->n_base) && el_regress_constant(cell->head, cell->n_head);
-        bool exact = cell->claim == EL_CELL_EXACT_BY_NAME || (cell->claim == EL_CELL_EXACT_BY_UNIT && still);
-        cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
-    }
-}
-
 static enum el_status run_block(struct session *s, int next)
 {
     struct el_readings readings[2] = {{0}, {0}};
@@ -184,7 +173,13 @@ static enum el_status run_block(struct session *s, int next)
     s->set->blocks = block;
     find_missing(s, block);
     if (block == 1) EL_TRY(find_unprinted(s));
-    find_kinds(s->set);
+    /* What a unit says to be without noise is compared exactly only while it has shown none. */
+    for (size_t i = 0; i < s->set->n; i++) {
+        struct el_regress_cell *cell = &s->set->cells[i];
+        bool still = el_regress_constant(cell->base, cell->n_base) && el_regress_constant(cell->head, cell->n_head);
+        bool exact = cell->claim == EL_CELL_EXACT_BY_NAME || (cell->claim == EL_CELL_EXACT_BY_UNIT && still);
+        cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
+    }
     if (s->launching->progress) el_regress_progress_block(s->launching->progress, s->set, next, elapsed_s(s));
     return EL_OK;
 }

@@ -81,11 +81,6 @@ static double blocks_for(double n, double half, double room, double times)
     return room > 0 ? n * pow(half / t95 * (times + EIGHTY) / room, 2) : INFINITY;
 }
 
-static double middle_of(double a, double b, double c)
-{
-    return fmax(fmin(a, b), fmin(fmax(a, b), c));
-}
-
 /* For an effect (a logarithm) to become significant, or if it is small for its interval to fall below what counts. */
 static double blocks_to_decide(double n, double half, double own_half, double effect,
                                const struct el_regress_context *context)
@@ -106,7 +101,8 @@ static int more_blocks(const struct el_regress_cell *cell, double own_half, cons
     double n = (double)cell->n_base, effect = log(cell->effect);
     int needed = el_regress_blocks_needed(context->cells, context->level);
     if (isnan(cell->high) || isnan(own_half)) return needed > (int)n ? needed - (int)n : 2;
-    double half = middle_of(effect - log(cell->low), log(cell->high) - effect, own_half);
+    double below = effect - log(cell->low), above = log(cell->high) - effect;
+    double half = fmax(fmin(below, above), fmin(fmax(below, above), own_half));
     double blocks = blocks_to_decide(n, half, own_half, effect, context);
     if (blocks > EL_SIGNED_RANK_MAX) blocks = blocks_to_decide(n, half, own_half, effect + half / 2, context);
     blocks = fmax(blocks, needed);

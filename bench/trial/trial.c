@@ -15,21 +15,12 @@
 
 static const double MIB = 1 << 20;
 
-/* "vocab embed seq filters dropout": what may be given of a model. */
-static void list_sizes(const struct el_model_info *model, char *text, size_t bytes)
-{
-    text[0] = 0;
-    for (const struct el_model_size *row = model->sizes; row->name; row++)
-        el_text_append(text, bytes, "%s%s", *text ? " " : "", row->name);
-    if (model->dropout > 0) el_text_append(text, bytes, " dropout");
-}
-
 /* A size that the model does not have would change nothing, in silence; so would another than it always has. */
 static enum el_status check_sizes(const struct el_model_config *given)
 {
     const struct el_model_info *model = el_model_find(given->name);
     const char *lacks = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
-    char sizes[256];
+    char sizes[256] = ""; /* "vocab embed seq filters dropout" */
     for (int i = 0; i < EL_MODEL_SIZES_MAX && given->sizes[i].name; i++) {
         const struct el_model_values *size = &given->sizes[i];
         const struct el_model_size *row = el_model_size_row(model, size->name);
@@ -38,7 +29,9 @@ static enum el_status check_sizes(const struct el_model_config *given)
             return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, size->name,
                            size->n ? size->v[0] : 0, model->name, row->min);
     }
-    list_sizes(model, sizes, sizeof sizes);
+    for (const struct el_model_size *row = model->sizes; row->name; row++)
+        el_text_append(sizes, sizeof sizes, "%s%s", *sizes ? " " : "", row->name);
+    if (model->dropout > 0) el_text_append(sizes, sizeof sizes, " dropout");
     if (lacks)
         return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", lacks, model->name, sizes);
     if (!model->classes || !given->classes || given->classes == model->classes) return EL_OK;
