@@ -18,19 +18,6 @@
 
 #include "bench/base/jvalue.h"
 
-static bool is_scalar(const json_t *value)
-{
-    return !json_is_object(value) && !json_is_array(value);
-}
-
-static bool all_scalar(const json_t *array)
-{
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        if (!is_scalar(json_array_get(array, i))) return false;
-    }
-    return true;
-}
-
 static void write_scalar(const json_t *value, FILE *out)
 {
     char text[32];
@@ -43,63 +30,45 @@ static void write_scalar(const json_t *value, FILE *out)
     json_dumpf(value, out, JSON_ENCODE_ANY);
 }
 
-static void write_value(const json_t *value, int indent, FILE *out);
-
-static void write_array(const json_t *array, int indent, FILE *out)
+/* On one line stand arrays without objects and arrays in them, and objects of nothing but numbers. */
+static bool is_flat(json_t *value)
 {
-    bool flat = all_scalar(array);
-    fputc('[', out);
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        if (i > 0) fputs(flat ? ", " : ",", out);
-        if (!flat) fprintf(out, "\n%*s", indent + 2, "");
-        write_value(json_array_get(array, i), indent + 2, out);
-    }
-    if (!flat) fprintf(out, "\n%*s", indent, "");
-    fputc(']', out);
-}
-
-static bool small_object(const json_t *object)
-{
-    void *at = json_object_iter((json_t *)(uintptr_t)object);
-    for (; at != NULL; at = json_object_iter_next((json_t *)(uintptr_t)object, at)) {
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (json_is_object(json_array_get(value, i)) || json_is_array(json_array_get(value, i))) return false;
+    for (void *at = json_object_iter(value); at != NULL; at = json_object_iter_next(value, at))
         if (!json_is_number(json_object_iter_value(at)) && !json_is_null(json_object_iter_value(at))) return false;
-    }
     return true;
 }
 
-static void write_object(const json_t *object, int indent, FILE *out)
+static void write_value(json_t *value, int indent, FILE *out)
 {
-    json_t *o = (json_t *)(uintptr_t)object;
-    bool flat = small_object(object), first = true;
-    fputc('{', out);
-    for (void *at = json_object_iter(o); at != NULL; at = json_object_iter_next(o, at)) {
-        json_t *key = json_string(json_object_iter_key(at));
-        if (!first) fputs(flat ? ", " : ",", out);
+    bool object = json_is_object(value), flat = is_flat(value);
+    void *at = json_object_iter(value);
+    size_t n = object ? json_object_size(value) : json_array_size(value);
+    if (!object && !json_is_array(value)) {
+        write_scalar(value, out);
+        return;
+    }
+    fputc(object ? '{' : '[', out);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) fputs(flat ? ", " : ",", out);
         if (!flat) fprintf(out, "\n%*s", indent + 2, "");
-        write_scalar(key, out);
-        fputs(": ", out);
-        write_value(json_object_iter_value(at), indent + 2, out);
-        json_decref(key);
-        first = false;
+        if (object) {
+            json_t *key = json_string(json_object_iter_key(at));
+            write_scalar(key, out);
+            json_decref(key);
+            fputs(": ", out);
+        }
+        write_value(object ? json_object_iter_value(at) : json_array_get(value, i), indent + 2, out);
+        at = object ? json_object_iter_next(value, at) : NULL;
     }
     if (!flat) fprintf(out, "\n%*s", indent, "");
-    fputc('}', out);
-}
-
-static void write_value(const json_t *value, int indent, FILE *out)
-{
-    if (json_is_array(value)) {
-        write_array(value, indent, out);
-    } else if (json_is_object(value)) {
-        write_object(value, indent, out);
-    } else {
-        write_scalar(value, out);
-    }
+    fputc(object ? '}' : ']', out);
 }
 
 enum el_status el_print_json(const json_t *document, FILE *out)
 {
-    write_value(document, 0, out);
+    write_value((json_t *)(uintptr_t)document, 0, out);
     fputc('\n', out);
     if (fflush(out) != 0 || ferror(out))
         return el_fail_errno("%s cannot be written", out == stdout ? "standard output" : "the record");
@@ -183,7 +152,7 @@ enum el_status el_write_json(const json_t *document, const char *path)
     char temporary[EL_PATH_BYTES + 64];
     FILE *file = el_file_begin(path, temporary, sizeof temporary);
     if (file == NULL) return el_fail_errno("%s could not be written", path);
-    write_value(document, 0, file);
+    write_value((json_t *)(uintptr_t)document, 0, file);
     fputc('\n', file);
     return el_file_end(file, temporary, path);
 }

@@ -122,6 +122,23 @@ size_t el_json_numbers(const json_t *array, double **values_p)
     return el_json_numbers_at(array, "", values_p);
 }
 
+void el_json_range(const json_t *array, const char *path, double *low_p, double *high_p)
+{
+    *low_p = *high_p = NAN;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        double number = el_json_number(json_array_get(array, i), path);
+        *low_p = fmin(*low_p, number); /* of a NAN and a number: the number */
+        *high_p = fmax(*high_p, number);
+    }
+}
+
+double el_json_highest(const json_t *array, const char *path)
+{
+    double low, high;
+    el_json_range(array, path, &low, &high);
+    return high;
+}
+
 const char *el_json_shortest(double value, char *text)
 {
     if (value == floor(value) && fabs(value) < 1e15) {

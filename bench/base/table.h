@@ -42,39 +42,19 @@ struct el_column {
     void (*show)(const json_t *object, const json_t *context, char *text);
 };
 
-/* Rows of columns: head, width, path. */
-#define EL_TEXT(title, columns, at)                                                                                    \
+/* Rows of columns: head, width, path; a column with more than that is written out. */
+#define EL_COLUMN(how, title, columns, at)                                                                             \
     {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_TEXT, .path = (at)                                        \
+        .head = (title), .width = (columns), .kind = (how), .path = (at)                                               \
     }
-#define EL_FIGURE(title, columns, at)                                                                                  \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_FIGURE, .path = (at)                                      \
-    }
-#define EL_MIB(title, columns, at)                                                                                     \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_MIB, .path = (at)                                         \
-    }
-#define EL_COUNT(title, columns, at)                                                                                   \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_COUNT, .path = (at)                                       \
-    }
-#define EL_CHANGE(title, columns, at)                                                                                  \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_CHANGE, .path = (at)                                      \
-    }
-#define EL_RATIO(title, columns, at)                                                                                   \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_RATIO, .path = (at)                                       \
-    }
-#define EL_PERCENT(title, columns, at)                                                                                 \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_PERCENT, .path = (at)                                     \
-    }
-#define EL_INTERVAL(title, columns, at)                                                                                \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_INTERVAL, .path = (at)                                    \
-    }
+#define EL_TEXT(...)     EL_COLUMN(EL_CELL_TEXT, __VA_ARGS__)
+#define EL_FIGURE(...)   EL_COLUMN(EL_CELL_FIGURE, __VA_ARGS__)
+#define EL_MIB(...)      EL_COLUMN(EL_CELL_MIB, __VA_ARGS__)
+#define EL_COUNT(...)    EL_COLUMN(EL_CELL_COUNT, __VA_ARGS__)
+#define EL_CHANGE(...)   EL_COLUMN(EL_CELL_CHANGE, __VA_ARGS__)
+#define EL_RATIO(...)    EL_COLUMN(EL_CELL_RATIO, __VA_ARGS__)
+#define EL_PERCENT(...)  EL_COLUMN(EL_CELL_PERCENT, __VA_ARGS__)
+#define EL_INTERVAL(...) EL_COLUMN(EL_CELL_INTERVAL, __VA_ARGS__)
 #define EL_SHOWN(title, columns, how)                                                                                  \
     {                                                                                                                  \
         .head = (title), .width = (columns), .show = (how)                                                             \
@@ -84,15 +64,7 @@ struct el_column {
     {                                                                                                                  \
         .head = (title), .width = -(columns), .alone = true, .kind = EL_CELL_TEXT, .path = (at)                        \
     }
-/* Two blanks after the one before it. */
-#define EL_APART(title, columns, at)                                                                                   \
-    {                                                                                                                  \
-        .head = (title), .gap = 2, .width = (columns), .kind = EL_CELL_TEXT, .path = (at)                              \
-    }
-#define EL_NO_MORE                                                                                                     \
-    {                                                                                                                  \
-        .head = NULL                                                                                                   \
-    }
+#define EL_NO_MORE EL_TEXT(NULL, 0, NULL)
 
 struct el_table {
     const struct el_column *columns;

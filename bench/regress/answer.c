@@ -69,11 +69,16 @@ static const char *pct_text(double ratio, bool with_sign, const char *unit, char
     return text;
 }
 
-const struct el_column el_answer_columns[] = {EL_NAME("cell", 26, "cell"),         EL_TEXT("base", 12, "base"),
-                                              EL_TEXT("head", 12, "head"),         EL_TEXT("slowdown", 9, "slowdown"),
-                                              EL_TEXT("95 %", 15, "interval"),     EL_TEXT("p", 8, "p"),
-                                              EL_TEXT("floor", 7, "floor"),        EL_TEXT("detects", 7, "detects"),
-                                              EL_APART("verdict", -12, "verdict"), EL_NO_MORE};
+const struct el_column el_answer_columns[] = {EL_NAME("cell", 26, "cell"),
+                                              EL_TEXT("base", 12, "base"),
+                                              EL_TEXT("head", 12, "head"),
+                                              EL_TEXT("slowdown", 9, "slowdown"),
+                                              EL_TEXT("95 %", 15, "interval"),
+                                              EL_TEXT("p", 8, "p"),
+                                              EL_TEXT("floor", 7, "floor"),
+                                              EL_TEXT("detects", 7, "detects"),
+                                              {.head = "verdict", .gap = 2, .width = -12, .path = "verdict"},
+                                              EL_NO_MORE};
 
 json_t *el_answer_row(const struct el_regress_cell *cell)
 {

@@ -30,7 +30,7 @@ static const struct el_column columns[] = {EL_NAME("trial", NAME_COLUMNS, "trial
                                            EL_TEXT("sd %", 8, "sd"),
                                            EL_TEXT("detects %", 11, "detects"),
                                            EL_TEXT("needs", 7, "needs"),
-                                           EL_APART("last session, UTC", -16, "last"),
+                                           {.head = "last session, UTC", .gap = 2, .width = -16, .path = "last"},
                                            EL_NO_MORE};
 
 /* "2026-01-31T14:25:01Z" as "2026-01-31 14:25". */
