@@ -91,6 +91,8 @@ struct el_options {
     char store[EL_PATH_BYTES];  /* a stored baseline's folder */
     bool force;
     bool given[EL_OPTIONS_MAX]; /* on the command line, by the row's place; ask el_option_given */
+    int argc;                   /* the user's command line from the subcommand on */
+    char **argv;
 };
 
 #endif

@@ -1,131 +1,97 @@
 /* The man page, from the rows of commands and options: roff. It knows no option and no command. */
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/options/options.h"
 
-/* Text as roff takes it: a backslash and a hyphen are written out, and no line begins with a control character. */
-static void put_text(FILE *file, const char *text)
-{
-    bool begins = true;
-    for (; *text; text++) {
-        if (begins && (*text == '.' || *text == '\'')) fputs("\\&", file);
-        begins = *text == '\n';
-        if (*text == '\\')
-            fputs("\\e", file);
-        else if (*text == '-')
-            fputs("\\-", file);
-        else
-            fputc(*text, file);
-    }
-}
+/* What roff reads, in the text of `put`: a macro's dot at the begin of a line, and fonts. */
+#define MACRO  "\1"
+#define BOLD   "\2"
+#define ITALIC "\3"
+#define ROMAN  "\4"
 
-static void put_heading(FILE *file, const char *macro, const char *text)
+/* As by printf. All else than those marks is text: a backslash and a hyphen are written out, and no line begins with a
+ * control character. */
+static void put(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(FILE *file, const char *format, ...)
 {
-    fprintf(file, ".%s \"%s\"\n", macro, text);
+    static const char *const marks[] = {NULL, ".", "\\fB", "\\fI", "\\fR"};
+    char *text = NULL;
+    bool begins = true;
+    va_list list;
+    va_start(list, format);
+    int n = vasprintf(&text, format, list);
+    va_end(list);
+    if (n < 0) return;
+    for (const char *at = text; *at; begins = *at++ == '\n') {
+        if (begins && (*at == '.' || *at == '\'')) fputs("\\&", file);
+        if (*at > 0 && *at <= 4)
+            fputs(marks[(int)*at], file);
+        else if (*at == '\\' || *at == '-')
+            fputs(*at == '-' ? "\\-" : "\\e", file);
+        else
+            fputc(*at, file);
+    }
+    free(text);
 }
 
 static void put_item(FILE *file, const char *name, const char *words)
 {
-    fputs(".TP\n\\fB", file);
-    put_text(file, name);
-    fputs("\\fR\n", file);
-    put_text(file, words);
-    fputs("\n", file);
+    put(file, MACRO "TP\n" BOLD "%s" ROMAN "\n%s\n", name, words);
 }
 
 static void put_commands(FILE *file)
 {
     const char *group = "";
-    put_heading(file, "SH", "COMMANDS");
+    put(file, MACRO "SH COMMANDS\n");
     for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
-        if (strcmp(group, row->group)) put_heading(file, "SS", group = row->group);
-        fprintf(file, ".TP\n\\fB%s\\fR ", row->name);
-        put_text(file, row->usage);
-        fputs("\n", file);
-        put_text(file, row->summary);
-        fputs("\n", file);
+        if (strcmp(group, row->group)) put(file, MACRO "SS \"%s\"\n", group = row->group);
+        put(file, MACRO "TP\n" BOLD "%s" ROMAN " %s\n%s\n", row->name, row->usage, row->summary);
     }
 }
 
-/* "run, overhead". */
-static void put_takers(FILE *file, unsigned commands)
+/* "run, overhead", between two texts. */
+static void put_takers(FILE *file, const char *before, unsigned commands, const char *after)
 {
-    const char *before = "";
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
+    fputs(before, file);
+    before = "";
+    for (const struct el_command_row *row = el_command_rows(); row->name && commands != EL_CMD_ALL; row++) {
         if (!(row->bit & commands)) continue;
-        fprintf(file, "%s%s", before, row->name);
+        put(file, "%s%s", before, row->name);
         before = ", ";
     }
+    put(file, "%s%s", commands == EL_CMD_ALL ? "all" : "", after);
 }
 
-/* "Default: 64,128,256 (run, overhead: 64)." */
-static void put_default(FILE *file, const struct el_option_row *row)
-{
-    if (!*row->initial) return;
-    fputs("Default: ", file);
-    put_text(file, row->initial);
-    for (const struct el_option_initial *other = row->otherwise; other->commands; other++) {
-        if (!*other->text) continue;
-        fputs(" (", file);
-        put_takers(file, other->commands);
-        fputs(": ", file);
-        put_text(file, other->text);
-        fputs(")", file);
-    }
-    fputs(".\n", file);
-}
-
+/* With "Default: 64,128,256 (run, overhead: 64)." */
 static void put_option(FILE *file, const struct el_option_row *row)
 {
-    fprintf(file, ".TP\n\\fB");
-    if (row->letter) fprintf(file, "\\-%c\\fR, \\fB", row->letter);
-    fprintf(file, "\\-\\-");
-    put_text(file, row->name);
-    fprintf(file, "\\fR \\fI");
-    put_text(file, row->argument ? row->argument : "");
-    fputs("\\fR\n", file);
-    put_text(file, row->help);
-    if (row->choices) {
-        fputs(" (", file);
-        put_text(file, row->choices);
-        fputs(")", file);
-    }
+    put(file, MACRO "TP\n" BOLD);
+    if (row->letter) put(file, "-%c" ROMAN ", " BOLD, row->letter);
+    put(file, "--%s" ROMAN " " ITALIC "%s" ROMAN "\n%s", row->name,
+        row->argument ? row->argument : "", row->help);
+    if (row->choices) put(file, " (%s)", row->choices);
     fputs(".\n", file);
-    put_default(file, row);
-    fputs(".br\nCommands: ", file);
-    if (row->commands == EL_CMD_ALL)
-        fputs("all", file);
-    else
-        put_takers(file, row->commands);
+    if (*row->initial) put(file, "Default: %s", row->initial);
+    for (const struct el_option_initial *other = row->otherwise; *row->initial && other->commands; other++) {
+        if (!*other->text) continue;
+        put_takers(file, " (", other->commands, ": ");
+        put(file, "%s)", other->text);
+    }
+    if (*row->initial) fputs(".\n", file);
+    put_takers(file, ".br\nCommands: ", row->commands, "");
     fputs(".\n", file);
 }
 
 static void put_options(FILE *file)
 {
     const char *group = "";
-    put_heading(file, "SH", "OPTIONS");
+    put(file, MACRO "SH OPTIONS\n");
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        if (strcmp(group, row->group)) put_heading(file, "SS", group = row->group);
+        if (strcmp(group, row->group)) put(file, MACRO "SS \"%s\"\n", group = row->group);
         put_option(file, row);
     }
-}
-
-static void put_choices(FILE *file)
-{
-    put_heading(file, "SH", "MODES");
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
-        put_item(file, mode->name, mode->summary);
-    put_heading(file, "SH", "MODELS");
-    for (const struct el_model_info *model = el_model_list(); model->name; model++)
-        put_item(file, model->name, model->summary);
-}
-
-static void put_examples(FILE *file)
-{
-    put_heading(file, "SH", "EXAMPLES");
-    fputs(".nf\n", file);
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++) put_text(file, row->examples);
-    fputs(".fi\n", file);
 }
 
 void el_options_manual(FILE *file, const char *version)
@@ -146,9 +112,16 @@ void el_options_manual(FILE *file, const char *version)
           file);
     put_commands(file);
     put_options(file);
-    put_choices(file);
-    put_heading(file, "SH", "EXIT STATUS");
+    put(file, MACRO "SH MODES\n");
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        put_item(file, mode->name, mode->summary);
+    put(file, MACRO "SH MODELS\n");
+    for (const struct el_model_info *model = el_model_list(); model->name; model++)
+        put_item(file, model->name, model->summary);
+    put(file, MACRO "SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i += 2) put_item(file, statuses[i], statuses[i + 1]);
     fputs(".PP\nThat of \\fBwatch\\fR is its command's.\n", file);
-    put_examples(file);
+    fputs(".SH EXAMPLES\n.nf\n", file);
+    for (const struct el_command_row *row = el_command_rows(); row->name; row++) put(file, "%s", row->examples);
+    fputs(".fi\n", file);
 }

@@ -32,22 +32,17 @@ void el_options_defaults(unsigned command, struct el_options *options)
     }
 }
 
-/* The rows of a command, as getopt_long wants them; `names` for suggestions, ended by NULL; `letters`, which begin with
- * what is there already. Returns how many. */
-static int list_options(unsigned command, struct option *long_options, const struct el_option_row **rows,
-                        const char **names, char letters[LETTERS_BYTES])
+/* The rows of a command, as getopt_long wants them; a code says which row. `letters` are added to. */
+static void list_options(unsigned command, struct option *long_options, char letters[LETTERS_BYTES])
 {
-    int n = 0;
-    for (const struct el_option_row *row = el_option_rows(); row->name && n < EL_OPTIONS_MAX; row++) {
+    const struct el_option_row *rows = el_option_rows(), *row = rows;
+    for (; row->name; row++) {
         if (!(row->commands & command)) continue;
-        long_options[n] = (struct option){.name = row->name, .has_arg = row->argument != NULL, .val = FIRST_CODE + n};
+        *long_options++ = (struct option){
+            .name = row->name, .has_arg = row->argument != NULL, .val = FIRST_CODE + (int)(row - rows)};
         if (row->letter) el_text_append(letters, LETTERS_BYTES, "%c:", row->letter);
-        rows[n] = row;
-        names[n++] = row->name;
     }
-    memset(&long_options[n], 0, sizeof long_options[n]);
-    names[n] = NULL;
-    return n;
+    *long_options = (struct option){.name = NULL};
 }
 
 static const struct el_option_row *find_row(const char *name, size_t length)
@@ -63,38 +58,32 @@ bool el_option_given(const struct el_options *options, const char *name)
     return row && options->given[row - el_option_rows()];
 }
 
-static const char *command_of(unsigned bits)
+const char *el_command_name(unsigned bits)
 {
     for (const struct el_command_row *row = el_command_rows(); row->name; row++)
         if (row->bit & bits) return row->name;
     return "evenload";
 }
 
-static enum el_status fail_option(unsigned command, const char *argument, const char *const *names)
+static enum el_status fail_option(unsigned command, const char *argument)
 {
-    const char *name = argument + strspn(argument, "-");
-    size_t length = strcspn(name, "=");
+    const char *name = argument + strspn(argument, "-"), *here = el_command_name(command);
+    const char *names[EL_OPTIONS_MAX + 1] = {NULL};
+    size_t length = strcspn(name, "="), n = 0;
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const struct el_option_row *elsewhere = argument[1] == '-' ? find_row(name, length) : NULL;
-    const char *here = command_of(command);
     if (elsewhere && command == EL_CMD_WATCH && !strcmp(word, "json"))
         return el_fail(EL_ERR_INVALID, "watch has no --json: standard output is the command's own; the record is in "
                                        "results.json of the folder (--out DIR)");
     if (elsewhere)
         return el_fail(EL_ERR_INVALID, "--%s is an option of 'evenload %s', not of '%s'", word,
-                       command_of(elsewhere->commands), here);
+                       el_command_name(elsewhere->commands), here);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if (row->commands & command) names[n++] = row->name;
     const char *near = el_suggest(word, names);
     if (near) return el_fail(EL_ERR_INVALID, "unknown option '%s': did you mean '--%s'?", argument, near);
     return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help' lists them", argument, here);
-}
-
-/* The first word of `baseline` and of `comm` is what to do. */
-static enum el_status take_action(const char *word, struct el_options *options)
-{
-    if (strlen(word) >= sizeof options->action) return el_fail(EL_ERR_INVALID, "'%.40s...' is no action", word);
-    snprintf(options->action, sizeof options->action, "%s", word);
-    return EL_OK;
 }
 
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
@@ -109,13 +98,15 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
                  command == EL_CMD_SCALE || (command == EL_CMD_COMPARE && options->resume);
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
-        if (actions && !options->action[0] && *argv[i]) {
-            EL_TRY(take_action(argv[i], options));
+        if (actions && !options->action[0] && *argv[i]) { /* baseline's and comm's first word says what to do */
+            if (strlen(argv[i]) >= sizeof options->action)
+                return el_fail(EL_ERR_INVALID, "'%.40s...' is no action", argv[i]);
+            snprintf(options->action, sizeof options->action, "%s", argv[i]);
             continue;
         }
         if (!taken || options->dir[0])
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
-                           argv[i], command_of(command));
+                           argv[i], el_command_name(command));
         if (strlen(argv[i]) >= sizeof options->dir) return el_fail(EL_ERR_INVALID, "the %s's name is too long", what);
         if (!*argv[i]) return el_fail(EL_ERR_INVALID, "the %s's name is empty", what);
         snprintf(options->dir, sizeof options->dir, "%s", argv[i]);
@@ -123,65 +114,41 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     return EL_OK;
 }
 
-/* The word of the option just read: before its value, where that is a word of its own. */
-static const char *as_given(char **argv, const struct el_option_row *row)
+static enum el_status take_option(int code, unsigned command, char **argv, struct el_options *options)
 {
-    bool apart = row->argument != NULL && optarg == argv[optind - 1];
-    return argv[optind - (apart ? 2 : 1)];
-}
-
-/* getopt takes the beginning of a name for the whole; but a whole name of another command is meant as that. */
-static bool is_name_of_another(const char *given, const struct el_option_row *row)
-{
-    const char *name = given + strspn(given, "-");
-    size_t length = strcspn(name, "=");
-    return length != strlen(row->name) && find_row(name, length) != NULL;
-}
-
-/* Of a letter that is in the list. */
-static const struct el_option_row *row_of_letter(int letter, const struct el_option_row *const *rows)
-{
-    while ((*rows)->letter != letter) rows++;
-    return *rows;
-}
-
-static enum el_status take_option(int code, unsigned command, char **argv, const struct el_option_row *const *rows,
-                                  const char *const *names, struct el_options *options, bool *batch_seen)
-{
+    const struct el_option_row *rows = el_option_rows();
     if (code == ':') return el_fail(EL_ERR_INVALID, "%s needs a value", argv[optind - 1]);
     if (code == '?' && optopt >= FIRST_CODE)
-        return el_fail(EL_ERR_INVALID, "--%s takes no value", rows[optopt - FIRST_CODE]->name);
-    if (code == '?') return fail_option(command, argv[optind - 1], names);
+        return el_fail(EL_ERR_INVALID, "--%s takes no value", rows[optopt - FIRST_CODE].name);
+    if (code == '?') return fail_option(command, argv[optind - 1]);
     if (code == 'h') {
         options->help = true;
         return EL_OK;
     }
-    const struct el_option_row *row = code < FIRST_CODE ? row_of_letter(code, rows) : rows[code - FIRST_CODE];
-    const char *given = as_given(argv, row);
-    if (code >= FIRST_CODE && is_name_of_another(given, row)) return fail_option(command, given, names);
-    if (row->kind == EL_OPTION_BATCH || row->kind == EL_OPTION_BATCH_PER_DEVICE) {
-        bool other = (row->kind == EL_OPTION_BATCH_PER_DEVICE) != options->batch_is_per_device;
-        if (*batch_seen && other)
-            return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
-        *batch_seen = true;
-    }
-    options->given[row - el_option_rows()] = true;
+    const struct el_option_row *row = code < FIRST_CODE ? rows : &rows[code - FIRST_CODE];
+    while (code < FIRST_CODE && (row->letter != code || !(row->commands & command))) row++;
+    bool apart = row->argument != NULL && optarg == argv[optind - 1]; /* its value is a word of its own */
+    const char *given = argv[optind - (apart ? 2 : 1)], *name = given + strspn(given, "-");
+    size_t length = strcspn(name, "=");
+    /* getopt takes the beginning of a name for the whole; but a whole name of another command is meant as that. */
+    if (code >= FIRST_CODE && length != strlen(row->name) && find_row(name, length))
+        return fail_option(command, given);
+    options->given[find_row(row->name, strlen(row->name)) - rows] = true;
+    if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
+        return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
     return el_option_set(row, optarg ? optarg : "", options);
 }
 
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options)
 {
     struct option long_options[EL_OPTIONS_MAX + 1];
-    const struct el_option_row *rows[EL_OPTIONS_MAX];
-    const char *names[EL_OPTIONS_MAX + 1];
     char letters[LETTERS_BYTES];
-    bool batch_seen = false;
     snprintf(letters, sizeof letters, "%s", command == EL_CMD_WATCH ? "+:h" : ":h");
-    list_options(command, long_options, rows, names, letters);
+    list_options(command, long_options, letters);
     optind = 0; /* begin anew: a resumed run reads two command lines */
     opterr = 0;
     for (int code; (code = getopt_long(argc, argv, letters, long_options, NULL)) != -1;)
-        EL_TRY(take_option(code, command, argv, rows, names, options, &batch_seen));
+        EL_TRY(take_option(code, command, argv, options));
     return take_rest(command, argc, argv, options);
 }
 
@@ -201,14 +168,11 @@ const char *el_shell_word(const char *text, char *word, size_t bytes)
 {
     bool plain =
         *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./,:=@%")];
-    size_t used = 0;
-    for (const char *at = text; *at; at++) used += !plain && *at == '\'' ? 4 : 1;
-    bool fits = used + (plain ? 1 : 3) <= bytes;
-    snprintf(word, bytes, "%s", !fits ? "" : plain ? text : "'");
-    if (!fits || plain) return word;
-    used = 1;
-    for (; *text; text++) used += (size_t)snprintf(word + used, bytes - used, *text == '\'' ? "'\\''" : "%c", *text);
-    snprintf(word + used, bytes - used, "'");
+    size_t used = (size_t)snprintf(word, bytes, "%s", plain ? text : "'");
+    for (; !plain && *text && used < bytes; text++)
+        used += (size_t)snprintf(word + used, bytes - used, *text == '\'' ? "'\\''" : "%c", *text);
+    if (!plain && used < bytes) used += (size_t)snprintf(word + used, bytes - used, "'");
+    if (used >= bytes) *word = 0;
     return word;
 }
 
@@ -218,31 +182,54 @@ const char *el_program_word(void)
     return *el_shell_word(program_invocation_name, word, sizeof word) ? word : "evenload";
 }
 
-/* Appends " --name value"; false: no room. */
-static bool append_option(const struct el_option_row *row, const char *value, char *text, size_t bytes)
-{
-    size_t used = strlen(text);
-    used += (size_t)snprintf(text + used, bytes - used, " --%s%s", row->name, row->argument ? " " : "");
-    if (used >= bytes) return false;
-    return !row->argument || *el_shell_word(value, text + used, bytes - used);
-}
-
 enum el_status el_options_command_line(unsigned command, const struct el_options *options, char *text, size_t bytes)
 {
-    struct el_options *initial = malloc(sizeof *initial);
-    if (!initial) return el_fail_errno("options");
-    el_options_defaults(command, initial);
+    struct el_options initial;
+    el_options_defaults(command, &initial);
     bool named = command == EL_CMD_COMM && options->action[0];
-    bool fits = (size_t)snprintf(text, bytes, "evenload %s%s%s", command_of(command), named ? " " : "",
+    bool fits = (size_t)snprintf(text, bytes, "evenload %s%s%s", el_command_name(command), named ? " " : "",
                                  named ? options->action : "") < bytes;
     for (const struct el_option_row *row = el_option_rows(); row->name && fits; row++) {
         char value[VALUE_BYTES], otherwise[VALUE_BYTES];
         if (!(row->commands & command)) continue;
         el_option_show(row, options, value, sizeof value);
-        el_option_show(row, initial, otherwise, sizeof otherwise);
+        el_option_show(row, &initial, otherwise, sizeof otherwise);
         bool always = row->kind <= EL_OPTION_SIZE && row->kind >= EL_OPTION_MODES;
-        if (*value && (always || strcmp(value, otherwise))) fits = append_option(row, value, text, bytes);
+        if (!*value || (!always && !strcmp(value, otherwise))) continue;
+        size_t used = strlen(text);
+        used += (size_t)snprintf(text + used, bytes - used, " --%s%s", row->name, row->argument ? " " : "");
+        fits = used < bytes && (!row->argument || *el_shell_word(value, text + used, bytes - used));
     }
-    free(initial);
     return fits ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
+}
+
+/* Options that were given and would change nothing: refused, since whoever gave them meant something. */
+enum el_status el_options_check_together(const struct el_options *options)
+{
+    static const char *const unused[] = {"steps", "min-time"};
+    for (size_t i = 0; i < sizeof unused / sizeof unused[0] && options->train.epochs; i++)
+        if (el_option_given(options, unused[i]))
+            return el_fail(EL_ERR_INVALID, "--%s: --epochs %lld trains whole epochs: leave one of them out", unused[i],
+                           (long long)options->train.epochs);
+    bool has_buckets = options->bucket_view == EL_VIEW_OFF;
+    for (int m = 0; m < options->n_modes; m++)
+        has_buckets = has_buckets || el_mode_takes(options->modes[m], "bucket-view");
+    if (!has_buckets)
+        return el_fail(EL_ERR_INVALID, "--bucket-view: buckets are %s's: leave it out, or train in that mode",
+                       el_mode_with("bucket-view")->name);
+    if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
+        return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
+                       options->train.optimizer == EL_OPT_ADAM ? "adam" : "sgd");
+    return EL_OK;
+}
+
+/* Commands that measure, but for a folder, whose records they only show: there only how it is shown has a meaning. */
+enum el_status el_options_check_records_alone(const char *word, const struct el_options *options)
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if (el_option_given(options, row->name) && strcmp(row->name, "json") && strcmp(row->name, "quiet"))
+            return el_fail(EL_ERR_INVALID,
+                           "%s %s reads records and measures nothing: leave out --%s, or leave out the folder", word,
+                           options->dir, row->name);
+    return EL_OK;
 }

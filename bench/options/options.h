@@ -130,10 +130,12 @@ struct el_command_row {
     const char *usage; /* after the name */
     const char *summary;
     const char *examples; /* lines for the end of --help */
-    int (*run)(const struct el_options *options, int argc, char **argv);
+    enum el_status (*run)(struct el_options *options, int *exit_status_p);
 };
 /* Ended by a row whose name is NULL (bench/command_rows.c). */
 const struct el_command_row *el_command_rows(void);
+/* Of these bits the first one's. */
+const char *el_command_name(unsigned bits);
 
 /* The nearest of `names` (ended by NULL) to `word`, or NULL where none is near: a slip of the finger or two. */
 const char *el_suggest(const char *word, const char *const *names);

@@ -8,12 +8,6 @@
 
 enum { WORD_MAX = 48 };
 
-static int min3(int a, int b, int c)
-{
-    int least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
 /* Optimal string alignment: insertions, deletions, replacements and swaps of neighbours cost 1 each. */
 static int distance(const char *a, const char *b)
 {
@@ -24,8 +18,9 @@ static int distance(const char *a, const char *b)
     for (int j = 0; j <= m; j++) d[0][j] = j;
     for (int i = 1; i <= n; i++)
         for (int j = 1; j <= m; j++) {
-            int same = a[i - 1] == b[j - 1] ? 0 : 1;
-            d[i][j] = min3(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + same);
+            int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            d[i][j] = 1 + (d[i - 1][j] < d[i][j - 1] ? d[i - 1][j] : d[i][j - 1]);
+            if (replaced < d[i][j]) d[i][j] = replaced;
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
                 d[i][j] = d[i - 2][j - 2] + 1;
         }

@@ -75,38 +75,24 @@ static enum el_status set_with_unit(const struct el_option_row *row, const char 
     return EL_OK;
 }
 
-static enum el_status set_bytes(const struct el_option_row *row, const char *text, int64_t *bytes_p)
-{
-    static const struct unit units[] = {{"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824},
-                                        {"K", 1024},   {"M", 1048576},   {"G", 1073741824},
-                                        {"B", 1},      {"", 1},          {NULL, 0}};
-    double bytes;
-    EL_TRY(set_with_unit(row, text, units, "bytes, or KiB, MiB or GiB", &bytes));
-    *bytes_p = (int64_t)bytes;
-    return EL_OK;
-}
-
+static const struct unit bytes_of[] = {{"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824},
+                                       {"K", 1024},   {"M", 1048576},   {"G", 1073741824},
+                                       {"B", 1},      {"", 1},          {NULL, 0}};
 static const struct unit seconds[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"", 1}, {NULL, 0}};
 static const struct unit percent[] = {{"%", 1}, {"", 1}, {NULL, 0}};
 
-/* Place of `text` among "a|b|c", or -1. */
-static int find_choice(const char *choices, const char *text)
-{
-    size_t length = strlen(text);
-    const char *at = choices;
-    for (int place = 0;; place++) {
-        size_t part = strcspn(at, "|");
-        if (part == length && !strncmp(at, text, part)) return place;
-        if (!at[part]) return -1;
-        at += part + 1;
-    }
-}
-
+/* Place of `text` among "a|b|c". */
 static enum el_status parse_choice(const struct el_option_row *row, const char *text, int *place_p)
 {
-    *place_p = find_choice(row->choices, text);
-    if (*place_p >= 0) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s", row->name, text, row->choices);
+    size_t length = strlen(text), part;
+    int place = 0;
+    for (const char *at = row->choices;; at += part + 1, place++) {
+        part = strcspn(at, "|");
+        if (part == length && !strncmp(at, text, part)) break;
+        if (!at[part]) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s", row->name, text, row->choices);
+    }
+    *place_p = place;
+    return EL_OK;
 }
 
 static enum el_status set_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)
@@ -123,6 +109,7 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
     void *field = (char *)options + row->offset;
     int place = 0;
     int64_t whole = 0;
+    double number = 0;
     switch (row->kind) {
     case EL_OPTION_FLAG:
         *(bool *)field = true;
@@ -145,7 +132,9 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
     case EL_OPTION_PERCENT:
         return set_with_unit(row, text, percent, "per cent", field);
     case EL_OPTION_BYTES:
-        return set_bytes(row, text, field);
+        EL_TRY(set_with_unit(row, text, bytes_of, "bytes, or KiB, MiB or GiB", &number));
+        *(int64_t *)field = (int64_t)number;
+        return EL_OK;
     case EL_OPTION_TEXT:
         return set_text(row, text, field, EL_PATH_BYTES);
     case EL_OPTION_WORD:

@@ -227,24 +227,10 @@ static void show_numbers(const int64_t *numbers, int n, char *text, size_t bytes
     for (int i = 0; i < n; i++) el_text_append(text, bytes, "%s%lld", i ? "," : "", (long long)numbers[i]);
 }
 
-static void show_counts(const struct el_options *options, char *text, size_t bytes)
-{
-    if (options->n_counts && strcmp(options->counts_backend, "cpu"))
-        el_text_append(text, bytes, "%s:", options->counts_backend);
-    for (int i = 0; i < options->n_counts; i++) el_text_append(text, bytes, "%s%d", i ? "," : "", options->counts[i]);
-}
-
-static void show_buckets(const struct el_options *options, char *text, size_t bytes)
-{
-    for (int i = 0; i < options->n_buckets; i++) {
-        char number[32];
-        el_text_append(text, bytes, "%s%s", i ? "," : "", el_json_shortest(options->bucket_mib[i], number));
-    }
-}
-
 void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
     const struct el_model_values *values = NULL;
+    char number[32];
     bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
     switch (row->kind) {
     case EL_OPTION_MODES:
@@ -257,10 +243,14 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
         el_devices_show(options->devices, options->n_devices, text, bytes);
         return;
     case EL_OPTION_COUNTS:
-        show_counts(options, text, bytes);
+        if (options->n_counts && strcmp(options->counts_backend, "cpu"))
+            el_text_append(text, bytes, "%s:", options->counts_backend);
+        for (int i = 0; i < options->n_counts; i++)
+            el_text_append(text, bytes, "%s%d", i ? "," : "", options->counts[i]);
         return;
     case EL_OPTION_BUCKETS:
-        show_buckets(options, text, bytes);
+        for (int i = 0; i < options->n_buckets; i++)
+            el_text_append(text, bytes, "%s%s", i ? "," : "", el_json_shortest(options->bucket_mib[i], number));
         return;
     case EL_OPTION_BATCH:
     case EL_OPTION_BATCH_PER_DEVICE:
