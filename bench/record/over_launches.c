@@ -5,6 +5,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
+#include "bench/stats/signed_rank.h"
 
 enum { FIGURES_MAX = 8 };
 

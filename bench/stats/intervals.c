@@ -24,36 +24,35 @@ static struct el_interval around(double m, double standard_error, double df)
     return (struct el_interval){.centre = exp(m), .low = exp(m - half), .high = exp(m + half), .valid = true};
 }
 
-/* Mean and variance of the mean of the logarithms. */
-static void log_moments(const double *x, size_t n, double *mean_p, double *variance_p)
+/* Mean of the logarithms of x, or with `base` of x over base, and the variance of that mean. */
+static void log_moments(const double *x, const double *base, size_t n, double *mean_p, double *variance_p)
 {
     double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++) sum += log(x[i]);
+    for (size_t i = 0; i < n; i++) sum += log(base ? x[i] / base[i] : x[i]);
     double mean = sum / (double)n;
-    for (size_t i = 0; i < n; i++) squares += (log(x[i]) - mean) * (log(x[i]) - mean);
+    for (size_t i = 0; i < n; i++) squares += pow(log(base ? x[i] / base[i] : x[i]) - mean, 2);
     *mean_p = mean;
     *variance_p = n < 2 ? NAN : squares / (double)(n - 1) / (double)n;
 }
 
-struct el_interval el_stats_interval(const double *x, size_t n)
+/* `b` NULL: of a itself. */
+static struct el_interval of_pairs(const double *a, const double *b, size_t n)
 {
-    double mean, variance, centre = el_stats_geometric_mean(x, n);
+    double mean, variance, centre = el_stats_geometric_mean(a, n) / (b ? el_stats_geometric_mean(b, n) : 1);
     if (n < EL_REPEATS_MIN) return none(centre, TOO_FEW);
     if (isnan(centre)) return none(centre, NOT_POSITIVE);
-    log_moments(x, n, &mean, &variance);
+    log_moments(a, b, n, &mean, &variance);
     return around(mean, sqrt(variance), (double)(n - 1));
+}
+
+struct el_interval el_stats_interval(const double *x, size_t n)
+{
+    return of_pairs(x, NULL, n);
 }
 
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n)
 {
-    double centre = el_stats_geometric_mean(a, n) / el_stats_geometric_mean(b, n);
-    if (n < EL_REPEATS_MIN) return none(centre, TOO_FEW);
-    if (isnan(centre)) return none(centre, NOT_POSITIVE);
-    double sum = 0, squares = 0, count = (double)n;
-    for (size_t i = 0; i < n; i++) sum += log(a[i] / b[i]);
-    double mean = sum / count;
-    for (size_t i = 0; i < n; i++) squares += (log(a[i] / b[i]) - mean) * (log(a[i] / b[i]) - mean);
-    return around(mean, sqrt(squares / (count - 1) / count), count - 1);
+    return of_pairs(a, b, n);
 }
 
 struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b)
@@ -62,8 +61,8 @@ struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const doubl
     double centre = el_stats_geometric_mean(a, n_a) / el_stats_geometric_mean(b, n_b);
     if (n_a < EL_REPEATS_MIN || n_b < EL_REPEATS_MIN) return none(centre, TOO_FEW);
     if (isnan(centre)) return none(centre, NOT_POSITIVE);
-    log_moments(a, n_a, &mean_a, &v_a);
-    log_moments(b, n_b, &mean_b, &v_b);
+    log_moments(a, NULL, n_a, &mean_a, &v_a);
+    log_moments(b, NULL, n_b, &mean_b, &v_b);
     double v = v_a + v_b; /* Welch-Satterthwaite */
     double df = v * v / (v_a * v_a / (double)(n_a - 1) + v_b * v_b / (double)(n_b - 1));
     return around(mean_a - mean_b, sqrt(v), df);

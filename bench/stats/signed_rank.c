@@ -30,20 +30,6 @@ static void rank(const double *differences, size_t n, struct ranked *ranked)
     }
 }
 
-static bool without_halves(const struct ranked *ranked, size_t n)
-{
-    int odd = 0;
-    for (size_t i = 0; i < n; i++) odd |= ranked[i].doubled_rank & 1;
-    return odd == 0;
-}
-
-/* Puts one more rank in: with half the probability the sum grows by it. `sums` is how many sums there were. */
-static void put_rank(double *restrict next, const double *restrict now, size_t sums, size_t grows)
-{
-    for (size_t s = 0; s < sums + grows; s++) next[s] = s < sums ? 0.5 * now[s] : 0;
-    for (size_t s = 0; s < sums; s++) next[s + grows] += 0.5 * now[s];
-}
-
 /* The probability of each sum of the n ranks, 0 to *last_p; to be freed. Ranks of 0 are left out. NULL: no memory. */
 static double *distribution(const int *ranks, size_t n, size_t *last_p)
 {
@@ -54,9 +40,11 @@ static double *distribution(const int *ranks, size_t n, size_t *last_p)
     double *next = two + total + 1;
     now[0] = 1;
     for (size_t i = 0; i < n; i++) {
-        if (ranks[i] == 0) continue;
-        put_rank(next, now, sums, (size_t)ranks[i]);
-        sums += (size_t)ranks[i];
+        size_t grows = (size_t)ranks[i]; /* the sum, with half the probability */
+        if (grows == 0) continue;
+        for (size_t s = 0; s < sums + grows; s++) next[s] = s < sums ? 0.5 * now[s] : 0;
+        for (size_t s = 0; s < sums; s++) next[s + grows] += 0.5 * now[s];
+        sums += grows;
         double *other = now;
         now = next;
         next = other;
@@ -81,9 +69,8 @@ struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
     size_t sum = 0, last;
     if (!can_be_told(differences, n)) return none;
     rank(differences, n, ranked);
-    int unit = without_halves(ranked, n) ? 2 : 1; /* then there is no need to double them */
     for (size_t i = 0; i < n; i++) {
-        ranks[i] = ranked[i].sign == 0 ? 0 : ranked[i].doubled_rank / unit;
+        ranks[i] = ranked[i].sign == 0 ? 0 : ranked[i].doubled_rank;
         sum += ranked[i].sign > 0 ? (size_t)ranks[i] : 0;
     }
     double *probability = distribution(ranks, n, &last);
@@ -95,7 +82,7 @@ struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
     free(probability);
     test.p_above = fmin(test.p_above, 1);
     test.p_below = fmin(test.p_below, 1);
-    test.sum = (double)sum * unit / 2;
+    test.sum = (double)sum / 2;
     return test;
 }
 
@@ -113,47 +100,40 @@ static size_t end_of_interval(size_t n, double tail)
     return at;
 }
 
-/* The k-th smallest of x, from 0, which is put partly in order by it (Hoare). */
-static double select_kth(double *x, size_t n, size_t k)
+/* The means of all pairs, each with itself too, in rising order; to be freed. NULL: there is none, or no memory. */
+static double *walsh_averages(const double *x, size_t n, size_t *pairs_p)
 {
-    size_t low = 0, high = n - 1;
-    while (high > low + 8) {
-        double pivot = x[low + (high - low) / 2];
-        size_t i = low, j = high;
-        for (;; i++, j--) {
-            while (x[i] < pivot) i++;
-            while (x[j] > pivot) j--;
-            if (i >= j) break;
-            double other = x[i];
-            x[i] = x[j];
-            x[j] = other;
-        }
-        if (k <= j)
-            high = j;
-        else
-            low = j + 1;
-    }
-    el_stats_sort(x + low, high - low + 1);
-    return x[k];
+    size_t pairs = n * (n + 1) / 2, k = 0;
+    double *means = n > 0 ? malloc(pairs * sizeof *means) : NULL;
+    if (means == NULL) return NULL;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++) means[k++] = 0.5 * (x[i] + x[j]);
+    el_stats_sort(means, pairs);
+    *pairs_p = pairs;
+    return means;
+}
+
+double el_stats_hodges_lehmann(const double *x, size_t n)
+{
+    size_t pairs = 0;
+    double *means = walsh_averages(x, n, &pairs);
+    double shift = means == NULL ? NAN : 0.5 * (means[(pairs - 1) / 2] + means[pairs / 2]);
+    free(means);
+    return shift;
 }
 
 struct el_interval el_stats_signed_rank_interval(const double *differences, size_t n, double confidence)
 {
     struct el_interval interval = {.centre = NAN, .low = NAN, .high = NAN, .reason = "no figures"};
-    size_t pairs = n * (n + 1) / 2, k = 0;
-    double *means = can_be_told(differences, n) ? malloc(pairs * sizeof *means) : NULL;
+    size_t pairs = 0;
+    double *means = can_be_told(differences, n) ? walsh_averages(differences, n, &pairs) : NULL;
     if (means == NULL) return interval;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i; j < n; j++) means[k++] = 0.5 * (differences[i] + differences[j]);
-    interval.centre = 0.5 * (select_kth(means, pairs, (pairs - 1) / 2) + select_kth(means, pairs, pairs / 2));
+    interval.centre = 0.5 * (means[(pairs - 1) / 2] + means[pairs / 2]);
     size_t end = end_of_interval(n, (1 - confidence) / 2);
     interval.reason = "too few pairs for an interval";
-    if (end > 0) {
-        interval.low = select_kth(means, pairs, end - 1);
-        interval.high = select_kth(means, pairs, pairs - end);
-        interval.valid = true;
-        interval.reason = NULL;
-    }
+    if (end > 0)
+        interval = (struct el_interval){
+            .centre = interval.centre, .low = means[end - 1], .high = means[pairs - end], .valid = true};
     free(means);
     return interval;
 }

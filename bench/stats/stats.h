@@ -47,11 +47,6 @@ struct el_interval el_stats_interval_stretch(struct el_interval interval, double
 /* What the half width of n repeats is to be stretched by, so that `looks` such intervals hold all at once in 95 of 100
  * (Bonferroni). */
 double el_stats_stretch_of_looks(size_t n, int looks);
-/* The median of the means of all pairs of differences (Hodges and Lehmann), each taken with itself too. A few that are
- * far off, up to 29 in 100, do not move it much, and it needs nearly as few differences as the mean where none is: the
- * median alone needs half as many again. NAN for none. */
-double el_stats_hodges_lehmann(const double *x, size_t n);
-
 /* Do steps get slower (or faster) within a repeat? drift.c says what the bounds are for. */
 struct el_drift {
     double ratio;     /* geometric mean over repeats of second half over first; above 1: it got slower */
