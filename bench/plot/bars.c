@@ -60,29 +60,22 @@ void el_bars_free(struct el_bars *bars)
     *bars = (struct el_bars){0};
 }
 
-static bool same_batch(const struct el_bar *a, const struct el_bar *b)
+/* As el_bars_middle, with `batch` of all trials of one batch. */
+static double middle(const struct el_bars *bars, size_t i, bool batch, size_t *end_p)
 {
-    return batch_of(a->trial) == batch_of(b->trial);
-}
-
-static bool same_trial(const struct el_bar *a, const struct el_bar *b)
-{
-    return a->trial == b->trial;
-}
-
-/* The middle of the run of bars that belong together, which begins at `i`; *end_p is behind it. */
-static double middle(const struct el_bars *bars, size_t i, bool (*same)(const struct el_bar *, const struct el_bar *),
-                     size_t *end_p)
-{
+    const json_t *trial = bars->list[i].trial;
     size_t end = i + 1;
-    while (end < bars->n && same(&bars->list[i], &bars->list[end])) end++;
+    for (; end < bars->n; end++) {
+        const json_t *next = bars->list[end].trial;
+        if (batch ? batch_of(next) != batch_of(trial) : next != trial) break;
+    }
     *end_p = end;
     return (bars->list[i].x + bars->list[end - 1].x) / 2;
 }
 
 double el_bars_middle(const struct el_bars *bars, size_t i, size_t *end_p)
 {
-    return middle(bars, i, same_trial, end_p);
+    return middle(bars, i, false, end_p);
 }
 
 static struct el_data_text mode_of(const struct el_bar *bar)
@@ -90,19 +83,6 @@ static struct el_data_text mode_of(const struct el_bar *bar)
     char mode[32];
     el_table_mode(bar->trial, mode, sizeof mode);
     return el_data_label(mode);
-}
-
-/* Trials that have no bar say why. A row without text keeps the block from being empty. */
-static void put_notes(const struct el_bars *bars, FILE *file)
-{
-    el_data_block(file, "x, status of a trial without figures", "notes");
-    fputs("0\t \n", file);
-    for (size_t i = 0; i < bars->n; i++) {
-        const struct el_bar *bar = &bars->list[i];
-        const char *status = el_json_text(bar->trial, "status", "failed");
-        if (bar->position == 0 && strcmp(status, "ok") != 0)
-            fprintf(file, "%g\t%s: %s\n", bar->x, mode_of(bar).text, el_data_word(status).text);
-    }
 }
 
 void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char *title,
@@ -123,10 +103,17 @@ void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char
     }
     el_data_block(file, "x, global batch", "batches");
     for (size_t i = 0; i < bars->n; i = end) {
-        double x = middle(bars, i, same_batch, &end);
+        double x = middle(bars, i, true, &end);
         fprintf(file, "%g\tbatch %.0f\n", x, batch_of(bars->list[i].trial));
     }
-    put_notes(bars, file);
+    el_data_block(file, "x, status of a trial without figures", "notes");
+    fputs("0\t \n", file); /* without text: so that the block is never empty */
+    for (size_t i = 0; i < bars->n; i++) {
+        const struct el_bar *bar = &bars->list[i];
+        const char *status = el_json_text(bar->trial, "status", "failed");
+        if (bar->position == 0 && strcmp(status, "ok") != 0)
+            fprintf(file, "%g\t%s: %s\n", bar->x, mode_of(bar).text, el_data_word(status).text);
+    }
 }
 
 bool el_bars_has(double value, bool stacked)

@@ -81,7 +81,7 @@ bool el_data_seen(const json_t *rows, size_t i, const char *key);
 bool el_data_is_valid(const json_t *trial);
 /* The words under a figure that say which trials are not valid and `how` they are drawn; " " where all are. */
 void el_data_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES]);
-/* "textcnn, f32, sgd, 2 CPU cores": what was measured, and on what; title.c. */
+/* "textcnn, f32, sgd, 2 CPU cores": what was measured, and on what. */
 void el_data_title(const json_t *trials, char title[EL_TITLE_BYTES]);
 
 #endif

@@ -1,12 +1,12 @@
 /* The four figures of bars that every run has: memory, throughput, step, utilization. All arithmetic of a figure is
  * here (stacking, units, which part of comm is drawn). */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/options/config.h"
 #include "bench/plot/bars.h"
-#include "bench/plot/figures.h"
+#include "bench/plot/plot.h"
 #include "runtime/base/probe.h"
 
 static const double THIN_RATIO = 0.01; /* of the largest part */
@@ -58,27 +58,19 @@ static double step_part_ms(const struct el_bar *bar, const char *phase)
     return phase_ms(bar, phase) * (sum > 0 && step > 0 ? step / sum : 1);
 }
 
+static bool is_of(const struct el_bar *bar, const char *mode)
+{
+    return strcmp(el_json_text(bar->trial, "mode", ""), mode) == 0;
+}
+
 static double throughput(const struct el_bar *bar, const char *mode)
 {
-    bool own = strcmp(el_json_text(bar->trial, "mode", ""), mode) == 0;
-    return own ? el_json_number(bar->trial, "throughput.samples_per_s") : NAN;
+    return is_of(bar, mode) ? el_json_number(bar->trial, "throughput.samples_per_s") : NAN;
 }
 
 static double busy_pct(const struct el_bar *bar, const char *mode)
 {
-    bool own = strcmp(el_json_text(bar->trial, "mode", ""), mode) == 0;
-    return own ? el_json_number(bar->device, "utilization.busy_pct") : NAN;
-}
-
-/* Modes in the order of their first trial, as parts. Ended by a row whose name is NULL; to be freed. */
-static struct el_bar_part *modes_of(const json_t *trials, double (*value)(const struct el_bar *, const char *))
-{
-    size_t n = 0;
-    struct el_bar_part *modes = calloc(json_array_size(trials) + 1, sizeof *modes);
-    for (size_t i = 0; i < json_array_size(trials) && modes != NULL; i++)
-        if (!el_data_seen(trials, i, "mode"))
-            modes[n++] = (struct el_bar_part){el_json_text(json_array_get(trials, i), "mode", "?"), value};
-    return modes;
+    return is_of(bar, mode) ? el_json_number(bar->device, "utilization.busy_pct") : NAN;
 }
 
 /* The part's largest value; NAN if it has none to draw. */
@@ -123,22 +115,21 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     char title[EL_TITLE_BYTES];
     struct el_data_names names = {"", ""};
     struct el_bars bars;
-    struct el_bar_part *modes = modes_of(trials, kind->of_mode);
+    struct el_bar_part modes[EL_LIST_MAX + 1] = {{NULL, NULL}}; /* in the order of their first trials */
     const struct el_bar_part *parts = kind->parts != NULL ? kind->parts : modes;
-    enum el_status status = modes ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for modes");
-    if (status == EL_OK) status = el_bars_place(trials, kind->per_device, kind->mode_gap, &bars);
-    if (status == EL_OK) {
-        name_parts(&bars, parts, kind->stacked, &names);
-        el_data_title(trials, title);
-        el_bars_labels(&bars, trials, title, &names, file);
-        if (kind->parts == NULL) el_data_looks(file, &names);
-        el_bars_parts(&bars, parts, kind->stacked, file);
-        if (kind->whiskers) put_whiskers(&bars, file);
-        *any_p = names.present[0] != '\0';
-        el_bars_free(&bars);
-    }
-    free(modes);
-    return status;
+    for (size_t i = 0, n = 0; i < json_array_size(trials) && n < EL_LIST_MAX; i++)
+        if (!el_data_seen(trials, i, "mode"))
+            modes[n++] = (struct el_bar_part){el_json_text(json_array_get(trials, i), "mode", "?"), kind->of_mode};
+    EL_TRY(el_bars_place(trials, kind->per_device, kind->mode_gap, &bars));
+    name_parts(&bars, parts, kind->stacked, &names);
+    el_data_title(trials, title);
+    el_bars_labels(&bars, trials, title, &names, file);
+    if (kind->parts == NULL) el_data_looks(file, &names);
+    el_bars_parts(&bars, parts, kind->stacked, file);
+    if (kind->whiskers) put_whiskers(&bars, file);
+    *any_p = names.present[0] != '\0';
+    el_bars_free(&bars);
+    return EL_OK;
 }
 
 #define TAG_PART(id, text)   {text, tag_mib},

@@ -7,7 +7,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/plot/figures.h"
+#include "bench/plot/plot.h"
 #include "bench/report/row_names.h"
 #include "runtime/parallel/train.h"
 
@@ -49,28 +49,19 @@ static const json_t *largest(const json_t *trials, const char *mode)
     return found;
 }
 
-/* The first device, and where one thread issues for all devices (dp) the second too, against which the first one's load
- * is seen. */
-static void add_panels(struct panels *panels, const json_t *trial)
-{
-    const struct el_mode_info *info = el_mode_find(el_json_text(trial, "mode", ""));
-    size_t wanted = info != NULL ? (size_t)info->n_shown : 1;
-    for (size_t k = 0; k < wanted && panels->n < PANELS_MAX; k++) {
-        const json_t *timeline = timeline_of(trial, k);
-        if (timeline == NULL) return;
-        panels->list[panels->n++] = (struct panel){trial, json_array_get(json_object_get(trial, "per_device"), k),
-                                                   timeline, json_array_size(json_object_get(timeline, "ms"))};
-    }
-}
-
-/* Of each mode the largest batch that finished. */
+/* Of each mode the largest batch that finished: the first device, and where one thread issues for all devices (dp) the
+ * second too, against which the first one's load is seen. */
 static void choose_panels(const json_t *trials, struct panels *panels)
 {
     panels->n = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const char *mode = el_json_text(json_array_get(trials, i), "mode", "?");
-        const json_t *trial = el_data_seen(trials, i, "mode") ? NULL : largest(trials, mode);
-        if (trial != NULL) add_panels(panels, trial);
+        const json_t *trial = el_data_seen(trials, i, "mode") ? NULL : largest(trials, mode), *timeline;
+        const struct el_mode_info *info = el_mode_find(mode);
+        size_t wanted = info != NULL ? (size_t)info->n_shown : 1;
+        for (size_t k = 0; k < wanted && panels->n < PANELS_MAX && (timeline = timeline_of(trial, k)) != NULL; k++)
+            panels->list[panels->n++] = (struct panel){trial, json_array_get(json_object_get(trial, "per_device"), k),
+                                                       timeline, json_array_size(json_object_get(timeline, "ms"))};
     }
 }
 
@@ -245,13 +236,6 @@ static void name_all(const struct panels *panels, double top_mib, struct el_data
     el_data_add_name(phases->present, IDLE);
 }
 
-/* A round number of MiB, so that an axis has five labels at most. */
-static double tic_mib(double top_mib)
-{
-    double unit = pow(10, floor(log10(top_mib / 5))), labels = top_mib / unit; /* 5 to 50 */
-    return unit * (labels <= 5 ? 1 : labels <= 10 ? 2 : labels <= 25 ? 5 : 10);
-}
-
 /* Which of a trial's launches is shown, for records that say so; of one launch there is no choice. */
 static void foot_text(const struct panels *panels, char foot[EL_TITLE_BYTES])
 {
@@ -281,10 +265,13 @@ static enum el_status write_timeline(const struct el_figure *figure, const json_
     el_data_title(json_object_get(run, "trials"), title);
     name_all(&panels, top_mib, &tags, &phases);
     foot_text(&panels, foot);
+    /* A round number of MiB, so that an axis has five labels at most. */
+    double unit = pow(10, floor(log10(top_mib / 5))), labels = top_mib / unit; /* 5 to 50 */
+    double tic_mib = unit * (labels <= 5 ? 1 : labels <= 10 ? 2 : labels <= 25 ? 5 : 10);
     el_data_about(file, &(struct el_data_about){title, &tags, 1, WIDTH_BARS, foot},
                   ", panels, phases, phases too thin for the legend, top MiB, MiB between labels");
     fprintf(file, "\t%d\t%s\t%s\t%.6g\t%g\n", panels.n, phases.present, *phases.thin ? phases.thin : " ", top_mib,
-            tic_mib(top_mib));
+            tic_mib);
     for (int k = 0; k < panels.n; k++) put_panel(&panels.list[k], k, top_mib, file);
     *any_p = panels.n > 0;
     return EL_OK;

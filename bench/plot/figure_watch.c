@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/plot/figures.h"
+#include "bench/plot/plot.h"
 #include "bench/report/row_names.h"
 
 enum { LINES_MAX = 8, WIDTH_BARS = 10, CPU_STEPS = 150, RESIDENT = 0, CPU = 1, GPUS = 2 };

@@ -1,6 +1,4 @@
 /* Which figures there are, and which of them a run's folder has. Drawing them is gnuplot.c's. */
-#include "bench/plot/figures.h"
-
 #include <string.h>
 #include <unistd.h>
 

@@ -15,6 +15,7 @@
 #include "bench/base/text.h"
 #include "bench/options/config.h"
 #include "bench/plot/plot.h"
+#include "runtime/launch/children.h"
 #include "runtime/launch/launch.h"
 
 /* Where the sources were built: the last place the scripts are looked for. */
@@ -35,43 +36,43 @@ enum { N_FORMATS = sizeof formats / sizeof formats[0], TEXT = N_FORMATS - 1 };
 
 struct drawing {
     char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts, absolute; "": not found */
-    char data[EL_PATH_BYTES];    /* DIR/plots */
+    const char *data;            /* DIR/plots */
     char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
     bool wanted[N_FORMATS];
     int n_drawn, n_failed, n_refused; /* of the failed: by gnuplot, whose log says why */
     FILE *messages;
 };
 
+/* gnuplot with these arguments in `folder`; what it complains about goes to `log` there, its standard output to the new
+ * file `out` there, or to ours where that is NULL. */
+struct call {
+    const char *program, *const *arguments, *folder, *log, *out;
+};
+
 /* In the child, as any program is started, whatever the caller has blocked or ignored: Ctrl-C ends it. The alarm stays
  * across exec: it ends a gnuplot that does not come to an end. */
-static void become_gnuplot(const char *program, const char *const *arguments, const char *folder, const char *log,
-                           const char *out)
+static void become_gnuplot(const void *context)
 {
+    const struct call *call = context;
     sigset_t none;
     sigemptyset(&none);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGALRM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (chdir(folder) != 0) return;
-    int in = open("/dev/null", O_RDONLY), err = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
-    int picture = out ? open(out, O_WRONLY | O_CREAT | O_EXCL, 0666) : STDOUT_FILENO;
+    if (chdir(call->folder) != 0) return;
+    int in = open("/dev/null", O_RDONLY), err = open(call->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
+    int picture = call->out ? open(call->out, O_WRONLY | O_CREAT | O_EXCL, 0666) : STDOUT_FILENO;
     if (dup2(in, STDIN_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 || dup2(picture, STDOUT_FILENO) < 0) return;
     alarm(GNUPLOT_S);
-    execv(program, (char *const *)(uintptr_t)arguments);
+    execv(call->program, (char *const *)(uintptr_t)call->arguments);
 }
 
-/* Runs gnuplot with these arguments in `folder`; what it complains about goes to `log` there, its standard output to
- * the new file `out` there, or to ours where that is NULL. Returns its exit status, 127 where it could not be started,
- * 128 where a signal ended it, GNUPLOT_STOPPED where it took longer than GNUPLOT_S. */
-static int run_gnuplot(const char *program, const char *const *arguments, const char *folder, const char *log,
-                       const char *out)
+/* Returns its exit status, 127 where it could not be started, 128 where a signal ended it, GNUPLOT_STOPPED where it
+ * took longer than GNUPLOT_S. */
+static int run_gnuplot(const struct call *call)
 {
     int state = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        become_gnuplot(program, arguments, folder, log, out);
-        _exit(127);
-    }
+    pid_t child = el_child_fork(become_gnuplot, call, -1);
     if (child < 0) return 127;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR) return 127;
@@ -89,18 +90,13 @@ static bool is_scripts_folder(const char *folder)
 /* Beside the program (build/evenload: ../plots), where it is installed, or where it was built. */
 static void find_scripts(struct drawing *d)
 {
-    static const char *const near[] = {"/../plots", "/plots", "/../share/evenload/plots"};
+    static const char *const near[] = {"../plots", "plots", "../share/evenload/plots"};
     char program[EL_PATH_BYTES];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = NULL;
-    if (n > 0) {
-        program[n] = '\0';
-        slash = strrchr(program, '/');
-    }
-    for (size_t i = 0; slash != NULL && i < sizeof near / sizeof near[0]; i++) {
-        *slash = '\0';
-        if ((size_t)snprintf(d->scripts, sizeof d->scripts, "%s%s", program, near[i]) >= sizeof d->scripts) continue;
-        if (is_scripts_folder(d->scripts)) return;
+    while (n > 0 && program[n - 1] != '/') n--;
+    for (size_t i = 0; n > 0 && i < sizeof near / sizeof near[0]; i++) {
+        int used = snprintf(d->scripts, sizeof d->scripts, "%.*s%s", (int)n, program, near[i]);
+        if ((size_t)used < sizeof d->scripts && is_scripts_folder(d->scripts)) return;
     }
     snprintf(d->scripts, sizeof d->scripts, "%s", EL_SOURCE_DIR "/plots");
     if (!is_scripts_folder(d->scripts)) d->scripts[0] = '\0';
@@ -115,7 +111,7 @@ static void find_gnuplot(struct drawing *d)
     for (int f = 0; f < N_FORMATS && absolute != NULL; f++) {
         const char *arguments[] = {"gnuplot", "-d", "-e", command, NULL};
         snprintf(command, sizeof command, "set terminal %s", formats[f].terminal);
-        d->wanted[f] = run_gnuplot(absolute, arguments, "/", "/dev/null", NULL) == 0;
+        d->wanted[f] = run_gnuplot(&(struct call){absolute, arguments, "/", "/dev/null", NULL}) == 0;
         any |= d->wanted[f];
     }
     if (any) snprintf(d->gnuplot, sizeof d->gnuplot, "%s", absolute);
@@ -157,7 +153,7 @@ static bool draw(struct drawing *d, const char *figure, const struct format *for
     snprintf(temporary, sizeof temporary, "%s/%s", d->data, name);
     const char *arguments[] = {"gnuplot", "-d", "-c", script, data, format->name, NULL};
     unlink(temporary); /* of an earlier process with this number */
-    int status = run_gnuplot(d->gnuplot, arguments, d->data, LOG_NAME, name);
+    int status = run_gnuplot(&(struct call){d->gnuplot, arguments, d->data, LOG_NAME, name});
     bool drawn = status == 0 &&
                  (format->end ? is_whole(temporary, format->end) && rename(temporary, out) == 0 : copy_text(temporary));
     if (!drawn || !format->end) unlink(temporary);
@@ -188,46 +184,32 @@ static void draw_figure(struct drawing *d, const char *figure)
     d->n_drawn++;
 }
 
-/* What stands in the way of any picture, said as a failure. */
-static enum el_status check(const struct drawing *d)
+enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages)
 {
-    if (d->scripts[0] == '\0')
+    struct drawing d = {.data = plots_dir, .messages = messages ? messages : fopen("/dev/null", "w")};
+    char log[TEXT_BYTES];
+    if (d.messages == NULL) return el_fail_errno("/dev/null");
+    snprintf(log, sizeof log, "%s/" LOG_NAME, d.data);
+    find_scripts(&d);
+    if (d.scripts[0] != '\0') find_gnuplot(&d);
+    d.wanted[TEXT] &= term;
+    bool ready = *d.gnuplot;
+    if (ready) unlink(log); /* of an earlier drawing */
+    for (int f = 0; f < TEXT && ready; f++)
+        if (!d.wanted[f])
+            el_text_line(d.messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)",
+                         formats[f].name, formats[f].terminal);
+    for (int i = 0; i < n && ready; i++) draw_figure(&d, figures[i]);
+    if (ready && d.n_refused == 0) unlink(log);
+    if (messages == NULL) fclose(d.messages);
+    if (d.scripts[0] == '\0')
         return el_fail(EL_ERR_ABSENT,
-                       "the folder plots/ with the gnuplot scripts was not found; the data files lie in %s", d->data);
-    if (!*d->gnuplot)
+                       "the folder plots/ with the gnuplot scripts was not found; the data files lie in %s", plots_dir);
+    if (!ready)
         return el_fail(EL_ERR_ABSENT,
                        "gnuplot is not installed (apt install gnuplot-nox); the data files lie in %s, and 'evenload "
                        "plot' draws them",
-                       d->data);
-    return EL_OK;
-}
-
-static void draw_all(struct drawing *d, const char *const *figures, int n)
-{
-    char log[TEXT_BYTES];
-    snprintf(log, sizeof log, "%s/" LOG_NAME, d->data);
-    unlink(log); /* of an earlier drawing */
-    for (int f = 0; f < TEXT; f++)
-        if (!d->wanted[f])
-            el_text_line(d->messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)",
-                         formats[f].name, formats[f].terminal);
-    for (int i = 0; i < n; i++) draw_figure(d, figures[i]);
-    if (d->n_refused == 0) unlink(log);
-}
-
-enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages)
-{
-    struct drawing d = {.messages = messages};
-    if ((size_t)snprintf(d.data, sizeof d.data, "%s", plots_dir) >= sizeof d.data)
-        return el_fail(EL_ERR_INVALID, "%s: the path is too long", plots_dir);
-    find_scripts(&d);
-    if (d.scripts[0] != '\0') find_gnuplot(&d);
-    EL_TRY(check(&d));
-    if (messages == NULL) d.messages = fopen("/dev/null", "w");
-    if (d.messages == NULL) return el_fail_errno("/dev/null");
-    d.wanted[TEXT] &= term;
-    draw_all(&d, figures, n);
-    if (messages == NULL) fclose(d.messages);
+                       plots_dir);
     if (d.n_failed > 0)
         return el_fail(EL_ERR_IO, "%s: %d picture%s could not be drawn", plots_dir, d.n_failed,
                        d.n_failed == 1 ? "" : "s");

@@ -21,6 +21,11 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages);
 enum el_status el_plot_figures(const struct el_figure *const *figures, int n, const json_t *document, const char *dir,
                                FILE *messages);
 
+/* The figures that results.json alone gives, a file each (figure_*.c); figures.c has the list. */
+extern const struct el_figure el_figure_memory, el_figure_throughput, el_figure_step, el_figure_utilization;
+extern const struct el_figure el_figure_timeline; /* trials that have a memory timeline */
+extern const struct el_figure el_figure_watch;    /* a run of `evenload watch` */
+
 /* Only the data files. `n_files_p` may be NULL. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
 /* Only draws, from data files that are there; a figure without one is a line on `messages`. */

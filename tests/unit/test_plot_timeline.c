@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/plot/figures.h"
+#include "bench/plot/plot.h"
 #include "bench/report/report.h"
 
 enum { MIB = 1 << 20 };
