@@ -19,15 +19,6 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
     return &campaign->repeats[trial * campaign->options->repeats + repeat];
 }
 
-/* The subcommand that a folder is named after: of several bits the one that is said last. */
-static const char *word_of(unsigned command)
-{
-    const char *word = "run";
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++)
-        if (row->bit & command) word = row->name;
-    return word;
-}
-
 /* Whether what is written anew holds all of `trial`, of a run's document. */
 static bool keeps(const struct el_campaign *c, const json_t *trial)
 {
@@ -55,7 +46,7 @@ static enum el_status keep_others(struct el_campaign *c)
                          "this command would take out of its results.json: give another --out, or see what is there "
                          "with 'evenload %s %s'",
                          c->store.dir, el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"),
-                         word_of(c->command), c->store.dir);
+                         el_command_name(c->command), c->store.dir);
     }
     if (json_is_array(json_object_get(run, "gate"))) c->gate = json_incref(json_object_get(run, "gate"));
     json_decref(run);
@@ -69,11 +60,11 @@ static enum el_status save_repeats(struct el_campaign *c)
     json_t *echo;
     char text[16];
     snprintf(text, sizeof text, "%d", c->options->repeats);
-    EL_TRY(el_store_load_command(&c->store, word_of(c->command), &echo));
+    EL_TRY(el_store_load_command(&c->store, el_command_name(c->command), &echo));
     enum el_status status = EL_OK;
     if (strcmp(el_json_text(echo, "repeats", ""), text) != 0) {
         json_object_set_new(echo, "repeats", json_string(text));
-        status = el_store_save_command(&c->store, word_of(c->command), echo);
+        status = el_store_save_command(&c->store, el_command_name(c->command), echo);
     }
     json_decref(echo);
     return status;
@@ -82,9 +73,9 @@ static enum el_status save_repeats(struct el_campaign *c)
 /* For whoever wants to see what was trained on, or train something else on it. */
 static enum el_status keep_data(const struct el_campaign *c)
 {
-    char dir[EL_PATH_BYTES], train[2 * EL_PATH_BYTES], test[2 * EL_PATH_BYTES];
+    char dir[EL_PATH_BYTES + 8], train[2 * EL_PATH_BYTES], test[2 * EL_PATH_BYTES];
     if (strcmp(c->options->data, "synthetic")) return EL_OK;
-    el_store_data(c->options->out, dir, sizeof dir);
+    snprintf(dir, sizeof dir, "%s/data", *c->options->out ? c->options->out : "results");
     return el_synthetic_write(dir, c->options->train.seed, train, test, sizeof train);
 }
 
@@ -124,7 +115,7 @@ static enum el_status load(struct el_campaign *c)
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
-    if (again || c->options->resume) EL_TRY(keep_others(c));
+    if (again) EL_TRY(keep_others(c));
     EL_TRY(keep_data(c));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
@@ -133,21 +124,20 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
     if (c->options->resume) EL_TRY(save_repeats(c));
-    if (again || c->options->resume) return load(c);
+    if (again) return load(c);
     json_t *echo = el_options_echo(c->command, c->options);
-    enum el_status status = el_store_save_command(&c->store, word_of(c->command), echo);
+    enum el_status status = el_store_save_command(&c->store, el_command_name(c->command), echo);
     json_decref(echo);
     return status;
 }
 
-static enum el_status begin(struct el_campaign *campaign, unsigned command, const struct el_options *options,
-                            bool again)
+enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     struct el_campaign c = {.command = command, .options = options};
-    if (options->resume || again)
-        EL_TRY(el_store_open(options->out, &c.store));
-    else
-        EL_TRY(el_store_create(options->out, word_of(command), &c.store));
+    bool goes_on = command & (EL_CMD_SCALE | EL_CMD_IMBALANCE);
+    bool again = options->resume || (goes_on && options->out[0] && el_store_holds(options->out));
+    EL_TRY(again ? el_store_open(options->out, &c.store)
+                 : el_store_create(options->out, el_command_name(command), &c.store));
     enum el_status status = el_store_lock(&c.store);
     if (status == EL_OK) status = prepare(&c, again);
     if (status != EL_OK) {
@@ -159,17 +149,6 @@ static enum el_status begin(struct el_campaign *campaign, unsigned command, cons
     }
     *campaign = c;
     return EL_OK;
-}
-
-enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
-{
-    return begin(campaign, command, options, false);
-}
-
-enum el_status el_campaign_continue(struct el_campaign *campaign, unsigned command, const struct el_options *options)
-{
-    bool again = options->out[0] && el_store_holds(options->out);
-    return begin(campaign, command, options, again);
 }
 
 void el_campaign_end(struct el_campaign *campaign)
@@ -210,18 +189,10 @@ enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int rep
     return el_campaign_write(campaign);
 }
 
-/* One line on standard error says why. */
-static int strict_status(const struct el_campaign *campaign, int otherwise)
-{
-    char line[512];
-    if (!campaign->options->strict || el_verdict_doubtful(campaign->run, line, sizeof line) == 0) return otherwise;
-    fprintf(stderr, "evenload: --strict: %s\n", line);
-    return otherwise ? otherwise : EL_EXIT_TRIAL;
-}
-
 int el_campaign_exit_status(const struct el_campaign *campaign)
 {
     const json_t *trials = json_object_get(campaign->run, "trials");
+    char line[512];
     int worst = 0;
     for (size_t t = 0; t < json_array_size(trials); t++) {
         const char *status = el_json_text(json_array_get(trials, t), "status", "failed");
@@ -230,5 +201,7 @@ int el_campaign_exit_status(const struct el_campaign *campaign)
         else if (strcmp(status, "ok") && worst == 0)
             worst = EL_EXIT_TRIAL;
     }
-    return strict_status(campaign, worst);
+    if (!campaign->options->strict || el_verdict_doubtful(campaign->run, line, sizeof line) == 0) return worst;
+    fprintf(stderr, "evenload: --strict: %s\n", line);
+    return worst ? worst : EL_EXIT_TRIAL;
 }

@@ -2,7 +2,7 @@
  * one trial, `compare` many; both write the same files.
  *
  *     el_campaign_begin(&c, EL_CMD_COMPARE, &options);          folder, trials, room for repeats
- *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (measure.c)
+ *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (turns.c)
  *     el_campaign_end(&c);
  */
 #ifndef EL_BENCH_CAMPAIGN_H
@@ -21,25 +21,21 @@ struct el_campaign {
     json_t *environment;                   /* of the run */
     json_t *gate;                          /* array; NULL: no gate */
     json_t *run;                           /* the document, as last written */
-    char no_launcher[EL_ERROR_TEXT_BYTES]; /* el_campaign_no_launcher's words */
+    char no_launcher[EL_ERROR_TEXT_BYTES]; /* why trials of several processes cannot be launched here; "": they can */
 };
 
 /* Who launches catches signals before (el_runner_catch_signals), lest one leave a folder behind without a word; a rank
  * of somebody else's launcher does not. command.json is written into a fresh folder: one that
- * is gone on with keeps what it was begun by, but for more repeats. Errors: EL_ERR_INVALID, EL_ERR_IO; an empty folder
- * it made is gone again. */
+ * is gone on with keeps what it was begun by, but for more repeats. With --resume, and where scale's or imbalance's
+ * --out holds a run already, its repeats are taken, those of the same configuration and build. Errors: EL_ERR_INVALID
+ * (also where that run has trials that this one has not, for results.json would lose them; the folder is left as it
+ * was), EL_ERR_IO; an empty folder it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
-/* The same, for commands that run what is missing: where --out holds a run already its repeats are taken, those of the
- * same configuration and build, and it goes on. Errors: EL_ERR_INVALID too where that run has trials that this one has
- * not, for results.json would lose them; the folder is left as it was. */
-enum el_status el_campaign_continue(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 void el_campaign_end(struct el_campaign *campaign);
 
 json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);
 /* Steals `document`. Errors: EL_ERR_IO: earlier results stand. */
 enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
-/* Why trials of several processes cannot be launched here, or NULL. Valid as long as the campaign. */
-const char *el_campaign_no_launcher(struct el_campaign *campaign);
 /* Launches every repeat that is not there yet, in turns, with progress on standard error; with `gate` the modes' first
  * steps are compared with the reference before. A trial that cannot be launched, or that the gate refuses, is a row
  * that says so. Ends early, and well, where it is interrupted (el_runner_interrupted); before the
@@ -50,6 +46,12 @@ enum el_status el_campaign_measure(struct el_campaign *campaign, bool gate, cons
  * ends.
  */
 void el_campaign_say_interrupted(const struct el_campaign *campaign, const char *how);
+/* The order of execution, entries[n_trials * repeats]: every trial once a round, in an order drawn anew for each round
+ * by (seed, round), so that a drift of the machine does not become one mode's effect. */
+struct el_plan_entry {
+    int trial, repeat;
+};
+void el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan_entry *entries);
 /* Makes the document of all repeats so far and writes results.json and the .csv files. */
 enum el_status el_campaign_write(struct el_campaign *campaign);
 /* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial

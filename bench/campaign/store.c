@@ -71,16 +71,6 @@ static enum el_status check_folder(const struct el_store *store)
     return EL_OK;
 }
 
-static enum el_status make_parts(const struct el_store *store)
-{
-    for (size_t i = 0; i < N_FOLDERS; i++) {
-        char path[EL_PATH_BYTES];
-        el_store_path(store, path, "%s", folders[i]);
-        EL_TRY(el_folder_make(path, advice));
-    }
-    return EL_OK;
-}
-
 /* With room for the names of all that will be in it. */
 static enum el_status name_folder(const char *dir, struct el_store *store)
 {
@@ -90,13 +80,6 @@ static enum el_status name_folder(const char *dir, struct el_store *store)
     while (length > 1 && dir[length - 1] == '/') length--;
     memcpy(store->dir, dir, length);
     return EL_OK;
-}
-
-static enum el_status make_given(struct el_store *store)
-{
-    store->existing = existing_part(store->dir);
-    EL_TRY(el_folder_make(store->dir, advice));
-    return check_folder(store);
 }
 
 static enum el_status check_fresh(const struct el_store *store, const char *command)
@@ -126,14 +109,21 @@ enum el_status el_store_lock(struct el_store *store)
     if (store->locked) return EL_OK;
     EL_TRY(take_lock(store));
     store->locked = true;
-    return make_parts(store);
+    for (size_t i = 0; i < N_FOLDERS; i++) {
+        char path[EL_PATH_BYTES];
+        el_store_path(store, path, "%s", folders[i]);
+        EL_TRY(el_folder_make(path, advice));
+    }
+    return EL_OK;
 }
 
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p)
 {
     struct el_store store;
     EL_TRY(name_folder(out, &store));
-    EL_TRY(*out ? make_given(&store) : make_named(command, &store));
+    if (*out) store.existing = existing_part(store.dir);
+    EL_TRY(*out ? el_folder_make(store.dir, advice) : make_named(command, &store));
+    if (*out) EL_TRY(check_folder(&store));
     enum el_status status = el_store_lock(&store);
     if (status == EL_OK) status = check_fresh(&store, command); /* by now nobody else can begin one */
     if (status == EL_OK) {
@@ -181,14 +171,6 @@ void el_store_discard(const struct el_store *store)
     }
 }
 
-void el_store_data(const char *out, char *path, size_t bytes)
-{
-    if (*out)
-        snprintf(path, bytes, "%s/data", out);
-    else
-        snprintf(path, bytes, "results/data");
-}
-
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)
 {
     int used = snprintf(path, EL_PATH_BYTES, "%s/", store->dir);
@@ -226,35 +208,24 @@ enum el_status el_store_save_command(const struct el_store *store, const char *c
     return status;
 }
 
-/* Folders of old have no word of their command: there it was compare's. */
-static enum el_status check_command(const struct el_store *store, const json_t *document, const char *command)
-{
-    const char *word = el_json_text(document, "command", command);
-    if (strcmp(word, command) == 0) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s holds a run of '%s', not of '%s': give another --out", store->dir, word,
-                   command);
-}
-
 enum el_status el_store_load_command(const struct el_store *store, const char *command, json_t **echo_p)
 {
     char path[EL_PATH_BYTES];
     json_error_t error;
+    enum el_status status = EL_OK;
     el_store_path(store, path, "command.json");
-    json_t *document = json_load_file(path, 0, &error);
-    json_t *echo = json_incref(json_object_get(document, "options"));
-    enum el_status status = check_command(store, document, command);
+    json_t *document = json_load_file(path, 0, &error), *echo = json_object_get(document, "options");
+    const char *word = el_json_text(document, "command", command); /* folders of old have none: it was compare's */
+    if (strcmp(word, command) != 0)
+        status = el_fail(EL_ERR_INVALID, "%s holds a run of '%s', not of '%s': give another --out", store->dir, word,
+                         command);
+    else if (!json_is_object(echo))
+        status = el_fail(EL_ERR_INVALID, "%s, line %d: %s", path, document ? 1 : error.line,
+                         document ? "no options in it" : error.text);
+    else
+        *echo_p = json_incref(echo);
     json_decref(document);
-    if (status != EL_OK) {
-        json_decref(echo);
-        return status;
-    }
-    if (!json_is_object(echo)) {
-        json_decref(echo);
-        return el_fail(EL_ERR_INVALID, "%s, line %d: %s", path, document ? 1 : error.line,
-                       document ? "no options in it" : error.text);
-    }
-    *echo_p = echo;
-    return EL_OK;
+    return status;
 }
 
 json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat)

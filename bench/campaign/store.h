@@ -34,8 +34,6 @@ enum el_status el_store_lock(struct el_store *store);
  * never had the lock: another program's folders may be empty still. */
 void el_store_discard(const struct el_store *store);
 
-/* Where the synthetic set of a run is written. */
-void el_store_data(const char *out, char *path, size_t bytes);
 /* DIR/<format...>. Paths that are too long are cut: el_store_create refuses names that could come to that. */
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -6,38 +6,49 @@
 #include "bench/base/jvalue.h"
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/gate.h"
-#include "bench/campaign/plan.h"
 #include "bench/campaign/progress.h"
 #include "bench/record/record.h"
+#include "runtime/base/rng.h"
 
-const char *el_campaign_no_launcher(struct el_campaign *c)
+void el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan_entry *entries)
 {
-    for (int t = 0; t < c->set.n; t++) {
-        if (c->set.trials[t].procs < 2) continue;
-        /* One trial of several processes stands for all of them. */
-        if (el_runner_check_launcher(&c->set.trials[t]) == EL_OK) return NULL;
-        snprintf(c->no_launcher, sizeof c->no_launcher, "%s", el_error_message());
-        return c->no_launcher;
+    for (int r = 0; r < repeats; r++) {
+        struct el_plan_entry *round = entries + r * n_trials;
+        const struct el_rng_key key = {.seed = seed, .use = EL_RNG_ORDER, .id = (uint32_t)r};
+        for (int t = 0; t < n_trials; t++) round[t] = (struct el_plan_entry){.trial = t, .repeat = r};
+        for (int i = n_trials - 1; i > 0; i--) { /* Fisher and Yates */
+            int j = (int)(el_rng_u64(&key, (uint64_t)i, 0) % (uint64_t)(i + 1));
+            struct el_plan_entry other = round[j];
+            round[j] = round[i];
+            round[i] = other;
+        }
     }
-    return NULL;
+}
+
+/* One trial of several processes stands for all of them. */
+static void find_launcher(struct el_campaign *c)
+{
+    int t = 0;
+    while (t < c->set.n && c->set.trials[t].procs < 2) t++;
+    if (t < c->set.n && el_runner_check_launcher(&c->set.trials[t]) != EL_OK)
+        snprintf(c->no_launcher, sizeof c->no_launcher, "%s", el_error_message());
 }
 
 /* A row without a launch: refused by the gate, or a library is missing. */
-static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, int order,
-                              const char *no_launcher)
+static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, int order)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
-    const char *status = "absent",
-               *reason = no_launcher && trial->procs > 1 ? no_launcher : el_gate_refusal(c, trial, &status);
+    bool launched = trial->procs < 2 || !c->no_launcher[0];
+    const char *status = "absent", *reason = launched ? el_gate_refusal(c, trial, &status) : c->no_launcher;
     return reason ? el_record_failed_repeat(trial, entry->repeat, order, status, reason) : NULL;
 }
 
 static enum el_status measure_one(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress,
-                                  const struct el_plan_entry *entry, int order, const char *no_launcher)
+                                  const struct el_plan_entry *entry, int order)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
     bool there = *el_campaign_repeat(c, entry->trial, entry->repeat) != NULL;
-    json_t *document = there ? NULL : without_launch(c, entry, order, no_launcher);
+    json_t *document = there ? NULL : without_launch(c, entry, order);
     if (there || document) progress->done++;
     if (there) return EL_OK;
     if (document) {
@@ -68,8 +79,8 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
 {
     struct el_runner runner;
     struct el_progress progress;
-    const char *no_launcher = el_campaign_no_launcher(c);
     int n = c->set.n * c->options->repeats;
+    find_launcher(c);
     EL_TRY(el_runner_init(&runner, &c->store));
     struct el_plan_entry *plan = calloc((size_t)n + 1, sizeof *plan);
     if (!plan) return el_fail_errno("plan of %d launches", n);
@@ -79,7 +90,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
     runner.tick = el_progress_tick;
     runner.context = &progress;
     if (headline) el_progress_say(&progress, "%s; results go to %s", headline, c->store.dir);
-    if (no_launcher) el_progress_say(&progress, "%s", no_launcher);
+    if (c->no_launcher[0]) el_progress_say(&progress, "%s", c->no_launcher);
     enum el_status status = EL_OK;
     if (gate) {
         el_progress_phase(&progress, "comparing the modes' first steps with the reference");
@@ -87,7 +98,7 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
     }
     el_progress_phase(&progress, "");
     for (int i = 0; i < n && status == EL_OK && !el_runner_interrupted(); i++)
-        status = measure_one(c, &runner, &progress, &plan[i], i, no_launcher);
+        status = measure_one(c, &runner, &progress, &plan[i], i);
     if (status == EL_OK && !is_empty(c)) status = el_campaign_write(c); /* empty: interrupted before the first */
     free(plan);
     return status;

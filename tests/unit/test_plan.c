@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/campaign/campaign.h"
 #include "bench/campaign/gate.h"
-#include "bench/campaign/plan.h"
 #include "bench/campaign/runner.h"
 #include "bench/machine/cores.h"
 
