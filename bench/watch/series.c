@@ -6,23 +6,18 @@
 void el_frames_begin(struct el_frames *frames, int64_t now_ns)
 {
     if (frames->looks_each == 0) frames->looks_each = 1;
-    if (frames->n == 0 || frames->looks_in_last == frames->looks_each) {
-        frames->n++;
-        frames->looks_in_last = 0;
-    }
-    frames->looks_in_last++;
+    if (frames->looks++ % frames->looks_each == 0) frames->n++;
     frames->ns[frames->n - 1] = now_ns;
 }
 
 bool el_frames_are_many(const struct el_frames *frames)
 {
-    return frames->n == EL_FRAMES_MAX && frames->looks_in_last == frames->looks_each;
+    return frames->n == EL_FRAMES_MAX && frames->looks % frames->looks_each == 0;
 }
 
 void el_frames_halve(struct el_frames *frames)
 {
     for (int i = 0; i < frames->n; i++) frames->ns[i / 2] = frames->ns[i];
-    frames->looks_in_last = frames->n % 2 ? frames->looks_in_last : 2 * frames->looks_each;
     frames->n = (frames->n + 1) / 2;
     frames->looks_each *= 2;
 }

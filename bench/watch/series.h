@@ -17,7 +17,7 @@ enum { EL_FRAMES_MAX = 1000 };
 
 struct el_frames {
     int64_t ns[EL_FRAMES_MAX]; /* of the last sample in each */
-    int n, looks_each, looks_in_last;
+    int n, looks, looks_each;
 };
 
 struct el_series_point {

@@ -126,10 +126,7 @@ void el_watch_peers_free(struct el_watch_peers *peers);
 
 /* A run's document; `words`: the evenload command that made it. New reference; NULL without memory. */
 json_t *el_watch_record(const struct el_watching *watch, const char *words);
-/* The bytes at `key` as MiB; `text` has EL_FIGURE_BYTES. Returns it. */
-const char *el_watch_mib(const json_t *object, const char *key, char *text);
 /* Tables and sentences, from the document alone. */
-void el_watch_print_tables(const json_t *document, FILE *out); /* tables.c */
 void el_watch_print(const json_t *document, const char *dir, FILE *out);
 
 #endif

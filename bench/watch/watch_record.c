@@ -37,16 +37,12 @@ static double mean_bytes(const struct el_tree_process *p)
 
 static json_t *series_of(const struct el_series *series, bool cpu)
 {
-    json_t *object = json_object(), *bytes = json_array(), *cpu_s = json_array();
+    json_t *bytes = json_array(), *cpu_s = cpu ? json_array() : NULL;
     for (int i = 0; i < series->n; i++) {
         json_array_append_new(bytes, json_integer(series->points[i].bytes));
         json_array_append_new(cpu_s, el_json_real(1e-9 * (double)series->points[i].cpu_ns));
     }
-    el_json_put(object, "from", json_integer(series->first));
-    el_json_put(object, "bytes", bytes);
-    if (cpu) el_json_put(object, "cpu_s", json_incref(cpu_s));
-    json_decref(cpu_s);
-    return object;
+    return json_pack("{s:i, s:o, s:o*}", "from", series->first, "bytes", bytes, "cpu_s", cpu_s);
 }
 
 /* The SERIES_MAX processes with the highest peaks have their figures over time. */
@@ -173,20 +169,14 @@ static double unseen_cpu_s(const struct el_watching *watch)
     return fmax(0, watch->children_cpu_s - seen_s);
 }
 
-static json_t *frames_of(const struct el_watching *watch)
-{
-    json_t *s = json_array();
-    for (int i = 0; i < watch->frames.n; i++)
-        json_array_append_new(s, el_json_real(seconds(watch->begin_ns, watch->frames.ns[i])));
-    return s;
-}
-
 static json_t *watch_of(const struct el_watching *watch, const struct el_watch_peers *peers)
 {
-    json_t *object = json_object(), *command = json_array(), *processes = json_array();
+    json_t *object = json_object(), *command = json_array(), *processes = json_array(), *frames_s = json_array();
     for (char *const *word = watch->command; *word; word++) json_array_append_new(command, el_json_string(*word));
     for (int i = 0; i < el_process_tree_count(watch->tree); i++)
         json_array_append_new(processes, process_of(watch, peers, i));
+    for (int i = 0; i < watch->frames.n; i++)
+        json_array_append_new(frames_s, el_json_real(seconds(watch->begin_ns, watch->frames.ns[i])));
     bool killed = WIFSIGNALED(watch->wait_status);
     el_json_put(object, "command", command);
     el_json_put(object, "exit_status", json_integer(el_watch_exit_status(watch)));
@@ -202,7 +192,7 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
     el_json_put(object, "compared",
                 json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n));
     el_json_put(object, "sampler", sampler_of(watch));
-    el_json_put(object, "frames_s", frames_of(watch));
+    el_json_put(object, "frames_s", frames_s);
     el_json_put(object, "processes", processes);
     el_json_put(object, "gpus", gpus_of(watch));
     el_json_put(object, "gpu_reason", el_json_string(*watch->gpu_reason ? watch->gpu_reason : NULL));

@@ -1,29 +1,177 @@
-/* The sentences of a watch, round its tables (tables.c); from the document alone. */
+/* The tables of a watch (a row a process, a row a process and GPU, the imbalance of the peers), and its sentences; from
+ * the document alone. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/table.h"
 #include "bench/base/text.h"
+#include "bench/report/row_names.h"
 #include "bench/watch/watch.h"
 
+enum { ROWS_MAX = 16, NAME_COLUMNS = 23 };
 static const double EVEN_RATIO = 1.01, UNSEEN_RATIO = 1.05;
+static const double GROWN_RATIO = 1.05; /* beyond what a reading of Pss covers */
 
-const char *el_watch_mib(const json_t *object, const char *key, char *text)
+static const char *mib_at(const json_t *object, const char *key, char *text)
 {
     return el_text_mib(el_json_number(object, key), text);
 }
 
-static void say(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(FILE *out, const char *format, ...)
+#define SAY(out, ...) el_text_say("* ", "  ", EL_WATCH_LINE_COLUMNS, out, __VA_ARGS__)
+
+#define PROCESS .head = "process", .gap = 2, .width = -NAME_COLUMNS, .path = "shown"
+
+static const struct el_column process_columns[] = {
+    EL_COUNT("pid", 7, "pid"),           EL_COUNT("rank", 5, "rank"),         {PROCESS},
+    EL_FIGURE("alive s", 8, "alive_s"),  EL_MIB("peak MiB", 9, "peak_bytes"), EL_MIB("own MiB", 9, "own_peak_bytes"),
+    EL_MIB("mean MiB", 9, "mean_bytes"), EL_TEXT("Pss MiB", 9, "pss"),        EL_FIGURE("share %", 8, "share_pct"),
+    EL_FIGURE("CPU s", 9, "cpu_s"),      EL_FIGURE("CPU %", 8, "cpu_pct"),    EL_NO_MORE};
+static const struct el_column use_columns[] = {EL_COUNT("pid", 7, "pid"),
+                                               EL_COUNT("rank", 5, "rank"),
+                                               {PROCESS},
+                                               EL_TEXT("GPU", 8, "on"),
+                                               EL_MIB("peak MiB", 10, "peak_bytes"),
+                                               EL_MIB("mean MiB", 10, "mean_bytes"),
+                                               EL_FIGURE("share %", 9, "share_pct"),
+                                               EL_FIGURE("busy %", 9, "busy_pct"),
+                                               EL_NO_MORE};
+static const struct el_column imbalance_columns[] = {EL_TEXT("compared", -30, "of"),
+                                                     EL_FIGURE("max/mean - 1", 14, "max_over_mean_minus_1"),
+                                                     EL_FIGURE("imbalance %", 14, "imbalance_pct"),
+                                                     EL_FIGURE("mean/max", 11, "lb"),
+                                                     EL_FIGURE("CV", 9, "cv"),
+                                                     EL_FIGURE("first/rest", 13, "first_over_rest"),
+                                                     EL_NO_MORE};
+
+/* Peers first, by their ranks, then by their peaks; unknown ones count as 0. */
+static int by_weight(const void *a, const void *b)
 {
-    char text[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    el_text_wrap(text, "* ", "  ", EL_WATCH_LINE_COLUMNS, out);
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    bool peer = json_is_true(json_object_get(x, "peer"));
+    if (peer != json_is_true(json_object_get(y, "peer"))) return peer ? -1 : 1;
+    double own = peer ? -el_json_number(x, "rank") : el_json_number(x, "peak_bytes");
+    double other = peer ? -el_json_number(y, "rank") : el_json_number(y, "peak_bytes");
+    return (fmax(own, -1e9) < fmax(other, -1e9)) - (fmax(own, -1e9) > fmax(other, -1e9));
+}
+
+/* "python train.py --epochs ...": cut to the column. */
+static void name_text(const json_t *process, char text[EL_CELL_BYTES])
+{
+    size_t cut = 0, used = 0;
+    el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), text, EL_CELL_BYTES);
+    for (int n = 0; text[used] && n < NAME_COLUMNS; n++) { /* a character of UTF-8 each time */
+        if (n == NAME_COLUMNS - 3) cut = used;
+        for (used++; ((unsigned char)text[used] & 0xc0) == 0x80;) used++;
+    }
+    if (text[used]) snprintf(text + cut, 4, "...");
+}
+
+/* A copy of what the record has, with what is shown beside it. Pss is ">402.1" where the process grew by more than 5 %
+ * beyond what the reading covers. */
+static json_t *row_of(const json_t *thing, const json_t *process, double share_pct)
+{
+    json_t *row = json_copy((json_t *)(uintptr_t)thing);
+    char name[EL_CELL_BYTES], pss[EL_FIGURE_BYTES];
+    bool grew = el_json_number(thing, "peak_bytes") > GROWN_RATIO * el_json_number(thing, "pss_resident_bytes");
+    name_text(process, name);
+    el_json_put_text(row, "shown", name);
+    el_json_put_real(row, "alive_s", el_json_number(thing, "end_s") - el_json_number(thing, "begin_s"));
+    el_json_put(row, "pss", json_sprintf("%s%s", grew ? ">" : "", mib_at(thing, "pss_bytes", pss)));
+    el_json_put(row, "on", json_sprintf("gpu:%.0f", el_json_number(thing, "gpu")));
+    el_json_put_real(row, "share_pct", share_pct);
+    return row;
+}
+
+static void put_row(const struct el_table *table, json_t *row)
+{
+    el_table_row(table, EL_TABLE_PLAIN, row);
+    json_decref(row);
+}
+
+/* The processes beyond the last row are one line. */
+static void put_processes(const json_t *watch, FILE *out)
+{
+    const struct el_table table = {.columns = process_columns, .out = out};
+    const json_t *processes = json_object_get(watch, "processes");
+    size_t n = json_array_size(processes);
+    const json_t **list = malloc((n + 1) * sizeof(*list));
+    double peers_bytes = 0, most_bytes = 0, cpu_s = 0;
+    char peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
+    if (!list) return;
+    for (size_t i = 0; i < n; i++) {
+        list[i] = json_array_get(processes, i);
+        if (json_is_true(json_object_get(list[i], "peer"))) peers_bytes += el_json_number(list[i], "own_peak_bytes");
+    }
+    qsort(list, n, sizeof(*list), by_weight);
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    for (size_t i = 0; i < n; i++) {
+        bool peer = json_is_true(json_object_get(list[i], "peer"));
+        double share_pct = peer ? 100 * el_json_number(list[i], "own_peak_bytes") / peers_bytes : NAN;
+        if (i < ROWS_MAX) put_row(&table, row_of(list[i], list[i], share_pct));
+        if (i < ROWS_MAX) continue;
+        most_bytes = fmax(most_bytes, el_json_number(list[i], "peak_bytes"));
+        cpu_s += el_json_number(list[i], "cpu_s");
+    }
+    if (n > ROWS_MAX)
+        fprintf(out, "%7s        and %zu more: none above %s MiB, %s s of CPU time together\n", "", n - ROWS_MAX,
+                el_text_mib(most_bytes, peak), el_text_figure(cpu_s, cpu));
+    free(list);
+}
+
+static void put_uses(const json_t *watch, FILE *out)
+{
+    const struct el_table table = {.columns = use_columns, .out = out};
+    const json_t *uses = json_object_get(watch, "gpu_processes"), *processes = json_object_get(watch, "processes");
+    double sum_bytes = 0;
+    if (json_array_size(uses) == 0) return;
+    fputc('\n', out);
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    for (size_t k = 0; k < json_array_size(uses); k++)
+        sum_bytes += el_json_number(json_array_get(uses, k), "peak_bytes");
+    for (size_t k = 0; k < json_array_size(uses); k++) {
+        const json_t *use = json_array_get(uses, k);
+        const json_t *process = json_array_get(processes, (size_t)el_json_whole(use, "process"));
+        put_row(&table, row_of(use, process, 100 * el_json_number(use, "peak_bytes") / sum_bytes));
+    }
+}
+
+static void put_gpus(const json_t *watch, FILE *out)
+{
+    const json_t *gpus = json_object_get(watch, "gpus");
+    for (size_t g = 0; g < json_array_size(gpus); g++) {
+        const json_t *gpu = json_array_get(gpus, g);
+        char ours[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES], used[EL_FIGURE_BYTES], total[EL_FIGURE_BYTES];
+        char busy[EL_FIGURE_BYTES], head[32];
+        snprintf(head, sizeof head, "  gpu:%zu, ", g);
+        el_text_say(head, "    ", EL_WATCH_LINE_COLUMNS, out,
+                    "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
+                    el_json_text(gpu, "name", "?"), el_text_figure(el_json_number(gpu, "busy_pct"), busy),
+                    mib_at(gpu, "used_peak_bytes", used), mib_at(gpu, "total_bytes", total),
+                    mib_at(gpu, "ours_peak_bytes", ours), mib_at(gpu, "others_peak_bytes", others));
+    }
+}
+
+static void put_imbalance(const json_t *trial, const json_t *watch, FILE *out)
+{
+    static const char *const measures[] = {"memory", "busy"};
+    struct el_column columns[sizeof imbalance_columns / sizeof imbalance_columns[0]];
+    const struct el_table table = {.columns = columns, .out = out};
+    bool gpu = strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu") != 0;
+    char head[64];
+    if (!json_is_object(json_object_get(trial, "imbalance"))) return;
+    memcpy(columns, imbalance_columns, sizeof columns);
+    columns[0].head = head;
+    snprintf(head, sizeof head, "%.0f %s compared", el_json_number(watch, "compared.n"),
+             el_json_text(watch, "compared.what", ""));
+    fputc('\n', out);
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    for (int m = 0; m < 2; m++) {
+        json_t *row = json_copy(json_object_get(json_object_get(trial, "imbalance"), measures[m]));
+        el_json_put_text(row, "of", m == 0 ? "  memory" : gpu ? "  busy %" : "  CPU %");
+        put_row(&table, row);
+    }
 }
 
 /* "rank 1 (process 4711)", "gpu:0", "process 4711 on gpu:0". */
@@ -43,10 +191,7 @@ static void peer_text(const json_t *device, char *text, size_t bytes)
 /* Whether the largest process was not sampled at its peak: then the rows do not show which one it is. */
 static bool is_largest_unseen(const json_t *watch)
 {
-    const json_t *processes = json_object_get(watch, "processes");
-    double most = 0;
-    for (size_t i = 0; i < json_array_size(processes); i++)
-        most = fmax(most, el_json_number(json_array_get(processes, i), "peak_bytes"));
+    double most = fmax(0, el_json_highest(json_object_get(watch, "processes"), "peak_bytes"));
     return el_json_number(watch, "largest_bytes") > UNSEEN_RATIO * most;
 }
 
@@ -63,14 +208,14 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
         sum += bytes;
     }
     if (n < 2) {
-        say(out, "Nothing is compared: %s.", rule);
+        SAY(out, "Nothing is compared: %s.", rule);
     } else if (is_largest_unseen(watch) && !strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu")) {
-        say(out, "The largest process is unknown: it was not sampled at its peak.");
+        SAY(out, "The largest process is unknown: it was not sampled at its peak.");
     } else {
         double most = el_json_number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
         peer_text(json_array_get(devices, largest), name, sizeof name);
-        say(out, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
+        SAY(out, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
             most / others < EVEN_RATIO ? "Memory is even: at its peak" : "At its peak", name,
             el_text_mib(most - others, more), n > 2 ? "mean of the others" : "other",
             el_text_figure(most / others, times), rule);
@@ -83,12 +228,11 @@ static void say_unseen(const json_t *watch, FILE *out)
     size_t n = json_array_size(json_object_get(watch, "processes"));
     double unseen_s = el_json_number(watch, "unseen_cpu_s"), lost = el_json_number(watch, "not_followed");
     if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * el_json_number(watch, "cpu_s"))
-        say(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
+        SAY(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
             el_text_figure(unseen_s, figure));
     if (is_largest_unseen(watch))
-        say(out, "A process that was not sampled at its peak held %s MiB.",
-            el_watch_mib(watch, "largest_bytes", figure));
-    if (lost > 0) say(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);
+        SAY(out, "A process that was not sampled at its peak held %s MiB.", mib_at(watch, "largest_bytes", figure));
+    if (lost > 0) SAY(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);
 }
 
 static void say_left(const json_t *watch, FILE *out)
@@ -103,7 +247,7 @@ static void say_left(const json_t *watch, FILE *out)
     }
     if (n == 0) return;
     bool ended = json_is_true(json_object_get(watch, "waiting_ended"));
-    say(out, "When the command ended, %zu of its processes still ran:%s%s%s.", n, pids, n > 8 ? " ..." : "",
+    SAY(out, "When the command ended, %zu of its processes still ran:%s%s%s.", n, pids, n > 8 ? " ..." : "",
         ended ? "; a signal ended the wait for them" : " (--wait-all waits for them)");
 }
 
@@ -112,7 +256,7 @@ static void say_cost(const json_t *watch, FILE *out)
     char cost[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], every[EL_FIGURE_BYTES], found[EL_FIGURE_BYTES], of[48] = "";
     double share_pct = el_json_number(watch, "sampler.cpu_pct_of_a_core");
     if (!isnan(share_pct)) snprintf(of, sizeof of, ", %s %% of one core", el_text_figure(share_pct, share));
-    say(out, "Watching took %s s of CPU time%s: CPU time and memory every %s ms, new processes every %s ms.",
+    SAY(out, "Watching took %s s of CPU time%s: CPU time and memory every %s ms, new processes every %s ms.",
         el_text_figure(el_json_number(watch, "sampler.cpu_s"), cost), of,
         el_text_figure(el_json_number(watch, "sampler.activities.1.every_ms"), every),
         el_text_figure(el_json_number(watch, "sampler.activities.0.every_ms"), found));
@@ -120,17 +264,16 @@ static void say_cost(const json_t *watch, FILE *out)
 
 static void put_head(const json_t *trial, const json_t *watch, FILE *out)
 {
-    char text[256], lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
+    char lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     size_t n = json_array_size(json_object_get(watch, "processes"));
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
-    snprintf(text, sizeof text,
-             "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), %s"
-             " s of CPU time",
-             slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
-             el_json_number(watch, "exit_status"), n, n == 1 ? "" : "es",
-             el_watch_mib(watch, "resident_peak_bytes", peak), el_text_figure(el_json_number(watch, "cpu_s"), cpu));
     fputc('\n', out);
-    el_text_wrap(text, "", "  ", EL_WATCH_LINE_COLUMNS, out);
+    el_text_say("", "  ", EL_WATCH_LINE_COLUMNS, out,
+                "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), "
+                "%s s of CPU time",
+                slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
+                el_json_number(watch, "exit_status"), n, n == 1 ? "" : "es", mib_at(watch, "resident_peak_bytes", peak),
+                el_text_figure(el_json_number(watch, "cpu_s"), cpu));
     fputc('\n', out);
 }
 
@@ -140,13 +283,16 @@ void el_watch_print(const json_t *document, const char *dir, FILE *out)
     const json_t *watch = json_object_get(document, "watch");
     const char *gpu_reason = el_json_text(watch, "gpu_reason", "");
     put_head(trial, watch, out);
-    el_watch_print_tables(document, out);
+    put_processes(watch, out);
+    put_uses(watch, out);
+    put_gpus(watch, out);
+    put_imbalance(trial, watch, out);
     fputc('\n', out);
     say_uneven(trial, watch, out);
     say_unseen(watch, out);
     say_left(watch, out);
     say_cost(watch, out);
-    if (*gpu_reason) say(out, "No GPU was sampled: %s.", gpu_reason);
+    if (*gpu_reason) SAY(out, "No GPU was sampled: %s.", gpu_reason);
     fputc('\n', out);
     el_text_line(out, "%s/results.json", dir);
     el_text_line(out, "%s/trials.csv", dir);

@@ -28,14 +28,6 @@ static const struct {
     [EL_WATCH_GPUS] = {0.2, 0.002, 0.01}, /* the driver's own samples are no denser */
 };
 
-static void find_gpus(struct el_watching *watch)
-{
-    struct el_nvml_api api;
-    enum el_status status = el_nvml_load(&api);
-    if (status == EL_OK) status = el_gpu_processes_open(&api, &watch->gpus);
-    if (status != EL_OK) snprintf(watch->gpu_reason, sizeof watch->gpu_reason, "%s", el_error_message());
-}
-
 static void set_paces(struct el_watching *watch)
 {
     int64_t now_ns = el_clock_ns();
@@ -95,11 +87,13 @@ static enum el_status start_command(struct el_watching *watch, int *exit_status_
 
 enum el_status el_watch_begin(char *const *command, double interval_s, struct el_watching **watch_p, int *exit_status_p)
 {
+    struct el_nvml_api api;
     struct el_watching *watch = calloc(1, sizeof *watch);
     if (!watch) return el_fail(EL_ERR_HOST_MEMORY, "no memory to watch with");
     watch->command = command;
     watch->interval_s = interval_s;
-    find_gpus(watch);
+    if (el_nvml_load(&api) != EL_OK || el_gpu_processes_open(&api, &watch->gpus) != EL_OK)
+        snprintf(watch->gpu_reason, sizeof watch->gpu_reason, "%s", el_error_message());
     enum el_status status = el_process_tree_open("", getpid(), &watch->tree);
     watch->begin_ns = el_clock_ns();
     if (status == EL_OK) status = start_command(watch, exit_status_p);
@@ -125,14 +119,8 @@ void el_watch_end(struct el_watching *watch)
     free(watch);
 }
 
-/* When its total cost is within its share again. It may spend the allowance and its share of the time since the start.
- */
-static int64_t affordable_ns(const struct el_watching *watch, enum el_watch_activity activity)
-{
-    double over_ns = watch->paces[activity].total_ns - 1e9 * paces[activity].allowance_s;
-    return over_ns <= 0 ? 0 : watch->begin_ns + (int64_t)(over_ns / paces[activity].budget_ratio);
-}
-
+/* It is due again when its total cost is within its share: it may spend the allowance and its share of the time since
+ * the start. */
 static enum el_status act(struct el_watching *watch, enum el_watch_activity activity)
 {
     struct el_watch_pace *pace = &watch->paces[activity];
@@ -140,9 +128,10 @@ static enum el_status act(struct el_watching *watch, enum el_watch_activity acti
     enum el_status status = el_watch_do(watch, activity);
     pace->total_ns += (double)(el_clock_thread_ns() - begin_ns);
     pace->n++;
-    int64_t may_ns = affordable_ns(watch, activity);
+    double over_ns = pace->total_ns - 1e9 * paces[activity].allowance_s;
+    int64_t may_ns = watch->begin_ns + (int64_t)(over_ns / paces[activity].budget_ratio);
     pace->due_ns = el_clock_ns() + pace->every_ns;
-    if (may_ns > pace->due_ns) pace->due_ns = may_ns;
+    if (over_ns > 0 && may_ns > pace->due_ns) pace->due_ns = may_ns;
     return status;
 }
 
@@ -183,13 +172,6 @@ static bool reap(struct el_watching *watch)
     }
 }
 
-/* The terminal sends its signals to the whole group, so to the command too. */
-static void pass_on(const struct el_watching *watch, int number, const siginfo_t *info)
-{
-    bool of_terminal = info->si_code == SI_KERNEL;
-    if (!of_terminal) kill(watch->pid, number);
-}
-
 static double seconds_of(const struct rusage *usage)
 {
     return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
@@ -217,15 +199,10 @@ static bool take_signal(struct el_watching *watch, int number, const siginfo_t *
         if (number == SIGUSR1 || number == SIGUSR2) return true;
         watch->waiting_ended = true;
         return false;
-    } else {
-        pass_on(watch, number, info);
+    } else if (info->si_code != SI_KERNEL) { /* the terminal's go to the whole group, so to the command too */
+        kill(watch->pid, number);
     }
     return !watch->ended || (wait_all && children);
-}
-
-static void stop_acting(struct el_watching *watch)
-{
-    for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) watch->paces[a].due_ns = INT64_MAX;
 }
 
 static bool any_alive(const struct el_watching *watch)
@@ -256,7 +233,8 @@ enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
     watch->waited_for_all = wait_all;
     for (bool going = true; going;) {
         if (status == EL_OK) status = act_on_due(watch);
-        if (status != EL_OK) stop_acting(watch); /* the command is still waited for */
+        for (int a = 0; a < EL_WATCH_ACTIVITIES && status != EL_OK; a++)
+            watch->paces[a].due_ns = INT64_MAX; /* the command is still waited for */
         int number = wait_for(watch, &info);
         if (number == SIGCHLD && status == EL_OK) status = el_watch_do(watch, EL_WATCH_DISCOVER);
         if (number > 0) going = take_signal(watch, number, &info, wait_all);
