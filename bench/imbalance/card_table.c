@@ -36,9 +36,7 @@ static double bytes_at(const json_t *card, const char *path)
 
 static bool has_figure(const json_t *trials, const char *path)
 {
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (!isnan(el_json_number(json_array_get(trials, i), path))) return true;
-    return false;
+    return !isnan(el_json_highest(trials, path));
 }
 
 /* "  main    cpu:0", of the difference "  main - others". */
@@ -58,9 +56,8 @@ static void choose_tags(const json_t *trials, int room, bool chosen[N_TAGS])
     double sizes[N_TAGS] = {0}, least = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *cards = json_object_get(json_array_get(trials, i), "cards");
-        for (size_t k = 0; k < json_array_size(cards) && json_array_size(cards) > 1; k++)
-            for (int t = 0; t < N_TAGS; t++)
-                sizes[t] = fmax(sizes[t], bytes_at(json_array_get(cards, k), tag_columns[t].path));
+        for (int t = 0; t < N_TAGS && json_array_size(cards) > 1; t++)
+            sizes[t] = fmax(sizes[t], el_json_highest(cards, tag_columns[t].path));
     }
     for (int t = 0; t < N_TAGS; t++) least = fmax(least, sizes[t] * COLUMN_RATIO);
     for (; room > 0; room--) {
@@ -178,19 +175,15 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
     if (has_cards) put_cards(table, trial, chosen);
 }
 
-static bool has_column(const struct el_column *columns, const char *head)
-{
-    while (columns->head && strcmp(columns->head, head)) columns++;
-    return columns->head != NULL;
-}
-
-static void put_legend(const struct el_column *columns, FILE *out)
+static void put_legend(const json_t *trials, FILE *out)
 {
     el_text_say("", "", COLUMNS, out,
                 "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of "
                 "each tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
-                has_column(columns, "unattr.") ? " unattr.: what the system reports beyond that peak." : "",
-                has_column(columns, "sent") ? " sent, recv: MiB per step." : "");
+                has_figure(trials, "difference.unattributed_bytes")
+                    ? " unattr.: what the system reports beyond that peak."
+                    : "",
+                has_figure(trials, "difference.sent_bytes") ? " sent, recv: MiB per step." : "");
 }
 
 /* A line of the record's measures, and whether its trial's times are in doubt. Nothing where they were not recorded. */
@@ -212,7 +205,7 @@ static void put_measures(const json_t *trials, FILE *out, bool colour)
                                                EL_RATIO("load balance", 13, "lb"),
                                                EL_RATIO("CV", 13, "cv"),
                                                EL_RATIO("first/rest", 13, "first_over_rest"),
-                                               EL_APART("", -9, "doubt"),
+                                               {.head = "", .gap = 2, .width = -9, .path = "doubt"},
                                                EL_NO_MORE};
     const struct el_table table = {.columns = columns, .out = out, .colour = colour};
     el_table_heads(&table, EL_TABLE_BOLD);
@@ -242,7 +235,7 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
     el_table_heads(&table, EL_TABLE_BOLD);
     for (size_t i = 0; i < json_array_size(trials); i++) put_trial(&table, json_array_get(trials, i), chosen);
     fputc('\n', out);
-    put_legend(columns, out);
+    put_legend(trials, out);
     fputc('\n', out);
     put_measures(trials, out, colour);
     el_report_warnings(json_object_get(run, "trials"), "", out, colour);

@@ -20,16 +20,6 @@ static double tag_mib(const struct el_bar *bar, const char *tag)
 #define TAG_PART(id, text) {text, tag_mib},
 static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){0}};
 
-/* Trials whose cards are drawn, in order; new reference. */
-static json_t *drawn_trials(const json_t *run)
-{
-    const json_t *trials = json_object_get(run, "trials");
-    json_t *drawn = json_array();
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (el_imbalance_has_cards(json_array_get(trials, i))) json_array_append(drawn, json_array_get(trials, i));
-    return drawn;
-}
-
 /* Tags that occur, and those that are thin in every bar. */
 static void name_tags(const struct el_bars *bars, struct el_data_names *names)
 {
@@ -82,7 +72,10 @@ static enum el_status write_imbalance(const struct el_figure *figure, const json
     struct el_bars bars;
     struct el_data_names names = {"", ""};
     char title[EL_TITLE_BYTES];
-    json_t *trials = drawn_trials(run);
+    const json_t *all = json_object_get(run, "trials");
+    json_t *trials = json_array(); /* whose cards are drawn */
+    for (size_t i = 0; i < json_array_size(all); i++)
+        if (el_imbalance_has_cards(json_array_get(all, i))) json_array_append(trials, json_array_get(all, i));
     enum el_status status = el_bars_place(trials, true, MODE_GAP, &bars);
     if (status == EL_OK) {
         name_tags(&bars, &names);

@@ -25,7 +25,7 @@ struct el_published_cards {
 
 /* A configuration whose table people publish or report. */
 struct el_imbalance_preset {
-    const char *name, *summary;
+    const char *name;
     const char *reported;                       /* where */
     const char *words;                          /* options of `imbalance` */
     const struct el_published_cards *published; /* NULL: no figures were */
@@ -59,16 +59,12 @@ void el_imbalance_explain(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
-/* The published figures of a preset beside ours, null where it has none or no trial is on two devices at such a batch:
- * {"source", "within_pct", "rows": [{"mode", "global_batch", "main", "second": {"published_bytes", "peaks_bytes",
- * "left_bytes"}, "difference": {"published_bytes", "peaks_bytes", "error_pct", "holds"}}]}. peaks: the sum of each
- * tag's own; left: published less that; difference: main minus second. `preset` may be NULL. New reference. */
+/* The published figures of a preset beside ours (`published` of docs/imbalance.md), null where it has none or no trial
+ * is on two devices at such a batch. `preset` may be NULL. New reference. */
 json_t *el_imbalance_published(const json_t *run, const char *preset);
 /* That object as a table and sentences; nothing of null. */
 void el_imbalance_print_published(const json_t *published, FILE *out, bool colour);
-/* {"preset", "dir", "predicted", "published", "trials": [{"mode", "model", "optimizer", "global_batch",
- * "batch_per_device", "status", "reason", "verdict", "warnings", "cards": [..], "difference": {..}, "imbalance"}]}:
- * docs/imbalance.md. `preset` and `dir` may be NULL. New reference. */
+/* What --json prints: docs/imbalance.md has its fields. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Bars of the cards, and of what the first holds more; figure_imbalance.c. The document is a run's. */
 extern const struct el_figure el_figure_imbalance;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/machine/host_memory.h"
 #include "bench/record/record.h"
@@ -66,31 +67,24 @@ enum el_status el_imbalance_predict(const struct el_trial_set *set, json_t **run
     return status;
 }
 
-/* Bytes of the trial that needs most; only devices that live in the host's memory count. */
-static enum el_status need_of(const struct el_trial_set *set, double *bytes_p)
-{
-    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
-    enum el_status status = forecasts ? EL_OK : el_fail_errno("forecasts");
-    double most_bytes = 0;
-    for (int t = 0; t < set->n && status == EL_OK; t++) {
-        const char *backend = set->trials[t].devices[0].backend;
-        double bytes = 0;
-        if (strcmp(backend, "cpu") && strcmp(backend, "null")) continue;
-        status = el_trial_forecast(&set->trials[t], forecasts);
-        for (int i = 0; i < set->trials[t].n_devices; i++) bytes += (double)forecasts[i].ledger.peak_bytes;
-        most_bytes = fmax(most_bytes, bytes);
-    }
-    free(forecasts);
-    *bytes_p = most_bytes > 0 ? NEED_RATIO * most_bytes + NEED_REST_BYTES : 0;
-    return status;
-}
-
 enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
 {
     const double gib_bytes = 1 << 30;
-    double need_bytes, free_bytes = el_host_free_bytes("");
-    EL_TRY(need_of(set, &need_bytes));
-    if (!(free_bytes < need_bytes)) return EL_OK;
+    double most_bytes = 0, free_bytes = el_host_free_bytes("");
+    json_t *run;
+    EL_TRY(el_imbalance_predict(set, &run));
+    for (int t = 0; t < set->n; t++) {
+        const json_t *devices =
+            json_object_get(json_array_get(json_object_get(run, "trials"), (size_t)t), "per_device");
+        const char *backend = set->trials[t].devices[0].backend;
+        double bytes = 0;
+        for (size_t i = 0; i < json_array_size(devices); i++)
+            bytes += el_json_number(json_array_get(devices, i), "memory.peak_bytes");
+        if (!strcmp(backend, "cpu") || !strcmp(backend, "null")) most_bytes = fmax(most_bytes, bytes);
+    }
+    json_decref(run);
+    double need_bytes = NEED_RATIO * most_bytes + NEED_REST_BYTES;
+    if (most_bytes <= 0 || !(free_bytes < need_bytes)) return EL_OK;
     return el_fail(EL_ERR_ABSENT,
                    "imbalance: the run needs %.1f GiB of memory, %.1f GiB are free here: make room, or give --dry-run, "
                    "which predicts the same",

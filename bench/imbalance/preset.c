@@ -19,7 +19,6 @@ static const struct el_imbalance_preset presets[] = {
     /* 252 words: with so long sentences the second card's peaks grow by the published 0.960 MiB a sample. Few steps, as
      * the ledger's peak is the same in each; those of the largest batch take seconds on a core. */
     {.name = "two-cards",
-     .summary = "TextCNN under DataParallel with Adam: the published table of two cards",
      .reported = "docs/study-two-cards.md",
      .words =
          "--modes dp --devices cpu:2 --model textcnn --vocab 400000 --embed 300 --seq 252 --filters 100 --classes 2 "
@@ -27,16 +26,13 @@ static const struct el_imbalance_preset presets[] = {
          "--control none --repeats 1 --timeout 1800 --data dummy",
      .published = two_cards},
     {.name = "outputs",
-     .summary = "many classes: outputs are gathered on the first card, and grow with the batch",
      .reported = "facebookresearch/DPR#104, huggingface/transformers#279",
      .words = "--model mlp --features 64 --hidden 64 --classes 10000 --optimizer sgd --batch 256,1024,4096 "
               "--data dummy"},
     {.name = "momentum",
-     .summary = "many parameters, SGD with momentum: the first card holds two copies more",
      .reported = "facebookresearch/mmf#190",
      .words = "--model mlp --features 2048 --hidden 2048,2048 --optimizer momentum --batch 64,256 --data dummy"},
     {.name = "adam",
-     .summary = "the same parameters with Adam: the first card holds three copies more",
      .reported = "codertimo/BERT-pytorch#10",
      .words =
          "--model mlp --features 2048 --hidden 2048,2048 --optimizer adam --foreach on --batch 64,256 --data dummy"},
@@ -59,20 +55,15 @@ const struct el_imbalance_preset *el_imbalance_preset_find(const char *name)
     return NULL;
 }
 
-static enum el_status set_words(const char *words, struct el_options *options)
-{
-    char text[WORDS_BYTES], command[] = "imbalance", *argv[ARGUMENTS_MAX + 1] = {command}, *rest = NULL;
-    int argc = 1;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *word = strtok_r(text, " ", &rest); word && argc < ARGUMENTS_MAX; word = strtok_r(NULL, " ", &rest))
-        argv[argc++] = word;
-    return el_options_parse(EL_CMD_IMBALANCE, argc, argv, options);
-}
-
 enum el_status el_imbalance_preset(const char *name, struct el_options *options)
 {
     const struct el_imbalance_preset *preset = el_imbalance_preset_find(name);
+    char text[WORDS_BYTES], command[] = "imbalance", *argv[ARGUMENTS_MAX + 1] = {command}, *rest = NULL;
+    int argc = 1;
     if (!preset) return EL_ERR_INVALID;
     el_options_defaults(EL_CMD_IMBALANCE, options);
-    return set_words(preset->words, options);
+    snprintf(text, sizeof text, "%s", preset->words);
+    for (char *word = strtok_r(text, " ", &rest); word && argc < ARGUMENTS_MAX; word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    return el_options_parse(EL_CMD_IMBALANCE, argc, argv, options);
 }

@@ -8,8 +8,6 @@
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 
-enum { TEXT_BYTES = 512 };
-
 /* What is asked of main minus second, in per cent of the published. */
 #define WITHIN_PCT    3.0
 #define BYTES_PER_MIB 1048576.0
@@ -54,50 +52,36 @@ json_t *el_imbalance_published(const json_t *run, const char *preset)
     return json_null();
 }
 
-/* Smallest and largest of the rows. */
-static void range_of(const json_t *rows, const char *path, double *low_p, double *high_p)
-{
-    *low_p = INFINITY, *high_p = -INFINITY;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        double value = el_json_number(json_array_get(rows, i), path);
-        *low_p = fmin(*low_p, value);
-        *high_p = fmax(*high_p, value);
-    }
-}
-
 static void say_holds(const json_t *rows, FILE *out)
 {
-    char text[TEXT_BYTES], published[EL_FIGURE_BYTES], ours[EL_FIGURE_BYTES];
+    char published[EL_FIGURE_BYTES], ours[EL_FIGURE_BYTES];
     double low, high, our_low, our_high;
     int n = 0;
     for (size_t i = 0; i < json_array_size(rows); i++)
         n += json_is_true(el_json_at(json_array_get(rows, i), "difference.holds"));
-    range_of(rows, "difference.published_bytes", &low, &high);
-    range_of(rows, "difference.peaks_bytes", &our_low, &our_high);
-    snprintf(
-        text, sizeof text,
-        "main minus second is within %.0f %% of the published at %d of %zu batches. Between them the published one "
-        "varies by %s MiB, ours by %s.",
-        WITHIN_PCT, n, json_array_size(rows), el_text_mib(high - low, published),
-        el_text_mib(our_high - our_low, ours));
-    el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
+    el_json_range(rows, "difference.published_bytes", &low, &high);
+    el_json_range(rows, "difference.peaks_bytes", &our_low, &our_high);
+    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
+                "main minus second is within %.0f %% of the published at %d of %zu batches. Between them the published "
+                "one varies by %s MiB, ours by %s.",
+                WITHIN_PCT, n, json_array_size(rows), el_text_mib(high - low, published),
+                el_text_mib(our_high - our_low, ours));
 }
 
 static void say_left(const json_t *rows, FILE *out)
 {
     static const char *const cards[] = {"main", "second"}, *const paths[] = {"main.left_bytes", "second.left_bytes"};
-    char text[TEXT_BYTES], ranges[2][64], from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
+    char ranges[2][64], from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
     double low, high;
     for (int card = 0; card < 2; card++) {
-        range_of(rows, paths[card], &low, &high);
+        el_json_range(rows, paths[card], &low, &high);
         snprintf(ranges[card], sizeof ranges[card], "%s to %s MiB on the %s card", el_text_mib(low, from),
                  el_text_mib(high, to), cards[card]);
     }
-    snprintf(text, sizeof text,
-             "What is left is no tensor of ours: the context, libraries, their workspaces, the allocator's gaps. A "
-             "context would be a constant; it is %s, and %s.",
-             ranges[1], ranges[0]);
-    el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
+    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
+                "What is left is no tensor of ours: the context, libraries, their workspaces, the allocator's gaps. A "
+                "context would be a constant; it is %s, and %s.",
+                ranges[1], ranges[0]);
 }
 
 void el_imbalance_print_published(const json_t *published, FILE *out, bool colour)

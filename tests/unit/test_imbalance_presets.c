@@ -115,7 +115,7 @@ static void every_preset_is_named_in_the_help(void **state)
     for (const struct el_imbalance_preset *preset = el_imbalance_presets(); preset->name; preset++) {
         assert_non_null(strstr(row->choices, preset->name));
         assert_non_null(strstr(command->examples, preset->name));
-        assert_true(preset->summary[0] && preset->reported[0]);
+        assert_true(preset->reported[0]);
     }
     assert_int_equal(el_imbalance_preset("momentun", &options), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "did you mean 'momentum'"));
