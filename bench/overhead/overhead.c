@@ -12,24 +12,15 @@
 #include "bench/base/text.h"
 #include "bench/report/report.h"
 
-static const char *const names[] = {
-    [EL_OVERHEAD_UNDER] = "under", [EL_OVERHEAD_OVER] = "over", [EL_OVERHEAD_INCONCLUSIVE] = "inconclusive"};
-
-enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p)
+const char *el_overhead_judge(const json_t *recorder, const char **why_p)
 {
     double low = el_json_number(recorder, "toggled_pct_ci95.0"), high = el_json_number(recorder, "toggled_pct_ci95.1");
     *why_p = "";
-    if (!json_is_object(recorder)) {
-        *why_p = "nothing was recorded";
-        return EL_OVERHEAD_INCONCLUSIVE;
-    }
-    if (isnan(low) || isnan(high)) {
-        *why_p = el_json_text(recorder, "ci_reason", "no interval");
-        return EL_OVERHEAD_INCONCLUSIVE;
-    }
-    if (high < EL_OVERHEAD_LIMIT_PCT) return EL_OVERHEAD_UNDER;
-    if (low > EL_OVERHEAD_LIMIT_PCT) return EL_OVERHEAD_OVER;
-    *why_p = "the interval reaches above 1 %, more repeats are needed";
+    if (low <= high && high < EL_OVERHEAD_LIMIT_PCT) return EL_OVERHEAD_UNDER; /* NAN: no interval */
+    if (low <= high && low > EL_OVERHEAD_LIMIT_PCT) return EL_OVERHEAD_OVER;
+    *why_p = !json_is_object(recorder)   ? "nothing was recorded"
+             : isnan(low) || isnan(high) ? el_json_text(recorder, "ci_reason", "no interval")
+                                         : "the interval reaches above 1 %, more repeats are needed";
     return EL_OVERHEAD_INCONCLUSIVE;
 }
 
@@ -39,7 +30,7 @@ static bool computes(const json_t *trial)
     return strncmp(el_json_text(trial, "device_names.0", ""), "null:", 5) != 0;
 }
 
-static json_t *row_of(const json_t *trial, enum el_overhead *verdict_p)
+static json_t *row_of(const json_t *trial, const char **verdict_p)
 {
     static const char *const copied[] = {"mode",     "global_batch", "status",        "reason", "device_names",
                                          "recorder", "warnings",     "warning_rules", NULL};
@@ -52,7 +43,7 @@ static json_t *row_of(const json_t *trial, enum el_overhead *verdict_p)
     }
     el_json_copy(row, trial, copied);
     el_json_put_real(row, "step_ms", el_json_number(trial, "step_ms.mean"));
-    el_json_put_text(row, "verdict", names[*verdict_p]);
+    el_json_put_text(row, "verdict", *verdict_p);
     el_json_put_text(row, "why", *why ? why : NULL);
     return row;
 }
@@ -63,10 +54,10 @@ json_t *el_overhead_document(const json_t *run, const char *dir)
     json_t *rows = json_array();
     bool over = false, sure = true;
     for (size_t t = 0; t < json_array_size(trials); t++) {
-        enum el_overhead verdict;
+        const char *verdict;
         json_array_append_new(rows, row_of(json_array_get(trials, t), &verdict));
-        over = over || verdict == EL_OVERHEAD_OVER;
-        sure = sure && verdict != EL_OVERHEAD_INCONCLUSIVE;
+        over = over || !strcmp(verdict, EL_OVERHEAD_OVER);
+        sure = sure && strcmp(verdict, EL_OVERHEAD_INCONCLUSIVE);
     }
     json_t *holds = over ? json_false() : sure && json_array_size(rows) > 0 ? json_true() : json_null();
     return json_pack("{s:f, s:o, s:s, s:o}", "limit_pct", EL_OVERHEAD_LIMIT_PCT, "holds", holds, "dir", dir, "trials",

@@ -11,14 +11,12 @@
 /* Of a step. */
 #define EL_OVERHEAD_LIMIT_PCT 1.0
 
-enum el_overhead {
-    EL_OVERHEAD_UNDER,        /* the interval lies below the limit */
-    EL_OVERHEAD_OVER,         /* ... above it */
-    EL_OVERHEAD_INCONCLUSIVE, /* ... on both sides, or there is none */
-};
-
-/* `recorder` is a trial's. `*why_p`: static text, for INCONCLUSIVE; else "". */
-enum el_overhead el_overhead_judge(const json_t *recorder, const char **why_p);
+/* Verdicts: where the interval lies. */
+#define EL_OVERHEAD_UNDER        "under"
+#define EL_OVERHEAD_OVER         "over"
+#define EL_OVERHEAD_INCONCLUSIVE "inconclusive" /* on both sides, or there is none */
+/* `recorder` is a trial's. `*why_p`: for INCONCLUSIVE; else "". Valid as long as the trial. */
+const char *el_overhead_judge(const json_t *recorder, const char **why_p);
 
 /* {"limit_pct", "holds", "dir", "trials": [{"mode", "global_batch", "device_names", "status", "reason", "step_ms",
  * "recorder", "verdict", "why", "warnings"}]}; verdict is "under", "over" or "inconclusive", and that on null devices;

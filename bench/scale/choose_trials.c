@@ -31,15 +31,6 @@ static enum el_status choose_scaling(const struct el_options *asked, struct el_o
     return EL_OK;
 }
 
-/* 1, 2, 4 ... and all there are. */
-static void choose_counts(int most, struct el_options *o)
-{
-    o->n_counts = 0;
-    if (most > EL_MEMBERS_MAX) most = EL_MEMBERS_MAX;
-    for (int n = 1; n <= most; n *= 2) o->counts[o->n_counts++] = n;
-    if (o->counts[o->n_counts - 1] != most) o->counts[o->n_counts++] = most;
-}
-
 /* One device stands in front: the same mode on it is what the others are held against. */
 static enum el_status add_one(struct el_options *o)
 {
@@ -88,7 +79,10 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
     EL_TRY(choose_scaling(asked, o));
     if (asked->n_counts == 0) {
         snprintf(o->counts_backend, sizeof o->counts_backend, "%s", gpus ? "cuda" : "cpu");
-        choose_counts(gpus ? gpus : cores, o);
+        int most = gpus ? gpus : cores;
+        if (most > EL_MEMBERS_MAX) most = EL_MEMBERS_MAX;
+        for (int n = 1; n <= most; n *= 2) o->counts[o->n_counts++] = n; /* 1, 2, 4 ... and all there are */
+        if (o->counts[o->n_counts - 1] != most) o->counts[o->n_counts++] = most;
     }
     EL_TRY(add_one(o));
     put_plain_first(asked, o);

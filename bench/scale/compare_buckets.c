@@ -51,9 +51,8 @@ static bool same_buckets(const json_t *a, const json_t *b)
 
 static json_t *row_of(const json_t *trial, const json_t *base, int looks)
 {
-    double largest = NAN;
+    double largest = el_json_highest(json_object_get(trial, "collectives"), "bytes");
     size_t n = count_buckets(trial), pairs = 0;
-    for (size_t i = 0; i < n; i++) largest = fmax(largest, bucket_bytes(trial, i));
     struct el_interval ratio = el_report_ratio(base, trial, &pairs); /* of times: the inverse of that of rates */
     struct el_interval told = el_stats_interval_stretch(ratio, el_stats_stretch_of_looks(pairs, looks));
     if (trial == base) ratio.centre = 1;

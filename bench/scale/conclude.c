@@ -17,25 +17,21 @@ static bool is_shared(const json_t *row)
     return json_is_string(json_object_get(row, "shared"));
 }
 
-static bool is_of_mode(const json_t *row, const char *mode)
-{
-    return strcmp(el_json_text(row, "mode", ""), mode) == 0;
-}
-
 static bool is_finished(const json_t *row)
 {
     return !isnan(el_json_number(row, "samples_per_s"));
 }
 
-/* The row of a mode with the most devices of their own; NULL: none has more than one. */
-static const json_t *largest_own(const json_t *rows, const char *mode)
+/* The row with the most devices of their own, of the mode of row `of`; NULL: none has more than one. */
+static const json_t *largest_own(const json_t *rows, size_t of)
 {
-    const json_t *found = NULL;
+    const json_t *found = NULL, *mode = json_object_get(json_array_get(rows, of), "mode");
     double most = 1;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         double n = el_json_number(row, "devices");
-        if (!is_of_mode(row, mode) || is_shared(row) || !(n > most) || !is_finished(row)) continue;
+        bool of_mode = json_equal(json_object_get(row, "mode"), mode);
+        if (!of_mode || is_shared(row) || !(n > most) || !is_finished(row)) continue;
         found = row;
         most = n;
     }
@@ -107,11 +103,8 @@ static void say_modes(const json_t *rows, FILE *out)
         return;
     }
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const char *mode = el_json_text(json_array_get(rows, i), "mode", "");
-        const json_t *row = largest_own(rows, mode);
-        size_t first = 0;
-        while (!is_of_mode(json_array_get(rows, first), mode)) first++;
-        if (row && first == i) say_of_mode(row, out);
+        const json_t *row = el_data_seen(rows, i, "mode") ? NULL : largest_own(rows, i);
+        if (row) say_of_mode(row, out);
         own = own || row;
     }
     if (!own) say_none(rows, out);
@@ -130,14 +123,6 @@ static void say_shared(const json_t *rows, FILE *out)
         el_json_number(least, "devices"), el_json_text(least, "shared", ""));
 }
 
-/* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
-static void say_disturbed(const json_t *rows, FILE *out)
-{
-    size_t i = 0;
-    while (i < json_array_size(rows) && !el_scale_disturbed(json_array_get(rows, i))) i++;
-    if (i < json_array_size(rows)) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
-}
-
 /* The parts are of other steps than those that were measured: no more like them than these figures. */
 static void say_blocks(const json_t *rows, FILE *out)
 {
@@ -152,38 +137,27 @@ static void say_blocks(const json_t *rows, FILE *out)
     }
 }
 
-static const json_t *bucket_row(const json_t *rows, double mib)
-{
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        if (el_json_number(json_array_get(rows, i), "mib") == mib) return json_array_get(rows, i);
-    return NULL;
-}
-
-/* Whether a size that is another has an interval. */
-static bool has_interval(const json_t *rows)
-{
-    bool found = false;
-    for (size_t i = 0; i < json_array_size(rows) && !found; i++) {
-        const json_t *row = json_array_get(rows, i);
-        found = json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "significant95"));
-    }
-    return found;
-}
-
 static void say_buckets(const json_t *buckets, FILE *out)
 {
     const json_t *rows = json_object_get(buckets, "rows");
     double best = el_json_number(buckets, "recommended_mib"), base = el_json_number(buckets, "base_mib");
     double sizes = el_json_number(buckets, "comparisons");
-    const json_t *row = bucket_row(rows, best);
+    const json_t *taken = NULL, *usual = NULL;
+    bool interval = false; /* of a size that makes other buckets */
     if (!json_is_object(buckets)) return;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (el_json_number(row, "mib") == best) taken = row;
+        if (el_json_number(row, "mib") == base) usual = row;
+        interval |= json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "significant95"));
+    }
     if (is_shared(buckets))
         SAY(out, "Buckets: the devices share a core or card, so no size is recommended.");
-    else if (!el_report_is_ok(bucket_row(rows, base)))
+    else if (!el_report_is_ok(usual))
         SAY(out, "Buckets: %g, which the others are compared with, did not finish: no size is recommended.", base);
     else if (sizes < 1)
         SAY(out, "Buckets: every size makes the same buckets as %g: keep it.", base);
-    else if (!has_interval(rows))
+    else if (!interval)
         SAY(out, "Buckets: no size has an interval: none is recommended.");
     else if (isnan(best))
         SAY(out, "Buckets: no size is significantly faster than %g, corrected for testing %.0f: keep %g.", base, sizes,
@@ -192,8 +166,8 @@ static void say_buckets(const json_t *buckets, FILE *out)
         SAY(out,
             "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, corrected for testing %.0f "
             "sizes).",
-            best, el_json_number(row, "ratio"), base, el_json_number(row, "significant95.0"),
-            el_json_number(row, "significant95.1"), sizes);
+            best, el_json_number(taken, "ratio"), base, el_json_number(taken, "significant95.0"),
+            el_json_number(taken, "significant95.1"), sizes);
 }
 
 void el_scale_say(const json_t *document, FILE *out)
@@ -201,7 +175,10 @@ void el_scale_say(const json_t *document, FILE *out)
     const json_t *rows = json_object_get(document, "rows");
     say_modes(rows, out);
     say_shared(rows, out);
-    say_disturbed(rows, out);
+    /* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
+    bool disturbed = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) disturbed |= el_scale_disturbed(json_array_get(rows, i));
+    if (disturbed) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
     say_buckets(json_object_get(document, "buckets"), out);
     el_report_warnings(rows, "shared_", out, false);

@@ -14,25 +14,20 @@ static const double MARGIN = 1.25;
 
 static double most_devices(const json_t *rows)
 {
-    double most = 1;
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        most = fmax(most, el_json_number(json_array_get(rows, i), "devices"));
-    return most;
+    return fmax(1, el_json_highest(rows, "devices"));
 }
 
 /* The lowest and the highest end of any whisker of speed-up, and of the ideal line. */
 static void find_extent(const json_t *rows, double *low_p, double *high_p)
 {
+    static const char *const paths[] = {"plain.speedup", "plain.speedup_ci95.0", "plain.speedup_ci95.1"};
     *low_p = 1;
     *high_p = most_devices(rows);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        static const char *const paths[] = {"plain.speedup", "plain.speedup_ci95.0", "plain.speedup_ci95.1"};
-        for (size_t k = 0; k < sizeof paths / sizeof paths[0]; k++) {
-            double value = el_json_number(json_array_get(rows, i), paths[k]);
-            if (!(value > 0)) continue;
-            *low_p = fmin(*low_p, value);
-            *high_p = fmax(*high_p, value);
-        }
+    for (size_t k = 0; k < sizeof paths / sizeof paths[0]; k++) {
+        double low, high;
+        el_json_range(rows, paths[k], &low, &high);
+        *low_p = low > 0 ? fmin(*low_p, low) : *low_p;
+        *high_p = fmax(*high_p, high);
     }
 }
 
@@ -91,17 +86,15 @@ static void add_model(const json_t *document, char title[EL_TITLE_BYTES])
              json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
 }
 
-/* Whether row `i` is the first of its mode whose devices share. */
-static bool first_shares(const json_t *rows, size_t i)
+/* Whether a row of the mode of row `of` has devices that share. */
+static bool shares(const json_t *rows, size_t of)
 {
-    const json_t *row = json_array_get(rows, i);
-    for (size_t k = 0; k < i; k++) {
-        const json_t *earlier = json_array_get(rows, k);
-        if (json_is_string(json_object_get(earlier, "shared")) &&
-            json_equal(json_object_get(earlier, "mode"), json_object_get(row, "mode")))
-            return false;
-    }
-    return json_is_string(json_object_get(row, "shared"));
+    const json_t *mode = json_object_get(json_array_get(rows, of), "mode");
+    bool shared = false;
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        shared |= json_equal(json_object_get(json_array_get(rows, i), "mode"), mode) &&
+                  json_is_string(json_object_get(json_array_get(rows, i), "shared"));
+    return shared;
 }
 
 /* "Strong scaling: 64 samples a step on all devices; textcnn, f32" */
@@ -115,8 +108,9 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     double low, high;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const char *mode = el_json_text(json_array_get(rows, i), "mode", "?");
-        if (!el_data_seen(rows, i, "mode")) el_data_add_name(modes.present, mode);
-        if (first_shares(rows, i)) el_data_add_name(modes.thin, mode);
+        if (el_data_seen(rows, i, "mode")) continue;
+        el_data_add_name(modes.present, mode);
+        if (shares(rows, i)) el_data_add_name(modes.thin, mode);
     }
     snprintf(title, sizeof title, "%s scaling: %.0f samples a step on %s", weak ? "Weak" : "Strong",
              el_json_number(document, "batch"), weak ? "each device" : "all devices");

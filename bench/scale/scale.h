@@ -26,22 +26,12 @@
  * modes, 25 in front of the buckets. `gpus` 0: none. Errors: EL_ERR_INVALID naming the options. */
 enum el_status el_scale_options(const struct el_options *asked, int cores, int gpus, struct el_options *options_p);
 
-/* {"scaling": "weak|strong", "dir", "batch", "model", "dtype", "optimizer", "simulated", "rows": [...],
- * "buckets": {...}|null}. A row is a mode on a number of devices:
- *   {"mode", "devices", "procs", "global_batch", "status", "reason", "verdict", "warnings", "warning_rules",
- *    "shared": text|null, "samples_per_s", "ci95", "peak_bytes",
- *    "plain", "wrapped": {"speedup", "speedup_ci95", "speedup_repeat95", "efficiency", "efficiency_ci95",
- *                         "efficiency_repeat95", "reason", "repeat_reason"}|null,
- *    "step": {"ideal_ms", "step_ms", "lost_ms", "compute_ms"|null, "contention_ms", "exposed_ms", "idle_ms",
- *             "comm_costs_ms", "comm_costs_ci95"}}
- * New reference. Errors: EL_ERR_INVALID: there is no plain single in the run, or more than one batch. */
+/* What `scale --json` prints: docs/scale.md has its fields. New reference. Errors: EL_ERR_INVALID: there is no plain
+ * single in the run, or more than one batch. */
 enum el_status el_scale_document(const json_t *run, const char *dir, json_t **document_p);
 
 /* The part "buckets" (compare_buckets.c): trials on the most devices with other sizes than `base_cap_bytes`, against
- * the one with that size; null where there is none. {"mode", "devices", "base_mib", "shared", "comparisons",
- * "recommended_mib"|null, "rows": [{"mib", "status", "reason", "buckets", "first_bytes", "largest_bytes", "same",
- * "step_ms", "ratio", "ci95", "significant95", "reason"}]}; significant95 is wide enough for all sizes at once. New
- * reference. */
+ * the one with that size; null where there is none. New reference. */
 json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes);
 
 /* Between scaling_json.c and compare_buckets.c.

@@ -135,16 +135,6 @@ static const struct el_column bucket_columns[] = {EL_SHOWN("size", 8, show_size)
                                                   {.head = "", .gap = 1, .width = -4, .show = show_same},
                                                   EL_NO_MORE};
 
-static void print_bucket(const json_t *row, FILE *out)
-{
-    bool base = json_is_null(json_object_get(row, "ci95")) && json_is_null(json_object_get(row, "reason"));
-    if (el_report_is_ok(row))
-        print_first(bucket_columns, base ? 7 : 10, row, out);
-    else
-        fprintf(out, "%8g  %s: %s\n", el_json_number(row, "mib"), el_json_text(row, "status", "failed"),
-                el_json_text(row, "failure", "no reason was given"));
-}
-
 static void print_buckets(const json_t *buckets, FILE *out)
 {
     const json_t *rows = json_object_get(buckets, "rows");
@@ -152,7 +142,15 @@ static void print_buckets(const json_t *buckets, FILE *out)
             el_json_text(buckets, "mode", "?"), el_json_number(buckets, "devices"),
             el_json_number(buckets, "base_mib"));
     el_table_heads(&(struct el_table){.columns = bucket_columns, .out = out}, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(rows); i++) print_bucket(json_array_get(rows, i), out);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        bool base = json_is_null(json_object_get(row, "ci95")) && json_is_null(json_object_get(row, "reason"));
+        if (el_report_is_ok(row))
+            print_first(bucket_columns, base ? 7 : 10, row, out);
+        else
+            fprintf(out, "%8g  %s: %s\n", el_json_number(row, "mib"), el_json_text(row, "status", "failed"),
+                    el_json_text(row, "failure", "no reason was given"));
+    }
 }
 
 void el_scale_print(const json_t *document, FILE *out)

@@ -48,16 +48,6 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
                      el_json_string(ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
 
-/* Of the device that holds most; negative: not known. */
-static int64_t peak_bytes(const json_t *trial)
-{
-    const json_t *devices = json_object_get(trial, "per_device");
-    double most = -1;
-    for (size_t i = 0; i < json_array_size(devices); i++)
-        most = fmax(most, el_json_number(json_array_get(devices, i), "memory.peak_bytes"));
-    return (int64_t)most;
-}
-
 /* ms a step, from samples a second. */
 static double step_ms(const json_t *trial)
 {
@@ -113,7 +103,8 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     json_object_set_new(row, "ci95", json_is_array(ci) ? json_deep_copy(ci) : json_null());
     json_object_set_new(row, "plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain));
     json_object_set_new(row, "wrapped", held ? ratio_of(trial, one) : json_null());
-    json_object_set_new(row, "peak_bytes", el_json_count(peak_bytes(trial)));
+    double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
+    json_object_set_new(row, "peak_bytes", el_json_count(peak_bytes >= 0 ? (int64_t)peak_bytes : -1));
     json_object_set_new(row, "step", step_of(trial, base));
     return row;
 }

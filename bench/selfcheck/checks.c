@@ -40,19 +40,14 @@ static bool is_within(const struct el_selfcheck_row *row, double value)
 }
 
 /* How much later than in the twin a device arrives at the first collective of a step. */
-static double lateness_ms(const json_t *injected, const json_t *clean, int position)
-{
-    char path[64];
-    snprintf(path, sizeof path, "collectives.0.late_ms.%d", position);
-    return el_json_number(injected, path) - el_json_number(clean, path);
-}
-
 static void look_delay(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                        struct el_selfcheck_finding *finding)
 {
     int latest = -1;
     for (int p = 0; p < MEMBERS; p++) {
-        double ms = lateness_ms(injected, clean, p);
+        char path[64];
+        snprintf(path, sizeof path, "collectives.0.late_ms.%d", p);
+        double ms = el_json_number(injected, path) - el_json_number(clean, path);
         if (isnan(ms) || (latest >= 0 && ms <= finding->value)) continue;
         finding->value = ms;
         latest = p;
@@ -78,12 +73,18 @@ static double op_ms(const json_t *device, const json_t *like)
     return NAN;
 }
 
-static double all_ops_ms(const json_t *device)
+/* Of the ops of these phases (between blanks), one after the other; NULL: of all. */
+static double sum_ms(const json_t *device, const char *phases)
 {
     const json_t *ops = json_object_get(device, "ops");
-    double sum_ms = 0;
-    for (size_t i = 0; i < json_array_size(ops); i++) sum_ms += el_json_number(json_array_get(ops, i), "median_ms");
-    return sum_ms;
+    double ms = 0;
+    for (size_t i = 0; i < json_array_size(ops); i++) {
+        const json_t *op = json_array_get(ops, i);
+        char phase[32];
+        snprintf(phase, sizeof phase, " %s ", el_json_text(op, "phase", ""));
+        if (!phases || strstr(phases, phase)) ms += el_json_number(op, "median_ms");
+    }
+    return ms;
 }
 
 /* What the ops of the injected trial took of their twins' time, the median of those that weigh: above 1 where the
@@ -92,7 +93,7 @@ static double common_ratio(const json_t *injected, const json_t *clean)
 {
     const json_t *ops = json_object_get(clean, "ops");
     size_t n = 0;
-    double *ratios = calloc(json_array_size(ops) + 1, sizeof *ratios), least_ms = WEIGHTY_RATIO * all_ops_ms(clean);
+    double *ratios = calloc(json_array_size(ops) + 1, sizeof *ratios), least_ms = WEIGHTY_RATIO * sum_ms(clean, NULL);
     for (size_t i = 0; ratios && i < json_array_size(ops); i++) {
         const json_t *op = json_array_get(ops, i);
         double clean_ms = el_json_number(op, "median_ms"), ratio = op_ms(injected, op) / clean_ms;
@@ -145,19 +146,8 @@ static void look_leak(const struct el_selfcheck_row *row, const json_t *injected
              grown[SECOND - most] / steps / BYTES_PER_MIB);
 }
 
-/* Kernels of a step, one after the other: what a device computes, whoever it waits for. */
-static double compute_ms(const json_t *device)
-{
-    static const char *const phases[] = {"forward", "loss", "backward", "reduce", "optimizer"};
-    const json_t *ops = json_object_get(device, "ops");
-    double sum_ms = 0;
-    for (size_t i = 0; i < json_array_size(ops); i++) {
-        const json_t *op = json_array_get(ops, i);
-        for (size_t p = 0; p < sizeof phases / sizeof phases[0]; p++)
-            if (!strcmp(el_json_text(op, "phase", ""), phases[p])) sum_ms += el_json_number(op, "median_ms");
-    }
-    return sum_ms;
-}
+/* What a device computes, whoever it waits for. */
+static const char kernels[] = " forward loss backward reduce optimizer ";
 
 /* The twin takes out that one core may be faster than the other. */
 static void look_straggler(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
@@ -165,8 +155,8 @@ static void look_straggler(const struct el_selfcheck_row *row, const json_t *inj
 {
     double ms[MEMBERS], wait_ms[MEMBERS], usual[MEMBERS];
     for (int p = 0; p < MEMBERS; p++) {
-        ms[p] = compute_ms(device_at(injected, (size_t)p));
-        usual[p] = compute_ms(device_at(clean, (size_t)p));
+        ms[p] = sum_ms(device_at(injected, (size_t)p), kernels);
+        usual[p] = sum_ms(device_at(clean, (size_t)p), kernels);
         wait_ms[p] = el_json_number(device_at(injected, (size_t)p), "comm.wait_ms");
     }
     double ratio = ms[SECOND] / ms[0] / (usual[SECOND] / usual[0]);

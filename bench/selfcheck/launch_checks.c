@@ -2,7 +2,6 @@
  * run; a check that fails is tried once more, since a busy moment of the machine is no fault of what measures, and the
  * record is of the last try (the repeats' files are of all). */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -37,18 +36,15 @@ struct run {
 static enum el_status resolve(const struct el_selfcheck_row *row, enum launch which, struct el_trial_set *set_p)
 {
     char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
-    struct el_options *options = calloc(1, sizeof *options);
+    struct el_options options;
     int n = 0;
-    if (!options) return el_fail_errno("options");
     for (; row->arguments[n]; n++) arguments[n] = (char *)(uintptr_t)row->arguments[n];
-    el_options_defaults(EL_CMD_RUN, options);
-    enum el_status status = el_options_parse(EL_CMD_RUN, n, arguments, options);
-    options->timeout_s = TIMEOUT_S;
-    if (el_kernels_cpu_lack()) options->batches[0] /= PLAIN_SHARE;
-    snprintf(options->inject, sizeof options->inject, "%s", which == INJECTED ? row->inject : "");
-    if (status == EL_OK) status = el_trials_resolve(EL_CMD_RUN, options, set_p);
-    free(options);
-    return status;
+    el_options_defaults(EL_CMD_RUN, &options);
+    EL_TRY(el_options_parse(EL_CMD_RUN, n, arguments, &options));
+    options.timeout_s = TIMEOUT_S;
+    if (el_kernels_cpu_lack()) options.batches[0] /= PLAIN_SHARE;
+    snprintf(options.inject, sizeof options.inject, "%s", which == INJECTED ? row->inject : "");
+    return el_trials_resolve(EL_CMD_RUN, &options, set_p);
 }
 
 /* One launch, and its record; *record_p stays where it was interrupted. */
@@ -74,16 +70,11 @@ static enum el_status measure(struct run *run, const struct el_trial *trial, con
     return *record_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
 }
 
-static int launches_of(const struct el_selfcheck_row *row)
-{
-    return row->twin ? 2 : 1;
-}
-
 static enum el_status try_once(struct run *run, int i, struct el_selfcheck_result *result)
 {
     const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
     json_t **records = run->records[i];
-    if (result->tries) run->progress.n += launches_of(row);
+    if (result->tries) run->progress.n += 1 + row->twin;
     for (enum launch which = row->twin ? CLEAN : INJECTED; which <= INJECTED; which++) {
         struct el_trial_set set;
         EL_TRY(resolve(row, which, &set));
@@ -125,38 +116,24 @@ static enum el_status write_run(struct run *run)
     return status;
 }
 
-static int count_launches(const struct run *run)
-{
-    int n = 0;
-    for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
-        const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
-        if (run->cores.n >= row->n_cores) n += launches_of(row);
-    }
-    return n;
-}
-
 static enum el_status check_all(struct run *run, bool quiet)
 {
+    const struct el_selfcheck_row *rows = el_selfcheck_rows();
+    int n = 0;
+    for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
+        if (run->cores.n >= rows[i].n_cores) n += 1 + rows[i].twin;
     EL_TRY(el_runner_init(&run->runner, &run->store));
     el_runner_catch_signals();
-    el_progress_init(&run->progress, count_launches(run), quiet);
+    el_progress_init(&run->progress, n, quiet);
     run->runner.tick = el_progress_tick;
     run->runner.context = &run->progress;
     for (int i = 0; i < EL_SELFCHECK_ROWS && !el_runner_interrupted(); i++) EL_TRY(check_row(run, i));
     return EL_OK;
 }
 
-static bool has_mpi(void)
-{
-    struct el_error error;
-    enum el_status status = el_runner_check_mpi();
-    if (status != EL_OK) el_error_take(status, &error);
-    return status == EL_OK;
-}
-
 enum el_status el_selfcheck_run(const struct el_options *options, struct el_selfcheck *check_p)
 {
-    struct el_selfcheck check = {.others_pct = NAN, .by_mpi = has_mpi()};
+    struct el_selfcheck check = {.others_pct = NAN, .by_mpi = el_runner_check_mpi() == EL_OK};
     struct run run = {.check = &check};
     int64_t begin_ns = el_clock_ns();
     el_cores_find("", &run.cores);
