@@ -12,18 +12,10 @@ enum action { ACTION_ADD, ACTION_SHOW, ACTION_ACCEPT, N_ACTIONS };
 
 static const char *const actions[N_ACTIONS + 1] = {"add", "show", "accept", NULL};
 
-static enum el_status check_from(const struct el_options *options)
-{
-    static const char *const names[] = {"launches", "name",    "prepare", "metric",     "higher", "lower",
-                                        "exact",    "timeout", "out",     "export-csv", "quiet",  NULL};
-    for (size_t i = 0; names[i] && !options->regress.from[0]; i++)
-        if (el_option_given(options, names[i]))
-            return el_fail(EL_ERR_INVALID, "--%s is for --from 'COMMAND'", names[i]);
-    return EL_OK;
-}
-
 static enum el_status find_action(const struct el_options *options, enum action *action_p)
 {
+    static const char *const of_from[] = {"launches", "name",    "prepare", "metric",     "higher", "lower",
+                                          "exact",    "timeout", "out",     "export-csv", "quiet",  NULL};
     const char *word = options->action[0] ? options->action : actions[ACTION_SHOW];
     for (int i = 0; i < N_ACTIONS; i++) {
         if (strcmp(actions[i], word) != 0) continue;
@@ -35,13 +27,16 @@ static enum el_status find_action(const struct el_options *options, enum action 
             return el_fail(EL_ERR_INVALID, "--from 'COMMAND' is for 'baseline add' without a run's folder");
         if (i == ACTION_SHOW && options->dir[0])
             return el_fail(EL_ERR_INVALID, "baseline show takes no folder: it shows the store; another is --store DIR");
+        for (int k = 0; of_from[k] && !from; k++)
+            if (el_option_given(options, of_from[k]))
+                return el_fail(EL_ERR_INVALID, "--%s is for --from 'COMMAND'", of_from[k]);
         *action_p = (enum action)i;
-        return check_from(options);
+        return EL_OK;
     }
     return el_fail_unknown("action", word, actions);
 }
 
-static int add(const struct el_options *options, bool accept)
+static enum el_status add(const struct el_options *options, bool accept, int *exit_status_p)
 {
     struct el_store store = {0};
     bool from = options->regress.from[0];
@@ -52,7 +47,8 @@ static int add(const struct el_options *options, bool accept)
         status = el_baseline_add(options->store, from ? store.dir : options->dir, accept, options->force, stderr);
     if (from) el_store_discard(&store);
     if (interrupted) fprintf(stderr, "evenload: interrupted: nothing was added\n");
-    return status != EL_OK ? el_exit_failed(status) : interrupted ? EL_EXIT_INTERRUPTED : 0;
+    if (interrupted && status == EL_OK) *exit_status_p = EL_EXIT_INTERRUPTED;
+    return status;
 }
 
 static enum el_status show(const struct el_options *options, FILE *notes)
@@ -69,16 +65,13 @@ static enum el_status show(const struct el_options *options, FILE *notes)
     return status;
 }
 
-int el_cmd_baseline(const struct el_options *options, int argc, char **argv)
+enum el_status el_cmd_baseline(struct el_options *options, int *exit_status_p)
 {
-    (void)argc, (void)argv;
     enum action action = ACTION_SHOW;
-    enum el_status status = find_action(options, &action);
-    FILE *notes = status == EL_OK && action != ACTION_SHOW ? NULL : stderr;
-    int failed = status == EL_OK && action != ACTION_SHOW ? add(options, action == ACTION_ACCEPT) : 0;
-    if (failed) return failed;
-    if (status == EL_OK) status = show(options, notes);
-    if (status == EL_OK) return el_exit_flush(0);
-    int exit_status = el_exit_failed(status);
-    return status == EL_ERR_ABSENT ? EL_REGRESS_NO_BASELINE : exit_status;
+    EL_TRY(find_action(options, &action));
+    bool adds = action != ACTION_SHOW;
+    if (adds) EL_TRY(add(options, action == ACTION_ACCEPT, exit_status_p));
+    enum el_status status = *exit_status_p ? EL_OK : show(options, adds ? NULL : stderr);
+    if (status == EL_ERR_ABSENT) *exit_status_p = EL_REGRESS_NO_BASELINE;
+    return status;
 }

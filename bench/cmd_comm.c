@@ -71,15 +71,14 @@ static enum el_status save(const struct el_store *store, const json_t *document)
 
 static void say_next(const struct el_options *options, const json_t *document)
 {
-    struct el_options *next = el_options_copy(options);
+    struct el_options next = *options;
     bool several = json_array_size(json_object_get(document, "curves")) > 1;
-    if (next && !several) snprintf(next->wire.algorithms, sizeof next->wire.algorithms, "all");
+    snprintf(next.wire.algorithms, sizeof next.wire.algorithms, "all");
     fputc('\n', stdout);
     if (several)
         printf("Next: %s run --mode ddp    (what of this a training step sees)\n", el_program_word());
     else
         el_say_next(EL_CMD_COMM, next, "    (one algorithm against another)");
-    if (several) free(next);
 }
 
 /* Prints and draws. Returns the exit status. */
@@ -309,24 +308,17 @@ static int show_steps(struct el_options *options)
     return el_exit_flush(0);
 }
 
-int el_cmd_comm(const struct el_options *asked, int argc, char **argv)
+enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
 {
-    (void)argc, (void)argv;
     struct el_launch_place place;
     enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    if (status != EL_OK && asked->launch != EL_LAUNCH_SELF) return el_exit_failed(status);
-    if (asked->launch == EL_LAUNCH_RANK && !place.is_rank)
-        return el_exit_failed(el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process"));
-    struct el_options *options = el_options_copy(asked);
-    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
-    if (options->wire.show_steps) {
-        int exit_status = show_steps(options);
-        free(options);
-        return exit_status;
-    }
-    bool rank =
-        asked->launch == EL_LAUNCH_RANK || (asked->launch == EL_LAUNCH_AUTO && place.is_rank && asked->n_devices == 0);
-    int exit_status = rank ? run_rank(options, &place) : run_self(options);
-    free(options);
-    return exit_status;
+    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
+    if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
+        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process");
+    bool rank = options->launch == EL_LAUNCH_RANK ||
+                (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
+    *exit_status_p = options->wire.show_steps ? show_steps(options)
+                     : rank                   ? run_rank(options, &place)
+                                              : run_self(options);
+    return EL_OK;
 }

@@ -43,27 +43,20 @@ static enum el_status check_same(const struct el_options *begun, const struct el
     return EL_OK;
 }
 
-/* `options` holds what the run was begun with; reads the command line over them. */
-static enum el_status read_over(int argc, char **argv, const char *dir, struct el_options *options)
-{
-    struct el_options *begun = malloc(sizeof *begun);
-    if (!begun) return el_fail_errno("options");
-    *begun = *options;
-    enum el_status status = el_options_parse(EL_CMD_COMPARE, argc, argv, options);
-    if (status == EL_OK) status = check_same(begun, options, dir);
-    free(begun);
-    return status;
-}
-
 /* A resumed run has the options it was begun with; of those given now the ones that change no trial come on top. */
-static enum el_status read_resumed(int argc, char **argv, struct el_options *options)
+static enum el_status read_resumed(struct el_options *options)
 {
+    struct el_options begun;
     char dir[EL_PATH_BYTES];
     memcpy(dir, options->dir[0] ? options->dir : options->out, sizeof dir);
     if (!dir[0])
         return el_fail(EL_ERR_INVALID, "--resume: which run? give its folder: evenload compare --resume --out DIR");
-    EL_TRY(el_recall_command(EL_CMD_COMPARE, "compare", dir, options));
-    EL_TRY(read_over(argc, argv, dir, options));
+    EL_TRY(el_recall_command(EL_CMD_COMPARE, "compare", dir, &begun));
+    int argc = options->argc;
+    char **argv = options->argv;
+    *options = begun;
+    EL_TRY(el_options_parse(EL_CMD_COMPARE, argc, argv, options));
+    EL_TRY(check_same(&begun, options, dir));
     memcpy(options->out, dir, sizeof dir);
     options->resume = true;
     return EL_OK;
@@ -73,49 +66,39 @@ static enum el_status read_resumed(int argc, char **argv, struct el_options *opt
 static void print_next(const struct el_campaign *c)
 {
     enum { DEVICES = 8 };
-    struct el_options *next = el_options_copy(c->options), *initial = el_options_copy(c->options);
-    if (!next || !initial) {
-        free(next);
-        free(initial);
-        return;
-    }
-    el_options_defaults(EL_CMD_RUN, initial);
-    el_trial_options(&c->set.trials[c->set.n - 1], next);
+    struct el_options next, initial;
+    el_options_defaults(EL_CMD_RUN, &initial);
+    el_trial_options(&c->set.trials[c->set.n - 1], &next);
     const struct el_mode_info *mode = el_mode_list();
     while (mode[1].name && mode->memory.others == 0) mode++; /* whose devices do not hold the same */
-    snprintf(next->modes[0], sizeof next->modes[0], "%s", mode->name);
+    snprintf(next.modes[0], sizeof next.modes[0], "%s", mode->name);
     for (int i = 0; i < DEVICES; i++) {
-        next->devices[i].index = i;
-        memcpy(next->devices[i].backend, next->devices[0].backend, sizeof next->devices[i].backend);
+        next.devices[i].index = i;
+        memcpy(next.devices[i].backend, next.devices[0].backend, sizeof next.devices[i].backend);
     }
-    next->n_devices = DEVICES;
-    next->procs = 0;
-    if (!next->batch_is_per_device && next->batches[0] < DEVICES) next->batches[0] = DEVICES;
-    next->train.steps = initial->train.steps;
-    next->train.warmup = initial->train.warmup;
-    next->train.min_time_s = initial->train.min_time_s;
-    next->train.control = initial->train.control;
-    next->train.epochs = 0;
-    next->timeout_s = initial->timeout_s;
-    next->inject[0] = 0;
-    next->dry_run = true;
-    free(initial);
+    next.n_devices = DEVICES;
+    next.procs = 0;
+    if (!next.batch_is_per_device && next.batches[0] < DEVICES) next.batches[0] = DEVICES;
+    next.train.steps = initial.train.steps;
+    next.train.warmup = initial.train.warmup;
+    next.train.min_time_s = initial.train.min_time_s;
+    next.train.control = initial.train.control;
+    next.train.epochs = 0;
+    next.timeout_s = initial.timeout_s;
+    next.inject[0] = 0;
+    next.dry_run = true;
     printf("\n");
     if (el_say_next(EL_CMD_RUN, next, "")) printf("      (the memory of eight devices by tag, without having them)\n");
 }
 
-/* mpirun gives its ranks a terminal, wherever its own output goes. */
-static bool is_coloured(void)
+static enum el_status show(const struct el_campaign *c, int *exit_status_p)
 {
+    (void)exit_status_p;
+    const struct el_options *options = c->options;
     struct el_launch_place place = {.is_rank = false};
     enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    return el_report_colour(stdout, status != EL_OK || place.is_rank || getenv("NO_COLOR") != NULL);
-}
-
-static enum el_status show(const struct el_campaign *c)
-{
-    const struct el_options *options = c->options;
-    bool colour = is_coloured();
+    /* mpirun gives its ranks a terminal, wherever its own output goes */
+    bool colour = el_report_colour(stdout, status != EL_OK || place.is_rank || getenv("NO_COLOR") != NULL);
     if (options->json) {
         EL_TRY(el_print_json(c->run, stdout));
         el_say_not_drawn(el_plot_run(c->store.dir, false, NULL), NULL);
@@ -134,34 +117,28 @@ static enum el_status show(const struct el_campaign *c)
     return EL_OK;
 }
 
-static int compare(const struct el_options *options)
+static enum el_status compare(const struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
     char how[EL_WORD_BYTES + 32];
-    enum el_status status = el_devices_check(options->devices, options->n_devices);
+    EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
-    if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_COMPARE, options);
-    if (status != EL_OK) return el_exit_failed(status);
-    status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_COMPARE, options));
+    enum el_status status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
     snprintf(how, sizeof how, "%s compare --resume --out", el_program_word());
-    return el_end_campaign(&campaign, status, how, show);
+    return el_end_campaign(&campaign, status, how, show, exit_status_p);
 }
 
-int el_cmd_compare(const struct el_options *asked, int argc, char **argv)
+enum el_status el_cmd_compare(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
-    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    if (asked->launch == EL_LAUNCH_RANK)
-        status = el_fail(EL_ERR_INVALID, "--launch rank is for 'run': 'compare' starts its own processes");
-    if (status != EL_OK) return el_exit_failed(status);
-    if (place.is_rank && place.rank > 0 && asked->launch == EL_LAUNCH_AUTO) {
+    if (options->launch == EL_LAUNCH_RANK)
+        return el_fail(EL_ERR_INVALID, "--launch rank is for 'run': 'compare' starts its own processes");
+    EL_TRY(el_launch_environment(el_launch_getenv, NULL, &place));
+    if (place.is_rank && place.rank > 0 && options->launch == EL_LAUNCH_AUTO) {
         fprintf(stderr, "evenload compare: rank %d leaves: it starts its own processes, from rank 0\n", place.rank);
-        return 0;
+        return EL_OK;
     }
-    struct el_options *options = el_options_copy(asked);
-    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
-    if (asked->resume) status = read_resumed(argc, argv, options);
-    int exit_status = status == EL_OK ? compare(options) : el_exit_failed(status);
-    free(options);
-    return exit_status;
+    if (options->resume) EL_TRY(read_resumed(options));
+    return compare(options, exit_status_p);
 }

@@ -1,134 +1,98 @@
 /* `evenload devices`: backends and libraries, and what each lacks. It opens modules but starts nothing in them: no
  * MPI_Init, no device. */
+#include <math.h>
 #include <stdlib.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/machine/cores.h"
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 
-enum { BACKENDS_MAX = 16, N_LIBRARIES = 5, RANK_LINES = 5, TEXT_BYTES = 512 };
+enum { BACKENDS_MAX = 16, TEXT_BYTES = 512 };
 
-struct line {
-    const char *name;
-    bool usable;
-    char detail[TEXT_BYTES];
-};
-
-static struct line line_of(const char *name, bool usable, const char *detail)
+static void add(json_t *rows, const char *name, bool usable, const char *detail)
 {
-    struct line line = {.name = name, .usable = usable};
-    snprintf(line.detail, sizeof line.detail, "%s", detail);
-    return line;
+    json_array_append_new(
+        rows, json_pack("{s:s, s:b, s:o}", "name", name, "usable", (int)usable, "detail", el_json_string(detail)));
 }
 
-static struct line dnnl_line(void)
+static json_t *backends(void)
 {
-    const char *lack = el_kernels_cpu_lack();
-    return line_of("oneDNN", !lack, lack ? lack : el_kernels_cpu_library());
+    struct el_backend_info infos[BACKENDS_MAX];
+    json_t *rows = json_array();
+    for (int i = 0, n = el_device_backends(infos, BACKENDS_MAX); i < n; i++)
+        add(rows, infos[i].name, infos[i].usable, infos[i].detail);
+    return rows;
 }
 
-static struct line cuda_line(void)
+static json_t *libraries(void)
 {
-    const char *libraries, *lack;
-    if (el_device_gpu_libraries(&libraries, &lack) != EL_OK) return line_of("CUDA", false, "no toolkit at build");
-    struct line line = line_of("CUDA", true, libraries);
-    if (lack) snprintf(line.detail, sizeof line.detail, "%s; %s", libraries, lack);
-    return line;
-}
-
-static struct line nccl_line(void)
-{
-    char version[TEXT_BYTES];
-    bool usable = el_nccl_version(version, sizeof version) == EL_OK;
-    return line_of("NCCL", usable, usable ? version : el_error_message());
-}
-
-static struct line mpi_line(void)
-{
-    char *path = NULL;
-    if (el_runner_check_mpi() != EL_OK) return line_of("MPI", false, el_error_message());
-    if (el_mpirun_find(&path) != EL_OK) return line_of("MPI", false, el_error_message());
-    struct line line = line_of("MPI", true, path);
-    free(path);
-    return line;
+    json_t *rows = json_array();
+    const char *lack = el_kernels_cpu_lack(), *gpu = "";
+    char text[TEXT_BYTES] = "no toolkit at build", *mpirun = NULL, *gnuplot = NULL;
+    add(rows, "oneDNN", !lack, lack ? lack : el_kernels_cpu_library());
+    bool usable = el_device_gpu_libraries(&gpu, &lack) == EL_OK;
+    if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, lack ? "; " : "", lack ? lack : "");
+    add(rows, "CUDA", usable, text);
+    usable = el_nccl_version(text, sizeof text) == EL_OK;
+    add(rows, "NCCL", usable, usable ? text : el_error_message());
+    usable = el_runner_check_mpi() == EL_OK && el_mpirun_find(&mpirun) == EL_OK;
+    add(rows, "MPI", usable, usable ? mpirun : el_error_message());
+    usable = el_launch_find_program("gnuplot", &gnuplot) == EL_OK;
+    add(rows, "gnuplot", usable, usable ? gnuplot : "not found on PATH: plots stay data files (install gnuplot-nox)");
+    free(mpirun);
+    free(gnuplot);
+    return rows;
 }
 
 /* Ways in which processes are started and talk to each other. */
-static int rank_lines(struct line lines[RANK_LINES])
+static json_t *ranks(void)
 {
     bool mpi = el_runner_check_mpi() == EL_OK;
-    int n = 0;
-    lines[n++] = line_of("own", true, "launcher: starts the ranks of this host itself");
-    lines[n++] =
-        line_of("mpirun", mpi, mpi ? "launcher: starts the ranks of this host through Open MPI" : el_error_message());
-    lines[n++] =
-        line_of("torchrun", true, "launcher, or whoever sets its variables: on any hosts; ranks meet over tcp");
-    lines[n++] = line_of("shm", true, "communicator: between processes of one host, through shared memory");
-    lines[n++] = line_of("tcp", true, "communicator: between processes of any hosts, a ring over sockets");
-    return n;
+    json_t *rows = json_array();
+    add(rows, "own", true, "launcher: starts the ranks of this host itself");
+    add(rows, "mpirun", mpi, mpi ? "launcher: starts the ranks of this host through Open MPI" : el_error_message());
+    add(rows, "torchrun", true, "launcher, or whoever sets its variables: on any hosts; ranks meet over tcp");
+    add(rows, "shm", true, "communicator: between processes of one host, through shared memory");
+    add(rows, "tcp", true, "communicator: between processes of any hosts, a ring over sockets");
+    return rows;
 }
 
-static struct line gnuplot_line(void)
-{
-    char *path = NULL;
-    if (el_launch_find_program("gnuplot", &path) != EL_OK)
-        return line_of("gnuplot", false, "not found on PATH: plots stay data files (install gnuplot-nox)");
-    struct line line = line_of("gnuplot", true, path);
-    free(path);
-    return line;
-}
-
-static json_t *json_lines(const struct line *lines, int n)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", lines[i].name, "usable", (int)lines[i].usable,
-                                              "detail", lines[i].detail));
-    return list;
-}
-
-static void print_lines(const char *heading, const struct line *lines, int n)
+static void print_rows(const char *heading, const json_t *rows)
 {
     printf("%s\n", heading);
-    for (int i = 0; i < n; i++)
-        printf("  %-8s %-4s %s\n", lines[i].name, lines[i].usable ? "yes" : "no", lines[i].detail);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        bool usable = json_is_true(json_object_get(row, "usable"));
+        printf("  %-8s %-4s %s\n", el_json_text(row, "name", ""), usable ? "yes" : "no",
+               el_json_text(row, "detail", ""));
+    }
 }
 
-static int print_json(const struct el_cores *cores, const struct line *backends, int n_backends,
-                      const struct line *libraries, int n_libraries)
+enum el_status el_cmd_devices(struct el_options *options, int *exit_status_p)
 {
-    struct line ranks[RANK_LINES];
-    int n_ranks = rank_lines(ranks);
-    json_t *cpus = json_array();
-    for (int i = 0; i < cores->n; i++) json_array_append_new(cpus, json_integer(cores->cpus[i]));
-    json_t *document = json_pack("{s:o, s:o, s:o, s:o, s:o}", "backends", json_lines(backends, n_backends), "libraries",
-                                 json_lines(libraries, n_libraries), "ranks", json_lines(ranks, n_ranks), "cores", cpus,
-                                 "quota_cpus", cores->quota > 0 ? json_real(cores->quota) : json_null());
-    json_dumpf(document, stdout, JSON_INDENT(1));
-    printf("\n");
-    json_decref(document);
-    return el_exit_flush(0);
-}
-
-int el_cmd_devices(const struct el_options *options, int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    struct el_backend_info infos[BACKENDS_MAX];
-    struct line backends[BACKENDS_MAX],
-        libraries[N_LIBRARIES] = {dnnl_line(), cuda_line(), nccl_line(), mpi_line(), gnuplot_line()};
+    (void)exit_status_p;
     struct el_cores cores;
     char text[TEXT_BYTES];
-    int n = el_device_backends(infos, BACKENDS_MAX);
-    for (int i = 0; i < n; i++) backends[i] = line_of(infos[i].name, infos[i].usable, infos[i].detail);
+    enum el_status status = EL_OK;
+    json_t *cpus = json_array();
     el_cores_find("", &cores);
-    if (options->json) return print_json(&cores, backends, n, libraries, N_LIBRARIES);
-    el_cores_describe(&cores, text, sizeof text);
-    print_lines("Backends", backends, n);
-    print_lines("Libraries", libraries, N_LIBRARIES);
-    struct line ranks[RANK_LINES];
-    print_lines("Ranks", ranks, rank_lines(ranks));
-    printf("Cores\n  %s: %d cpu device%s without sharing\n", text, cores.n, cores.n == 1 ? "" : "s");
-    return el_exit_flush(0);
+    for (int i = 0; i < cores.n; i++) json_array_append_new(cpus, json_integer(cores.cpus[i]));
+    json_t *document =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "backends", backends(), "libraries", libraries(), "ranks", ranks(),
+                  "cores", cpus, "quota_cpus", el_json_real(cores.quota > 0 ? cores.quota : NAN));
+    if (options->json) {
+        status = el_print_json(document, stdout);
+    } else {
+        print_rows("Backends", json_object_get(document, "backends"));
+        print_rows("Libraries", json_object_get(document, "libraries"));
+        print_rows("Ranks", json_object_get(document, "ranks"));
+        el_cores_describe(&cores, text, sizeof text);
+        printf("Cores\n  %s: %d cpu device%s without sharing\n", text, cores.n, cores.n == 1 ? "" : "s");
+    }
+    json_decref(document);
+    return status;
 }

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/jvalue.h"
+#include "bench/base/io.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
 
-static void print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+static enum el_status print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
     json_t *devices = json_array();
     for (int i = 0; i < trial->n_devices; i++) {
@@ -21,9 +21,9 @@ static void print_json(const struct el_trial *trial, const struct el_memory_fore
     }
     json_t *document = json_pack("{s:s, s:s, s:I, s:o}", "mode", trial->train.mode, "model", trial->train.model.name,
                                  "global_batch", (json_int_t)trial->train.global_batch, "devices", devices);
-    json_dumpf(document, stdout, JSON_INDENT(1));
-    printf("\n");
+    enum el_status status = el_print_json(document, stdout);
     json_decref(document);
+    return status;
 }
 
 static void print_table(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
@@ -97,19 +97,19 @@ static enum el_status print_closed_form(const struct el_train_config *config, si
     return EL_OK;
 }
 
-int el_cmd_dry_run(const struct el_options *options)
+enum el_status el_cmd_dry_run(const struct el_options *options)
 {
     struct el_trial_set set;
-    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, &set);
-    if (status != EL_OK) return el_exit_failed(status);
+    EL_TRY(el_trials_resolve(EL_CMD_RUN, options, &set));
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
-    status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");
-    if (status == EL_OK && options->json) print_json(set.trials, forecasts);
-    if (status == EL_OK && !options->json) {
+    enum el_status status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");
+    if (status == EL_OK && options->json) {
+        status = print_json(set.trials, forecasts);
+    } else if (status == EL_OK) {
         print_table(set.trials, forecasts);
         status = print_closed_form(&set.trials->train, forecasts[0].ledger.at_peak_by_tag[EL_TAG_PARAM]);
     }
     free(forecasts);
     el_trials_free(&set);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+    return status;
 }

@@ -41,16 +41,15 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
 /* After a prediction the same, measured: with all that was given for it. */
 static void say_next(const struct el_options *options)
 {
-    struct el_options *next = options->json ? NULL : el_options_copy(options);
-    if (!next) return;
+    struct el_options next = *options;
+    if (options->json) return;
     printf("\n");
-    if (options->dry_run) {
-        next->dry_run = false;
+    next.dry_run = false;
+    if (options->dry_run)
         el_say_next(EL_CMD_IMBALANCE, next, "    (the same, measured)");
-        return;
-    }
-    free(next);
-    printf("Next: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n", el_program_word());
+    else
+        printf("Next: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n",
+               el_program_word());
 }
 
 static enum el_status check_cards(const json_t *run, const char *dir)
@@ -75,11 +74,11 @@ static enum el_status check_several(const struct el_options *options)
                                    "dp,ddp and two --devices or more");
 }
 
-static int from_records(const struct el_options *options)
+static enum el_status from_records(const struct el_options *options)
 {
-    json_t *run = NULL;
-    enum el_status status = el_read_records("imbalance", options, &run);
-    if (status == EL_OK) status = check_cards(run, options->dir);
+    json_t *run;
+    EL_TRY(el_read_records("imbalance", options, &run));
+    enum el_status status = check_cards(run, options->dir);
     if (status == EL_OK) status = show(run, options, options->dir);
     if (status == EL_OK) {
         if (!options->json) printf("\n");
@@ -88,7 +87,7 @@ static int from_records(const struct el_options *options)
         say_next(options);
     }
     json_decref(run);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+    return status;
 }
 
 /* With --out the figure is drawn there; no run is put into the folder. */
@@ -106,29 +105,21 @@ static enum el_status show_predicted(const json_t *run, const struct el_options 
     return status;
 }
 
-static int predict(const struct el_options *options)
+static enum el_status predict(const struct el_options *options)
 {
     struct el_trial_set set;
     json_t *run = NULL;
-    enum el_status status = el_trials_resolve(EL_CMD_IMBALANCE, options, &set);
-    if (status != EL_OK) return el_exit_failed(status);
-    status = el_imbalance_predict(&set, &run);
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
+    enum el_status status = el_imbalance_predict(&set, &run);
     if (status == EL_OK) status = show_predicted(run, options);
     json_decref(run);
     el_trials_free(&set);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+    return status;
 }
 
-static bool is_complete(const struct el_campaign *c)
+static enum el_status show_campaign(const struct el_campaign *c, int *exit_status_p)
 {
-    for (int t = 0; t < c->set.n; t++)
-        for (int r = 0; r < c->options->repeats; r++)
-            if (!*el_campaign_repeat(c, t, r)) return false;
-    return true;
-}
-
-static enum el_status show_campaign(const struct el_campaign *c)
-{
+    (void)exit_status_p;
     EL_TRY(show(c->run, c->options, c->store.dir));
     if (!c->options->json) {
         printf("\n");
@@ -151,36 +142,37 @@ static enum el_status check_fresh(const struct el_options *options)
     return status;
 }
 
-static int measure(const struct el_options *options)
+static enum el_status measure(const struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
-    enum el_status status = options->n_devices > 0 ? el_devices_check(options->devices, options->n_devices) : EL_OK;
+    enum el_status status = EL_OK;
+    EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
-    if (status == EL_OK) status = check_fresh(options);
-    if (status == EL_OK) status = el_campaign_continue(&campaign, EL_CMD_IMBALANCE, options);
-    if (status != EL_OK) return el_exit_failed(status);
-    bool complete = is_complete(&campaign);
+    EL_TRY(check_fresh(options));
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_IMBALANCE, options));
+    bool complete = true;
+    for (int i = 0; i < campaign.set.n * options->repeats; i++) complete = complete && campaign.repeats[i];
     if (!complete) status = el_imbalance_check_memory(&campaign.set);
     if (status == EL_OK)
         status = el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_describe(campaign.set.dataset));
-    return el_end_campaign(&campaign, status, "the same command and --out", show_campaign);
+    return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 
-int el_cmd_imbalance(const struct el_options *asked, int argc, char **argv)
+/* What was given comes on top of a preset, and has to go with it. */
+static enum el_status read_over_preset(struct el_options *options)
 {
-    if (asked->dir[0]) return from_records(asked);
-    struct el_options *options = el_options_copy(asked);
-    enum el_status status = EL_OK;
-    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
-    if (asked->preset[0]) {
-        status = el_imbalance_preset(asked->preset, options);
-        /* What was given comes on top, and has to go with it. */
-        memset(options->given, 0, sizeof options->given);
-        if (status == EL_OK) status = el_options_parse(EL_CMD_IMBALANCE, argc, argv, options);
-        if (status == EL_OK) status = el_options_check_together(options);
-    }
-    if (status == EL_OK) status = check_several(options);
-    int exit_status = status != EL_OK ? el_exit_failed(status) : options->dry_run ? predict(options) : measure(options);
-    free(options);
-    return exit_status;
+    struct el_options preset = {.n_modes = 0};
+    EL_TRY(el_imbalance_preset(options->preset, &preset));
+    memset(preset.given, 0, sizeof preset.given);
+    EL_TRY(el_options_parse(EL_CMD_IMBALANCE, options->argc, options->argv, &preset));
+    *options = preset;
+    return el_options_check_together(options);
+}
+
+enum el_status el_cmd_imbalance(struct el_options *options, int *exit_status_p)
+{
+    if (options->dir[0]) return from_records(options);
+    if (options->preset[0]) EL_TRY(read_over_preset(options));
+    EL_TRY(check_several(options));
+    return options->dry_run ? predict(options) : measure(options, exit_status_p);
 }

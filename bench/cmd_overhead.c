@@ -1,6 +1,5 @@
 /* `evenload overhead`: what recording costs. Trials as compare's, in turns, with control blocks that have the recorder
  * off and on; judged from the run's document. No gate: nothing is said here of one mode against another. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -19,47 +18,29 @@ static enum el_status check(const struct el_options *options)
     return EL_OK;
 }
 
-static int show(const struct el_campaign *c)
+static enum el_status show(const struct el_campaign *c, int *exit_status_p)
 {
     json_t *document = el_overhead_document(c->run, c->store.dir);
-    if (!document) return el_exit_failed(el_fail(EL_ERR_HOST_MEMORY, "no memory for what recording costs"));
-    int exit_status = el_campaign_exit_status(c);
-    if (exit_status == 0 && json_is_false(json_object_get(document, "holds"))) exit_status = EL_EXIT_TRIAL;
+    if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what recording costs");
+    bool over = json_is_false(json_object_get(document, "holds"));
+    if (over && *exit_status_p == 0) *exit_status_p = EL_EXIT_TRIAL;
     enum el_status status = EL_OK;
     if (c->options->json)
         status = el_print_json(document, stdout);
     else
         el_overhead_print(document, stdout);
     json_decref(document);
-    return status == EL_OK ? el_exit_flush(exit_status) : el_exit_failed(status);
+    return status;
 }
 
-static int overhead(const struct el_options *options)
+enum el_status el_cmd_overhead(struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
-    el_runner_catch_signals();
-    enum el_status status = el_campaign_begin(&campaign, EL_CMD_OVERHEAD, options);
-    if (status != EL_OK) return el_exit_failed(status);
-    status = el_campaign_measure(&campaign, false, "steps with and without the recorder, in turns in each launch");
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
-    if (el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted\n");
-        exit_status = EL_EXIT_INTERRUPTED;
-    } else if (status == EL_OK) {
-        exit_status = show(&campaign);
-    }
-    el_campaign_end(&campaign);
-    return exit_status;
-}
-
-int el_cmd_overhead(const struct el_options *asked, int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    struct el_options *options = el_options_copy(asked);
-    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
     options->train.control = EL_CONTROL_RECORD;
-    enum el_status status = check(options);
-    int exit_status = status == EL_OK ? overhead(options) : el_exit_failed(status);
-    free(options);
-    return exit_status;
+    EL_TRY(check(options));
+    el_runner_catch_signals();
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_OVERHEAD, options));
+    enum el_status status =
+        el_campaign_measure(&campaign, false, "steps with and without the recorder, in turns in each launch");
+    return el_end_campaign(&campaign, status, NULL, show, exit_status_p);
 }

@@ -22,12 +22,10 @@ static enum el_status plot_comm(const struct el_options *options)
     return status == EL_OK ? el_plot_draw(plots, names, 1, options->term, stdout) : status;
 }
 
-int el_cmd_plot(const struct el_options *options, int argc, char **argv)
+enum el_status el_cmd_plot(struct el_options *options, int *exit_status_p)
 {
-    (void)argc, (void)argv;
-    if (!options->dir[0])
-        return el_exit_failed(el_fail(EL_ERR_INVALID, "plot: which run? give its folder: evenload plot results/..."));
+    (void)exit_status_p;
+    if (!options->dir[0]) return el_fail(EL_ERR_INVALID, "plot: which run? give its folder: evenload plot results/...");
     enum el_status status = plot_comm(options);
-    if (status == EL_ERR_ABSENT) status = el_plot_run(options->dir, options->term, stdout);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+    return status == EL_ERR_ABSENT ? el_plot_run(options->dir, options->term, stdout) : status;
 }

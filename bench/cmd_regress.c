@@ -91,13 +91,6 @@ static enum el_status check_file(const char *option, const char *path)
     return el_fail_errno("--%s: %s cannot be written", option, path);
 }
 
-static enum el_status check_files(const struct el_regress_options *r)
-{
-    EL_TRY(check_file("junit", r->junit));
-    EL_TRY(check_file("markdown", r->markdown));
-    return check_file("export-csv", r->csv);
-}
-
 /* `dir`: where --from's launches go, as the run that is judged. */
 static enum el_status read_runs(const struct el_options *options, struct el_regress_set *set, const char *dir)
 {
@@ -173,22 +166,15 @@ static void print_outcome(const struct el_options *options, const struct el_regr
         fputs("INCONCLUSIVE, and exit status 0 only because of --inconclusive pass.\n", out);
 }
 
-/* Whatever it is that cannot be made or written: 1 is a regression, and nothing else. */
-static int fail_use(enum el_status status)
-{
-    el_exit_failed(status);
-    return EL_EXIT_USE;
-}
-
-static int show(const struct el_options *options, const struct el_regress_set *set, const struct el_store *store)
+static enum el_status show(const struct el_options *options, const struct el_regress_set *set,
+                           const struct el_store *store, int *exit_status_p)
 {
     const struct el_regress_options *r = &options->regress;
     const char *run = r->ab[0] ? "" : r->from[0] ? store->dir : r->current;
     bool interrupted = el_runner_interrupted(), added = false;
-    enum el_status status = interrupted ? EL_OK : add_to_store(options, set, run, &added);
+    if (!interrupted) EL_TRY(add_to_store(options, set, run, &added));
     int exit_status = interrupted ? EL_EXIT_INTERRUPTED : exit_status_of(options, set, added);
-    if (status == EL_OK) status = write_files(options, set, store, added, exit_status);
-    if (status != EL_OK) return fail_use(status);
+    EL_TRY(write_files(options, set, store, added, exit_status));
     if (!options->json) {
         el_answer_print(set, stdout);
         print_outcome(options, set, added, stdout);
@@ -196,39 +182,38 @@ static int show(const struct el_options *options, const struct el_regress_set *s
         printf("\n");
         el_answer_print_next(options, set, run, added, stdout);
     }
-    exit_status = el_exit_flush(exit_status);
+    *exit_status_p = el_exit_flush(exit_status);
     if (interrupted)
         fprintf(stderr, "evenload: interrupted after %d block%s\n", set->blocks, set->blocks == 1 ? "" : "s");
-    return exit_status;
+    return EL_OK;
 }
 
-static int regress(const struct el_options *options, struct el_regress_set *set)
+static enum el_status regress(const struct el_options *options, struct el_regress_set *set,
+                              const struct el_store *store, int *exit_status_p)
 {
-    struct el_store store;
     bool ab = options->regress.ab[0];
-    enum el_status status = el_store_create(options->out, "regress", &store);
-    if (status != EL_OK) return fail_use(status);
     set->least_effect = 1 + options->regress.min_effect_pct / 100;
     set->session_effect = 1 + options->regress.session_pct / 100;
-    status = ab ? el_launching_ab(options, store.dir, set) : read_runs(options, set, store.dir);
-    int exit_status = EL_EXIT_INTERRUPTED;
-    if (status != EL_OK && el_exit_failed(status))
-        exit_status = status == EL_ERR_ABSENT && !ab ? EL_REGRESS_NO_BASELINE : EL_EXIT_USE;
-    else if (set->blocks > 0 || set->n > 0)
-        exit_status = show(options, set, &store);
-    else
-        fprintf(stderr, "evenload: interrupted\n");
-    el_store_discard(&store);
-    return exit_status;
+    enum el_status status = ab ? el_launching_ab(options, store->dir, set) : read_runs(options, set, store->dir);
+    if (status == EL_ERR_ABSENT && !ab) *exit_status_p = EL_REGRESS_NO_BASELINE;
+    if (status == EL_OK && (set->blocks > 0 || set->n > 0)) return show(options, set, store, exit_status_p);
+    if (status == EL_OK) *exit_status_p = el_exit_interrupted();
+    return status;
 }
 
-int el_cmd_regress(const struct el_options *options, int argc, char **argv)
+/* Whatever it is that cannot be made or written: 1 is a regression, and nothing else. */
+enum el_status el_cmd_regress(struct el_options *options, int *exit_status_p)
 {
-    (void)argc, (void)argv;
     struct el_regress_set set = {0};
-    enum el_status status = check(options);
-    if (status == EL_OK) status = check_files(&options->regress);
-    int exit_status = status == EL_OK ? regress(options, &set) : fail_use(status);
+    struct el_store store;
+    *exit_status_p = EL_EXIT_USE;
+    EL_TRY(check(options));
+    EL_TRY(check_file("junit", options->regress.junit));
+    EL_TRY(check_file("markdown", options->regress.markdown));
+    EL_TRY(check_file("export-csv", options->regress.csv));
+    EL_TRY(el_store_create(options->out, "regress", &store));
+    enum el_status status = regress(options, &set, &store, exit_status_p);
+    el_store_discard(&store);
     el_regress_free(&set);
-    return exit_status;
+    return status;
 }

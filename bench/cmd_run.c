@@ -29,43 +29,36 @@ static void print_result(const struct el_campaign *c)
     el_text_line(stdout, "%s/logs/", c->store.dir);
 }
 
-static int run_self(const struct el_options *options)
+static enum el_status run_self(const struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
-    enum el_status status = el_devices_check(options->devices, options->n_devices);
+    EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
-    if (status == EL_OK) status = el_campaign_begin(&campaign, EL_CMD_RUN, options);
-    if (status != EL_OK) return el_exit_failed(status);
-    int exit_status = 0;
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_RUN, options));
+    enum el_status status = EL_OK;
     if (campaign.set.trials->procs > 1) status = el_runner_check_launcher(campaign.set.trials);
     if (status == EL_OK) status = el_campaign_measure(&campaign, false, NULL);
+    bool interrupted = status == EL_OK && el_runner_interrupted();
     if (el_json_at(campaign.run, "trials.0")) {
         print_result(&campaign);
-        exit_status = el_exit_flush(el_campaign_exit_status(&campaign));
+        int exit_status = el_exit_flush(el_campaign_exit_status(&campaign));
+        if (status == EL_OK) *exit_status_p = exit_status;
     }
-    if (status != EL_OK)
-        exit_status = el_exit_failed(status);
-    else if (el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted\n");
-        exit_status = EL_EXIT_INTERRUPTED;
-    }
+    if (interrupted) *exit_status_p = el_exit_interrupted();
     el_campaign_end(&campaign);
-    return exit_status;
+    return status;
 }
 
-int el_cmd_run(const struct el_options *options, int argc, char **argv)
+enum el_status el_cmd_run(struct el_options *options, int *exit_status_p)
 {
-    (void)argc, (void)argv;
     struct el_launch_place place;
     if (options->dry_run) return el_cmd_dry_run(options);
     enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return el_exit_failed(status);
+    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
     if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
-        return el_exit_failed(el_fail(EL_ERR_INVALID,
-                                      "--launch rank: no launcher started this process; use mpirun -n "
-                                      "N (or torchrun --no_python --nproc_per_node N) evenload run ..., or leave "
-                                      "--launch out"));
+        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n N (or torchrun "
+                                       "--no_python --nproc_per_node N) evenload run ..., or leave --launch out");
     bool rank = options->launch == EL_LAUNCH_RANK ||
                 (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
-    return rank ? el_cmd_run_rank(options, &place) : run_self(options);
+    return rank ? el_cmd_run_rank(options, &place, exit_status_p) : run_self(options, exit_status_p);
 }

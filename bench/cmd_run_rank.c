@@ -2,7 +2,6 @@
  * is the number of devices. Rank 0 keeps the folder and prints. No process of ours watches such a job, so each rank
  * keeps --timeout itself. */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -107,24 +106,23 @@ static enum el_status check_size(int size)
     return size <= EL_MEMBERS_MAX ? EL_OK : el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
 }
 
-/* The user's options, with the world's devices and processes. */
-static enum el_status take_place(const struct el_options *asked, const struct el_launch_place *place, int size,
-                                 struct el_options *options)
+/* The user's options get the world's devices and processes. */
+static enum el_status take_place(struct el_options *options, const struct el_launch_place *place,
+                                 struct el_bootstrap *bootstrap)
 {
-    const char *mode = asked->modes[0];
-    *options = *asked;
+    const char *mode = options->modes[0];
+    int size = el_bootstrap_size(bootstrap), asked = options->n_devices;
     if (size > 1 && !el_mode_takes(mode, "procs"))
         return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode,
                        place->launcher, size, place->launcher);
-    if (asked->n_devices && asked->n_devices != size)
+    if (asked && asked != size)
         return el_fail(EL_ERR_INVALID,
-                       "--devices %d, but %s started %d ranks: a rank has one device; leave "
-                       "--devices out",
-                       asked->n_devices, place->launcher, size);
+                       "--devices %d, but %s started %d ranks: a rank has one device; leave --devices out", asked,
+                       place->launcher, size);
     EL_TRY(check_size(size));
     options->n_devices = size;
     options->procs = size > 1 ? size : 0;
-    return EL_OK;
+    return asked ? EL_OK : el_devices_of_ranks(bootstrap, options->devices);
 }
 
 /* Without colour: mpirun gives its ranks a terminal, wherever its own output goes. */
@@ -175,45 +173,35 @@ static int work(const struct el_options *options, struct watched *watched)
         if (written == EL_OK) written = el_campaign_take(&campaign, 0, r, document);
         if (written != EL_OK) exit_status = el_exit_failed(written);
     }
-    if (first && campaign.run) print_result(&campaign);
-    if (first && campaign.run && exit_status == 0) exit_status = el_campaign_exit_status(&campaign);
-    if (first) exit_status = el_exit_flush(exit_status);
-    if (first)
-        el_campaign_end(&campaign);
-    else
-        el_trials_free(&others);
+    el_trials_free(&others);
+    if (!first) return exit_status;
+    if (campaign.run) print_result(&campaign);
+    if (campaign.run && exit_status == 0) exit_status = el_campaign_exit_status(&campaign);
+    exit_status = el_exit_flush(exit_status);
+    el_campaign_end(&campaign);
     return exit_status;
 }
 
-/* All ranks have met. */
-static int take_part(const struct el_options *asked, struct watched *watched)
+enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launch_place *place, int *exit_status_p)
 {
-    struct el_bootstrap *bootstrap = watched->bootstrap;
-    struct el_options *options = calloc(1, sizeof *options);
-    if (!options) return el_exit_failed(el_fail_errno("options"));
-    bool first = el_bootstrap_rank(bootstrap) == 0;
-    enum el_status status = take_place(asked, watched->place, el_bootstrap_size(bootstrap), options);
-    if (status == EL_OK && !asked->n_devices) status = el_devices_of_ranks(bootstrap, options->devices);
-    int exit_status = status == EL_OK ? work(options, watched) : first ? el_exit_failed(status) : EL_EXIT_USE;
-    free(options);
-    return exit_status;
-}
-
-int el_cmd_run_rank(const struct el_options *asked, const struct el_launch_place *place)
-{
-    struct watched watched = {.place = place, .timeout_s = asked->timeout_s};
+    struct watched watched = {.place = place, .timeout_s = options->timeout_s};
     struct el_bootstrap *bootstrap = NULL;
+    double meeting_s = options->timeout_s < MEETING_S ? options->timeout_s : MEETING_S;
+    bool first = true; /* whoever does not meet the others says why */
     pthread_t thread;
-    enum el_status status = check_size(place->size);
-    if (status == EL_OK) status = begin_watch(&watched, &thread);
-    if (status != EL_OK) return el_exit_failed(status);
-    status = el_join(place, asked->timeout_s < MEETING_S ? asked->timeout_s : MEETING_S, &bootstrap);
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
+    EL_TRY(check_size(place->size));
+    EL_TRY(begin_watch(&watched, &thread));
+    enum el_status status = el_join(place, meeting_s, &bootstrap);
     if (status == EL_OK) {
+        first = el_bootstrap_rank(bootstrap) == 0;
         begin_part(&watched, bootstrap, NULL, 0);
-        exit_status = take_part(asked, &watched);
+        status = take_place(options, place, bootstrap);
     }
+    if (status == EL_OK)
+        *exit_status_p = work(options, &watched);
+    else if (!first)
+        *exit_status_p = EL_EXIT_USE;
     end_watch(&watched, thread);
     el_bootstrap_close(bootstrap);
-    return exit_status;
+    return first ? status : EL_OK;
 }

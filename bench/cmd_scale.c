@@ -1,6 +1,5 @@
 /* `evenload scale`: what more devices bring. All counts and modes are trials of one campaign, in turns; with the folder
  * of an earlier one it measures what is missing, and as `evenload scale DIR` it only reads. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -13,38 +12,38 @@
 #include "bench/scale/scale.h"
 #include "bench/trial/default_devices.h"
 
-/* The mode that sums by buckets, alone, with these sizes; NULL: what was asked for is not known, or is of one device.
+/* The mode that sums by buckets, alone, with these sizes. False: what was asked for is not known, or is of one device.
  */
-static struct el_options *with_buckets(const struct el_options *asked, const double *sizes_mib, int n)
+static bool with_buckets(const struct el_options *asked, const double *sizes_mib, int n, struct el_options *next)
 {
-    bool several = asked->n_counts > 0 && asked->counts[asked->n_counts - 1] > 1;
-    struct el_options *next = several ? el_options_copy(asked) : NULL;
-    if (!next) return NULL;
+    *next = *asked;
     snprintf(next->modes[0], sizeof next->modes[0], "%s", el_mode_with("bucket-mb")->name);
     next->n_modes = 1;
-    for (int i = 0; i < n; i++) next->bucket_mib[i] = sizes_mib[i];
+    memcpy(next->bucket_mib, sizes_mib, sizeof *sizes_mib * (size_t)n);
     next->n_buckets = n;
-    return next;
+    return asked->n_counts > 0 && asked->counts[asked->n_counts - 1] > 1;
 }
 
 /* The same trials with the size of buckets as a sweep. */
 static bool print_sweep(const struct el_options *asked)
 {
     static const double sizes_mib[] = {1, 5, 25, 100};
+    struct el_options next;
     char note[64];
     snprintf(note, sizeof note, "    (%s's buckets)", el_mode_with("bucket-mb")->name);
-    return el_say_next(EL_CMD_SCALE, with_buckets(asked, sizes_mib, sizeof sizes_mib / sizeof sizes_mib[0]), note);
+    return with_buckets(asked, sizes_mib, sizeof sizes_mib / sizeof sizes_mib[0], &next) &&
+           el_say_next(EL_CMD_SCALE, next, note);
 }
 
 /* The recommended buckets on the most devices. */
 static bool print_best(const struct el_options *asked, double best_mib)
 {
-    struct el_options *next = with_buckets(asked, &best_mib, 1);
-    if (!next) return false;
-    next->n_devices = asked->counts[asked->n_counts - 1];
-    for (int i = 0; i < next->n_devices; i++) {
-        next->devices[i].index = i;
-        memcpy(next->devices[i].backend, asked->counts_backend, sizeof next->devices[i].backend);
+    struct el_options next;
+    if (!with_buckets(asked, &best_mib, 1, &next)) return false;
+    next.n_devices = asked->counts[asked->n_counts - 1];
+    for (int i = 0; i < next.n_devices; i++) {
+        next.devices[i].index = i;
+        memcpy(next.devices[i].backend, asked->counts_backend, sizeof next.devices[i].backend);
     }
     return el_say_next(EL_CMD_COMPARE, next, "");
 }
@@ -85,62 +84,49 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
     return status;
 }
 
-/* What the folder was begun with, where that can be read; else as given. */
-static const struct el_options *recall(const struct el_options *given, struct el_options *begun)
+/* From records alone; what comes next as the folder was begun, where that can be read. */
+static enum el_status report(struct el_options *options)
 {
-    if (el_recall_command(EL_CMD_SCALE, "scale", given->dir, begun) != EL_OK) return given;
-    begun->json = given->json;
-    return begun;
-}
-
-/* From records alone. */
-static int report(const struct el_options *options)
-{
-    json_t *run = NULL;
-    enum el_status status = el_read_records("scale", options, &run);
-    struct el_options *begun = status == EL_OK ? el_options_copy(options) : NULL;
-    if (status == EL_OK) status = begun ? show(recall(options, begun), run, options->dir) : EL_ERR_HOST_MEMORY;
-    free(begun);
+    struct el_options begun;
+    char dir[EL_PATH_BYTES];
+    json_t *run;
+    EL_TRY(el_read_records("scale", options, &run));
+    bool json = options->json, known = el_recall_command(EL_CMD_SCALE, "scale", options->dir, &begun) == EL_OK;
+    memcpy(dir, options->dir, sizeof dir);
+    if (known) *options = begun;
+    options->json = json;
+    enum el_status status = show(options, run, dir);
     json_decref(run);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+    return status;
 }
 
-static enum el_status prepare(const struct el_options *asked, struct el_options *options)
+static enum el_status show_campaign(const struct el_campaign *c, int *exit_status_p)
 {
+    (void)exit_status_p;
+    return show(c->options, c->run, c->store.dir);
+}
+
+static enum el_status prepare(struct el_options *options)
+{
+    struct el_options asked = *options;
     struct el_cores cores;
     struct el_device_name last = {.index = 0};
     el_cores_find("", &cores);
-    EL_TRY(el_scale_options(asked, cores.n, el_device_gpus(), options));
+    EL_TRY(el_scale_options(&asked, cores.n, el_device_gpus(), options));
     memcpy(last.backend, options->counts_backend, sizeof last.backend);
     last.index = options->counts[options->n_counts - 1] - 1;
     return el_devices_check(&last, 1);
 }
 
-static enum el_status show_campaign(const struct el_campaign *c)
-{
-    return show(c->options, c->run, c->store.dir);
-}
-
-static int measure(const struct el_options *options)
+enum el_status el_cmd_scale(struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
     char headline[96];
+    if (options->dir[0]) return report(options);
+    EL_TRY(prepare(options));
     el_runner_catch_signals();
-    enum el_status status = el_campaign_continue(&campaign, EL_CMD_SCALE, options);
-    if (status != EL_OK) return el_exit_failed(status);
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_SCALE, options));
     snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
-    status = el_campaign_measure(&campaign, true, headline);
-    return el_end_campaign(&campaign, status, "the same command and --out", show_campaign);
-}
-
-int el_cmd_scale(const struct el_options *asked, int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    if (asked->dir[0]) return report(asked);
-    struct el_options *options = el_options_copy(asked);
-    if (!options) return el_exit_failed(EL_ERR_HOST_MEMORY);
-    enum el_status status = prepare(asked, options);
-    int exit_status = status == EL_OK ? measure(options) : el_exit_failed(status);
-    free(options);
-    return exit_status;
+    enum el_status status = el_campaign_measure(&campaign, true, headline);
+    return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }

@@ -1,6 +1,4 @@
 /* `evenload selfcheck`: plants four disturbances on this machine, and says what was found of each. */
-#include <stdlib.h>
-
 #include "bench/base/io.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
@@ -21,22 +19,13 @@ static enum el_status show(const struct el_options *options, const struct el_sel
     return status;
 }
 
-int el_cmd_selfcheck(const struct el_options *options, int argc, char **argv)
+enum el_status el_cmd_selfcheck(struct el_options *options, int *exit_status_p)
 {
-    (void)argc, (void)argv;
-    struct el_selfcheck *check = calloc(1, sizeof *check);
-    if (!check) return el_exit_failed(el_fail_errno("a self-check"));
-    enum el_status status = el_selfcheck_run(options, check);
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
-    if (status == EL_OK && el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted\n");
-        exit_status = EL_EXIT_INTERRUPTED;
-    } else if (status == EL_OK) {
-        status = show(options, check);
-        exit_status = status == EL_OK
-                          ? el_exit_flush(el_selfcheck_count(check, EL_SELFCHECK_MISSED) ? EL_EXIT_TRIAL : 0)
-                          : el_exit_failed(status);
-    }
-    free(check);
-    return exit_status;
+    struct el_selfcheck check;
+    EL_TRY(el_selfcheck_run(options, &check));
+    if (el_runner_interrupted())
+        *exit_status_p = el_exit_interrupted();
+    else if (el_selfcheck_count(&check, EL_SELFCHECK_MISSED))
+        *exit_status_p = EL_EXIT_TRIAL;
+    return el_runner_interrupted() ? EL_OK : show(options, &check);
 }

@@ -1,6 +1,5 @@
 /* `evenload watch -- COMMAND`: watches any command from outside. The command keeps its streams: our output is on
  * standard error, after its end. Its exit status is ours. bench/watch has the sampling. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/text.h"
@@ -11,13 +10,6 @@
 #include "bench/watch/watch.h"
 
 enum { WORDS_BYTES = 4096 };
-
-/* The command line as given, for the record; truncated. */
-static void join_words(int argc, char **argv, char *words, size_t bytes)
-{
-    size_t used = (size_t)snprintf(words, bytes, "evenload");
-    for (int i = 0; i < argc && used < bytes; i++) used += (size_t)snprintf(words + used, bytes - used, " %s", argv[i]);
-}
 
 static enum el_status save(const struct el_options *options, const struct el_store *store,
                            const struct el_watching *watch, const json_t *document)
@@ -39,9 +31,12 @@ static enum el_status save(const struct el_options *options, const struct el_sto
 
 /* The command has run: its exit status is ours, whether or not the record could be written. */
 static int finish(const struct el_options *options, const struct el_store *store, const struct el_watching *watch,
-                  enum el_status status, const char *words)
+                  enum el_status status)
 {
+    char words[WORDS_BYTES];
     if (status == EL_OK) {
+        snprintf(words, sizeof words, "evenload"); /* the command line as given, for the record; truncated */
+        for (int i = 0; i < options->argc; i++) el_text_append(words, sizeof words, " %s", options->argv[i]);
         json_t *document = el_watch_record(watch, words);
         status =
             document ? save(options, store, watch, document) : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
@@ -53,33 +48,30 @@ static int finish(const struct el_options *options, const struct el_store *store
     return el_watch_exit_status(watch);
 }
 
-static int watch_command(const struct el_options *options, const struct el_store *store, char *const *command,
-                         const char *words)
+static int watch_command(const struct el_options *options, const struct el_store *store)
 {
     struct el_watching *watch = NULL;
     int exit_status = EL_WATCH_NOT_STARTED;
+    char *const *command = options->argv + options->command_at;
     enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &watch, &exit_status);
     if (status != EL_OK) {
         fprintf(stderr, "evenload: watch: %s\n", el_error_message());
         return status == EL_ERR_ABSENT ? exit_status : EL_EXIT_USE;
     }
     status = el_watch_run(watch, options->wait_all);
-    exit_status = finish(options, store, watch, status, words);
+    exit_status = finish(options, store, watch, status);
     el_watch_end(watch);
     return exit_status;
 }
 
-int el_cmd_watch(const struct el_options *options, int argc, char **argv)
+enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p)
 {
-    char words[WORDS_BYTES];
     struct el_store store;
-    if (options->command_at == 0 || options->command_at >= argc || !*argv[options->command_at])
-        return el_exit_failed(el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- "
-                                                      "python train.py"));
-    enum el_status status = el_store_create(options->out, "watch", &store);
-    if (status != EL_OK) return el_exit_failed(status);
-    join_words(argc, argv, words, sizeof words);
-    int exit_status = watch_command(options, &store, argv + options->command_at, words);
+    int at = options->command_at;
+    if (at == 0 || at >= options->argc || !*options->argv[at])
+        return el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- python train.py");
+    EL_TRY(el_store_create(options->out, "watch", &store));
+    *exit_status_p = watch_command(options, &store);
     el_store_discard(&store); /* empty folders; all of it if the command could not be started */
-    return exit_status;
+    return EL_OK;
 }

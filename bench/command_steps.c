@@ -1,5 +1,4 @@
 /* What several subcommands do alike: read a folder's records, end a campaign, say which command comes next. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -7,24 +6,12 @@
 #include "bench/commands.h"
 #include "bench/record/record.h"
 
-struct el_options *el_options_copy(const struct el_options *options)
-{
-    struct el_options *copy = malloc(sizeof *copy);
-    if (copy)
-        *copy = *options;
-    else
-        el_fail_errno("options");
-    return copy;
-}
-
-bool el_say_next(unsigned command, struct el_options *next, const char *note)
+bool el_say_next(unsigned command, struct el_options next, const char *note)
 {
     char line[2 * EL_PATH_BYTES];
-    if (!next) return false;
-    next->out[0] = 0;
-    next->quiet = next->json = false;
-    bool fits = el_options_command_line(command, next, line, sizeof line) == EL_OK;
-    free(next);
+    next.out[0] = 0;
+    next.quiet = next.json = false;
+    bool fits = el_options_command_line(command, &next, line, sizeof line) == EL_OK;
     if (fits) el_text_line(stdout, "Next: %s%s%s", el_program_word(), line + strlen("evenload"), note);
     return fits;
 }
@@ -77,19 +64,20 @@ enum el_status el_recall_command(unsigned command, const char *name, const char 
     return status;
 }
 
-int el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
-                    enum el_status (*show)(const struct el_campaign *campaign))
+enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
+                               enum el_status (*show)(const struct el_campaign *campaign, int *exit_status_p),
+                               int *exit_status_p)
 {
-    int exit_status = status == EL_OK ? 0 : el_exit_failed(status);
     if (el_runner_interrupted()) {
-        el_campaign_say_interrupted(campaign, how);
-        exit_status = EL_EXIT_INTERRUPTED;
+        el_exit_failed(status);
+        if (how) el_campaign_say_interrupted(campaign, how);
+        *exit_status_p = how ? EL_EXIT_INTERRUPTED : el_exit_interrupted();
+        status = EL_OK;
     } else if (status == EL_OK) {
-        status = show(campaign);
-        exit_status = status == EL_OK ? el_campaign_exit_status(campaign) : el_exit_failed(status);
+        *exit_status_p = el_campaign_exit_status(campaign);
+        status = show(campaign, exit_status_p);
         if (campaign->no_launcher[0]) fprintf(stderr, "evenload: %s\n", campaign->no_launcher);
-        exit_status = el_exit_flush(exit_status);
     }
     el_campaign_end(campaign);
-    return exit_status;
+    return status;
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -17,6 +16,12 @@ int el_exit_failed(enum el_status status)
     if (status == EL_OK) return 0;
     fprintf(stderr, "evenload: %s\n", el_error_message());
     return status == EL_ERR_INVALID || status == EL_ERR_IO || status == EL_ERR_ABSENT ? EL_EXIT_USE : EL_EXIT_TRIAL;
+}
+
+int el_exit_interrupted(void)
+{
+    fprintf(stderr, "evenload: interrupted\n");
+    return EL_EXIT_INTERRUPTED;
 }
 
 void el_say_not_drawn(enum el_status status, FILE *messages)
@@ -56,10 +61,9 @@ static void print_overview(FILE *file)
                   "something\nmissing, 130 interrupted; regress, baseline and watch have their own.\n");
 }
 
-static int print_version(void)
+static void print_version(void)
 {
     printf("evenload %s (%s)\n", EL_VERSION, EL_BUILD_COMMIT);
-    return el_exit_flush(0);
 }
 
 /* Of any command. */
@@ -105,51 +109,43 @@ static enum el_status check_open_files(void)
                    NEEDED, (unsigned long long)limit.rlim_cur);
 }
 
+static int end(enum el_status status, int exit_status)
+{
+    if (status == EL_OK) return el_exit_flush(exit_status);
+    int failed = el_exit_failed(status);
+    return exit_status ? exit_status : failed;
+}
+
 static int run_command(const struct el_command_row *command, int argc, char **argv)
 {
-    struct el_options *options = calloc(1, sizeof *options);
-    if (!options) return el_exit_failed(el_fail_errno("options"));
-    el_options_defaults(command->bit, options);
-    enum el_status status = el_options_parse(command->bit, argc, argv, options);
-    if (status == EL_OK) status = el_options_check_together(options);
-    if (status == EL_OK && !options->help && !options->version) status = check_open_files();
-    int exit_status;
-    if (status != EL_OK) {
-        exit_status = el_exit_failed(status);
-    } else if (options->help) {
+    struct el_options options;
+    int exit_status = 0;
+    el_options_defaults(command->bit, &options);
+    enum el_status status = el_options_parse(command->bit, argc, argv, &options);
+    options.argc = argc;
+    options.argv = argv;
+    if (status == EL_OK) status = el_options_check_together(&options);
+    if (status == EL_OK && options.help)
         el_options_help(stdout, command->bit);
-        exit_status = el_exit_flush(0);
-    } else if (options->version) {
-        exit_status = print_version();
-    } else {
-        exit_status = command->run(options, argc, argv);
-    }
-    free(options);
-    return exit_status;
+    else if (status == EL_OK && options.version)
+        print_version();
+    else if (status == EL_OK && (status = check_open_files()) == EL_OK)
+        status = command->run(&options, &exit_status);
+    return end(status, exit_status);
 }
 
-/* `help --man`, `help --bash` ...: what `make install` installs beside the program. */
-static int print_installed(const char *what)
+/* `help COMMAND`; `help --man`, `help --bash` ...: what `make install` installs beside the program. */
+static enum el_status print_help(const char *what)
 {
-    enum el_status status = EL_OK;
-    if (!strcmp(what, "man"))
+    if (!strcmp(what, "--man")) {
         el_options_manual(stdout, EL_VERSION);
-    else
-        status = el_options_completion(stdout, what);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
-}
-
-static int print_help(int argc, char **argv)
-{
-    if (argc < 3) {
-        print_overview(stdout);
-        return el_exit_flush(0);
+        return EL_OK;
     }
-    if (!strncmp(argv[2], "--", 2)) return print_installed(argv[2] + 2);
-    const struct el_command_row *command = find_command(argv[2]);
-    if (!command) return el_exit_failed(EL_ERR_INVALID);
+    if (!strncmp(what, "--", 2)) return el_options_completion(stdout, what + 2);
+    const struct el_command_row *command = find_command(what);
+    if (!command) return EL_ERR_INVALID;
     el_options_help(stdout, command->bit);
-    return el_exit_flush(0);
+    return EL_OK;
 }
 
 static void do_nothing(int number)
@@ -169,11 +165,17 @@ int el_main(int argc, char **argv)
 {
     survive_file_limit();
     const char *name = argc > 1 ? argv[1] : "help";
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return print_help(argc, argv);
-    if (!strcmp(name, "--version") || !strcmp(name, "version")) return print_version();
+    bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
+    if (help && argc > 2) return end(print_help(argv[2]), 0);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "comm")) return el_cmd_comm_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);
-    const struct el_command_row *command = find_command(name);
-    if (!command) return el_exit_failed(EL_ERR_INVALID);
-    return run_command(command, argc - 1, argv + 1);
+    if (help)
+        print_overview(stdout);
+    else if (!strcmp(name, "--version") || !strcmp(name, "version"))
+        print_version();
+    else {
+        const struct el_command_row *command = find_command(name);
+        return command ? run_command(command, argc - 1, argv + 1) : el_exit_failed(EL_ERR_INVALID);
+    }
+    return el_exit_flush(0);
 }
