@@ -244,40 +244,69 @@ static inline enum el_status case_issue_links(const struct comm_case *c, struct 
     return EL_OK;
 }
 
-static inline enum el_status case_run(const struct comm_case *c, struct el_comm *comm, const struct case_memory *m)
+/* A case that a member takes part in. */
+struct case_play {
+    struct comm_case c;
+    struct el_comm *comm;
+    struct case_memory memory;
+};
+
+static inline enum el_status case_open(struct case_play *play)
+{
+    struct case_memory *m = &play->memory;
+    struct el_device *device = el_comm_device(play->comm);
+    size_t most = 0;
+    *m = (struct case_memory){.host = NULL};
+    case_lay_out(&play->c, el_comm_size(play->comm), el_comm_rank(play->comm), m);
+    for (int b = 0; b < 2; b++) {
+        size_t bytes = case_buffer_bytes(m, b);
+        if (bytes > most) most = bytes;
+        EL_TRY(el_device_alloc(device, EL_TAG_GRAD, bytes, b ? "result" : "data", &m->buffers[b]));
+    }
+    m->host = malloc(most);
+    if (!m->host) return el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");
+    return case_fill(&play->c, play->comm, m);
+}
+
+static inline void case_close(struct case_play *play)
+{
+    for (int b = 0; b < 2; b++) el_device_free(play->memory.buffers[b]);
+    free(play->memory.host);
+}
+
+static inline enum el_status case_run(const struct case_play *plays, int n)
 {
     struct el_program *program;
-    struct el_comm_op op = case_op(c, comm, m);
+    enum el_status status = EL_OK;
     EL_TRY(el_program_create(&program));
-    enum el_status status =
-        c->verb == EL_COMM_SEND ? case_issue_links(c, comm, program, &op) : el_comm_issue(comm, program, &op, NULL);
+    for (int i = 0; i < n && status == EL_OK; i++) {
+        const struct case_play *play = &plays[i];
+        struct el_comm_op op = case_op(&play->c, play->comm, &play->memory);
+        status = play->c.verb == EL_COMM_SEND ? case_issue_links(&play->c, play->comm, program, &op)
+                                              : el_comm_issue(play->comm, program, &op, NULL);
+    }
     if (status == EL_OK) status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
     el_program_destroy(program);
     return status;
 }
 
-/* Collective. EL_ERR_INTERNAL says what is wrong where. */
+/* Several in one program, each on its own data, of one device. Collective. EL_ERR_INTERNAL says what is wrong where. */
+static inline enum el_status case_check_all(struct case_play *plays, int n)
+{
+    enum el_status status = EL_OK;
+    int n_open = 0;
+    while (n_open < n && status == EL_OK) status = case_open(&plays[n_open++]);
+    if (status == EL_OK) status = case_run(plays, n);
+    for (int i = 0; i < n && status == EL_OK; i++) status = case_compare(&plays[i].c, plays[i].comm, &plays[i].memory);
+    for (int i = 0; i < n_open; i++) case_close(&plays[i]);
+    return status;
+}
+
 static inline enum el_status case_check(const struct comm_case *c, struct el_comm *comm)
 {
-    struct el_device *device = el_comm_device(comm);
-    struct case_memory m = {.host = NULL};
-    enum el_status status = EL_OK;
-    size_t most = 0;
-    case_lay_out(c, el_comm_size(comm), el_comm_rank(comm), &m);
-    for (int b = 0; b < 2 && status == EL_OK; b++) {
-        size_t bytes = case_buffer_bytes(&m, b);
-        if (bytes > most) most = bytes;
-        status = el_device_alloc(device, EL_TAG_GRAD, bytes, b ? "result" : "data", &m.buffers[b]);
-    }
-    m.host = malloc(most);
-    if (!m.host && status == EL_OK) status = el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");
-    if (status == EL_OK) status = case_fill(c, comm, &m);
-    if (status == EL_OK) status = case_run(c, comm, &m);
-    if (status == EL_OK) status = case_compare(c, comm, &m);
-    for (int b = 0; b < 2; b++) el_device_free(m.buffers[b]);
-    free(m.host);
-    return status;
+    struct case_play play = {.c = *c, .comm = comm};
+    return case_check_all(&play, 1);
 }
 
 #endif

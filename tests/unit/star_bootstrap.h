@@ -13,11 +13,11 @@
 
 #include "runtime/comm/bootstrap_ops.h"
 
-enum { RANKS_MAX = 4, STAR_TEXT_BYTES = 1024 };
+enum { RANKS_MAX = 4, STAR_RANKS_MAX = 7, STAR_TEXT_BYTES = 1024 };
 
 struct star {
     struct el_bootstrap base;
-    int ends[RANKS_MAX][2]; /* [rank]: rank 0's end, the rank's end */
+    int ends[STAR_RANKS_MAX][2]; /* [rank]: rank 0's end, the rank's end */
 };
 
 static enum el_status star_gather(struct el_bootstrap *bootstrap, const char *text, char **texts)
@@ -60,7 +60,7 @@ static const struct el_bootstrap_ops star_ops = {
 static int star_ranks(int size, int (*play)(struct star *star, void *context), void *context)
 {
     struct star star = {.base = {.ops = &star_ops, .size = size}};
-    pid_t pids[RANKS_MAX];
+    pid_t pids[STAR_RANKS_MAX];
     int n_failed = 0, wait_status;
     for (int i = 0; i < size; i++) assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, star.ends[i]), 0);
     for (int rank = 0; rank < size; rank++) {

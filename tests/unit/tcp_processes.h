@@ -9,7 +9,7 @@
 #include "runtime/comm/bootstrap.h"
 #include "runtime/comm/tcp/socket.h"
 
-enum { TCP_PROCESSES_MAX = 5 };
+enum { TCP_PROCESSES_MAX = 7 };
 
 /* A rank's part: opens the bootstrap at `place`, and returns the process's exit status. */
 typedef int (*tcp_play)(const struct el_rendezvous *place, const void *context);

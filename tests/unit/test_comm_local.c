@@ -220,6 +220,21 @@ static void test_abort_frees_the_waiting(void **state)
     }
 }
 
+/* Each check has three operations, the first of them an all-reduce. */
+static void test_a_failure_names_its_operation(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, 2, "cpu");
+    all_do(&group, large, EL_OK);
+    el_comm_abort(group.comms[0]);
+    struct member member = {.comm = group.comms[1], .act = large};
+    be_member(&member);
+    assert_int_equal(member.outcome.status, EL_ERR_PEER);
+    if (!strstr(member.outcome.text, "the all_reduce number 4 of rank 1: ")) fail_msg("%s", member.outcome.text);
+    close_group(&group);
+}
+
 static void *abort_soon(void *context)
 {
     usleep(3000);
@@ -551,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_muted),
         cmocka_unit_test(test_abort_frees_the_waiting),
         cmocka_unit_test(test_abort_amid_operations),
+        cmocka_unit_test(test_a_failure_names_its_operation),
         cmocka_unit_test(test_different_operations_are_noticed),
         cmocka_unit_test(test_bytes_of_an_all_reduce),
         cmocka_unit_test(test_bytes_add_up),
