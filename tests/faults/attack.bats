@@ -11,6 +11,14 @@ stderr='' # set by run
     [[ $status -eq 0 && ${lines[-1]} == "0 found" ]] || show
 }
 
+@test "a rank killed in a collective over shm, tcp or mpi is named within five seconds, and nothing of the job is left" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
+    local ranks=3
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then ranks=50; else echo "# long: 50 ranks killed instead of 3, two minutes" >&3; fi
+    run "$BATS_TEST_DIRNAME/../../scripts/attack" --evenload "$EVENLOAD" --only ranks --ranks $ranks --jobs 1
+    [[ $status -eq 0 && ${lines[-1]} == "0 found" && $output == *"shm "*"tcp "* ]] || show
+}
+
 @test "an attack finds what is injected: a program that hangs, leaves processes and half a file" {
     cat >evenload <<'END'
 #!/bin/sh
