@@ -88,6 +88,34 @@ static enum el_status check_two(struct el_bootstrap *bootstrap, struct el_device
     return status;
 }
 
+enum { LETTERS = 3, LETTER_COUNT = 300000 };
+
+/* All send before any receives, and take what came by tag, last sent first. */
+static enum el_status check_mail(struct el_comm *comm)
+{
+    int rank = el_comm_rank(comm), size = el_comm_size(comm), before = (rank + size - 1) % size;
+    static int32_t letter[LETTER_COUNT];
+    struct el_comm_op op = {.verb = EL_COMM_SEND,
+                            .dtype = EL_I32,
+                            .count = LETTER_COUNT,
+                            .root = (rank + 1) % size,
+                            .data = el_view_host(letter)};
+    for (op.tag = 0; op.tag < LETTERS; op.tag++) {
+        for (int i = 0; i < LETTER_COUNT; i++) letter[i] = rank * 1000000 + op.tag * 100000 + i % 1000;
+        EL_TRY(el_comm_exchange(comm, &op));
+    }
+    memset(letter, 0, sizeof letter); /* what was sent has been put away */
+    struct el_comm_op take = {
+        .verb = EL_COMM_RECV, .dtype = EL_I32, .count = LETTER_COUNT, .root = before, .result = el_view_host(letter)};
+    for (take.tag = LETTERS - 1; take.tag >= 0; take.tag--) {
+        EL_TRY(el_comm_exchange(comm, &take));
+        for (int i = 0; i < LETTER_COUNT; i++)
+            if (letter[i] != before * 1000000 + take.tag * 100000 + i % 1000)
+                return el_fail(EL_ERR_INTERNAL, "letter %d of rank %d: [%d] is %d", take.tag, before, i, letter[i]);
+    }
+    return EL_OK;
+}
+
 static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
 {
     struct el_comm *comm = NULL;
@@ -95,6 +123,7 @@ static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_devic
     enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_everything(comm) : EL_ERR_INTERNAL;
     if (status == EL_OK && strcmp(kind, "mpi") == 0) status = check_product(comm);
     if (status == EL_OK) status = check_two(bootstrap, device, kind);
+    if (status == EL_OK && el_comm_has_verb(comm, EL_COMM_SEND)) status = check_mail(comm);
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK && el_comm_size(comm) > 1) status = scene_last_rank_aborts(bootstrap, comm);
     el_comm_close(comm);

@@ -164,8 +164,7 @@ static enum el_status other_size(struct el_bootstrap *bootstrap, struct el_tcp_g
     unsigned char data[8] = {0};
     enum el_status status = EL_OK;
     if (group->rank == 0) status = run(group, EL_COMM_SEND, 1, 5, data, 4);
-    if (group->rank == 1)
-        status = expect(run(group, EL_COMM_RECV, 0, 5, data, 8), "came a message of 4 bytes");
+    if (group->rank == 1) status = expect(run(group, EL_COMM_RECV, 0, 5, data, 8), "came a message of 4 bytes");
     return el_bootstrap_agree(bootstrap, status);
 }
 

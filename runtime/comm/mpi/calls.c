@@ -87,15 +87,19 @@ static enum el_status check_alarm(struct el_mpi_alarm *alarm)
                    alarm->waits_for);
 }
 
+enum el_status el_mpi_pause(struct el_mpi_alarm *alarm)
+{
+    EL_TRY(check_alarm(alarm));
+    el_mpi_nap();
+    return EL_OK;
+}
+
 enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *alarm)
 {
     bool done;
     EL_TRY(test(a, b, &done));
     for (int64_t moved_ns = el_clock_ns(); !done;) {
-        if (el_clock_ns() - moved_ns > POLL_NS) {
-            EL_TRY(check_alarm(alarm));
-            el_mpi_nap();
-        }
+        if (el_clock_ns() - moved_ns > POLL_NS) EL_TRY(el_mpi_pause(alarm));
         int64_t begin_ns = worked_ns();
         EL_TRY(test(a, b, &done));
         if (worked_ns() - begin_ns > WORKED_NS) moved_ns = el_clock_ns();

@@ -34,6 +34,9 @@ void el_mpi_leave(void);
 /* In its turn, which others may take meanwhile. */
 void el_mpi_nap(void);
 
+/* In its turn: a nap, while waiting for what only others can bring about. Errors: as el_mpi_wait. */
+enum el_status el_mpi_pause(struct el_mpi_alarm *alarm);
+
 /* In its turn. Waits until both requests have ended; a pointer may be NULL, and so may `alarm`.
  * Errors: EL_ERR_PEER after an alarm or the alarm's deadline; the requests stay as they are (el_mpi_alarm_give_up). */
 enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *alarm);

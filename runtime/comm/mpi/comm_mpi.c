@@ -16,6 +16,10 @@ static enum el_status run_in_turn(struct el_mpi_group *group, const struct el_co
     for (int i = 0; i < 2; i++) group->in[i] = group->out[i] = MPI_REQUEST_NULL;
     if (el_mpi_alarm_check(&group->alarm))
         status = el_fail(EL_ERR_PEER, "mpi communicator: a rank failed");
+    else if (task->verb == EL_COMM_SEND)
+        status = el_mpi_send(group, task);
+    else if (task->verb == EL_COMM_RECV)
+        status = el_mpi_receive(group, task);
     else
         status = task->verb == EL_COMM_BARRIER ? el_mpi_barrier(group) : el_mpi_collective(group, task);
     if (status == EL_OK) return EL_OK;
@@ -91,6 +95,7 @@ static void destroy(struct el_mpi_group *group)
 static void close_group(void *state)
 {
     struct el_mpi_group *group = state;
+    el_mpi_mail_close(group);
     el_mpi_enter();
     el_mpi_alarm_close(&group->alarm);
     if (!atomic_load(&group->alarm.raised)) MPI_Comm_free(&group->comm);
@@ -134,8 +139,7 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 }
 
 static const struct el_comm_ops mpi_ops = {
-    .verbs = EL_COMM_FIRST_VERBS | 1 << EL_COMM_REDUCE_SCATTER | 1 << EL_COMM_ALL_GATHER | 1 << EL_COMM_SCATTER |
-             1 << EL_COMM_GATHER | 1 << EL_COMM_ALL_TO_ALL | 1 << EL_COMM_BARRIER,
+    .verbs = EL_COMM_COLLECTIVES | 1 << EL_COMM_SEND | 1 << EL_COMM_RECV,
     .run = run,
     .reserve = reserve,
     .choose = choose,

@@ -4,6 +4,7 @@
 
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/mpi/calls.h"
+#include "runtime/comm/mpi/mail.h"
 
 /* A message's length: long enough to hide its start, short enough that it is combined from the cache. */
 enum { EL_MPI_SEGMENT_BYTES = 256 * 1024 };
@@ -17,6 +18,7 @@ struct el_mpi_group {
     char *inbox[2];            /* [EL_MPI_SEGMENT_BYTES] each: segments that wait to be combined */
     char *scratch;             /* [scratch_bytes]: see el_comm_scratch */
     size_t scratch_bytes;
+    struct el_mpi_mail mail;
 };
 
 /* In this thread's turn (calls.h). Errors: EL_ERR_PEER; requests stay open. */

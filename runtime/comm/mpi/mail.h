@@ -1,0 +1,33 @@
+/* Mail over MPI: a message is copied into the sender's mailbox and leaves from there when its receiver asks for it, so
+ * that a sender waits only while its mailbox is full, and no order of sends and receives can dead-lock before that.
+ *
+ * A message in the mailbox may need MPI to be called on the sender's side too: a thread of the group sees to that as
+ * long as there is one. All functions but the last: in this thread's turn (calls.h).
+ */
+#ifndef EL_MPI_MAIL_H
+#define EL_MPI_MAIL_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "runtime/comm/mpi/calls.h"
+
+struct el_mpi_group;
+struct el_comm_task;
+
+/* For one receiver; a larger message may lie there alone. */
+enum { EL_MPI_MAILBOX_BYTES = 16 << 20 };
+
+struct el_mpi_mail {
+    struct el_mpi_letter *letters; /* on their way */
+    pthread_t postman;
+    bool has_postman, closing;
+    sem_t work;
+};
+
+enum el_status el_mpi_send(struct el_mpi_group *group, const struct el_comm_task *task);
+enum el_status el_mpi_receive(struct el_mpi_group *group, const struct el_comm_task *task);
+/* Waits until all has left, but not long, and not after an alarm: nobody asks for it then. Not in turn. */
+void el_mpi_mail_close(struct el_mpi_group *group);
+
+#endif
