@@ -25,8 +25,13 @@ static enum el_status create(const struct el_comm_backend *backend, struct el_de
 {
     struct el_comm *comm = calloc(1, sizeof *comm);
     if (!comm) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", backend->name);
-    *comm = (struct el_comm){
-        .backend = backend, .place.device = device, .rank = rank, .size = size, .first = comm, .n_parts = 1};
+    *comm = (struct el_comm){.backend = backend,
+                             .place.device = device,
+                             .rank = rank,
+                             .size = size,
+                             .first = comm,
+                             .group = comm,
+                             .n_parts = 1};
     enum el_status status = size > 1 ? el_device_take_stream(device, &comm->place.stream) : EL_OK;
     if (status == EL_OK)
         *comm_p = comm;
@@ -46,7 +51,7 @@ static enum el_status open_members(const struct el_comm_backend *backend, struct
 {
     for (int i = 0; i < n; i++) {
         EL_TRY(create(backend, devices[i], i, n, &made[i]));
-        made[i]->first = made[0];
+        made[i]->group = made[i]->first = made[0];
         made[i]->n_parts = n;
         places[i] = made[i]->place;
     }
@@ -85,7 +90,9 @@ enum el_status el_comm_open_local(struct el_device *const *devices, int n, struc
 
 enum el_status el_comm_open_together(struct el_device *const *devices, int n, struct el_comm **comms)
 {
-    return el_comm_open_with(el_comm_choose_members(devices, n, true), devices, n, comms);
+    EL_TRY(el_comm_open_with(el_comm_choose_members(devices, n, true), devices, n, comms));
+    for (int i = 0; i < n; i++) comms[i]->together = n > 1;
+    return EL_OK;
 }
 
 static enum el_status open_group(const struct el_comm_backend **backend, struct el_bootstrap *bootstrap,
@@ -181,6 +188,40 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
     enum el_status status = el_device_adopt(device, tag, bytes, name, &memory, buffer_p);
     if (status != EL_OK) memory.release(memory.owner);
     return status;
+}
+
+/* What this member has in its new group, as its backend made it. */
+static void settle_part(struct el_comm *part, const struct el_comm_split *split)
+{
+    part->backend = split->backend;
+    part->rank = split->rank;
+    part->size = split->size;
+    part->state = split->state;
+    if (!split->group) return;
+    part->group = split->group;
+    part->n_parts = split->size;
+}
+
+enum el_status el_comm_split(struct el_comm *comm, int color, int key, struct el_comm **part_p)
+{
+    struct el_comm *part = NULL;
+    struct el_comm_split split = {.color = color, .key = key, .backend = comm->backend, .size = 1};
+    enum el_status status = EL_OK;
+    if (comm->together)
+        return el_fail(EL_ERR_INVALID, "communicator %s: members that one thread issues for cannot be split",
+                       comm->backend->name);
+    if (comm->state && !comm->backend->ops->split)
+        return el_fail(EL_ERR_ABSENT, "communicator %s: cannot be split", comm->backend->name);
+    if (color >= 0) status = create(comm->backend, comm->place.device, 0, 2, &part);
+    if (part) split.place = part->place;
+    if (comm->state) status = comm->backend->ops->split(comm->state, status, &split);
+    if (status != EL_OK) {
+        release(part);
+        return status;
+    }
+    if (part) settle_part(part, &split);
+    *part_p = part;
+    return EL_OK;
 }
 
 void el_comm_abort(struct el_comm *comm)

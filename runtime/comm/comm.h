@@ -176,6 +176,15 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
  * no time-out. */
 enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
 
+/* Splits the group: members that give the same color are together in a new one, ranked by key, and by rank where keys
+ * are equal; color < 0: in none, *part_p is NULL. It is a communicator of its own, on the same device with another
+ * stream, that never meets this one; closed with el_comm_close, before this one's members end. Members that one thread
+ * issues for cannot be split: open another group of some of their devices instead.
+ * Between steps. Blocking. Collective: all members, each in its own thread. Errors: EL_ERR_ABSENT where the backend
+ * cannot; EL_ERR_INVALID (one thread for several members, no free stream); EL_ERR_PEER where another member failed or
+ * is gone; EL_ERR_HOST_MEMORY. */
+enum el_status el_comm_split(struct el_comm *comm, int color, int key, struct el_comm **part_p);
+
 /* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come:
  * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);

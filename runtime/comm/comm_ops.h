@@ -67,6 +67,16 @@ struct el_comm_shape {
     size_t element_bytes;
 };
 
+/* A member's part in splitting a group: what it says, and what it gets. */
+struct el_comm_split {
+    int color, key;                        /* color < 0: it will be in no group */
+    struct el_comm_place place;            /* of the new member */
+    const struct el_comm_backend *backend; /* this one's own; may be changed */
+    int rank, size;                        /* out: in the new group; size 0: in none */
+    void *state;                           /* out: NULL for a group of one, or none */
+    const void *group;                     /* out: the same for its members in this process, else unique; may be NULL */
+};
+
 struct el_comm_ops {
     /* true: works on device memory, in order on the device's streams; `enqueue` takes the place of `run`. false: `run`
      * works on memory that the host can read, when the stream has come to a stop (operation.c and staged.c see to
@@ -106,6 +116,11 @@ struct el_comm_ops {
      * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 
+    /* Optional: default is that el_comm_split is refused. All members at the same time, each in its own thread, between
+     * steps. `mine`: whether this member can take part; where one cannot, all fail, that one with its own status.
+     * Errors: EL_ERR_PEER; EL_ERR_HOST_MEMORY, EL_ERR_IO. */
+    enum el_status (*split)(void *state, enum el_status mine, struct el_comm_split *split);
+
     /* Optional: default is that el_comm_set_timeout is refused. Between operations; 0: none. */
     void (*set_timeout)(void *state, int64_t timeout_ns);
     /* Required. Makes all members' running and later operations return EL_ERR_PEER; must not wait for any of them.
@@ -139,6 +154,11 @@ extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, 
 
 /* choose.c: the best backend for members of one process; `one_thread` issues for all of them. */
 const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);
+
+/* split.c: who is with rank `rank` in a new group, when rank r of n said words[r] (el_comm_split_word): fills in the
+ * split's rank and size, and members[0..size) with the ranks, now, of those in it. */
+uint64_t el_comm_split_word(const struct el_comm_split *split);
+void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members);
 
 /* comm.c: as el_comm_open_local and el_comm_open_together, with a backend that need not be the best, nor known. */
 enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct el_device *const *devices, int n,

@@ -1,159 +1,168 @@
 /* The communicator between members of one process: each member's communication thread reads and writes the other
- * members' memories directly; real copies, no staging.
- *
- * An operation lies between two meetings of all members: at the first each has posted where its data is, at the second
- * nobody touches another's data any more. All-reduce: each member sums its own chunk over all members in rank order and
- * writes the sum into all of them while it is in the cache (reduce-scatter and all-gather in one pass: a second pass
- * that copies the chunks would read and write each of them once more). It knows nothing of devices or programs.
- */
+ * members' memories directly (shared.h); real copies, no staging. It knows nothing of devices or programs. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/futex.h"
-#include "runtime/comm/comm_ops.h"
-#include "runtime/comm/flag.h"
-#include "runtime/comm/sum.h"
-
-enum { MEMBERS_MAX = 1024, SETTLE_NS = 10000000 };
-
-struct local_member {
-    struct el_flag meetings;
-    struct local_group *group;
-    int rank;
-    uint32_t n_meetings;
-    struct el_comm_task task; /* posted before a meeting, read by the others until the next one */
-};
+#include "runtime/comm/shared.h"
 
 struct local_group {
-    int n;
     _Atomic int open;
-    _Atomic uint32_t aborted;
-    _Atomic uint32_t touching; /* members that use others' memory just now */
-    struct local_member members[];
+    struct el_shared_care care;
+    struct el_shared_face faces[];
 };
 
-/* After an abort a member may return, and its memory may go, only when no other member touches it any more. Whoever
- * starts touching counts itself before it looks for an abort (touch), whoever leaves looks after the abort. */
-static enum el_status leave_aborted(struct local_group *group)
+struct local_member {
+    struct el_shared shared;
+    struct local_group *group;
+};
+
+/* ---- memory: all of the process's ---- */
+
+static bool place(void *owner, const void *address, size_t bytes, struct el_shared_place *place_p)
 {
-    uint32_t seen;
-    while ((seen = atomic_load(&group->touching)) != 0) el_futex_wait(&group->touching, seen, false, SETTLE_NS);
-    return el_fail(EL_ERR_PEER, "local communicator: another member failed");
+    (void)owner;
+    (void)bytes;
+    *place_p = (struct el_shared_place){.region = 1, .offset = (uintptr_t)address};
+    return true;
 }
 
-static void untouch(struct local_group *group)
+static void *address(void *owner, const struct el_shared_place *where)
 {
-    atomic_fetch_sub(&group->touching, 1);
-    if (atomic_load(&group->aborted)) el_futex_wake(&group->touching, false);
+    (void)owner;
+    return (void *)(uintptr_t)where->offset;
 }
 
-static bool touch(struct local_group *group)
-{
-    atomic_fetch_add(&group->touching, 1);
-    if (!atomic_load(&group->aborted)) return true;
-    untouch(group);
-    return false;
-}
+static const struct el_shared_ways ways = {.place = place, .address = address};
 
-static enum el_status meet(struct local_member *member)
+/* What a ring takes beside data and result. */
+static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
-    struct local_group *group = member->group;
-    uint32_t count = ++member->n_meetings;
-    el_flag_raise(&member->meetings, count);
-    for (int i = 0; i < group->n; i++)
-        if (el_flag_wait(&group->members[i].meetings, count, -1) != EL_FLAG_REACHED) return leave_aborted(group);
+    struct el_shared *shared = &((struct local_member *)state)->shared;
+    struct el_comm_shape shape = el_shared_shape(shared, task);
+    size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
+    if (bytes <= shared->scratch_bytes) return EL_OK;
+    char *larger = malloc(bytes);
+    if (!larger)
+        return el_fail_errno("local communicator: %zu bytes for %s", bytes, el_comm_verb_row(task->verb)->name);
+    free(shared->scratch);
+    shared->scratch = larger;
+    shared->scratch_bytes = bytes;
     return EL_OK;
 }
 
-static enum el_status check_same(const struct local_group *group, const struct el_comm_task *mine)
-{
-    for (int i = 0; i < group->n; i++) {
-        if (!el_comm_same_task(&group->members[i].task, mine))
-            return el_fail(EL_ERR_INTERNAL, "local communicator: members issued different operations");
-    }
-    return EL_OK;
-}
-
-static void all_reduce(const struct local_member *member, const struct el_comm_task *task)
-{
-    const struct local_group *group = member->group;
-    size_t width = el_dtype_bytes(task->dtype);
-    size_t begin = el_comm_chunk(task->count, group->n, member->rank);
-    size_t end = el_comm_chunk(task->count, group->n, member->rank + 1);
-    void *chunks[MEMBERS_MAX];
-    for (int i = 0; i < group->n; i++) chunks[i] = (char *)group->members[i].task.data + begin * width;
-    el_sum(task->dtype, chunks, group->n, (const void *const *)chunks, group->n, end - begin);
-}
-
-static void broadcast(const struct local_member *member, const struct el_comm_task *task)
-{
-    if (member->rank == task->root) return;
-    memcpy(task->data, member->group->members[task->root].task.data, task->count * el_dtype_bytes(task->dtype));
-}
-
-static void reduce(const struct local_member *member, const struct el_comm_task *task)
-{
-    const struct local_group *group = member->group;
-    if (member->rank != task->root) return;
-    const void *ins[MEMBERS_MAX] = {task->data};
-    void *result = task->result;
-    for (int i = 0, k = 1; i < group->n; i++)
-        if (i != task->root) ins[k++] = group->members[i].task.data;
-    el_sum(task->dtype, &result, 1, ins, group->n, task->count);
-}
+/* ---- operations ---- */
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
-    static void (*const verbs[EL_COMM_VERB_COUNT])(const struct local_member *, const struct el_comm_task *) = {
-        [EL_COMM_ALL_REDUCE] = all_reduce, [EL_COMM_BROADCAST] = broadcast, [EL_COMM_REDUCE] = reduce};
-    struct local_member *member = state;
-    struct local_group *group = member->group;
-    member->task = *task;
-    EL_TRY(meet(member));
-    EL_TRY(check_same(group, task));
-    if (!touch(group)) return leave_aborted(group);
-    verbs[task->verb](member, task);
-    untouch(group);
-    return meet(member);
+    EL_TRY(reserve(state, task)); /* nothing to do but for exchanges between steps */
+    return el_shared_run(&((struct local_member *)state)->shared, task);
+}
+
+static void set_timeout(void *state, int64_t timeout_ns)
+{
+    ((struct local_member *)state)->shared.timeout_ns = timeout_ns;
 }
 
 static void abort_group(void *state)
 {
-    struct local_group *group = ((struct local_member *)state)->group;
-    atomic_store(&group->aborted, 1);
-    for (int i = 0; i < group->n; i++) el_flag_abort(&group->members[i].meetings);
+    el_shared_abort(&((struct local_member *)state)->shared);
 }
+
+/* ---- life ---- */
 
 static void close_member(void *state)
 {
-    struct local_group *group = ((struct local_member *)state)->group;
-    if (atomic_fetch_sub(&group->open, 1) == 1) free(group);
+    struct local_member *member = state;
+    if (!member) return;
+    if (atomic_fetch_sub(&member->group->open, 1) == 1) free(member->group);
+    free(member->shared.scratch);
+    el_shared_close(&member->shared);
+    free(member);
 }
 
-static const struct el_comm_ops local_ops = {
-    .verbs = EL_COMM_FIRST_VERBS,
-    .run = run,
-    .abort = abort_group,
-    .close = close_member,
-};
+static enum el_status open_group(int n, struct local_group **group_p)
+{
+    size_t bytes = sizeof(struct local_group) + (size_t)n * sizeof(struct el_shared_face);
+    if (n > EL_SHARED_MEMBERS_MAX)
+        return el_fail(EL_ERR_INVALID, "local communicator: at most %d members", EL_SHARED_MEMBERS_MAX);
+    struct local_group *group = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!group) return el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory for %d members", n);
+    memset(group, 0, bytes);
+    atomic_init(&group->open, n);
+    *group_p = group;
+    return EL_OK;
+}
+
+static enum el_status open_member(struct local_group *group, int rank, int n, void **state_p)
+{
+    struct local_member *member = calloc(1, sizeof *member);
+    enum el_status status = member ? el_shared_open(&member->shared, "local", rank, n, group->faces)
+                                   : el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory");
+    if (status != EL_OK) {
+        free(member);
+        return status;
+    }
+    member->shared.care = &group->care;
+    member->shared.ways = &ways;
+    member->group = group;
+    *state_p = member;
+    return EL_OK;
+}
 
 static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     (void)places;
-    if (n > MEMBERS_MAX) return el_fail(EL_ERR_INVALID, "local communicator: at most %d members", MEMBERS_MAX);
-    size_t bytes = sizeof(struct local_group) + (size_t)n * sizeof(struct local_member);
-    struct local_group *group = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (!group) return el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory for %d members", n);
-    memset(group, 0, bytes);
-    group->n = n;
-    atomic_init(&group->open, n);
+    struct local_group *group;
+    EL_TRY(open_group(n, &group));
     for (int i = 0; i < n; i++) {
-        group->members[i].group = group;
-        group->members[i].rank = i;
-        states[i] = &group->members[i];
+        enum el_status status = open_member(group, i, n, &states[i]);
+        if (status == EL_OK) continue;
+        atomic_store(&group->open, i);
+        if (i == 0) free(group);
+        while (i-- > 0) close_member(states[i]);
+        return status;
     }
     return EL_OK;
 }
+
+/* The first of the new group makes it; who it is for finds it by its number. A group that not all have entered belongs
+ * to those who have, and at last to the first. */
+static enum el_status split(void *state, enum el_status mine, struct el_comm_split *split)
+{
+    struct el_shared *shared = &((struct local_member *)state)->shared;
+    int members[EL_SHARED_MEMBERS_MAX];
+    uint64_t words[EL_SHARED_MEMBERS_MAX];
+    struct local_group *group = NULL;
+    EL_TRY(el_shared_agree(shared, mine, el_comm_split_word(split), words));
+    el_comm_split_plan(words, shared->size, shared->rank, split, members);
+    if (split->size > 1 && split->rank == 0) mine = open_group(split->size, &group);
+    enum el_status status = el_shared_agree(shared, mine, (uintptr_t)group, words);
+    if (status != EL_OK) {
+        free(group);
+        return status;
+    }
+    if (split->size < 2) return el_shared_agree(shared, EL_OK, 0, NULL);
+    group = (struct local_group *)(uintptr_t)words[members[0]];
+    split->group = group;
+    mine = open_member(group, split->rank, split->size, &split->state);
+    if (mine != EL_OK && atomic_fetch_sub(&group->open, 1) == 1) free(group);
+    status = el_shared_agree(shared, mine, 0, NULL);
+    if (status == EL_OK) return EL_OK;
+    close_member(split->state);
+    split->state = NULL;
+    return status;
+}
+
+static const struct el_comm_ops local_ops = {
+    .verbs = EL_SHARED_VERBS,
+    .run = run,
+    .reserve = reserve,
+    .choose = el_shared_choose,
+    .set_timeout = set_timeout,
+    .split = split,
+    .abort = abort_group,
+    .close = close_member,
+};
 
 const struct el_comm_backend el_comm_local_backend = {.name = "local", .ops = &local_ops, .open_members = open_members};

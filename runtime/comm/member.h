@@ -11,7 +11,9 @@ struct el_comm {
     struct el_comm_place place;
     void *state; /* NULL: a group of one that needs no transport */
     int rank, size;
-    struct el_comm *first; /* of this process's members, open as long as operations are run: what tells groups apart */
+    const void *group;     /* the same for its members of this process, another for all else: what tells groups apart */
+    bool together;         /* one thread issues for all members of this process */
+    struct el_comm *first; /* of this process's members, open as long as operations are run */
     struct el_comm_part *parts; /* the first member's: [n_parts], of the operation being enqueued */
     int n_parts;                /* members in this process */
     uint64_t issued;            /* collectives: members issue the same ones in the same order */

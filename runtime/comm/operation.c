@@ -199,7 +199,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
         .messages = el_comm_messages(&shape)};
     if (!el_comm_verb_row(op->verb)->is_link) /* of a link the others know nothing */
-        call.group = (struct el_call_group){comm->first, comm->issued++, comm->first->n_parts};
+        call.group = (struct el_call_group){comm->group, comm->issued++, comm->n_parts};
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
 }
 

@@ -1,338 +1,160 @@
-/* The communicator between processes of one host, through one shared memory segment: each rank has a few slots there,
- * into which it stages a piece of its data at a time, small enough to be still in a cache when the others read it.
+/* The communicator between processes of one host, through memory that all of them map (shm_memory.c): what comes from
+ * el_comm_alloc is worked on in place, anything else goes by pieces through a staging area of each rank (shared.h).
  *
- * All ranks walk through the same sequence of pieces, numbered across operations. Of each piece a rank may say that it
- * is `staged` (others may read it), `summed` (its part of the sum is there), `taken` (it reads nothing of it any more):
- * three counters of each rank, which only it raises. A slot is written again when every other rank has taken the piece
- * that was in it; so nobody waits at the end of an operation, and ranks may be a few pieces apart.
- *
- * The segment is a memfd that rank 0 makes and the others open through /proc: it has no name, so nothing is left behind
- * however the ranks end. A rank that died raises no counter: who waits looks every 100 ms whether it still lives.
- *
- * All-reduce, two ranks: each stages all of a piece and sums both itself (one wait a piece, and no byte moves more than
- * it would otherwise). More ranks: reduce-scatter, then all-gather, of each piece. This file is not for several hosts.
- */
-#include <errno.h>
+ * One segment holds the ranks' faces and staging areas. A rank that died makes no step: who waits looks every 100 ms
+ * whether it still lives. This file is not for several hosts. */
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/base/process.h"
-#include "runtime/comm/comm_ops.h"
-#include "runtime/comm/flag.h"
-#include "runtime/comm/sum.h"
+#include "runtime/comm/shm.h"
 
-/* PIECE_BYTES: measured with two ranks on two cores of one socket with 2 MiB of second-level cache. */
-enum { SLOTS = 4, PIECE_BYTES = 128 * 1024, RANKS_MAX = 128, PATIENCE_NS = 100000000 };
-
-struct shm_slot {
-    struct el_comm_task task; /* pointers are the owner's own: compared are the others */
-    _Alignas(64) unsigned char data[PIECE_BYTES];
-};
-
-struct shm_rank {
-    struct el_flag staged, summed, taken;
+struct segment_rank {
     _Alignas(64) int pid;
-    struct shm_slot slots[SLOTS];
+    _Alignas(4096) char staging[EL_SHARED_STAGING_BYTES];
 };
 
-struct shm_group {
-    int rank, size;
-    struct shm_rank *ranks; /* [size], shared */
-    uint32_t next;          /* number of the next piece */
-    int files[RANKS_MAX];   /* pidfds of the others; -1 where the kernel has none */
-};
-
-/* A piece of an operation. */
-struct piece {
-    uint32_t number;
-    size_t begin, count; /* elements */
-    size_t width;
-};
-
-static void abort_group(void *state)
+/* [size] faces, then [size] of these */
+static size_t faces_bytes(int size)
 {
-    struct shm_group *group = state;
-    for (int i = 0; i < group->size; i++) {
-        el_flag_abort(&group->ranks[i].staged);
-        el_flag_abort(&group->ranks[i].summed);
-        el_flag_abort(&group->ranks[i].taken);
-    }
+    return ((size_t)size * sizeof(struct el_shared_face) + 4095) / 4096 * 4096;
 }
 
-/* `flag` is one of rank `of`'s. */
-static enum el_status wait_for(struct shm_group *group, int of, struct el_flag *flag, uint32_t count)
+static size_t segment_bytes(int size)
 {
-    for (;;) {
-        enum el_flag_result result = el_flag_wait(flag, count, PATIENCE_NS);
-        if (result == EL_FLAG_REACHED) return EL_OK;
-        if (result == EL_FLAG_ABORTED) return el_fail(EL_ERR_PEER, "shm communicator: another rank failed");
-        if (el_process_is_gone(group->ranks[of].pid, group->files[of])) {
-            abort_group(group);
-            return el_fail(EL_ERR_PEER, "shm communicator: rank %d (process %d) is gone", of, group->ranks[of].pid);
-        }
-    }
+    return faces_bytes(size) + (size_t)size * sizeof(struct segment_rank);
 }
 
-static struct shm_slot *slot_of(const struct shm_group *group, int rank, const struct piece *piece)
+static struct segment_rank *segment_ranks(const struct el_shm_region *segment, int size)
 {
-    return &group->ranks[rank].slots[piece->number % SLOTS];
+    return (struct segment_rank *)(segment->base + faces_bytes(size));
 }
 
-static void *place_of(const struct el_comm_task *task, const struct piece *piece, size_t element)
+/* ---- operations ---- */
+
+static enum el_status check_alive(void *owner, int rank)
 {
-    return (char *)task->data + (piece->begin + element) * piece->width;
+    const struct el_shm_group *group = owner;
+    if (!el_process_is_gone(group->pids[rank], group->files[rank])) return EL_OK;
+    return el_fail(EL_ERR_PEER, "rank %d (process %d) is gone", rank, group->pids[rank]);
 }
 
-/* Makes this rank's slot for the piece free: all others have taken what was in it. */
-static enum el_status claim(struct shm_group *group, const struct piece *piece, const struct el_comm_task *task)
-{
-    for (int i = 0; i < group->size; i++)
-        if (i != group->rank) EL_TRY(wait_for(group, i, &group->ranks[i].taken, piece->number + 1 - SLOTS));
-    slot_of(group, group->rank, piece)->task = *task;
-    return EL_OK;
-}
-
-static void raise_to(struct el_flag *flag, const struct piece *piece)
-{
-    el_flag_raise(flag, piece->number + 1);
-}
-
-static enum el_status wait_staged(struct shm_group *group, int of, const struct piece *piece,
-                                  const struct el_comm_task *mine)
-{
-    EL_TRY(wait_for(group, of, &group->ranks[of].staged, piece->number + 1));
-    if (el_comm_same_task(&slot_of(group, of, piece)->task, mine)) return EL_OK;
-    return el_fail(EL_ERR_INTERNAL, "shm communicator: ranks %d and %d issued different operations", group->rank, of);
-}
-
-/* Piece `i` of an operation whose first piece has the number `first`. */
-static bool get_piece(const struct shm_group *group, const struct el_comm_task *task, size_t i, struct piece *piece_p)
-{
-    size_t width = el_dtype_bytes(task->dtype), most = PIECE_BYTES / width, begin = i * most;
-    if (begin >= task->count) return false;
-    *piece_p = (struct piece){.number = group->next + (uint32_t)i,
-                              .begin = begin,
-                              .count = task->count - begin < most ? task->count - begin : most,
-                              .width = width};
-    return true;
-}
-
-/* ---- all-reduce of two ---- */
-
-static enum el_status stage_all(struct shm_group *group, const struct el_comm_task *task, const struct piece *piece)
-{
-    EL_TRY(claim(group, piece, task));
-    memcpy(slot_of(group, group->rank, piece)->data, place_of(task, piece, 0), piece->count * piece->width);
-    raise_to(&group->ranks[group->rank].staged, piece);
-    return EL_OK;
-}
-
-static enum el_status sum_two(struct shm_group *group, const struct el_comm_task *task, const struct piece *piece)
-{
-    int other = 1 - group->rank;
-    EL_TRY(wait_staged(group, other, piece, task));
-    void *mine = place_of(task, piece, 0);
-    const void *ins[2];
-    ins[group->rank] = mine;
-    ins[other] = slot_of(group, other, piece)->data;
-    el_sum(task->dtype, &mine, 1, ins, 2, piece->count);
-    raise_to(&group->ranks[group->rank].taken, piece);
-    return EL_OK;
-}
-
-/* ---- all-reduce of more ---- */
-
-static enum el_status stage_for_others(struct shm_group *group, const struct el_comm_task *task,
-                                       const struct piece *piece)
-{
-    EL_TRY(claim(group, piece, task));
-    unsigned char *data = slot_of(group, group->rank, piece)->data;
-    size_t begin = el_comm_chunk(piece->count, group->size, group->rank);
-    size_t end = el_comm_chunk(piece->count, group->size, group->rank + 1);
-    memcpy(data, place_of(task, piece, 0), begin * piece->width);
-    memcpy(data + end * piece->width, place_of(task, piece, end), (piece->count - end) * piece->width);
-    raise_to(&group->ranks[group->rank].staged, piece);
-    return EL_OK;
-}
-
-/* The sum goes into this rank's data, and into the place in its slot that nobody needed: its own chunk. */
-static enum el_status sum_own(struct shm_group *group, const struct el_comm_task *task, const struct piece *piece)
-{
-    size_t begin = el_comm_chunk(piece->count, group->size, group->rank);
-    size_t count = el_comm_chunk(piece->count, group->size, group->rank + 1) - begin;
-    const void *ins[RANKS_MAX];
-    void *outs[2] = {place_of(task, piece, begin), slot_of(group, group->rank, piece)->data + begin * piece->width};
-    for (int i = 0; i < group->size; i++) {
-        if (i != group->rank) EL_TRY(wait_staged(group, i, piece, task));
-        ins[i] = i == group->rank ? outs[0] : slot_of(group, i, piece)->data + begin * piece->width;
-    }
-    el_sum(task->dtype, outs, 2, ins, group->size, count);
-    raise_to(&group->ranks[group->rank].summed, piece);
-    return EL_OK;
-}
-
-static enum el_status take_sums(struct shm_group *group, const struct el_comm_task *task, const struct piece *piece)
-{
-    for (int i = 0; i < group->size; i++) {
-        if (i == group->rank) continue;
-        EL_TRY(wait_for(group, i, &group->ranks[i].summed, piece->number + 1));
-        size_t begin = el_comm_chunk(piece->count, group->size, i);
-        size_t count = el_comm_chunk(piece->count, group->size, i + 1) - begin;
-        memcpy(place_of(task, piece, begin), slot_of(group, i, piece)->data + begin * piece->width,
-               count * piece->width);
-    }
-    raise_to(&group->ranks[group->rank].taken, piece);
-    return EL_OK;
-}
-
-/* Stage `s` works on piece i - s, so that others have had time for what it waits for. */
-static enum el_status all_reduce(struct shm_group *group, const struct el_comm_task *task, size_t n_pieces)
-{
-    typedef enum el_status (*stage)(struct shm_group *, const struct el_comm_task *, const struct piece *);
-    static const stage of_two[] = {stage_all, sum_two}, of_more[] = {stage_for_others, sum_own, take_sums};
-    const stage *stages = group->size == 2 ? of_two : of_more;
-    size_t n_stages = group->size == 2 ? 2 : 3;
-    struct piece piece;
-    for (size_t i = 0; i < n_pieces + n_stages - 1; i++)
-        for (size_t s = 0; s < n_stages; s++)
-            if (i >= s && get_piece(group, task, i - s, &piece)) EL_TRY(stages[s](group, task, &piece));
-    return EL_OK;
-}
-
-/* ---- broadcast, reduce ---- */
-
-static enum el_status broadcast(struct shm_group *group, const struct el_comm_task *task, size_t n_pieces)
-{
-    struct piece piece;
-    for (size_t i = 0; i < n_pieces && get_piece(group, task, i, &piece); i++) {
-        if (group->rank == task->root) {
-            EL_TRY(stage_all(group, task, &piece));
-        } else {
-            EL_TRY(wait_staged(group, task->root, &piece, task));
-            memcpy(place_of(task, &piece, 0), slot_of(group, task->root, &piece)->data, piece.count * piece.width);
-        }
-        raise_to(&group->ranks[group->rank].taken, &piece);
-    }
-    return EL_OK;
-}
-
-static enum el_status sum_at_root(struct shm_group *group, const struct el_comm_task *task, const struct piece *piece)
-{
-    const void *ins[RANKS_MAX] = {place_of(task, piece, 0)};
-    void *out = (char *)task->result + piece->begin * piece->width;
-    for (int i = 0, k = 1; i < group->size; i++) {
-        if (i == group->rank) continue;
-        EL_TRY(wait_staged(group, i, piece, task));
-        ins[k++] = slot_of(group, i, piece)->data;
-    }
-    el_sum(task->dtype, &out, 1, ins, group->size, piece->count);
-    return EL_OK;
-}
-
-static enum el_status reduce(struct shm_group *group, const struct el_comm_task *task, size_t n_pieces)
-{
-    struct piece piece;
-    for (size_t i = 0; i < n_pieces && get_piece(group, task, i, &piece); i++) {
-        if (group->rank == task->root)
-            EL_TRY(sum_at_root(group, task, &piece));
-        else
-            EL_TRY(stage_all(group, task, &piece));
-        raise_to(&group->ranks[group->rank].taken, &piece);
-    }
-    return EL_OK;
-}
+static const struct el_shared_ways ways = {
+    .place = el_shm_place, .address = el_shm_address, .check_alive = check_alive};
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
-    static enum el_status (*const verbs[EL_COMM_VERB_COUNT])(struct shm_group *, const struct el_comm_task *,
-                                                             size_t) = {
-        [EL_COMM_ALL_REDUCE] = all_reduce, [EL_COMM_BROADCAST] = broadcast, [EL_COMM_REDUCE] = reduce};
-    struct shm_group *group = state;
-    size_t most = PIECE_BYTES / el_dtype_bytes(task->dtype), n_pieces = (task->count + most - 1) / most;
-    EL_TRY(verbs[task->verb](group, task, n_pieces));
-    group->next += (uint32_t)n_pieces;
-    return EL_OK;
+    return el_shared_run(&((struct el_shm_group *)state)->shared, task);
+}
+
+static void set_timeout(void *state, int64_t timeout_ns)
+{
+    ((struct el_shm_group *)state)->shared.timeout_ns = timeout_ns;
+}
+
+static void abort_group(void *state)
+{
+    el_shared_abort(&((struct el_shm_group *)state)->shared);
 }
 
 /* ---- life ---- */
 
-static size_t segment_bytes(int size)
-{
-    return (size_t)size * sizeof(struct shm_rank);
-}
-
+/* Memory of el_comm_alloc stays with its buffers. */
 static void close_group(void *state)
 {
-    struct shm_group *group = state;
-    for (int i = 0; i < group->size; i++)
+    struct el_shm_group *group = state;
+    if (!group) return;
+    for (int i = 0; i < EL_SHM_RANKS_MAX; i++)
         if (group->files[i] >= 0) close(group->files[i]);
-    if (group->ranks) munmap(group->ranks, segment_bytes(group->size));
+    for (struct el_shm_region *region = group->regions, *next; region; region = next) {
+        next = region->next;
+        region->group = NULL;
+        if (region->number == 1) el_shm_release(region);
+    }
+    free(group->shared.staging);
+    el_shared_close(&group->shared);
     free(group);
 }
 
-/* Rank 0. ftruncate alone promises nothing: fallocate fails here where writing would end in SIGBUS later. */
-static enum el_status make_segment(size_t bytes, int *file_p)
+static enum el_status open_group(int rank, int size, struct el_shm_group **group_p)
 {
-    int file = memfd_create("evenload", MFD_CLOEXEC);
-    if (file < 0) return el_fail_errno("shm communicator: memfd_create");
-    int number = ftruncate(file, (off_t)bytes) == 0 ? posix_fallocate(file, 0, (off_t)bytes) : errno;
-    if (number != 0) {
-        close(file);
-        errno = number;
-        return el_fail_errno("shm communicator: %zu bytes of shared memory", bytes);
-    }
-    *file_p = file;
+    if (size > EL_SHM_RANKS_MAX) return el_fail(EL_ERR_INVALID, "shm communicator: at most %d ranks", EL_SHM_RANKS_MAX);
+    struct el_shm_group *group = calloc(1, sizeof *group);
+    if (!group) return el_fail(EL_ERR_HOST_MEMORY, "shm communicator: no memory");
+    for (int i = 0; i < EL_SHM_RANKS_MAX; i++) group->files[i] = -1;
+    group->shared.rank = rank;
+    group->shared.size = size;
+    *group_p = group;
     return EL_OK;
 }
 
-static enum el_status map_segment(struct shm_group *group, int file)
+/* `file`: of the whole segment. */
+static enum el_status enter(struct el_shm_group *group, int file)
 {
-    void *memory = mmap(NULL, segment_bytes(group->size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    if (memory == MAP_FAILED) return el_fail_errno("shm communicator: mmap");
-    group->ranks = memory;
-    group->ranks[group->rank].pid = (int)getpid();
+    struct el_shared *shared = &group->shared;
+    int rank = shared->rank, size = shared->size;
+    size_t bytes = segment_bytes(size), own = faces_bytes(size) + (size_t)rank * sizeof(struct segment_rank);
+    EL_TRY(el_shm_map(group, file, bytes, own, sizeof(struct segment_rank)));
+    struct segment_rank *ranks = segment_ranks(group->regions, size);
+    EL_TRY(el_shared_open(shared, "shm", rank, size, (struct el_shared_face *)group->regions->base));
+    shared->ways = &ways;
+    shared->owner = group;
+    shared->staging = calloc((size_t)size, sizeof *shared->staging);
+    if (!shared->staging) return el_fail(EL_ERR_HOST_MEMORY, "shm communicator: no memory");
+    for (int i = 0; i < size; i++) shared->staging[i] = ranks[i].staging;
+    shared->scratch = ranks[rank].staging;
+    shared->scratch_bytes = EL_SHARED_STAGING_BYTES;
+    ranks[rank].pid = (int)getpid();
     return EL_OK;
+}
+
+/* All are in: who they are. */
+static void meet_processes(struct el_shm_group *group)
+{
+    const struct segment_rank *ranks = segment_ranks(group->regions, group->shared.size);
+    for (int i = 0; i < group->shared.size; i++) {
+        group->pids[i] = ranks[i].pid;
+        if (i != group->shared.rank) group->files[i] = el_process_file(group->pids[i]);
+    }
+}
+
+/* The faces' pages are the first rank's, and there from the beginning. */
+static enum el_status create_segment(int size, int *file_p)
+{
+    EL_TRY(el_shm_create(segment_bytes(size), false, file_p));
+    if (posix_fallocate(*file_p, 0, (off_t)faces_bytes(size)) == 0) return EL_OK;
+    close(*file_p);
+    *file_p = -1;
+    return el_fail(EL_ERR_HOST_MEMORY, "shm communicator: %zu bytes of shared memory", segment_bytes(size));
 }
 
 /* Every rank calls every collective of this, whatever failed before: nobody is left waiting. */
-static enum el_status join(struct shm_group *group, struct el_bootstrap *bootstrap)
+static enum el_status join(struct el_shm_group *group, struct el_bootstrap *bootstrap)
 {
-    char path[64] = "";
-    int file = -1;
+    int file = -1, first[2] = {(int)getpid(), -1};
     enum el_status status = EL_OK;
-    if (group->rank == 0) {
-        status = make_segment(segment_bytes(group->size), &file);
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), file);
-    }
+    if (group->shared.rank == 0) status = create_segment(group->shared.size, &file);
+    first[1] = file;
     status = el_bootstrap_agree(bootstrap, status);
-    if (status == EL_OK) status = el_bootstrap_broadcast(bootstrap, path, sizeof path);
+    if (status == EL_OK) status = el_bootstrap_broadcast(bootstrap, first, sizeof first);
     if (status == EL_OK) {
-        if (group->rank != 0 && (file = open(path, O_RDWR | O_CLOEXEC)) < 0)
-            status = el_fail_errno("shm communicator: %s of rank 0", path);
-        if (status == EL_OK) status = map_segment(group, file);
+        if (group->shared.rank != 0) status = el_shm_open(first[0], first[1], &file);
+        if (status == EL_OK) status = enter(group, file);
         status = el_bootstrap_agree(bootstrap, status); /* also: all pids are there */
     }
-    for (int i = 0; status == EL_OK && group->ranks && i < group->size; i++)
-        if (i != group->rank) group->files[i] = el_process_file(group->ranks[i].pid);
+    if (status == EL_OK) meet_processes(group);
     if (file >= 0) close(file);
     return status;
 }
 
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 {
-    int size = el_bootstrap_size(bootstrap);
-    if (size > RANKS_MAX) return el_fail(EL_ERR_INVALID, "shm communicator: at most %d ranks", RANKS_MAX);
-    struct shm_group *group = calloc(1, sizeof *group);
-    enum el_status status =
-        el_bootstrap_agree(bootstrap, group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "shm communicator: no memory"));
-    if (!group) return status == EL_OK ? EL_ERR_HOST_MEMORY : status;
-    *group = (struct shm_group){.rank = el_bootstrap_rank(bootstrap), .size = size};
-    for (int i = 0; i < size; i++) group->files[i] = -1;
+    struct el_shm_group *group = NULL;
+    enum el_status mine = open_group(el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap), &group);
+    enum el_status status = el_bootstrap_agree(bootstrap, mine);
     if (status == EL_OK) status = join(group, bootstrap);
     if (status != EL_OK) {
         close_group(group);
@@ -342,9 +164,50 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
     return EL_OK;
 }
 
+/* ---- splitting: the parent group stands in for the bootstrap ---- */
+
+static enum el_status join_part(struct el_shm_group *parent, struct el_shm_group *group, int leader)
+{
+    uint64_t numbers[EL_SHM_RANKS_MAX];
+    int file = -1;
+    enum el_status mine = EL_OK;
+    if (group && group->shared.rank == 0) mine = create_segment(group->shared.size, &file);
+    enum el_status status = el_shared_agree(&parent->shared, mine, (uint64_t)file, numbers);
+    if (status == EL_OK) {
+        if (group && group->shared.rank != 0) mine = el_shm_open(parent->pids[leader], (int)numbers[leader], &file);
+        if (group && mine == EL_OK) mine = enter(group, file);
+        status = el_shared_agree(&parent->shared, mine, 0, NULL);
+    }
+    if (status == EL_OK && group) meet_processes(group);
+    if (file >= 0) close(file);
+    return status;
+}
+
+static enum el_status split(void *state, enum el_status mine, struct el_comm_split *split)
+{
+    struct el_shm_group *parent = state, *group = NULL;
+    int members[EL_SHM_RANKS_MAX] = {0};
+    uint64_t words[EL_SHM_RANKS_MAX];
+    EL_TRY(el_shared_agree(&parent->shared, mine, el_comm_split_word(split), words));
+    el_comm_split_plan(words, parent->shared.size, parent->shared.rank, split, members);
+    if (split->size > 1) mine = open_group(split->rank, split->size, &group);
+    enum el_status status = el_shared_agree(&parent->shared, mine, 0, NULL);
+    if (status == EL_OK) status = join_part(parent, group, members[0]);
+    if (status != EL_OK) {
+        close_group(group);
+        return status;
+    }
+    split->state = group;
+    return EL_OK;
+}
+
 static const struct el_comm_ops shm_ops = {
-    .verbs = EL_COMM_FIRST_VERBS,
+    .verbs = EL_SHARED_VERBS,
     .run = run,
+    .choose = el_shared_choose,
+    .alloc = el_shm_alloc,
+    .set_timeout = set_timeout,
+    .split = split,
     .abort = abort_group,
     .close = close_group,
 };
