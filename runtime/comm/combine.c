@@ -10,6 +10,8 @@
 enum { BLOCK_BYTES = 4096 };
 
 typedef void (*combine)(void *out, const void *a, const void *b, size_t n);
+/* Into two places at once: an all-reduce of two members, whose lines then go through the registers only. */
+typedef void (*combine_twice)(void *out, void *also, const void *a, const void *b, size_t n);
 
 #define EL_DEFINE(name, type, expression)                                                                              \
     EL_VECTOR static void name(void *out, const void *a, const void *b, size_t n)                                      \
@@ -20,6 +22,16 @@ typedef void (*combine)(void *out, const void *a, const void *b, size_t n);
         for (size_t i = 0; i < n; i++) {                                                                               \
             type x = p[i], y = q[i];                                                                                   \
             o[i] = (type)(expression);                                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    EL_VECTOR static void name##_twice(void *out, void *also, const void *a, const void *b, size_t n)                  \
+    {                                                                                                                  \
+        type *o = out, *o2 = also;                                                                                     \
+        const type *p = a, *q = b;                                                                                     \
+        EL_INDEPENDENT                                                                                                 \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            type x = p[i], y = q[i];                                                                                   \
+            o[i] = o2[i] = (type)(expression);                                                                         \
         }                                                                                                              \
     }
 EL_DEFINE(add_f32, float, x + y)
@@ -46,17 +58,35 @@ EL_DEFINE(xor_i32, uint32_t, x ^ y)
 EL_DEFINE(xor_u8, uint8_t, x ^ y)
 #undef EL_DEFINE
 
-static const combine rows[EL_COMM_REDUCTION_COUNT][EL_DTYPE_COUNT] = {
-    [EL_COMM_SUM] = {[EL_F32] = add_f32, [EL_F64] = add_f64, [EL_I32] = add_i32, [EL_U8] = add_u8},
-    [EL_COMM_PRODUCT] =
-        {[EL_F32] = multiply_f32, [EL_F64] = multiply_f64, [EL_I32] = multiply_i32, [EL_U8] = multiply_u8},
-    [EL_COMM_MIN] = {[EL_F32] = least_f32, [EL_F64] = least_f64, [EL_I32] = least_i32, [EL_U8] = least_u8},
-    [EL_COMM_MAX] = {[EL_F32] = most_f32, [EL_F64] = most_f64, [EL_I32] = most_i32, [EL_U8] = most_u8},
-    [EL_COMM_AVERAGE] = {[EL_F32] = add_f32, [EL_F64] = add_f64, [EL_I32] = add_i32, [EL_U8] = add_u8},
-    [EL_COMM_AND] = {[EL_I32] = and_i32, [EL_U8] = and_u8},
-    [EL_COMM_OR] = {[EL_I32] = or_i32, [EL_U8] = or_u8},
-    [EL_COMM_XOR] = {[EL_I32] = xor_i32, [EL_U8] = xor_u8},
+#define EL_ROW(name)                                                                                                   \
+    {                                                                                                                  \
+        name, name##_twice                                                                                             \
+    }
+static const struct {
+    combine once;
+    combine_twice twice;
+} rows[EL_COMM_REDUCTION_COUNT][EL_DTYPE_COUNT] = {
+    [EL_COMM_SUM] =
+        {[EL_F32] = EL_ROW(add_f32), [EL_F64] = EL_ROW(add_f64), [EL_I32] = EL_ROW(add_i32), [EL_U8] = EL_ROW(add_u8)},
+    [EL_COMM_PRODUCT] = {[EL_F32] = EL_ROW(multiply_f32),
+                         [EL_F64] = EL_ROW(multiply_f64),
+                         [EL_I32] = EL_ROW(multiply_i32),
+                         [EL_U8] = EL_ROW(multiply_u8)},
+    [EL_COMM_MIN] = {[EL_F32] = EL_ROW(least_f32),
+                     [EL_F64] = EL_ROW(least_f64),
+                     [EL_I32] = EL_ROW(least_i32),
+                     [EL_U8] = EL_ROW(least_u8)},
+    [EL_COMM_MAX] = {[EL_F32] = EL_ROW(most_f32),
+                     [EL_F64] = EL_ROW(most_f64),
+                     [EL_I32] = EL_ROW(most_i32),
+                     [EL_U8] = EL_ROW(most_u8)},
+    [EL_COMM_AVERAGE] =
+        {[EL_F32] = EL_ROW(add_f32), [EL_F64] = EL_ROW(add_f64), [EL_I32] = EL_ROW(add_i32), [EL_U8] = EL_ROW(add_u8)},
+    [EL_COMM_AND] = {[EL_I32] = EL_ROW(and_i32), [EL_U8] = EL_ROW(and_u8)},
+    [EL_COMM_OR] = {[EL_I32] = EL_ROW(or_i32), [EL_U8] = EL_ROW(or_u8)},
+    [EL_COMM_XOR] = {[EL_I32] = EL_ROW(xor_i32), [EL_U8] = EL_ROW(xor_u8)},
 };
+#undef EL_ROW
 
 #define EL_DEFINE_DIVIDE(name, type)                                                                                   \
     EL_VECTOR static void name(void *data, int members, size_t n)                                                      \
@@ -88,10 +118,14 @@ void el_combine(enum el_comm_reduction reduction, enum el_dtype dtype, int membe
 {
     _Alignas(64) char block[BLOCK_BYTES];
     size_t width = el_dtype_bytes(dtype), step = BLOCK_BYTES / width;
-    combine row = rows[reduction][dtype];
+    combine row = rows[reduction][dtype].once;
     bool average = reduction == EL_COMM_AVERAGE && members > 0;
     if (n_ins == 2 && n_outs == 1 && !average) {
         row(outs[0], ins[0], ins[1], count);
+        return;
+    }
+    if (n_ins == 2 && n_outs == 2 && !average) {
+        rows[reduction][dtype].twice(outs[0], outs[1], ins[0], ins[1], count);
         return;
     }
     for (size_t i = 0; i < count; i += step) {

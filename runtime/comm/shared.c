@@ -90,8 +90,7 @@ static enum el_status look_for(struct el_shared *shared, int of)
 
 enum el_status el_shared_wait(struct el_shared *shared, int of, uint32_t steps)
 {
-    int64_t patience_ns =
-        shared->deadline_ns && shared->timeout_ns < PATIENCE_NS ? shared->timeout_ns : PATIENCE_NS;
+    int64_t patience_ns = shared->deadline_ns && shared->timeout_ns < PATIENCE_NS ? shared->timeout_ns : PATIENCE_NS;
     for (;;) {
         enum el_flag_result result = el_flag_wait(&shared->faces[of].steps, steps, patience_ns);
         if (result == EL_FLAG_REACHED) return EL_OK;
@@ -190,8 +189,7 @@ static enum el_status check_same(const struct el_shared *shared, const struct el
 {
     for (int i = 0; i < shared->size; i++) {
         const struct el_comm_task *other = &post_of(shared, i)->task;
-        if (!el_comm_same_task(other, mine))
-            return el_comm_fail_different(shared->kind, shared->rank, mine, i, other);
+        if (!el_comm_same_task(other, mine)) return el_comm_fail_different(shared->kind, shared->rank, mine, i, other);
     }
     return EL_OK;
 }

@@ -64,7 +64,8 @@ struct el_shared_care {
 };
 
 struct el_shared_ways {
-    /* Required. Where so many bytes at an address of this member's own lie for the others; false: out of their reach. */
+    /* Required. Where so many bytes at an address of this member's own lie for the others; false: out of their reach.
+     */
     bool (*place)(void *owner, const void *address, size_t bytes, struct el_shared_place *place_p);
     /* Required. The address, here, of a place that another member named; NULL: there is none any more. */
     void *(*address)(void *owner, const struct el_shared_place *place);
@@ -82,9 +83,9 @@ struct el_shared {
     void *owner;
     char *scratch; /* [scratch_bytes], in reach of all */
     size_t scratch_bytes;
-    char **staging; /* [size] areas of EL_SHARED_STAGING_BYTES; NULL: all memory is in reach */
+    char **staging;     /* [size] areas of EL_SHARED_STAGING_BYTES; NULL: all memory is in reach */
     int64_t timeout_ns; /* 0: none */
-    uint32_t steps;   /* of its own */
+    uint32_t steps;     /* of its own */
     uint64_t n_posts;
     /* The operation under way. */
     const struct el_comm_task *task;
@@ -101,7 +102,8 @@ void el_shared_close(struct el_shared *shared);
  * EL_ERR_INTERNAL where members are in different operations. */
 enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task *task);
 /* All members tell each other an outcome and a number, of which each then finds all in numbers[size] (NULL: not asked
- * for). Returns `mine` where it is none; else EL_ERR_PEER, with the words of the lowest rank that failed; else EL_OK. */
+ * for). Returns `mine` where it is none; else EL_ERR_PEER, with the words of the lowest rank that failed; else EL_OK.
+ */
 enum el_status el_shared_agree(struct el_shared *shared, enum el_status mine, uint64_t number, uint64_t *numbers);
 void el_shared_abort(struct el_shared *shared);
 /* el_comm_ops.choose: measured, see there. */

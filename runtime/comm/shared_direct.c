@@ -43,14 +43,27 @@ void el_shared_pull(const struct el_shared_pull *pull)
     if (!pull->result) return;
     switch (pull->task->verb) {
     case EL_COMM_ALL_REDUCE:
-    case EL_COMM_REDUCE: combine_part(pull, 0); break;
-    case EL_COMM_REDUCE_SCATTER: combine_part(pull, pull->rank); break;
-    case EL_COMM_BROADCAST: take_from_root(pull, 0); break;
-    case EL_COMM_SCATTER: take_from_root(pull, pull->rank); break;
+    case EL_COMM_REDUCE:
+        combine_part(pull, 0);
+        break;
+    case EL_COMM_REDUCE_SCATTER:
+        combine_part(pull, pull->rank);
+        break;
+    case EL_COMM_BROADCAST:
+        take_from_root(pull, 0);
+        break;
+    case EL_COMM_SCATTER:
+        take_from_root(pull, pull->rank);
+        break;
     case EL_COMM_ALL_GATHER:
-    case EL_COMM_GATHER: take_from_all(pull, 0); break;
-    case EL_COMM_ALL_TO_ALL: take_from_all(pull, pull->rank); break;
-    default: break;
+    case EL_COMM_GATHER:
+        take_from_all(pull, 0);
+        break;
+    case EL_COMM_ALL_TO_ALL:
+        take_from_all(pull, pull->rank);
+        break;
+    default:
+        break;
     }
 }
 

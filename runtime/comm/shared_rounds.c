@@ -1,5 +1,5 @@
-/* The messages of a ring or of a parameter server (rounds.h), each pulled by its receiver from the sender's memory, which
- * the sender's half of the round names.
+/* The messages of a ring or of a parameter server (rounds.h), each pulled by its receiver from the sender's memory,
+ * which the sender's half of the round names.
  *
  * When a member has made k rounds it has made k + 1 steps since it met the others: the first says that its own copy is
  * made. Before a round it waits for two: for the sender to have made all rounds before, and for the receiver of its own
@@ -11,9 +11,8 @@
 
 static char *address_of(const struct el_shared *shared, int rank, struct el_comm_slice slice, size_t width)
 {
-    char *const *sides[] = {[EL_SIDE_DATA] = shared->data,
-                            [EL_SIDE_RESULT] = shared->results,
-                            [EL_SIDE_SCRATCH] = shared->scratches};
+    char *const *sides[] = {
+        [EL_SIDE_DATA] = shared->data, [EL_SIDE_RESULT] = shared->results, [EL_SIDE_SCRATCH] = shared->scratches};
     return slice.side == EL_SIDE_NONE ? NULL : sides[slice.side][rank] + slice.begin * width;
 }
 

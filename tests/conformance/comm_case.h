@@ -20,6 +20,7 @@ struct comm_case {
     size_t count, shift; /* elements; how far the data begins behind a cache line */
     int root;
     bool in_place;
+    bool registered; /* memory of el_comm_alloc */
 };
 
 /* What a member has for it. */
@@ -166,9 +167,10 @@ static inline enum el_status case_fill(const struct comm_case *c, const struct e
 
 static inline void case_words(const struct comm_case *c, const struct el_comm *comm, char words[160])
 {
-    snprintf(words, 160, "%s %s of %zu %s, %s, root %d, shift %zu%s, rank %d of %d", el_comm_backend(comm),
+    snprintf(words, 160, "%s %s of %zu %s, %s, root %d, shift %zu%s%s, rank %d of %d", el_comm_backend(comm),
              el_comm_verb_row(c->verb)->name, c->count, el_dtype_name(c->dtype), el_comm_reduction_name(c->reduction),
-             c->root, c->shift, c->in_place ? ", in place" : "", el_comm_rank(comm), el_comm_size(comm));
+             c->root, c->shift, c->in_place ? ", in place" : "", c->registered ? ", registered" : "",
+             el_comm_rank(comm), el_comm_size(comm));
 }
 
 static inline enum el_status case_wrong(const struct comm_case *c, const struct el_comm *comm, const char *what,
@@ -251,17 +253,25 @@ struct case_play {
     struct case_memory memory;
 };
 
+/* Registered memory is as large on all members. */
+static inline enum el_status case_alloc(const struct comm_case *c, struct el_comm *comm, size_t bytes, const char *name,
+                                        struct el_buffer **buffer_p)
+{
+    size_t most = (c->shift + c->count * (size_t)el_comm_size(comm)) * el_dtype_bytes(c->dtype);
+    if (!c->registered) return el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, bytes, name, buffer_p);
+    return el_comm_alloc(comm, EL_TAG_GRAD, 2 * (size_t)CASE_MARGIN_BYTES + most, name, buffer_p);
+}
+
 static inline enum el_status case_open(struct case_play *play)
 {
     struct case_memory *m = &play->memory;
-    struct el_device *device = el_comm_device(play->comm);
     size_t most = 0;
     *m = (struct case_memory){.host = NULL};
     case_lay_out(&play->c, el_comm_size(play->comm), el_comm_rank(play->comm), m);
     for (int b = 0; b < 2; b++) {
         size_t bytes = case_buffer_bytes(m, b);
         if (bytes > most) most = bytes;
-        EL_TRY(el_device_alloc(device, EL_TAG_GRAD, bytes, b ? "result" : "data", &m->buffers[b]));
+        EL_TRY(case_alloc(&play->c, play->comm, bytes, b ? "result" : "data", &m->buffers[b]));
     }
     m->host = malloc(most);
     if (!m->host) return el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");

@@ -1,6 +1,7 @@
 /* Everything that a communicator must do right: verb x type x reduction x length x place x algorithm x root, in place
- * and not, for all verbs that it has. Each value of each factor meets each of every other; with EVENLOAD_LONG=1 it is
- * the whole product. As one member of a group sees it: included by the tests that start members, each in its own way.
+ * and not, in memory of its own and in any, for all verbs that it has. Each value of each factor meets each of every
+ * other; with EVENLOAD_LONG=1 it is the whole product. As one member of a group sees it: included by the tests that
+ * start members, each in its own way.
  */
 #ifndef EL_TESTS_COMM_PRODUCT_H
 #define EL_TESTS_COMM_PRODUCT_H
@@ -10,7 +11,7 @@
 #include "tests/conformance/pairwise.h"
 #include "tests/sanitized.h"
 
-enum { OF_VERB, OF_TYPE, OF_REDUCTION, OF_ALGORITHM, OF_LENGTH, OF_ROOT, IN_PLACE, N_OF };
+enum { OF_VERB, OF_TYPE, OF_REDUCTION, OF_ALGORITHM, OF_LENGTH, OF_ROOT, IN_PLACE, REGISTERED, N_OF };
 
 /* A part of `large` is more than one piece, segment or stage of each backend, all together. */
 enum { PRODUCT_LARGE = 150001 };
@@ -54,7 +55,8 @@ static inline struct comm_case product_case(const struct pairwise_row *row, int 
                           .count = product_lengths[row->level[OF_LENGTH]].count,
                           .shift = product_lengths[row->level[OF_LENGTH]].shift,
                           .root = (int[]){0, size - 1, size / 2}[row->level[OF_ROOT]],
-                          .in_place = row->level[IN_PLACE]};
+                          .in_place = row->level[IN_PLACE],
+                          .registered = row->level[REGISTERED]};
     const struct el_comm_verb_row *is = el_comm_verb_row(c.verb);
     if (c.count == PRODUCT_LARGE && (is->all_data || is->all_result)) c.count /= (size_t)size;
     if (c.count >= 4096 && is_sanitized()) c.count /= 4;
@@ -67,7 +69,7 @@ static inline enum el_status check_product(struct el_comm *comm)
     struct pairwise product = {
         .n_factors = N_OF,
         .levels = {EL_COMM_VERB_COUNT, EL_DTYPE_COUNT, EL_COMM_REDUCTION_COUNT, EL_COMM_ALGORITHM_COUNT,
-                   N_PRODUCT_LENGTHS, 3, 2},
+                   N_PRODUCT_LENGTHS, 3, 2, 2},
         .valid = product_valid,
         .context = &comm,
         .whole = getenv("EVENLOAD_LONG") && !is_sanitized(),

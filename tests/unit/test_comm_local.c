@@ -18,6 +18,7 @@
 #include "runtime/device/internal.h"
 #include "tests/conformance/comm_checks.h"
 #include "tests/conformance/comm_product.h"
+#include "tests/conformance/comm_splits.h"
 
 enum { MEMBERS_MAX = 4 };
 
@@ -79,6 +80,7 @@ static void test_operations(void **state)
     for (int n = 1; n <= MEMBERS_MAX; n++) {
         open_group(&group, n, "cpu");
         all_do(&group, check_everything, EL_OK);
+        all_do(&group, check_product, EL_OK);
         close_group(&group);
     }
 }
@@ -538,6 +540,46 @@ static void test_registered_memory_is_counted(void **state)
         }
 }
 
+static void test_groups_split(void **state)
+{
+    (void)state;
+    struct group group;
+    for (int n = 1; n <= MEMBERS_MAX; n++) {
+        open_group(&group, n, "cpu");
+        all_do(&group, check_splits, EL_OK);
+        close_group(&group);
+    }
+}
+
+/* One thread for several members would wait for itself. */
+static void test_members_of_one_thread_do_not_split(void **state)
+{
+    (void)state;
+    struct group group;
+    struct el_comm *part, *together[2];
+    open_group(&group, 2, "null");
+    assert_int_equal(el_comm_open_together(group.devices, 2, together), EL_OK);
+    assert_int_equal(el_comm_split(together[0], 0, 0, &part), EL_ERR_INVALID);
+    for (int i = 0; i < 2; i++) el_comm_close(together[i]);
+    close_group(&group);
+}
+
+static enum el_status last_is_late(struct el_comm *comm)
+{
+    EL_TRY(el_comm_set_timeout(comm, 0.02));
+    if (el_comm_rank(comm) == el_comm_size(comm) - 1) usleep(200000);
+    return large(comm);
+}
+
+static void test_a_late_member_fails_all(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, 3, "cpu");
+    all_do(&group, last_is_late, EL_ERR_PEER);
+    close_group(&group);
+}
+
 static void test_what_cannot_be_opened(void **state)
 {
     (void)state;
@@ -576,6 +618,9 @@ int main(void)
         cmocka_unit_test(test_two_communicators_of_a_device),
         cmocka_unit_test(test_streams_of_communicators),
         cmocka_unit_test(test_registered_memory_is_counted),
+        cmocka_unit_test(test_groups_split),
+        cmocka_unit_test(test_members_of_one_thread_do_not_split),
+        cmocka_unit_test(test_a_late_member_fails_all),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

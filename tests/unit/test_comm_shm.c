@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_splits.h"
 #include "tests/unit/star_bootstrap.h"
 
 static int play(struct star *star, void *context)
@@ -23,10 +25,87 @@ static int run_ranks(int size, el_scene scene)
     return star_ranks(size, play, &scene);
 }
 
+static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    (void)bootstrap;
+    return check_splits(comm);
+}
+
 static void test_operations(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENE_SIZES; i++) assert_int_equal(run_ranks(scene_sizes[i], scene_everything), 0);
+}
+
+static void test_groups_split(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, splits), 0);
+}
+
+/* Memory outlives its communicator, and is the ranks' own: what one leaves there the next finds. */
+static enum el_status memory_outlives(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    struct el_comm *part;
+    struct el_buffer *buffer;
+    float value = 3;
+    EL_TRY(el_comm_split(comm, 0, 0, &part));
+    EL_TRY(el_comm_alloc(part, EL_TAG_BUCKET, 1 << 22, "bucket", &buffer));
+    el_comm_close(part);
+    EL_TRY(el_device_write(el_view_of(buffer, 4000), &value, sizeof value));
+    value = 0;
+    EL_TRY(el_device_read(el_view_of(buffer, 4000), &value, sizeof value));
+    el_device_free(buffer);
+    if (value != 3) return el_fail(EL_ERR_INTERNAL, "what was written is gone");
+    return el_bootstrap_barrier(bootstrap);
+}
+
+/* No room on one rank: it says why, the others who it was, and all go on. */
+static enum el_status no_room_on_one(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    struct el_device *small;
+    struct el_buffer *buffer;
+    struct el_comm *tight;
+    struct el_device_spec spec = {.backend = "cpu", .memory_limit_bytes = bootstrap->rank == 1 ? 20000 : 0};
+    EL_TRY(el_device_open(&spec, &small));
+    EL_TRY(el_comm_open_ranks("shm", bootstrap, small, &tight));
+    enum el_status status = el_comm_alloc(tight, EL_TAG_BUCKET, 40000, "bucket", &buffer);
+    if (status != (bootstrap->rank == 1 ? EL_ERR_OOM : EL_ERR_PEER))
+        return el_fail(EL_ERR_INTERNAL, "status %d: %s", status, el_error_message());
+    if (!strstr(el_error_message(), bootstrap->rank == 1 ? "out of memory" : "rank 1: cpu:0 is out of memory"))
+        return el_fail(EL_ERR_INTERNAL, "not named: %s", el_error_message());
+    EL_TRY(check_operations(tight, 200, EL_F32, 0));
+    el_comm_close(tight);
+    el_device_close(small);
+    return check_operations(comm, 1000, EL_F32, 0);
+}
+
+static enum el_status one_is_late(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(el_comm_set_timeout(comm, bootstrap->rank == 1 ? 0 : 0.05));
+    if (bootstrap->rank == 1) {
+        EL_TRY(el_bootstrap_barrier(bootstrap));
+        return check_operations(comm, 1000, EL_F32, 0) == EL_ERR_PEER ? EL_OK : EL_ERR_INTERNAL;
+    }
+    EL_TRY(scene_expect_peer_error(comm));
+    if (!strstr(el_error_message(), "did not come within 0.05 s, in all_reduce number 1 (1000000 f32, sum)") &&
+        !strstr(el_error_message(), "another member failed, in all_reduce number 1"))
+        return el_fail(EL_ERR_INTERNAL, "not named: %s", el_error_message());
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static void test_memory_of_the_communicator(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, memory_outlives), 0);
+    assert_int_equal(run_ranks(3, no_room_on_one), 0);
+}
+
+static void test_a_late_rank_fails_all(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, one_is_late), 0);
+    assert_int_equal(run_ranks(3, one_is_late), 0);
 }
 
 static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_comm *comm)
@@ -83,6 +162,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_groups_split),
+        cmocka_unit_test(test_memory_of_the_communicator),
+        cmocka_unit_test(test_a_late_rank_fails_all),
         cmocka_unit_test(test_a_dead_rank_fails_the_others),
         cmocka_unit_test(test_an_abort_fails_all),
         cmocka_unit_test(test_different_operations_are_noticed),
