@@ -21,6 +21,7 @@ struct comm_case {
     int root;
     bool in_place;
     bool registered; /* memory of el_comm_alloc */
+    bool at_once;    /* by el_comm_exchange, not in a program */
 };
 
 /* What a member has for it. */
@@ -167,10 +168,10 @@ static inline enum el_status case_fill(const struct comm_case *c, const struct e
 
 static inline void case_words(const struct comm_case *c, const struct el_comm *comm, char words[160])
 {
-    snprintf(words, 160, "%s %s of %zu %s, %s, root %d, shift %zu%s%s, rank %d of %d", el_comm_backend(comm),
+    snprintf(words, 160, "%s %s of %zu %s, %s, root %d, shift %zu%s%s%s, rank %d of %d", el_comm_backend(comm),
              el_comm_verb_row(c->verb)->name, c->count, el_dtype_name(c->dtype), el_comm_reduction_name(c->reduction),
              c->root, c->shift, c->in_place ? ", in place" : "", c->registered ? ", registered" : "",
-             el_comm_rank(comm), el_comm_size(comm));
+             c->at_once ? ", at once" : "", el_comm_rank(comm), el_comm_size(comm));
 }
 
 static inline enum el_status case_wrong(const struct comm_case *c, const struct el_comm *comm, const char *what,
@@ -284,9 +285,19 @@ static inline void case_close(struct case_play *play)
     free(play->memory.host);
 }
 
+/* On memory of a device that is the host's. */
+static inline enum el_status case_exchange(const struct case_play *play)
+{
+    struct el_comm_op op = case_op(&play->c, play->comm, &play->memory);
+    if (op.data.buffer) op.data = el_view_host((char *)op.data.buffer->address + op.data.offset);
+    if (op.result.buffer) op.result = el_view_host((char *)op.result.buffer->address + op.result.offset);
+    return el_comm_exchange(play->comm, &op);
+}
+
 static inline enum el_status case_run(const struct case_play *plays, int n)
 {
     struct el_program *program;
+    if (n == 1 && plays[0].c.at_once) return case_exchange(&plays[0]);
     enum el_status status = EL_OK;
     EL_TRY(el_program_create(&program));
     for (int i = 0; i < n && status == EL_OK; i++) {

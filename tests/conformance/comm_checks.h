@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "runtime/comm/comm.h"
-#include "tests/sanitized.h"
 
 /* Integer-valued, so that sums are exact in every type and order. */
 static inline double check_value(int rank, size_t i)
@@ -116,21 +115,6 @@ static inline enum el_status check_operations(struct el_comm *comm, size_t count
     el_device_free(check.result);
     free(check.host);
     return status;
-}
-
-/* Every length that is special to some algorithm, every type, changing roots; 300007 elements are more than one piece,
- * segment or stage of each, so that the largest adds nothing but bytes. Collective. */
-static inline enum el_status check_everything(struct el_comm *comm)
-{
-    static const size_t counts[] = {0, 1, 15, 16, 17, 1000, 32769, 300007, 1100001};
-    size_t n_counts = sizeof counts / sizeof counts[0] - (is_sanitized() ? 1 : 0);
-    int root = 0;
-    for (size_t c = 0; c < n_counts; c++)
-        for (int dtype = EL_F32; dtype <= EL_I32; dtype++) {
-            EL_TRY(check_operations(comm, counts[c], (enum el_dtype)dtype, root));
-            root = (root + 1) % el_comm_size(comm);
-        }
-    return EL_OK;
 }
 
 #endif

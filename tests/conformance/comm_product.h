@@ -11,7 +11,7 @@
 #include "tests/conformance/pairwise.h"
 #include "tests/sanitized.h"
 
-enum { OF_VERB, OF_TYPE, OF_REDUCTION, OF_ALGORITHM, OF_LENGTH, OF_ROOT, IN_PLACE, REGISTERED, N_OF };
+enum { OF_VERB, OF_TYPE, OF_REDUCTION, OF_ALGORITHM, OF_LENGTH, OF_ROOT, IN_PLACE, REGISTERED, AT_ONCE, N_OF };
 
 /* A part of `large` is more than one piece, segment or stage of each backend, all together. */
 enum { PRODUCT_LARGE = 150001 };
@@ -19,6 +19,10 @@ static const struct {
     size_t count, shift;
 } product_lengths[] = {{0, 0}, {1, 0}, {13, 0}, {1024, 0}, {1031, 1}, {4096, 3}, {PRODUCT_LARGE, 0}};
 enum { N_PRODUCT_LENGTHS = sizeof product_lengths / sizeof product_lengths[0] };
+
+/* How many members a group has that is tried whole. */
+static const int product_sizes[] = {1, 2, 3, 4, 7};
+enum { N_PRODUCT_SIZES = sizeof product_sizes / sizeof product_sizes[0], PRODUCT_SIZE_MAX = 7 };
 
 static inline bool product_has(struct el_comm *comm, enum el_comm_verb verb)
 {
@@ -42,6 +46,7 @@ static inline bool product_valid(const struct pairwise_row *row, const void *con
         return false;
     if (row->level[OF_ROOT] > 0 && (!is->has_root || is->is_link)) return false;
     if (row->level[IN_PLACE] && (verb == EL_COMM_ALL_TO_ALL || is->is_link)) return false;
+    if (row->level[AT_ONCE] && (is->is_link || el_device_is_asynchronous(el_comm_device(comm)))) return false;
     return algorithm == EL_COMM_AUTO ||
            (el_comm_has_algorithm(verb, algorithm) && el_comm_set_algorithm(comm, algorithm) == EL_OK);
 }
@@ -56,7 +61,8 @@ static inline struct comm_case product_case(const struct pairwise_row *row, int 
                           .shift = product_lengths[row->level[OF_LENGTH]].shift,
                           .root = (int[]){0, size - 1, size / 2}[row->level[OF_ROOT]],
                           .in_place = row->level[IN_PLACE],
-                          .registered = row->level[REGISTERED]};
+                          .registered = row->level[REGISTERED],
+                          .at_once = row->level[AT_ONCE]};
     const struct el_comm_verb_row *is = el_comm_verb_row(c.verb);
     if (c.count == PRODUCT_LARGE && (is->all_data || is->all_result)) c.count /= (size_t)size;
     if (c.count >= 4096 && is_sanitized()) c.count /= 4;
@@ -69,7 +75,7 @@ static inline enum el_status check_product(struct el_comm *comm)
     struct pairwise product = {
         .n_factors = N_OF,
         .levels = {EL_COMM_VERB_COUNT, EL_DTYPE_COUNT, EL_COMM_REDUCTION_COUNT, EL_COMM_ALGORITHM_COUNT,
-                   N_PRODUCT_LENGTHS, 3, 2, 2},
+                   N_PRODUCT_LENGTHS, 3, 2, 2, 2},
         .valid = product_valid,
         .context = &comm,
         .whole = getenv("EVENLOAD_LONG") && !is_sanitized(),

@@ -30,14 +30,10 @@ static inline int scene_play(const char *kind, struct el_bootstrap *bootstrap, e
     return status == EL_OK ? 0 : 1;
 }
 
-/* How many ranks a group has that is tried whole. */
-static const int scene_sizes[] = {1, 2, 3, 4, 7};
-enum { SCENE_SIZES = sizeof scene_sizes / sizeof scene_sizes[0] };
-
 static inline enum el_status scene_everything(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     (void)bootstrap;
-    return el_comm_has_verb(comm, EL_COMM_ALL_TO_ALL) ? check_product(comm) : check_everything(comm);
+    return check_product(comm);
 }
 
 /* Late is far beyond what a failure takes, also on a slow machine under a sanitizer; what hangs does not end at all. */

@@ -13,7 +13,7 @@
 
 #include "runtime/base/rng.h"
 
-enum { PAIRWISE_FACTORS = 8, PAIRWISE_LEVELS = 16, PAIRWISE_TRIES = 48 };
+enum { PAIRWISE_FACTORS = 9, PAIRWISE_LEVELS = 16, PAIRWISE_TRIES = 48 };
 
 struct pairwise_row {
     int level[PAIRWISE_FACTORS];

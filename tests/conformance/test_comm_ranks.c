@@ -120,8 +120,7 @@ static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_devic
 {
     struct el_comm *comm = NULL;
     EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
-    enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_everything(comm) : EL_ERR_INTERNAL;
-    if (status == EL_OK && strcmp(kind, "mpi") == 0) status = check_product(comm);
+    enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_product(comm) : EL_ERR_INTERNAL;
     if (status == EL_OK) status = check_two(bootstrap, device, kind);
     if (status == EL_OK && el_comm_has_verb(comm, EL_COMM_SEND)) status = check_mail(comm);
     status = el_bootstrap_agree(bootstrap, status);

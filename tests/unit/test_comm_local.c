@@ -17,15 +17,15 @@
 #include "runtime/comm/comm_ops.h"
 #include "runtime/device/internal.h"
 #include "tests/conformance/comm_checks.h"
-#include "tests/conformance/comm_product.h"
+#include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
 
 enum { MEMBERS_MAX = 4 };
 
 struct group {
     int n;
-    struct el_device *devices[MEMBERS_MAX];
-    struct el_comm *comms[MEMBERS_MAX];
+    struct el_device *devices[PRODUCT_SIZE_MAX];
+    struct el_comm *comms[PRODUCT_SIZE_MAX];
 };
 
 static void open_group(struct group *group, int n, const char *backend)
@@ -61,7 +61,7 @@ static void *be_member(void *context)
 /* Every member does `act` at the same time; each must end with `expected`. */
 static void all_do(struct group *group, enum el_status (*act)(struct el_comm *comm), enum el_status expected)
 {
-    struct member members[MEMBERS_MAX];
+    struct member members[PRODUCT_SIZE_MAX];
     for (int i = 0; i < group->n; i++) {
         members[i] = (struct member){.comm = group->comms[i], .act = act};
         assert_int_equal(pthread_create(&members[i].thread, NULL, be_member, &members[i]), 0);
@@ -77,9 +77,8 @@ static void test_operations(void **state)
 {
     (void)state;
     struct group group;
-    for (int n = 1; n <= MEMBERS_MAX; n++) {
-        open_group(&group, n, "cpu");
-        all_do(&group, check_everything, EL_OK);
+    for (int i = 0; i < N_PRODUCT_SIZES; i++) {
+        open_group(&group, product_sizes[i], "cpu");
         all_do(&group, check_product, EL_OK);
         close_group(&group);
     }
@@ -94,7 +93,6 @@ static void test_self(void **state)
     assert_int_equal(el_device_open(&spec, &device), EL_OK);
     assert_int_equal(el_comm_open_self(device, &comm), EL_OK);
     assert_int_equal(el_comm_size(comm), 1);
-    assert_int_equal(check_everything(comm), EL_OK);
     assert_int_equal(check_product(comm), EL_OK);
     el_comm_close(comm);
     el_device_close(device);
@@ -551,6 +549,20 @@ static void test_groups_split(void **state)
     }
 }
 
+static enum el_status sequences(struct el_comm *comm)
+{
+    return check_sequences(comm, 140);
+}
+
+static void test_random_sequences_over_random_groups(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, MEMBERS_MAX, "cpu");
+    all_do(&group, sequences, EL_OK);
+    close_group(&group);
+}
+
 /* One thread for several members would wait for itself. */
 static void test_members_of_one_thread_do_not_split(void **state)
 {
@@ -619,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_streams_of_communicators),
         cmocka_unit_test(test_registered_memory_is_counted),
         cmocka_unit_test(test_groups_split),
+        cmocka_unit_test(test_random_sequences_over_random_groups),
         cmocka_unit_test(test_members_of_one_thread_do_not_split),
         cmocka_unit_test(test_a_late_member_fails_all),
         cmocka_unit_test(test_what_cannot_be_opened),

@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
 #include "tests/unit/star_bootstrap.h"
 
@@ -34,13 +34,25 @@ static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *com
 static void test_operations(void **state)
 {
     (void)state;
-    for (int i = 0; i < SCENE_SIZES; i++) assert_int_equal(run_ranks(scene_sizes[i], scene_everything), 0);
+    for (int i = 0; i < N_PRODUCT_SIZES; i++) assert_int_equal(run_ranks(product_sizes[i], scene_everything), 0);
 }
 
 static void test_groups_split(void **state)
 {
     (void)state;
     for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, splits), 0);
+}
+
+static enum el_status sequences(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    (void)bootstrap;
+    return check_sequences(comm, 60);
+}
+
+static void test_random_sequences_over_random_groups(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(RANKS_MAX, sequences), 0);
 }
 
 /* Memory outlives its communicator, and is the ranks' own: what one leaves there the next finds. */
@@ -163,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_groups_split),
+        cmocka_unit_test(test_random_sequences_over_random_groups),
         cmocka_unit_test(test_memory_of_the_communicator),
         cmocka_unit_test(test_a_late_rank_fails_all),
         cmocka_unit_test(test_a_dead_rank_fails_the_others),
