@@ -16,12 +16,14 @@
 #include "bench/trial/default_devices.h"
 #include "runtime/launch/launch.h"
 
-enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, VALUE_BYTES = 2048, TAIL_BYTES = 600 };
+enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, VALUE_BYTES = 2048, PAIR_BYTES = 4 << 20, TAIL_BYTES = 600 };
 
 /* What ddp with these options would be: it says how ranks are started and where devices lie. */
 static enum el_status resolve(struct el_options *options, struct el_trial *trial_p, struct el_wire_plan *plan_p)
 {
     struct el_trial trial = {.timeout_s = options->timeout_s, .launcher = options->launcher, .tf32 = false};
+    bool pairs = !strcmp(options->action, "p2p");
+    if (pairs && !el_option_given(options, "maxbytes")) options->wire.max_bytes = PAIR_BYTES;
     if (options->n_devices == 0) options->n_devices = el_devices_default(options->devices);
     if (!strcmp(options->devices[0].backend, "sim") && !options->wire.show_steps)
         return el_fail(EL_ERR_INVALID,
@@ -72,7 +74,7 @@ static enum el_status save(const struct el_store *store, const json_t *document)
 static void say_next(const struct el_options *options, const json_t *document)
 {
     struct el_options next = *options;
-    bool several = json_array_size(json_object_get(document, "curves")) > 1;
+    bool several = json_array_size(json_object_get(document, "curves")) > 1 || json_object_get(document, "pairs");
     snprintf(next.wire.algorithms, sizeof next.wire.algorithms, "all");
     fputc('\n', stdout);
     if (several)
@@ -84,7 +86,7 @@ static void say_next(const struct el_options *options, const json_t *document)
 /* Prints and draws. Returns the exit status. */
 static int show(const struct el_options *options, const struct el_store *store, const json_t *document, bool draw)
 {
-    static const struct el_figure *const figures[] = {&el_figure_wire};
+    static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
     const json_t *curves = json_object_get(document, "curves");
     size_t n = json_array_size(curves), absent = 0;
     FILE *messages = options->json || options->wire.csv ? NULL : stdout;
@@ -99,7 +101,7 @@ static int show(const struct el_options *options, const struct el_store *store, 
         el_text_line(stdout, "%s/comm.json", store->dir);
         el_text_line(stdout, "%s/comm.csv", store->dir);
     }
-    if (draw) el_say_not_drawn(el_plot_figures(figures, 1, document, store->dir, messages), messages);
+    if (draw) el_say_not_drawn(el_plot_figures(figures, 2, document, store->dir, messages), messages);
     if (messages && absent < n) say_next(options, document);
     if (absent == n) fprintf(stderr, "evenload: %s\n", el_json_text(json_array_get(curves, 0), "reason", "absent"));
     return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);

@@ -8,7 +8,9 @@
 /* A folder of `comm`, which has no trials: EL_ERR_ABSENT where it is none. */
 static enum el_status plot_comm(const struct el_options *options)
 {
-    static const char *const names[] = {"comm"};
+    static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
+    const char *names[2];
+    int n = 0;
     char path[EL_PATH_BYTES + 16], plots[EL_PATH_BYTES + 16];
     json_t *document;
     bool drawn;
@@ -16,10 +18,14 @@ static enum el_status plot_comm(const struct el_options *options)
     snprintf(plots, sizeof plots, "%s/plots", options->dir);
     if (access(path, F_OK) != 0) return EL_ERR_ABSENT; /* no message: what follows says its own */
     EL_TRY(el_wire_read(path, &document));
-    enum el_status status = el_data_save(&el_figure_wire, document, plots, &drawn);
+    enum el_status status = EL_OK;
+    for (int i = 0; i < 2 && status == EL_OK; i++) {
+        status = el_data_save(figures[i], document, plots, &drawn);
+        if (status == EL_OK && drawn) names[n++] = figures[i]->name;
+    }
     json_decref(document);
-    if (status == EL_OK && !drawn) status = el_fail(EL_ERR_INVALID, "%s: nothing to draw", path);
-    return status == EL_OK ? el_plot_draw(plots, names, 1, options->term, stdout) : status;
+    if (status == EL_OK && n == 0) status = el_fail(EL_ERR_INVALID, "%s: nothing to draw", path);
+    return status == EL_OK ? el_plot_draw(plots, names, n, options->term, stdout) : status;
 }
 
 enum el_status el_cmd_plot(struct el_options *options, int *exit_status_p)

@@ -2,7 +2,9 @@
 # From comm.dat; options: style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("comm.gnuplot")]
-height = 460
+set datafile separator "\t"
+stats data index "about" using (present = strcol(2), 1) nooutput
+height = words(present) > 14 ? 460 + 22 * (words(present) - 14) : 460 # the legend has a line a curve
 load here."style.gnuplot"
 stats data index "about" using (left = $7, 1) nooutput
 
@@ -22,7 +24,7 @@ if (text) {
          for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with points pointtype k title word(present, k)
     exit
 }
-set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1
+set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1 maxcols 1
 set lmargin 10
 set rmargin 30
 set bmargin 4

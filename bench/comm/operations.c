@@ -34,6 +34,12 @@ static bool has_parts(enum el_comm_verb verb)
     return row->all_data || row->all_result;
 }
 
+bool el_wire_has_place(enum el_comm_verb verb, int place)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
+    return place != EL_WIRE_IN_PLACE || !(row->all_data && row->all_result);
+}
+
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n)
 {
     size_t count = bytes / element_bytes;
@@ -97,6 +103,12 @@ static void add_curves(struct el_wire_plan *plan, const struct el_wire_operation
     if (plan->n_curves == before) plan->curves[plan->n_curves++] = (struct el_wire_curve){operation, EL_COMM_AUTO};
 }
 
+int el_wire_rows(const struct el_wire_plan *plan)
+{
+    int pairs = plan->pairs ? el_wire_pairs(plan->n) : 0;
+    return pairs > plan->n_sizes ? pairs : plan->n_sizes;
+}
+
 void el_wire_plan_auto(struct el_wire_plan *plan)
 {
     int n = 0;
@@ -126,8 +138,9 @@ static enum el_status add_sizes(struct el_wire_plan *plan)
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p)
 {
+    static const struct el_wire_operation pairs = {"p2p", EL_COMM_SEND};
     struct el_wire_plan plan = {.options = options, .n = n};
-    const char *names[EL_WIRE_OPERATIONS + 2] = {NULL}, *asked = *operation ? operation : "all_reduce";
+    const char *names[EL_WIRE_OPERATIONS + 3] = {NULL}, *asked = *operation ? operation : "all_reduce";
     unsigned algorithms;
     EL_TRY(parse_algorithms(options->algorithms, &algorithms));
     for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
@@ -135,6 +148,12 @@ enum el_status el_wire_plan_make(const char *operation, const struct el_wire_opt
         if (!strcmp(asked, "all") || !strcmp(asked, names[i])) add_curves(&plan, &el_wire_operations[i], algorithms);
     }
     names[EL_WIRE_OPERATIONS] = "all";
+    names[EL_WIRE_OPERATIONS + 1] = pairs.name;
+    if (!strcmp(asked, pairs.name)) {
+        plan.pairs = true;
+        plan.curves[plan.n_curves++] = (struct el_wire_curve){&pairs, EL_COMM_AUTO};
+        if (n < 2) return el_fail(EL_ERR_INVALID, "p2p: one rank has no partner: give --devices 2 or more");
+    }
     if (plan.n_curves == 0) return el_fail_unknown("operation", asked, names);
     if (options->root >= n) return el_fail(EL_ERR_INVALID, "--root: there is no rank %d of %d", options->root, n);
     if (!el_comm_reduces(options->reduction, options->dtype))

@@ -24,7 +24,9 @@ static void print_head(const json_t *document, FILE *out)
             number(document, "iters"), number(document, "check"));
     fprintf(out, "# time: median of the calls, each behind a barrier, of %s\n",
             average >= 0 && average < 4 ? averages[average] : "?");
-    fputs("# in-place: in memory that the communicator gave, registered where it can\n#\n", out);
+    if (!json_object_get(document, "pairs"))
+        fputs("# in-place: in memory that the communicator gave, registered where it can\n", out);
+    fputs("#\n", out);
 }
 
 static void print_columns(FILE *out)
@@ -52,6 +54,10 @@ static void print_point(const json_t *document, const json_t *curve, const json_
             rooted ? number(document, "root") : -1);
     for (int p = 0; p < EL_WIRE_PLACES; p++) {
         const json_t *place = json_object_get(point, places[p]), *wrong = json_object_get(place, "wrong");
+        if (!json_is_object(place)) {
+            fprintf(out, "  %7s  %6s  %6s %6s", "N/A", "N/A", "N/A", "N/A");
+            continue;
+        }
         print_time(number(place, "time_us"), out);
         fprintf(out, "  %6.2f  %6.2f", number(place, "algbw_gb_per_s"), number(place, "busbw_gb_per_s"));
         if (json_is_integer(wrong))
@@ -93,65 +99,106 @@ static void print_curve(const json_t *document, const json_t *curve, FILE *out)
         const json_t *point = json_array_get(points, i);
         print_point(document, curve, point, out);
         for (int p = 0; p < EL_WIRE_PLACES; p++)
-            sum += number(json_object_get(point, places[p]), "busbw_gb_per_s"), n++;
+            if (json_is_object(json_object_get(point, places[p])))
+                sum += number(json_object_get(point, places[p]), "busbw_gb_per_s"), n++;
     }
     fprintf(out, "# Avg bus bandwidth    : %.4g\n#\n", n > 0 ? sum / n : 0);
 }
 
-/* "Is this number normal?", in a sentence. */
-static void say_reached(const json_t *curve, const json_t *document, FILE *out)
+static const char *judgement(const json_t *reached)
 {
-    const json_t *reached = json_object_get(curve, "reached"), *normal = json_object_get(reached, "normal");
-    char bytes[EL_FIGURE_BYTES];
+    const json_t *normal = json_object_get(reached, "normal");
+    return json_is_true(normal) ? "normal" : json_is_false(normal) ? "low" : "not judged";
+}
+
+/* "Is this number normal?", in a sentence: of all curves, that at the largest share of what was judged. */
+static void say_reached(const json_t *document, const json_t *reached, FILE *out)
+{
+    const json_t *normal = json_object_get(reached, "normal");
+    const char *why = json_is_true(json_object_get(document, "shared_cores")) ? "devices share a core here"
+                                                                              : el_json_text(reached, "why", "?");
+    char mib[EL_FIGURE_BYTES];
     if (!json_is_object(reached)) return;
-    el_text_say("  ", "    ", EL_REPORT_COLUMNS, out,
-                "%s: busbw %.2f GB/s at %s MiB is %.0f %% of the %.2f GB/s at which each rank copies memory while all "
-                "do: %s: %s.",
-                el_json_text(curve, "operation", "?"), number(reached, "busbw_gb_per_s"),
-                el_text_mib(number(reached, "bytes"), bytes), 100 * number(reached, "share"),
-                number(reached, "copy_gb_per_s"),
-                json_is_true(normal)    ? "normal"
-                : json_is_false(normal) ? "low, expect more"
-                                        : "not judged",
-                json_is_true(json_object_get(document, "shared_cores")) ? "devices share a core here"
-                                                                        : el_json_text(reached, "why", "?"));
+    el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
+                "At %s MiB each rank copies memory at %.2f GB/s while all do. %s: %s.",
+                el_text_mib(number(reached, "bytes"), mib), number(reached, "copy_gb_per_s"),
+                json_is_true(normal)    ? "Here that is"
+                : json_is_false(normal) ? "More is to be expected"
+                                        : "It is not judged",
+                why);
+    if (json_is_number(json_object_get(reached, "expected_share")))
+        fprintf(out, "  Normal is a busbw of %.0f %% of that at least.\n", 100 * number(reached, "expected_share"));
+}
+
+static void print_fit(const json_t *curve, FILE *out)
+{
+    static const char *const figures[] = {"fit.out_of_place.latency_us", "fit.out_of_place.gb_per_s",
+                                          "fit.in_place.latency_us", "fit.in_place.gb_per_s", "reached.busbw_gb_per_s"};
+    double share = number(curve, "reached.share");
+    fprintf(out, "  %-15s%-9s", el_json_text(curve, "operation", "?"), el_json_text(curve, "algorithm", "?"));
+    for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
+        char cell[EL_FIGURE_BYTES];
+        fprintf(out, "%12s", el_text_figure(number(curve, figures[f]), cell));
+    }
+    if (isfinite(share))
+        fprintf(out, "%10.0f  %s\n", 100 * share, judgement(json_object_get(curve, "reached")));
+    else
+        fprintf(out, "%10s\n", "-");
 }
 
 static void print_fits(const json_t *document, FILE *out)
 {
-    const json_t *curves = json_object_get(document, "curves");
-    fprintf(out, "Fitted, time = latency + size / bandwidth:\n  %-16s%-10s%12s%10s%18s%10s\n", "", "", "out-of-place",
-            "", "in-place", "");
-    fprintf(out, "  %-16s%-10s%12s%10s%18s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us",
-            "GB/s");
+    const json_t *curves = json_object_get(document, "curves"), *last = NULL;
+    fputs("Fitted, time = latency + size / bandwidth; and the largest size against copying memory:\n", out);
+    fprintf(out, "  %24s%12s%12s%12s%12s%12s%10s\n", "", "out-of-place", "", "in-place", "", "", "");
+    fprintf(out, "  %-15s%-9s%12s%12s%12s%12s%12s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us",
+            "GB/s", "busbw GB/s", "% of copy");
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *curve = json_array_get(curves, c);
-        char cells[4][EL_FIGURE_BYTES];
         if (!json_array_size(json_object_get(curve, "points"))) continue;
-        el_text_figure(number(curve, "fit.out_of_place.latency_us"), cells[0]);
-        el_text_figure(number(curve, "fit.out_of_place.gb_per_s"), cells[1]);
-        el_text_figure(number(curve, "fit.in_place.latency_us"), cells[2]);
-        el_text_figure(number(curve, "fit.in_place.gb_per_s"), cells[3]);
-        fprintf(out, "  %-16s%-10s%12s%10s%18s%10s\n", el_json_text(curve, "operation", "?"),
-                el_json_text(curve, "algorithm", "?"), cells[0], cells[1], cells[2], cells[3]);
+        print_fit(curve, out);
+        const json_t *reached = json_object_get(curve, "reached");
+        if (!last || json_is_false(json_object_get(reached, "normal"))) last = reached;
     }
-    fputs("\nIs this normal?\n", out);
-    for (size_t c = 0; c < json_array_size(curves); c++) say_reached(json_array_get(curves, c), document, out);
+    fputc('\n', out);
+    say_reached(document, last, out);
 }
 
-void el_wire_print(const json_t *document, FILE *out)
+/* p2p has no rows of sizes. */
+static void print_rows(const json_t *document, FILE *out)
 {
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = el_wire_wrong(document);
     size_t n = 0;
-    print_head(document, out);
-    for (size_t c = 0; c < json_array_size(curves); c++) print_curve(document, json_array_get(curves, c), out);
-    for (size_t c = 0; c < json_array_size(curves); c++)
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        print_curve(document, json_array_get(curves, c), out);
         n += json_array_size(json_object_get(json_array_get(curves, c), "points"));
-    if (n > 0 && el_json_number(document, "check") > 0)
+    }
+    if (n > 0 && number(document, "check") > 0)
         fprintf(out, "# Out of bounds values : %lld %s\n", (long long)wrong, wrong ? "FAILED" : "OK");
     fputc('\n', out);
     if (n > 0) print_fits(document, out);
+}
+
+void el_wire_print(const json_t *document, FILE *out)
+{
+    print_head(document, out);
+    if (json_array_size(json_object_get(document, "pairs")))
+        el_wire_print_pairs(document, out);
+    else
+        print_rows(document, out);
+}
+
+static void put_pairs(const json_t *pairs, FILE *out)
+{
+    fputs("a,b,latency_us,gb_per_s\n", out);
+    for (size_t k = 0; k < json_array_size(pairs); k++) {
+        const json_t *pair = json_array_get(pairs, k);
+        char text[2][32];
+        fprintf(out, "%.0f,%.0f,%s,%s\n", number(pair, "a"), number(pair, "b"),
+                el_json_shortest(number(pair, "latency_us"), text[0]),
+                el_json_shortest(number(pair, "gb_per_s"), text[1]));
+    }
 }
 
 void el_wire_csv(const json_t *document, FILE *out)
@@ -159,6 +206,10 @@ void el_wire_csv(const json_t *document, FILE *out)
     static const char *const figures[] = {"time_us", "mean_us",        "min_us",         "p50_us",
                                           "p99_us",  "algbw_gb_per_s", "busbw_gb_per_s", "wrong"};
     const json_t *curves = json_object_get(document, "curves");
+    if (json_object_get(document, "pairs")) {
+        put_pairs(json_object_get(document, "pairs"), out);
+        return;
+    }
     fputs("operation,algorithm,used,size,count,type,place", out);
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) fprintf(out, ",%s", figures[f]);
     fputc('\n', out);
@@ -167,6 +218,7 @@ void el_wire_csv(const json_t *document, FILE *out)
         for (size_t i = 0; i < json_array_size(points) * EL_WIRE_PLACES; i++) {
             const json_t *point = json_array_get(points, i / EL_WIRE_PLACES);
             const char *place = places[i % EL_WIRE_PLACES];
+            if (!json_is_object(json_object_get(point, place))) continue;
             fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""),
                     el_json_text(curve, "algorithm", ""), el_json_text(point, "algorithm", ""),
                     el_json_number(point, "bytes"), el_json_number(point, "count"),

@@ -115,21 +115,25 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
     size_t width = el_dtype_bytes(plan->options->dtype);
     json_t *points = json_array(), *fit = json_object();
     const json_t *used = json_object_get(json_array_get(members, 0), "used");
-    for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members); s++) {
+    for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members) && !plan->pairs; s++) {
         size_t count = el_wire_count(verb, plan->sizes[s], width, plan->n);
         uint64_t bytes = el_wire_bytes(verb, count, width, plan->n);
         if (count == 0) continue;
         json_t *point = json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "count", (json_int_t)count);
         json_object_set(point, "algorithm", json_array_get(used, s));
         for (size_t p = 0; p < EL_WIRE_PLACES; p++)
-            json_object_set_new(point, places[p], place_json(plan, verb, bytes, members, s, p));
+            json_object_set_new(point, places[p],
+                                el_wire_has_place(verb, (int)p) ? place_json(plan, verb, bytes, members, s, p)
+                                                                : json_null());
         json_array_append_new(points, point);
     }
+    int64_t of_pairs = plan->pairs ? wrong_of(members, 0, 0) + wrong_of(members, 0, 1) : 0;
     for (size_t p = 0; p < EL_WIRE_PLACES; p++) json_object_set_new(fit, places[p], fit_json(points, places[p]));
-    return json_pack(
-        "{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o}", "operation", curve->operation->name, "algorithm",
-        el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces", el_comm_verb_row(verb)->reduces,
-        "rooted", el_comm_verb_row(verb)->has_root && !el_comm_verb_row(verb)->is_link, "points", points, "fit", fit);
+    return json_pack("{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o, s:I}", "operation", curve->operation->name, "algorithm",
+                     el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces",
+                     el_comm_verb_row(verb)->reduces, "rooted",
+                     el_comm_verb_row(verb)->has_root && !el_comm_verb_row(verb)->is_link, "points", points, "fit", fit,
+                     "wrong", (json_int_t)of_pairs);
 }
 
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members)
@@ -162,6 +166,12 @@ static double copy_at(const json_t *copy, double bytes)
     return gb_per_s;
 }
 
+double el_wire_best_place(const json_t *point)
+{
+    double in_place = el_json_number(point, "in_place.busbw_gb_per_s");
+    return isnan(in_place) ? el_json_number(point, "out_of_place.busbw_gb_per_s") : in_place;
+}
+
 /* The largest size: there caches flatter least. */
 static json_t *reached_json(const json_t *document, const json_t *curve)
 {
@@ -171,7 +181,7 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
     while (backend->name && strcmp(backend->name, name)) backend++;
     last = json_array_get(points, json_array_size(points) - 1);
     if (!last || el_json_number(document, "ranks") < 2) return json_null();
-    double bytes = el_json_number(last, "bytes"), busbw = el_json_number(last, "in_place.busbw_gb_per_s");
+    double bytes = el_json_number(last, "bytes"), busbw = el_wire_best_place(last);
     double copy = copy_at(json_object_get(document, "copy"), bytes), share = busbw / copy;
     bool judged = backend->copies > 0 && bytes >= JUDGED_BYTES &&
                   json_is_false(json_object_get(document, "shared_cores")) && isfinite(share);
@@ -197,6 +207,7 @@ int64_t el_wire_wrong(const json_t *document)
     int64_t wrong = 0;
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *points = json_object_get(json_array_get(curves, c), "points");
+        wrong += json_integer_value(json_object_get(json_array_get(curves, c), "wrong"));
         for (size_t i = 0; i < json_array_size(points); i++)
             for (size_t p = 0; p < EL_WIRE_PLACES; p++)
                 wrong +=

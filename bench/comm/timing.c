@@ -22,10 +22,10 @@ enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_co
 {
     struct el_wire_member member = {.plan = plan, .comm = comm};
     struct el_device *device = el_comm_device(comm);
-    size_t bytes = plan->sizes[plan->n_sizes - 1], calls = (size_t)plan->n_sizes * EL_WIRE_PLACES;
+    size_t bytes = plan->sizes[plan->n_sizes - 1], calls = (size_t)el_wire_rows(plan) * EL_WIRE_PLACES;
     enum el_status status;
     member.samples_s = calloc(calls * (size_t)plan->options->iters, sizeof *member.samples_s);
-    if (!member.samples_s) status = el_fail_errno("samples of %zu sizes", calls);
+    if (!member.samples_s) status = el_fail_errno("samples of %zu rows", calls);
     if (!member.samples_s) goto fail;
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "data", &member.data), fail);
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "result", &member.result), fail);
@@ -131,7 +131,10 @@ static enum el_status call(const struct el_wire_member *member, const struct el_
     if (status == EL_OK) status = el_program_create(&calls.program);
     for (int i = 0; i < n && status == EL_OK; i++) {
         EL_TRY_GOTO(meet(member, calls.program), done);
-        if (member->curve)
+        calls.begins[i] = calls.ends[i] = el_program_op_count(calls.program) - 1; /* of ranks that only wait */
+        if (member->curve && member->plan->pairs)
+            status = el_wire_issue_pair(member, calls.program, data->count, &calls.begins[i], &calls.ends[i]);
+        else if (member->curve)
             status = issue(member, calls.program, data, in_place, &calls.begins[i], &calls.ends[i]);
         else
             status = issue_copy(member, calls.program, data->count * el_dtype_bytes(data->dtype), &calls.begins[i]);
@@ -192,6 +195,7 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     if (data.count == 0) return EL_OK;
     member->used[s] = el_comm_algorithm(member->comm, &op);
     for (int place = 0; place < (member->curve ? EL_WIRE_PLACES : 1); place++) {
+        if (!el_wire_has_place(verb, place)) continue;
         size_t first = ((size_t)s * EL_WIRE_PLACES + (size_t)place) * (size_t)options->iters;
         EL_TRY(time_place(member, &data, place == EL_WIRE_IN_PLACE, member->samples_s + first));
         if (member->curve) EL_TRY(check(member, &data, place == EL_WIRE_IN_PLACE, &member->wrong[s][place]));
@@ -199,8 +203,42 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     return EL_OK;
 }
 
+/* A pair, with one size: place 0 the smaller, 1 the larger. Data are checked where there is a larger one. */
+static enum el_status time_pair(struct el_wire_member *member, int place, double *samples_s)
+{
+    const struct el_wire_options *options = member->plan->options;
+    const struct el_view seen = el_view_of(member->result, 0);
+    int rank = el_comm_rank(member->comm), partner = el_wire_partner(member), n = options->warmup + options->iters;
+    struct el_wire_data data = {EL_COMM_BROADCAST, EL_COMM_SUM, options->dtype, member->plan->n, partner, 0};
+    int64_t wrong = 0;
+    data.count = el_wire_pair_count(member->plan, place);
+    double *seconds = calloc((size_t)n, sizeof *seconds);
+    enum el_status status = seconds ? EL_OK : el_fail_errno("%d calls", n);
+    if (status == EL_OK) status = el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false);
+    if (status == EL_OK) status = el_wire_fill(&data, 0, data.count, seen, true);
+    if (status == EL_OK) status = call(member, &data, false, n, seconds);
+    if (status == EL_OK && partner >= 0 && options->check) status = el_wire_check(&data, rank, seen, &wrong);
+    for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
+    member->wrong[0][place] += wrong;
+    free(seconds);
+    return status;
+}
+
+static enum el_status time_pairs(struct el_wire_member *member)
+{
+    size_t row = (size_t)member->plan->options->iters;
+    for (member->pair = 0; member->pair < el_wire_pairs(member->plan->n); member->pair++)
+        for (int place = 0; place < EL_WIRE_PLACES; place++)
+            EL_TRY(time_pair(member, place,
+                             member->samples_s + ((size_t)member->pair * EL_WIRE_PLACES + (size_t)place) * row));
+    return EL_OK;
+}
+
 enum el_status el_wire_time(struct el_wire_member *member)
 {
+    if (member->curve && member->plan->pairs && !el_comm_has_verb(member->comm, EL_COMM_SEND))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no send", el_comm_backend(member->comm));
+    if (member->curve && member->plan->pairs) return time_pairs(member);
     EL_TRY(el_comm_set_algorithm(member->comm, member->curve ? member->curve->algorithm : EL_COMM_AUTO));
     for (int s = 0; s < member->plan->n_sizes; s++) EL_TRY(time_size(member, s));
     return EL_OK;

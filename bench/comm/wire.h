@@ -11,11 +11,12 @@
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
  * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
  * "shared_cores", "copy": [{"bytes", "time_us", "gb_per_s"}], "curves": [curve]}. A curve is an operation by an
- * algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "points": [{"bytes", "count", "algorithm",
+ * algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all
+ * pairs), "points": [{"bytes", "count", "algorithm",
  * "out_of_place": place, "in_place": place}], "fit": {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ...},
  * "reached": {"bytes", "busbw_gb_per_s", "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
- * or null, "samples_us": [a rank: [a call]]}.
+ * or null, "samples_us": [a rank: [a call]]}; null where the operation has none in place.
  */
 #ifndef EL_BENCH_COMM_WIRE_H
 #define EL_BENCH_COMM_WIRE_H
@@ -48,6 +49,7 @@ struct el_wire_plan {
     struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
     int n_curves;
     char comm[8]; /* asked for */
+    bool pairs;   /* p2p: each two ranks instead, with the first and the last size; its curve is of no operation */
 };
 
 /* `operation`: a name, "all", or "" for all_reduce. Errors: EL_ERR_INVALID naming the word or option to change. */
@@ -61,6 +63,10 @@ void el_wire_plan_auto(struct el_wire_plan *plan);
 const char *el_wire_dtype(enum el_dtype dtype);
 const char *el_wire_redop(enum el_comm_reduction reduction);
 
+/* An all-to-all has no place to work in. */
+bool el_wire_has_place(enum el_comm_verb verb, int place);
+/* Rows of samples: of sizes, or of pairs. */
+int el_wire_rows(const struct el_wire_plan *plan);
 /* Elements of a part where all data are about `bytes`: of operations with a part a rank bytes / n, down to whole 16
  * bytes, as nccl-tests cuts them. May be 0: such a size is left out. */
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n);
@@ -96,7 +102,8 @@ struct el_wire_member {
     struct el_buffer *data, *result, *meeting;
     struct el_buffer *in_place;        /* of the communicator's own memory */
     const struct el_wire_curve *curve; /* NULL: plain copies within the device's memory */
-    double *samples_s;                 /* [n_sizes][EL_WIRE_PLACES][iters] */
+    double *samples_s;                 /* [el_wire_rows][EL_WIRE_PLACES][iters] */
+    int pair;                          /* p2p: its number, while it is timed */
     int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_PLACES];
     enum el_comm_algorithm used[EL_WIRE_SIZES_MAX];
     struct el_error error;
@@ -118,16 +125,29 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members);
 /* Adds "reached" to the document's curves, by its "copy" and "backend". */
 void el_wire_judge(json_t *document);
+/* busbw of a point in place, or out of place where it has none: what is judged and drawn. */
+double el_wire_best_place(const json_t *point);
 /* Elements that were wrong, of all curves. */
 int64_t el_wire_wrong(const json_t *document);
 
 /* Errors: EL_ERR_IO; EL_ERR_INVALID: no document of ours, or of another schema. */
 enum el_status el_wire_read(const char *path, json_t **document_p);
 
+/* Of `comm p2p` (pairs.c): how many pairs; elements of its smaller (0) and larger (1) message; this rank's ops of
+ * member->pair, none where it is in none; and the other rank of that, or -1. */
+int el_wire_pairs(int n);
+size_t el_wire_pair_count(const struct el_wire_plan *plan, int place);
+enum el_status el_wire_issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
+                                  int *begin, int *end);
+int el_wire_partner(const struct el_wire_member *member);
+/* [{"a", "b", "latency_us", "gb_per_s", "there_and_back_us": [[a call] small, [a call] large]}]. New reference. */
+json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *members);
+void el_wire_print_pairs(const json_t *document, FILE *out);
+
 void el_wire_print(const json_t *document, FILE *out);
 void el_wire_csv(const json_t *document, FILE *out);
 /* The messages of each of the plan's curves, and their bytes; nothing is measured. */
 void el_wire_show_steps(const struct el_wire_plan *plan, FILE *out);
-extern const struct el_figure el_figure_wire;
+extern const struct el_figure el_figure_wire, el_figure_pairs;
 
 #endif

@@ -41,6 +41,23 @@ END
     [[ ${lines[0]} == operation,algorithm,* && ${#lines[@]} -eq 7 && ${lines[1]} == reduce,auto,*,8,2,float,out_of_place,* && ${lines[1]} == *, ]] || show
 }
 
+@test "every operation by every algorithm: no element is wrong, and parts are counted as nccl-tests does" {
+    run --separate-stderr "$EVENLOAD" comm all -b 1K -e 1K --comm tcp --launcher own --devices 3 --comm-algorithm all -n 1 -w 0 --quiet --json --out a
+    printf '%s' "$output" >a.json
+    [[ $status -eq 0 && $(json a.json '{c["operation"] for c in d["curves"]} == set("all_reduce broadcast reduce all_gather reduce_scatter alltoall scatter gather sendrecv".split())') == True ]] || show
+    [[ $(json a.json '{(c["operation"], p["bytes"], p["count"]) for c in d["curves"] for p in c["points"] if c["operation"] in ("all_gather", "all_reduce")}') == *"('all_gather', 1008, 84)"* ]] || show
+    [[ $(json a.json 'sum(p[k]["wrong"] for c in d["curves"] for p in c["points"] for k in ("out_of_place", "in_place") if p[k])') == 0 ]] || show
+}
+
+@test "p2p: each pair has a latency and a bandwidth" {
+    run --separate-stderr "$EVENLOAD" comm p2p --comm tcp --launcher own --devices 3 -e 64K -n 2 -w 1 --quiet --out p
+    [[ $status -eq 0 && $output == *"Out of bounds values : 0 OK"* && $output == *"Bandwidth of each pair"* && $output == *"Slowest pair: ranks "* ]] || show
+    [[ $(json p/comm.json '[(p["a"], p["b"]) for p in d["pairs"]]') == "[(0, 1), (0, 2), (1, 2)]" ]] || show
+    [[ $(json p/comm.json 'all(abs(p["gb_per_s"] - 2 * 65536 / (sum(p["there_and_back_us"][1]) / 2) / 1e3) < 1e-9 for p in d["pairs"])') == True ]] || show
+    [[ $(wc -l <p/comm.csv) -eq 4 ]] || show
+    refuses "one rank has no partner" "$EVENLOAD" comm p2p --devices 1
+}
+
 @test "as ranks of mpirun, and by torchrun's variables" {
     MASTER_ADDR=127.0.0.1 MASTER_PORT=0
     MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -94,7 +111,7 @@ END
     n=0
     while read -r command; do
         read -ra words <<<"${command#evenload }"
-        "$EVENLOAD" "${words[@]}" -n 2 -w 1 --quiet -e 4K >out.txt 2>err.txt || [[ $? -eq 1 ]] || { cat err.txt && false; }
+        "$EVENLOAD" "${words[@]}" -n 2 -w 1 --quiet -b 1K -e 4K >out.txt 2>err.txt || [[ $? -eq 1 ]] || { cat err.txt && false; }
         n=$((n + 1))
     done < <(grep -E '^    evenload comm' "$page" | sed 's/ *#.*//')
     [[ $n -ge 3 ]]

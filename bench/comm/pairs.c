@@ -1,0 +1,163 @@
+/* `evenload comm p2p`: a message to and fro between each two ranks while the others wait: latency by the smallest size,
+ * bandwidth by the largest. Half of the way there and back, by the clock of the lower rank alone. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/comm/wire.h"
+#include "bench/stats/stats.h"
+
+enum { TABLE_RANKS_MAX = 12, WIDTH_IN_BARS = 20 };
+
+int el_wire_pairs(int n)
+{
+    return n * (n - 1) / 2;
+}
+
+/* (0,1), (0,2) ... (1,2) ...: the ranks of pair `k`. */
+static void ranks_of(int k, int n, int *a_p, int *b_p)
+{
+    int a = 0;
+    for (; k >= n - 1 - a; a++) k -= n - 1 - a;
+    *a_p = a;
+    *b_p = a + 1 + k;
+}
+
+size_t el_wire_pair_count(const struct el_wire_plan *plan, int place)
+{
+    size_t count = plan->sizes[place ? plan->n_sizes - 1 : 0] / el_dtype_bytes(plan->options->dtype);
+    return count ? count : 1;
+}
+
+/* This rank's half: the lower one sends first and gets it back, the higher one answers. */
+enum el_status el_wire_issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
+                                  int *begin, int *end)
+{
+    struct el_comm_op op = {.dtype = member->plan->options->dtype, .count = count, .phase = EL_PHASE_COMM};
+    int rank = el_comm_rank(member->comm), a, b;
+    ranks_of(member->pair, member->plan->n, &a, &b);
+    if (rank != a && rank != b) return EL_OK;
+    for (int i = 0; i < 2; i++) {
+        bool sends = (rank == a) == (i == 0);
+        op.verb = sends ? EL_COMM_SEND : EL_COMM_RECV;
+        op.root = rank == a ? b : a;
+        op.data = sends ? el_view_of(member->data, 0) : (struct el_view){0};
+        op.result = sends ? (struct el_view){0} : el_view_of(member->result, 0);
+        EL_TRY(el_comm_issue(member->comm, program, &op, i ? end : begin));
+    }
+    return EL_OK;
+}
+
+int el_wire_partner(const struct el_wire_member *member)
+{
+    int rank = el_comm_rank(member->comm), a, b;
+    ranks_of(member->pair, member->plan->n, &a, &b);
+    return rank == a ? b : rank == b ? a : -1;
+}
+
+static double median_us(const struct el_wire_plan *plan, const json_t *members, int a, int k, size_t place)
+{
+    const json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
+    double *us = NULL;
+    size_t n = el_json_numbers(json_array_get(json_array_get(rows, (size_t)k), place), &us);
+    double median = n == (size_t)plan->options->iters ? el_stats_median(us, n) : NAN;
+    free(us);
+    return median / 2;
+}
+
+json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *members)
+{
+    json_t *pairs = json_array();
+    for (int k = 0; k < el_wire_pairs(plan->n) && json_array_size(members); k++) {
+        int a, b;
+        ranks_of(k, plan->n, &a, &b);
+        double large = (double)(el_wire_pair_count(plan, 1) * el_dtype_bytes(plan->options->dtype));
+        const json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
+        json_array_append_new(
+            pairs, json_pack("{s:i, s:i, s:o, s:o, s:O}", "a", a, "b", b, "latency_us",
+                             el_json_real(median_us(plan, members, a, k, 0)), "gb_per_s",
+                             el_json_real(large / median_us(plan, members, a, k, 1) * 1e-3), "there_and_back_us",
+                             json_array_get(rows, (size_t)k)));
+    }
+    return pairs;
+}
+
+/* A row a rank; both halves of the square hold the same. */
+static void print_matrix(const json_t *pairs, int n, const char *key, const char *title, FILE *out)
+{
+    fprintf(out, "%s\n  rank", title);
+    for (int b = 0; b < n; b++) fprintf(out, "%9d", b);
+    for (int a = 0; a < n; a++) {
+        fprintf(out, "\n  %4d", a);
+        for (int b = 0; b < n; b++) {
+            double value = NAN;
+            char text[EL_FIGURE_BYTES];
+            for (size_t k = 0; k < json_array_size(pairs); k++) {
+                const json_t *pair = json_array_get(pairs, k);
+                int low = (int)el_json_whole(pair, "a"), high = (int)el_json_whole(pair, "b");
+                if ((low == a && high == b) || (low == b && high == a)) value = el_json_number(pair, key);
+            }
+            fprintf(out, "%9s", a == b ? "" : el_text_figure(value, text));
+        }
+    }
+    fputs("\n\n", out);
+}
+
+/* The slowest pair against the middle one: a bad link shows here first. */
+static void say_slowest(const json_t *pairs, FILE *out)
+{
+    const json_t *slowest = json_array_get(pairs, 0);
+    double *all = NULL, middle;
+    char text[2][EL_FIGURE_BYTES];
+    size_t n = el_json_numbers_at(pairs, "gb_per_s", &all);
+    middle = el_stats_median(all, n);
+    free(all);
+    for (size_t k = 0; k < json_array_size(pairs); k++)
+        if (el_json_number(json_array_get(pairs, k), "gb_per_s") < el_json_number(slowest, "gb_per_s"))
+            slowest = json_array_get(pairs, k);
+    fprintf(out, "Slowest pair: ranks %.0f and %.0f, %s GB/s; the median pair has %s.\n", el_json_number(slowest, "a"),
+            el_json_number(slowest, "b"), el_text_figure(el_json_number(slowest, "gb_per_s"), text[0]),
+            el_text_figure(middle, text[1]));
+}
+
+void el_wire_print_pairs(const json_t *document, FILE *out)
+{
+    const json_t *pairs = json_object_get(document, "pairs");
+    int n = (int)el_json_whole(document, "ranks");
+    int64_t wrong = el_wire_wrong(document);
+    if (el_json_number(document, "check") > 0)
+        fprintf(out, "# Out of bounds values : %lld %s\n\n", (long long)wrong, wrong ? "FAILED" : "OK");
+    if (n <= TABLE_RANKS_MAX) {
+        print_matrix(pairs, n, "latency_us", "Latency of each pair, one way, us", out);
+        print_matrix(pairs, n, "gb_per_s", "Bandwidth of each pair, one way, GB/s", out);
+    }
+    say_slowest(pairs, out);
+}
+
+static enum el_status write_pairs(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
+{
+    (void)figure;
+    const json_t *pairs = json_object_get(document, "pairs");
+    int64_t n = el_json_whole(document, "ranks");
+    char title[EL_TITLE_BYTES];
+    if (!json_array_size(pairs) || n < 2 || n > EL_MEMBERS_MAX) return EL_OK;
+    snprintf(title, sizeof title, "Each pair of %lld ranks, communicator %s", (long long)n,
+             el_data_label(el_json_text(document, "backend", "?")).text);
+    el_data_about(file, &(struct el_data_about){title, NULL, (double)n, WIDTH_IN_BARS, NULL}, "");
+    fputc('\n', file);
+    el_data_block(file, "rank, rank, latency in us, its label, bandwidth in GB/s, its label", "pairs");
+    for (size_t k = 0; k < 2 * json_array_size(pairs); k++) {
+        const json_t *pair = json_array_get(pairs, k / 2);
+        double latency = el_json_number(pair, "latency_us"), bandwidth = el_json_number(pair, "gb_per_s");
+        fprintf(file, "%.0f\t%.0f", el_json_number(pair, k % 2 ? "a" : "b"), el_json_number(pair, k % 2 ? "b" : "a"));
+        el_data_number(file, latency);
+        fprintf(file, "\t%.3g", latency);
+        el_data_number(file, bandwidth);
+        fprintf(file, "\t%.3g\n", bandwidth);
+    }
+    *any_p = true;
+    return EL_OK;
+}
+
+const struct el_figure el_figure_pairs = {.name = "p2p", .write = write_pairs};

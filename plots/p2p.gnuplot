@@ -1,0 +1,32 @@
+# Latency and bandwidth of each pair of ranks, as two heat maps: dark is slow in both. From p2p.dat; options: style.gnuplot.
+data = ARG1; format = ARG2
+here = ARG0[1:strlen(ARG0) - strlen("p2p.gnuplot")]
+load here."style.gnuplot"
+
+set xrange [-0.5:right - 0.5]
+set yrange [right - 0.5:-0.5]
+set xtics 0,1,right - 1 scale 0
+set ytics 0,1,right - 1 scale 0
+set xlabel "rank"
+set ylabel "rank"
+unset grid
+unset border
+if (text) {
+    set title title." (GB/s)" noenhanced
+    plot data index "pairs" using 1:2:6 with labels notitle
+    exit
+}
+set style fill solid 1 border rgb "#ffffff"
+set size ratio -1
+big = right <= 8 ? 11 : right <= 16 ? 8 : 5
+set colorbox user origin screen 2,2 # beyond the canvas: each cell has its figure
+set multiplot layout 1,2 title title." " noenhanced offset 0,-0.2
+set palette defined (0 "#f7fbff", 1 "#9ecae1", 2 "#4292c6")
+set title "latency, one way (us)"
+plot data index "pairs" using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):3 with boxxyerror fillcolor palette notitle, \
+     data index "pairs" using 1:2:4 with labels font ",".big notitle
+set palette defined (0 "#d9884a", 1 "#fdd9b5", 2 "#fff8f0")
+set title "bandwidth, one way (GB/s)"
+plot data index "pairs" using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):5 with boxxyerror fillcolor palette notitle, \
+     data index "pairs" using 1:2:6 with labels font ",".big notitle
+unset multiplot
