@@ -8,6 +8,7 @@
 #include "bench/machine/host_memory.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/inject.h"
+#include "runtime/comm/comm.h"
 
 /* Whether its streams are threads, each with a core to compute on. */
 static bool is_on_cores(const struct el_device_name *name)
@@ -59,6 +60,18 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     }
     *devices_p = open;
     return EL_OK;
+}
+
+struct el_train_place el_job_place(const struct el_job *job, struct el_job_devices *devices)
+{
+    const char *kind = job->trial->comm;
+    bool several = el_bootstrap_size(job->bootstrap) > 1;
+    if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap, devices->devices[0]);
+    return (struct el_train_place){.devices = devices->devices,
+                                   .n_devices = devices->n,
+                                   .bootstrap = job->bootstrap,
+                                   .comm_kind = kind,
+                                   .dataset = job->dataset};
 }
 
 void el_job_close_devices(struct el_job_devices *devices)

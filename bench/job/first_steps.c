@@ -1,12 +1,10 @@
 /* The gate's work: a mode's first steps against the reference on one device. How far apart they may be, and what
  * follows, is campaign/gate.c's. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
-#include "runtime/comm/comm.h"
-
-#include <string.h>
 
 static bool on_gpus(const struct el_job *job)
 {
@@ -16,7 +14,6 @@ static bool on_gpus(const struct el_job *job)
 /* Without --device-mem: gradients are kept here, and a trial that has just enough memory must be checked too. */
 static enum el_status first_steps(const struct el_job *job, double *loss_p, double **grads_p)
 {
-    const char *kind = job->trial->comm;
     struct el_job_devices open;
     struct el_trial trial = *job->trial;
     trial.device_mem_bytes = 0;
@@ -26,13 +23,7 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
         if (mine == EL_OK) el_job_close_devices(&open);
         return status;
     }
-    if (el_bootstrap_size(job->bootstrap) > 1 && !strcmp(kind, "auto"))
-        kind = el_comm_choose(job->bootstrap, open.devices[0]);
-    struct el_train_place place = {.devices = open.devices,
-                                   .n_devices = open.n,
-                                   .bootstrap = job->bootstrap,
-                                   .comm_kind = kind,
-                                   .dataset = job->dataset};
+    struct el_train_place place = el_job_place(job, &open);
     status = el_train_gradients(&job->trial->train, &place, loss_p, grads_p);
     el_job_close_devices(&open);
     return status;

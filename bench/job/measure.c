@@ -6,7 +6,6 @@
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 #include "profiles/nvtx.h"
-#include "runtime/comm/comm.h"
 
 static enum el_status open_recorders(struct el_job_measurement *m)
 {
@@ -57,14 +56,7 @@ static void begin_segment(void *context, int member, enum el_segment segment)
 static enum el_status train(struct el_job_measurement *m)
 {
     const struct el_job *job = m->job;
-    bool several = el_bootstrap_size(job->bootstrap) > 1;
-    const char *kind = job->trial->comm;
-    if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap, m->open.devices[0]);
-    struct el_train_place place = {.devices = m->open.devices,
-                                   .n_devices = m->open.n,
-                                   .bootstrap = job->bootstrap,
-                                   .comm_kind = kind,
-                                   .dataset = job->dataset};
+    struct el_train_place place = el_job_place(job, &m->open);
     struct el_train_hooks hooks = {.probes = m->n_recorders || m->watched ? m->probes : NULL,
                                    .context = m,
                                    .measure_begin = measure_begin,

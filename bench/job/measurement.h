@@ -75,15 +75,11 @@ static inline int el_job_segment(enum el_segment segment)
 }
 
 /* collectives.c. Collective: every rank gives its spans of collectives on the common clock, rank 0 finds when the last
- * one arrived at each, and all recorders are told. `collectives` on rank 0: [{"phase", "bytes", "skew_ms",
- * "skew_median_ms", "transfer_ms", "late_ms": [a position]}], one an operation of the step, empty where there is none.
- */
+ * one arrived at each, and all recorders are told. `collectives` on rank 0: those of docs/record.md. */
 enum el_status el_job_relate_collectives(struct el_job_measurement *m);
 
-/* account.c: {"members": [...], "process": {...}, "system": {...}, "recorder_cost"} of this rank. The latter is what
- * recording cost a step, by counting (some 5 ms): {"events": {"clock_reads", "cpu_clock_reads", "kept_bytes"},
- * "cost_ns":
- * {"clock_read", "cpu_clock_read", "kept_byte"}, "counted_us"}; null: nothing was recorded. New reference. */
+/* account.c: {"members", "process", "system", "recorder_cost"} of this rank. The latter is what recording cost a step,
+ * by counting (some 5 ms); null: nothing was recorded. New reference. */
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p);
 /* Of the ranks' accounts that whose `recorder_cost` is highest. New reference, null where none is known. */
 json_t *el_job_cost_of_ranks(const json_t *accounts);

@@ -1,49 +1,9 @@
-/* The record: what one launch measured (a repeat file), and what a trial's repeats come to (results.json).
+/* The record: what one launch measured (a repeat's file), and what a trial's repeats come to (results.json). The fields
+ * of both are in docs/record.md; schema 1 can be read for good.
  *
  * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
- * launch crashes, the parent writes the repeat itself, with status and reason. All times in JSON are milliseconds,
- * memory in bytes.
- *
- * repeat = {
- *   "schema": 2, "trial": id, "repeat": k, "order": place in the order of execution,
- *   "status": "ok|oom|failed|timeout|absent", "reason": text or null,
- *   "simulated": bool, "warnings": [text...],
- *   "batch_per_device": [..], "flops_per_step": x, "param_bytes": n,
- *   "step_ms": [..], "warmup_step_ms": [..], "loss": [.. or null],
- *   "epochs": [{"seconds", "train_loss", "held_out_accuracy"|null, "test_accuracy"|null}], "accuracy": x|null,
- *   "members": [a device's each, in order of position; times and bytes a step, on average],
- *   "control": {"kind": "comm|record", "steps", "on_ms": [a block's mean step], "off_ms": [..]}|null,
- *   "settled": bool|null, "injected": text|null,
- *   "communicator": text|null, "clock": {"shared": bool, "error_ns"},
- *   "collectives": [..], "recorder_cost": {..}|null,          both as job/measurement.h has them
- *   "processes": [{"pid", "rank", "per_device_bytes": [..], "process_bytes"}],
- *   "system": {...},                                          system_load.h
- *   "environment": {...}                                      machine/environment.h
- * }
- *
- * member = {
- *   "device": "cpu:0", "host", "rank", "pid", "uuid", "model": null on cpu, "simulated": bool,
- *   "memory": {
- *     "peak_bytes", "at_peak_by_tag": {tag: bytes}, "peak_by_tag": {..}, "reserved_bytes",
- *     "driver_bytes"|null, "driver_reason"|null, "unattributed_bytes"|null, "grown_bytes"|null,
- *     "library_bytes": {..}, "module_loading"|null, "timeline": {..}|null
- *   },
- *   "utilization": {"busy_pct", "cpu_pct", "system_pct", "system_reason", "source"},
- *   "gpu": {...}|null on cpu,                                 el_record_gpu
- *   "busy_ms": {phase: ms}, "idle_ms", "step_ms", "queue_ms"|null,
- *   "comm": {
- *     "bytes", "total_ms", "overlapped_ms", "exposed_ms", "wait_ms", "wait_exposed_ms", "transfer_ms", "cpu_ms",
- *     "time_sliced": bool
- *   },
- *   "sent_bytes", "received_bytes", "cores": [{"cpu", "capacity", "max_mhz"}], "memory_limit_bytes"|null,
- *   "control": {"on": block, "off": block}|null,
- *     block = {"step_ms", "compute_ms", "exposed_ms", "other_ms", "idle_ms"}
- *   "ops": [{"op", "phase", "count", "ms", "median_ms", "implementation"|null}]
- * }
- *
- * With --no-record what spans would have told is null. A failed repeat has status and reason; all else may be missing.
- *
- * The results.json document is described in docs/record.md; schema 1 can be read for good.
+ * launch crashes, the parent writes the repeat itself: it has status and reason, and all else may be missing. All times
+ * in JSON are milliseconds, memory in bytes. With --no-record what spans would have told is null.
  */
 #ifndef EL_BENCH_RECORD_H
 #define EL_BENCH_RECORD_H
@@ -97,8 +57,7 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline);
  * each of the job's devices (0 where it has none), and what it holds that is no device's: code, libraries, buffers of
  * MPI. Negative: unknown, null. */
 json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);
-/* {"clock_mhz": {"min", "mean", "max"}, "power_w", "energy_mj", "throttled_pct": {a reason: per cent of the looks},
- * "used_bytes", "total_bytes", "process_bytes", "processes", "samples", "window_s", "reason"}; null for NULL. */
+/* What the driver said of a GPU; null for NULL. */
 json_t *el_record_gpu(const struct el_nvml_figures *figures);
 /* Of members that share a card (one UUID) takes back what the driver said of it as if it were each one's own: its bytes
  * and their growth are the whole card's; of ranks of several processes also the libraries', as each may have seen the

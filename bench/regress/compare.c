@@ -109,7 +109,7 @@ static enum el_status find_past(const struct comparison *c, const json_t *trial,
     bool exists = false;
     if (c->base.run) {
         const json_t *before = find_trial(c->base.run, trial, NULL, 0);
-        if (before && el_trial_finished(before))
+        if (before && el_json_is(before, "status", "ok"))
             *past_p = json_pack("[o]", el_session_of(c->base.run, before, c->base.dir));
         else if (!before)
             NOTE(c, "%s is only in the current run: not compared", name);
@@ -139,7 +139,7 @@ static enum el_status add_figures(const struct comparison *c, struct el_compared
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], reason[EL_CELL_REASON_BYTES];
-    bool finished = el_trial_finished(trial);
+    bool finished = el_json_is(trial, "status", "ok");
     json_t *past = NULL, *head = NULL;
     el_workload_name(trial, name, sizeof name);
     enum el_status status = finished || c->base.run ? find_past(c, trial, name, &past) : EL_OK;
@@ -167,7 +167,7 @@ static enum el_status add_missing(const struct comparison *c)
     {
         char differs[120] = "";
         el_workload_name(trial, name, sizeof name);
-        if (!el_trial_finished(trial))
+        if (!el_json_is(trial, "status", "ok"))
             NOTE(c, "%s did not finish in %s: not compared", name, c->base.dir);
         else if (!find_trial(c->head.run, trial, differs, sizeof differs))
             EL_TRY(add_fault(c, name, EL_CELL_UNREADABLE,
@@ -234,7 +234,7 @@ static enum el_status check_metrics(const struct comparison *c, const json_t *tr
     char list[EL_PATH_BYTES], *rest = NULL;
     size_t i = 0, n = 0;
     enum el_status status = EL_OK;
-    while (i < json_array_size(trials) && !el_trial_finished(json_array_get(trials, i))) i++;
+    while (i < json_array_size(trials) && !el_json_is(json_array_get(trials, i), "status", "ok")) i++;
     if (!*c->metrics || i == json_array_size(trials)) return EL_OK;
     json_t *figures = el_session_figures(json_array_get(trials, i)), *figure;
     json_object_foreach(figures, key, figure)

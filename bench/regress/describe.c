@@ -98,55 +98,46 @@ static enum el_status take_file(const char *path, FILE *notes, json_t *files)
     return status;
 }
 
-/* The figures of its last session, and that session. */
-static json_t *last_figures(const json_t *file, const json_t **last_p)
+static const json_t *last_of(const json_t *file)
 {
     const json_t *sessions = json_object_get(file, "sessions");
-    *last_p = json_array_get(sessions, json_array_size(sessions) - 1);
-    return json_object_get(*last_p, "figures");
+    return json_array_get(sessions, json_array_size(sessions) - 1);
 }
 
 /* How many timed figures a gate of all these trials has: one each, but for those in virtual time; a program's all. */
 static size_t count_timed(const json_t *files)
 {
     size_t cells = 0, i;
-    const json_t *file, *last;
+    const json_t *file;
     const char *name;
     json_t *figure;
     json_array_foreach(files, i, file)
     {
-        json_t *figures = last_figures(file, &last);
-        json_object_foreach(figures, name, figure)
+        json_object_foreach(json_object_get(last_of(file), "figures"), name, figure)
         {
-            cells += el_session_leads(last, name) && !el_figure_is_exact(figure);
+            cells += el_session_leads(last_of(file), name) && !el_figure_is_exact(figure);
         }
     }
     return cells ? cells : 1;
 }
 
-static json_t *figures_of(const json_t *file, size_t cells)
-{
-    const json_t *last;
-    const char *name;
-    json_t *figures = json_object(), *its = last_figures(file, &last), *figure;
-    json_object_foreach(its, name, figure)
-    {
-        json_object_set_new(figures, name, figure_of(name, figure, json_object_get(file, "sessions"), cells));
-    }
-    return figures;
-}
-
 static enum el_status take_machine(const char *path, FILE *notes, json_t *machines)
 {
     char of_machine[EL_PATH_BYTES * 2 + 32];
-    json_t *files = json_array(), *workloads = json_array(), *file;
+    json_t *files = json_array(), *workloads = json_array(), *file, *figure;
+    const char *name;
     size_t i;
     enum el_status status = walk(path, only_sessions, take_file, notes, files);
+    size_t cells = count_timed(files);
     json_array_foreach(files, i, file)
     {
-        json_t *workload = json_object_get(file, "workload");
-        json_object_set_new(workload, "figures", figures_of(file, count_timed(files)));
-        json_array_append(workloads, workload);
+        json_t *figures = json_object(), *sessions = json_object_get(file, "sessions");
+        json_object_foreach(json_object_get(last_of(file), "figures"), name, figure)
+        {
+            el_json_put(figures, name, figure_of(name, figure, sessions, cells));
+        }
+        el_json_put(json_object_get(file, "workload"), "figures", figures);
+        json_array_append(workloads, json_object_get(file, "workload"));
     }
     snprintf(of_machine, sizeof of_machine, "%s/machine.json", path);
     json_t *machine = json_load_file(of_machine, 0, NULL), *fields = json_object_get(machine, "fields");

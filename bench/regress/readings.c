@@ -153,7 +153,7 @@ static enum el_status take_trial(struct reader *reader, const json_t *trial, con
     enum el_status status = EL_OK;
     const char *name;
     json_t *figures, *figure;
-    if (!el_trial_finished(trial))
+    if (!el_json_is(trial, "status", "ok"))
         return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s",
                        el_json_text(trial, "reason", "no reason"));
     figures = el_session_figures(trial);

@@ -19,11 +19,6 @@ bool el_program_is(const json_t *trial)
     return json_is_string(json_object_get(trial, "program"));
 }
 
-bool el_trial_finished(const json_t *trial)
-{
-    return el_json_is(trial, "status", "ok");
-}
-
 /* ---- the workload ---- */
 
 static const char *const identity[] = {"mode",         "model", "dtype",        "optimizer", "seed",

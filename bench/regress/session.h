@@ -48,7 +48,5 @@ bool el_session_leads(const json_t *session, const char *name);
 
 /* Whether a trial, a session or a workload is of somebody else's program. */
 bool el_program_is(const json_t *trial);
-/* Whether it finished. */
-bool el_trial_finished(const json_t *trial);
 
 #endif

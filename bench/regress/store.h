@@ -25,13 +25,8 @@
  * run that is in the store already; EL_ERR_IO. */
 enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force, FILE *notes);
 
-/* {"store", "machines": [{"fingerprint", "fields", "workloads": [{"name", "file", "sessions": how many, "skipped":
- * lines that are none, "first", "last": {"time_utc", "commit", "dir", "suspect"}, "accepted": time or null,
- * "since_accepted": sessions from that one on, or null, "figures": {name: {"unit", "exact": bool, "last", and unless it
- * is exact "level", "counted", "of_level": of those the sessions since the last accepted one, "outliers",
- * "last_is_outlier", "sd_pct", "detectable_pct", "sessions_needed"}}}]}]} `detectable_pct`: the slowdown that a gate of
- * the machine's trials (those listed; a timed figure each) would find in 90 of 100 runs; null until `sessions_needed`
- * is 0. New reference. Errors: EL_ERR_ABSENT: there is nothing; EL_ERR_IO, EL_ERR_INVALID. */
+/* What `baseline --json` prints: docs/baseline.md has the fields. New reference. Errors: EL_ERR_ABSENT: there is
+ * nothing; EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_baseline_describe(const char *store_dir, FILE *notes, json_t **document_p);
 /* A table a machine, and what to do next. */
 void el_baseline_print(const json_t *document, FILE *out);

@@ -107,8 +107,8 @@ enum el_status el_costs_read(const char *dir, struct el_costs **costs_p)
     free(costs);
     if (!costs) return el_fail_errno("costs");
     return el_fail(EL_ERR_INVALID, "--costs %s: %s: give the folder of 'evenload comm' with two ranks or more", dir,
-                   !document  ? "has no comm.json that can be read"
-                   : !ours    ? "its comm.json is no record of 'evenload comm'"
+                   !document   ? "has no comm.json that can be read"
+                   : !ours     ? "its comm.json is no record of 'evenload comm'"
                    : ranks < 2 ? "was measured on one rank"
                                : "has no figures");
 }

@@ -2,8 +2,8 @@
 #ifndef EL_BENCH_COSTS_H
 #define EL_BENCH_COSTS_H
 
-#include "runtime/device/costs.h"
 #include "runtime/base/status.h"
+#include "runtime/device/costs.h"
 
 /* Reads DIR/comm.json: medians in place, of each operation and algorithm, as times of a message (el_comm_messages: what
  * one call took over its rounds). `costs_p` is to be freed. Errors: EL_ERR_INVALID in one line: no such record, or none

@@ -62,12 +62,12 @@ static const struct {
     int ranks;
     double us;
 } cases[] = {
-    {EL_COMM_RING, 1, 2, 140},   {EL_COMM_RING, 16, 2, 1640},  {EL_COMM_RING, 64, 2, 49640}, /* as measured */
-    {EL_COMM_RING, 4, 2, 440},   {EL_COMM_RING, 40, 2, 25640},                               /* between two sizes */
-    {EL_COMM_RING, 112, 2, 97640},                                                           /* the last pair goes on */
-    {EL_COMM_RING, 0.25, 2, 140},                                                            /* the first stands */
+    {EL_COMM_RING, 1, 2, 140},     {EL_COMM_RING, 16, 2, 1640},  {EL_COMM_RING, 64, 2, 49640}, /* as measured */
+    {EL_COMM_RING, 4, 2, 440},     {EL_COMM_RING, 40, 2, 25640},                               /* between two sizes */
+    {EL_COMM_RING, 112, 2, 97640}, /* the last pair goes on */
+    {EL_COMM_RING, 0.25, 2, 140},  /* the first stands */
     {EL_COMM_RING, 4, 4, 6 * 120}, /* six messages of 1 MiB, of which two ranks' 2 MiB had two */
-    {EL_COMM_PS, 16, 2, 4800},   {EL_COMM_PS, 8, 2, 2400},
+    {EL_COMM_PS, 16, 2, 4800},     {EL_COMM_PS, 8, 2, 2400},
 };
 
 static void rounds_of_messages_have_measured_times(void **state)
@@ -109,7 +109,8 @@ static void simulated_devices_take_them(void **state)
         struct el_call_op op = {.head.phase = EL_PHASE_COMM,
                                 .op_class = EL_CLASS_COMM,
                                 .run = never,
-                                .messages = all_reduce(cases[i / 2].algorithm, cases[i / 2].mib * MIB, cases[i / 2].ranks)};
+                                .messages =
+                                    all_reduce(cases[i / 2].algorithm, cases[i / 2].mib * MIB, cases[i / 2].ranks)};
         struct el_device *device;
         struct el_program *program;
         assert_int_equal(el_device_open(&spec, &device), EL_OK);
