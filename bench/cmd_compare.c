@@ -86,6 +86,7 @@ static void print_next(const struct el_campaign *c)
     next.train.epochs = 0;
     next.timeout_s = initial.timeout_s;
     next.inject[0] = 0;
+    next.bucket_view = EL_VIEW_OFF;
     next.dry_run = true;
     printf("\n");
     if (el_say_next(EL_CMD_RUN, next, "")) printf("      (the memory of eight devices by tag, without having them)\n");

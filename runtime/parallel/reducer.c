@@ -116,9 +116,7 @@ static void reduce_next(struct el_reducer *reducer)
     struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
     char label[32];
     snprintf(label, sizeof label, "all_reduce bucket %d", reducer->next_bucket++);
-    bool divide = reducer->spec.average && reducer->spec.views; /* else copies have divided */
     struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                            .reduction = divide ? EL_COMM_AVERAGE : EL_COMM_SUM,
                             .dtype = reducer->spec.shard->config->dtype,
                             .count = (size_t)bucket->count,
                             .data = el_view_of(bucket->buffer, 0),
@@ -141,8 +139,9 @@ void el_reducer_ready(void *context, int p)
     const struct el_shard *shard = reducer->spec.shard;
     if (reducer->n_ready < reducer->n_params) reducer->order[reducer->n_ready++] = p;
     double scale = reducer->spec.average ? 1.0 / el_comm_size(reducer->spec.comm) : 1;
-    if (!reducer->spec.views)
-        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", reducer->grads[p],
+    if (!reducer->spec.views || scale != 1)
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE,
+                             reducer->spec.views ? "divide in bucket" : "copy to bucket", reducer->grads[p],
                              el_reducer_place(reducer, p), el_param_count(shard->graph, p), scale);
     reducer->buckets[reducer->slots[p].bucket].n_pending--;
     if (!reducer->spec.overlap) return;

@@ -87,6 +87,44 @@ PICTURES=no
     [[ $(json r/results.json 'd["trials"][0]["global_batch"], d["trials"][0]["batch_per_device"]') == "(10, [5, 5])" ]]
 }
 
+@test "gradients as views of buckets: a row of its own, the same losses, no memory for gradients" {
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --modes single,ddp --procs 1 --bucket-view both --repeats 1 --out c --quiet
+    [[ $status -eq 0 && $output == *"ddp      8 (2 x 4)"*"ddp view 8 (2 x 4)"* ]] || show
+    python3 - <<'.'
+import json
+run = json.load(open("c/results.json"))
+plain, view = run["trials"][1:]
+assert [t["config"]["bucket_view"] for t in run["trials"]] == ["off", "off", "on"]
+assert plain["repeats"][0]["loss"] == view["repeats"][0]["loss"], "losses"
+held = [t["per_device"][1]["memory"]["peak_by_tag"] for t in (plain, view)]
+assert held[0]["grad"] == held[0]["bucket"] == held[1]["bucket"] == plain["param_bytes"] and held[1]["grad"] == 0, held
+assert [g["bucket_view"] for g in run["gate"]] == [False, False, True] and all(g["agrees"] for g in run["gate"])
+.
+    refuses "--bucket-view: buckets are ddp's" "$EVENLOAD" run --mode dp --bucket-view on
+}
+
+@test "simulated members' collectives take what 'evenload comm' measured, by algorithm" {
+    mkdir wire
+    python3 - <<'.'
+import json
+times = {"direct": (1000, 30000), "ring": (2000, 50000), "ps": (3000, 70000)}
+points = lambda a: [{"bytes": b, "count": b // 4, "algorithm": a, "in_place": {"time_us": us}} for b, us in zip((1 << 20, 16 << 20), times[a])]
+curves = [{"operation": "all_reduce", "algorithm": a, "points": points(a)} for a in times]
+json.dump({"schema": 1, "kind": "comm", "ranks": 2, "curves": curves}, open("wire/comm.json", "w"))
+.
+    for case in direct:30 ring:50 ps:70; do # 4095 x 1024 weights and 1024 biases: 16 MiB in one bucket
+        "$EVENLOAD" run --mode ddp --devices sim:2 --model mlp --features 4095 --hidden none --classes 1024 --data dummy --batch 2 --bucket-mb 100 \
+            --warmup 2 --steps 1 --min-time 0 --costs wire --comm-algorithm "${case%:*}" --json --quiet --out "r-${case%:*}" >r.json
+        python3 -c 'import json, sys
+t = json.load(open("r.json"))
+assert t["comm_algorithms"] == sys.argv[1] and [round(c["transfer_ms"], 3) for c in t["collectives"]] == [float(sys.argv[2])], t["collectives"]' \
+            "${case%:*}" "${case#*:}"
+    done
+    refuses "--costs is for simulated devices" "$EVENLOAD" run --costs wire
+    refuses "has no comm.json" "$EVENLOAD" run --devices sim:2 --costs none
+    refuses "leave one of them out" "$EVENLOAD" run --mode ddp --comm mpi --comm-algorithm ring
+}
+
 @test "devices of the null and the simulated backend" {
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices null:3 --out n --quiet
     [[ $(json n/results.json 'd["trials"][0]["device_names"]') == "['null:0', 'null:1', 'null:2']" ]]
