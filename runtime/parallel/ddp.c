@@ -1,6 +1,6 @@
-/* ddp: DistributedDataParallel. Every member has the whole model and its share of the batch; gradients are divided by
- * the number of members, and summed in buckets as they become ready, while backward goes on (reducer.h). With
- * --bucket-view on they are views of the buckets: backward writes there, and the optimizer reads there.
+/* ddp: DistributedDataParallel. Every member has the whole model and its share of the batch; gradients are averaged
+ * over members in buckets as they become ready, while backward goes on (reducer.h). With --bucket-view on they are
+ * views of the buckets: backward writes there, and the optimizer reads there.
  *
  * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
  * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others

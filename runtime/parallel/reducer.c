@@ -117,6 +117,7 @@ static void reduce_next(struct el_reducer *reducer)
     char label[32];
     snprintf(label, sizeof label, "all_reduce bucket %d", reducer->next_bucket++);
     struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .reduction = reducer->spec.average ? EL_COMM_AVERAGE : EL_COMM_SUM,
                             .dtype = reducer->spec.shard->config->dtype,
                             .count = (size_t)bucket->count,
                             .data = el_view_of(bucket->buffer, 0),
@@ -138,11 +139,9 @@ void el_reducer_ready(void *context, int p)
     struct el_reducer *reducer = context;
     const struct el_shard *shard = reducer->spec.shard;
     if (reducer->n_ready < reducer->n_params) reducer->order[reducer->n_ready++] = p;
-    double scale = reducer->spec.average ? 1.0 / el_comm_size(reducer->spec.comm) : 1;
-    if (!reducer->spec.views || scale != 1)
-        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE,
-                             reducer->spec.views ? "divide in bucket" : "copy to bucket", reducer->grads[p],
-                             el_reducer_place(reducer, p), el_param_count(shard->graph, p), scale);
+    if (!reducer->spec.views)
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", reducer->grads[p],
+                             el_reducer_place(reducer, p), el_param_count(shard->graph, p), 1);
     reducer->buckets[reducer->slots[p].bucket].n_pending--;
     if (!reducer->spec.overlap) return;
     while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)
