@@ -74,11 +74,10 @@ json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *member
         ranks_of(k, plan->n, &a, &b);
         double large = (double)(el_wire_pair_count(plan, 1) * el_dtype_bytes(plan->options->dtype));
         const json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
-        json_array_append_new(
-            pairs, json_pack("{s:i, s:i, s:o, s:o, s:O}", "a", a, "b", b, "latency_us",
-                             el_json_real(median_us(plan, members, a, k, 0)), "gb_per_s",
-                             el_json_real(large / median_us(plan, members, a, k, 1) * 1e-3), "there_and_back_us",
-                             json_array_get(rows, (size_t)k)));
+        json_array_append_new(pairs, json_pack("{s:i, s:i, s:o, s:o, s:O}", "a", a, "b", b, "latency_us",
+                                               el_json_real(median_us(plan, members, a, k, 0)), "gb_per_s",
+                                               el_json_real(large / median_us(plan, members, a, k, 1) * 1e-3),
+                                               "there_and_back_us", json_array_get(rows, (size_t)k)));
     }
     return pairs;
 }

@@ -69,8 +69,7 @@ static void put_option(FILE *file, const struct el_option_row *row)
 {
     put(file, MACRO "TP\n" BOLD);
     if (row->letter) put(file, "-%c" ROMAN ", " BOLD, row->letter);
-    put(file, "--%s" ROMAN " " ITALIC "%s" ROMAN "\n%s", row->name,
-        row->argument ? row->argument : "", row->help);
+    put(file, "--%s" ROMAN " " ITALIC "%s" ROMAN "\n%s", row->name, row->argument ? row->argument : "", row->help);
     if (row->choices) put(file, " (%s)", row->choices);
     fputs(".\n", file);
     if (*row->initial) put(file, "Default: %s", row->initial);

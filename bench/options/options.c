@@ -38,8 +38,8 @@ static void list_options(unsigned command, struct option *long_options, char let
     const struct el_option_row *rows = el_option_rows(), *row = rows;
     for (; row->name; row++) {
         if (!(row->commands & command)) continue;
-        *long_options++ = (struct option){
-            .name = row->name, .has_arg = row->argument != NULL, .val = FIRST_CODE + (int)(row - rows)};
+        *long_options++ =
+            (struct option){.name = row->name, .has_arg = row->argument != NULL, .val = FIRST_CODE + (int)(row - rows)};
         if (row->letter) el_text_append(letters, LETTERS_BYTES, "%c:", row->letter);
     }
     *long_options = (struct option){.name = NULL};
@@ -131,8 +131,7 @@ static enum el_status take_option(int code, unsigned command, char **argv, struc
     const char *given = argv[optind - (apart ? 2 : 1)], *name = given + strspn(given, "-");
     size_t length = strcspn(name, "=");
     /* getopt takes the beginning of a name for the whole; but a whole name of another command is meant as that. */
-    if (code >= FIRST_CODE && length != strlen(row->name) && find_row(name, length))
-        return fail_option(command, given);
+    if (code >= FIRST_CODE && length != strlen(row->name) && find_row(name, length)) return fail_option(command, given);
     options->given[find_row(row->name, strlen(row->name)) - rows] = true;
     if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
         return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");

@@ -77,8 +77,7 @@ static bool has_room(struct el_mpi_mail *mail, int to, size_t bytes)
 
 static enum el_status check(const struct el_comm_task *task, size_t bytes)
 {
-    if (task->tag > TAG_MAX)
-        return el_fail(EL_ERR_INVALID, "mpi communicator: tag %d, at most %d", task->tag, TAG_MAX);
+    if (task->tag > TAG_MAX) return el_fail(EL_ERR_INVALID, "mpi communicator: tag %d, at most %d", task->tag, TAG_MAX);
     if (bytes > MESSAGE_MAX)
         return el_fail(EL_ERR_INVALID, "mpi communicator: a message of %zu bytes, at most %d", bytes, MESSAGE_MAX);
     return EL_OK;
@@ -95,8 +94,8 @@ enum el_status el_mpi_send(struct el_mpi_group *group, const struct el_comm_task
     if (!letter) return el_fail_errno("mpi communicator: a message of %zu bytes", bytes);
     *letter = (struct el_mpi_letter){.next = mail->letters, .to = task->root, .bytes = bytes};
     if (bytes) memcpy(letter->data, task->data, bytes);
-    int result = MPI_Isend(letter->data, (int)bytes, MPI_BYTE, task->root, TAG_MAIL + task->tag, group->comm,
-                           &letter->request);
+    int result =
+        MPI_Isend(letter->data, (int)bytes, MPI_BYTE, task->root, TAG_MAIL + task->tag, group->comm, &letter->request);
     if (result != MPI_SUCCESS) {
         free(letter);
         return el_mpi_check(result, "MPI_Isend");
@@ -111,8 +110,8 @@ enum el_status el_mpi_receive(struct el_mpi_group *group, const struct el_comm_t
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
     EL_TRY(check(task, bytes));
     group->alarm.waits_for = task->root;
-    EL_MPI_TRY(MPI_Irecv(task->result, (int)bytes, MPI_BYTE, task->root, TAG_MAIL + task->tag, group->comm,
-                         &group->in[0]));
+    EL_MPI_TRY(
+        MPI_Irecv(task->result, (int)bytes, MPI_BYTE, task->root, TAG_MAIL + task->tag, group->comm, &group->in[0]));
     return el_mpi_wait(&group->in[0], NULL, &group->alarm);
 }
 
