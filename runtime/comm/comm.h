@@ -185,6 +185,13 @@ enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
  * is gone; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_split(struct el_comm *comm, int color, int key, struct el_comm **part_p);
 
+/* In the checking mode members tell one another before each collective which one they are about to begin; where they
+ * differ all fail with EL_ERR_INTERNAL, naming two of the operations with their numbers, instead of waiting for ever or
+ * mixing up their data. Local and shared memory, and members that one thread issues for, are always compared, as it
+ * costs nothing there. Between steps; all members alike. Errors: EL_ERR_ABSENT on GPUs, whose operations the host does
+ * not see begin; EL_ERR_HOST_MEMORY. */
+enum el_status el_comm_set_checking(struct el_comm *comm, bool checking);
+
 /* Makes all members' pending and later operations fail with EL_ERR_PEER, so that none waits for one that will not come:
  * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);

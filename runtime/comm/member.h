@@ -1,5 +1,5 @@
 /* A communicator as its own files see it: comm.c opens, sets and closes it, check.c says which operations it takes,
- * operation.c makes them. */
+ * operation.c makes them, checking.c compares them among members. */
 #ifndef EL_COMM_MEMBER_H
 #define EL_COMM_MEMBER_H
 
@@ -19,7 +19,8 @@ struct el_comm {
     uint64_t issued;            /* collectives: members issue the same ones in the same order */
     uint64_t run[2];            /* operations that have begun: collectives, and this member's of links */
     bool muted;
-    enum el_comm_algorithm forced; /* EL_COMM_AUTO: the backend's choice */
+    enum el_comm_algorithm forced;  /* EL_COMM_AUTO: the backend's choice */
+    struct el_comm_header *headers; /* [size], of what all are about to begin; NULL: not in the checking mode */
 };
 
 /* What a group of one has before its first operation: many of them never have one. */
@@ -46,5 +47,8 @@ static inline bool el_comm_is_given(struct el_view view)
 
 /* EL_ERR_INVALID for what comm.h does not allow, EL_ERR_ABSENT for what the backend has not; each by name. */
 enum el_status el_comm_check(const struct el_comm *comm, const struct el_comm_op *op);
+/* In the checking mode: whether all members are about to begin this one. Collective, but for links. Errors:
+ * EL_ERR_INTERNAL, naming both where they differ; EL_ERR_PEER. */
+enum el_status el_comm_check_others(struct el_comm *comm, const struct el_comm_task *task);
 
 #endif

@@ -155,7 +155,9 @@ static enum el_status run(const struct el_call_args *args)
     struct el_comm_task task = task_of(comm, args);
     bool is_link = el_comm_verb_row(task.verb)->is_link;
     task.number = ++comm->run[is_link];
-    if (moves_nothing(&task) || (comm->muted && !is_link)) return EL_OK;
+    if (comm->muted && !is_link) return EL_OK;
+    EL_TRY(fail_operation(comm, &task, el_comm_check_others(comm, &task)));
+    if (moves_nothing(&task)) return EL_OK;
     if (comm->muted) task.count = 0; /* who receives still waits until it was sent */
     if (!comm->state) return run_alone(comm, &task);
     return fail_operation(comm, &task,
@@ -228,6 +230,7 @@ enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *o
     if (el_device_is_asynchronous(comm->place.device))
         return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory", comm->backend->name);
     task.number = ++comm->run[el_comm_verb_row(op->verb)->is_link];
+    EL_TRY(fail_operation(comm, &task, el_comm_check_others(comm, &task)));
     if (moves_nothing(&task)) return EL_OK;
     if (!comm->state) return run_alone(comm, &task);
     if (comm->backend->ops->reserve) EL_TRY(comm->backend->ops->reserve(comm->state, &task));

@@ -116,6 +116,27 @@ static enum el_status check_mail(struct el_comm *comm)
     return EL_OK;
 }
 
+/* In the checking mode all are told who does what, by name and number; a group that is at one goes on. */
+static enum el_status check_told(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
+{
+    struct el_comm *comm;
+    EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
+    enum el_status status = el_comm_set_checking(comm, true);
+    if (status == EL_OK) status = check_operations(comm, 1000, EL_F32, 0);
+    float host[16] = {0};
+    struct el_comm_op op = {.verb = el_comm_rank(comm) == 0 ? EL_COMM_BROADCAST : EL_COMM_ALL_REDUCE,
+                            .dtype = EL_F32,
+                            .count = 16,
+                            .data = el_view_host(host)};
+    if (status == EL_OK && el_comm_exchange(comm, &op) != EL_ERR_INTERNAL)
+        status = el_fail(EL_ERR_INTERNAL, "nobody noticed");
+    if (status == EL_OK && (!strstr(el_error_message(), "the broadcast number 4 (16 f32") ||
+                            !strstr(el_error_message(), "the all_reduce number 4 (16 f32")))
+        status = el_fail(EL_ERR_INTERNAL, "it was not told by name: %.300s", el_error_message());
+    el_comm_close(comm);
+    return el_bootstrap_agree(bootstrap, status);
+}
+
 static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
 {
     struct el_comm *comm = NULL;
@@ -125,6 +146,8 @@ static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_devic
     if (status == EL_OK && el_comm_has_verb(comm, EL_COMM_SEND)) status = check_mail(comm);
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK && el_comm_size(comm) > 1) status = scene_last_rank_aborts(bootstrap, comm);
+    if (status == EL_OK && el_comm_size(comm) > 1 && el_comm_has_verb(comm, EL_COMM_ALL_GATHER))
+        status = check_told(bootstrap, device, kind);
     el_comm_close(comm);
     if (status == EL_OK) printf("ok %s\n", kind);
     return status;
