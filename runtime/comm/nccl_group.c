@@ -56,7 +56,7 @@ void el_nccl_group_destroy(struct el_nccl_group *group)
         if (group->members[i].comm) group->api->comm_destroy(group->members[i].comm);
         el_device_free(group->members[i].word);
     }
-    el_presence_close(group->presence);
+    if (!group->is_part) el_presence_close(group->presence);
     pthread_mutex_destroy(&group->lock);
     free(group);
 }
@@ -245,6 +245,7 @@ const struct el_comm_ops el_nccl_ops = {
     .asynchronous = true,
     .enqueue = enqueue,
     .reserve = reserve,
+    .split = el_nccl_split,
     .poll = poll,
     .traffic = traffic,
     .abort = abort_group,

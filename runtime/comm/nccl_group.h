@@ -25,6 +25,7 @@ struct el_nccl_member {
 struct el_nccl_group {
     const struct el_nccl_api *api;
     struct el_presence *presence; /* of the other processes; NULL within one */
+    bool is_part;                 /* of a group that was split, and lends its presence */
     pthread_mutex_t lock;         /* of `aborted`, and of communicators against being freed */
     bool aborted;
     int64_t patience_ns;
@@ -50,6 +51,9 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct 
                                     void **states);
 enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
                                  struct el_device *device, void **state_p);
+
+/* nccl_parts.c: the hook of comm_ops.h, for ranks of which each is a process. */
+enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);
 
 /* nccl_cards.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
  * ranks share one. Collective. */

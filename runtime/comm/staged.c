@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/comm_ops.h"
+#include "runtime/comm/shared.h"
 
 struct staged {
     struct el_comm_backend backend; /* the inner one's name over our operations */
@@ -99,6 +99,16 @@ static void set_timeout(void *state, int64_t timeout_ns)
     if (staged->inner->ops->set_timeout) staged->inner->ops->set_timeout(staged->inner_state, timeout_ns);
 }
 
+/* The inner group splits, and its part is staged too. */
+static enum el_status split_inner(void *state, enum el_status mine, struct el_comm_split *split)
+{
+    struct staged *staged = state;
+    split->backend = staged->inner;
+    EL_TRY(staged->inner->ops->split(staged->inner_state, mine, split));
+    return split->state ? el_staged_wrap(&split->place, split->rank, split->size, &split->backend, &split->state)
+                        : EL_OK;
+}
+
 static void abort_inner(void *state)
 {
     struct staged *staged = state;
@@ -132,6 +142,7 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     staged->ops.reserve = reserve;
     staged->ops.alloc = NULL; /* what the inner one has is no memory of the device */
     if (staged->ops.set_timeout) staged->ops.set_timeout = set_timeout;
+    if (staged->ops.split) staged->ops.split = split_inner;
     staged->ops.abort = abort_inner;
     staged->ops.close = close_staged;
     *backend = &staged->backend;
@@ -158,8 +169,14 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     return status;
 }
 
-static const struct el_comm_ops local_ops = {
-    .verbs = EL_COMM_FIRST_VERBS, .run = run, .reserve = reserve, .abort = abort_inner, .close = close_staged};
+static const struct el_comm_ops local_ops = {.verbs = EL_SHARED_VERBS,
+                                             .run = run,
+                                             .reserve = reserve,
+                                             .choose = el_shared_choose,
+                                             .split = split_inner,
+                                             .set_timeout = set_timeout,
+                                             .abort = abort_inner,
+                                             .close = close_staged};
 
 const struct el_comm_backend el_comm_staged_local_backend = {
     .name = "local", .ops = &local_ops, .open_members = open_members};

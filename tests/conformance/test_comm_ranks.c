@@ -18,6 +18,7 @@
 #include "tests/conformance/bootstrap_checks.h"
 #include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_splits.h"
 
 enum { RANKS_MAX = 4, TAIL_BYTES = 4096 };
 
@@ -144,6 +145,7 @@ static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_devic
     enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_product(comm) : EL_ERR_INTERNAL;
     if (status == EL_OK) status = check_two(bootstrap, device, kind);
     if (status == EL_OK && el_comm_has_verb(comm, EL_COMM_SEND)) status = check_mail(comm);
+    if (status == EL_OK && strcmp(kind, "mpi") == 0) status = check_splits(comm);
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK && el_comm_size(comm) > 1) status = scene_last_rank_aborts(bootstrap, comm);
     if (status == EL_OK && el_comm_size(comm) > 1 && el_comm_has_verb(comm, EL_COMM_ALL_GATHER))

@@ -83,6 +83,8 @@ static struct {
     struct el_nccl_id last_id;
     const char *host_id;
     bool launches_block;
+    int split_color, split_key; /* of the last split, and where it is to put this member */
+    int split_rank, split_size;
     struct fake_world *worlds[FAKE_WORLDS_MAX];
     int n_worlds;
     struct fake_place grouped[FAKE_HALVES_MAX];
@@ -142,6 +144,27 @@ static int nccl_comm_open(void **comm_p, int n, const struct el_nccl_id *id, int
     }
     *comm_p = nccl_member(nccl_world(id, n), rank, device);
     note("open", *comm_p);
+    return 0;
+}
+
+/* The other members are in other processes: the test says what they made of it. */
+static int nccl_comm_split(void *argument, int color, int key, void **comm_p)
+{
+    struct fake_comm *comm = argument;
+    struct el_nccl_id id;
+    note("split", comm);
+    nccl.split_color = color;
+    nccl.split_key = key;
+    if (color < 0) return 0;
+    nccl_get_unique_id(&id);
+    *comm_p = nccl_member(nccl_world(&id, nccl.split_size), nccl.split_rank, comm->device);
+    return 0;
+}
+
+static int nccl_comm_place(void *argument, int *rank_p, int *size_p)
+{
+    *rank_p = ((struct fake_comm *)argument)->rank;
+    *size_p = ((struct fake_comm *)argument)->n;
     return 0;
 }
 
@@ -466,6 +489,8 @@ static const struct el_nccl_api api = {.get_version = nccl_get_version,
                                        .async_error = nccl_async_error,
                                        .group_start = nccl_group_start,
                                        .group_end = nccl_group_end,
+                                       .comm_split = nccl_comm_split,
+                                       .comm_place = nccl_comm_place,
                                        .all_reduce = nccl_all_reduce,
                                        .broadcast = nccl_broadcast,
                                        .reduce = nccl_reduce,

@@ -11,6 +11,7 @@
 #include "runtime/comm/comm_ops.h"
 #include "tests/conformance/comm_checks.h"
 #include "tests/conformance/comm_product.h"
+#include "tests/conformance/comm_splits.h"
 #include "tests/unit/fake_async.h"
 #include "tests/unit/star_bootstrap.h"
 #include "tests/unit/together.h"
@@ -406,6 +407,18 @@ static void staged_moves_each_verbs_sides(void **state)
                 staged_case((enum fake_policy)policy, (enum el_comm_verb)verb, i / 2, i % 2);
 }
 
+static void staged_local_has_what_local_has(void **state)
+{
+    (void)state;
+    const struct el_comm_ops *staged = el_comm_staged_local_backend.ops, *local = el_comm_local_backend.ops;
+    assert_int_equal(staged->verbs, local->verbs);
+    assert_ptr_equal(staged->choose, local->choose);
+    assert_ptr_equal(staged->traffic, local->traffic);
+    assert_ptr_equal(staged->reduces, local->reduces);
+    assert_int_equal(!staged->split, !local->split);
+    assert_int_equal(!staged->set_timeout, !local->set_timeout);
+}
+
 /* Ranks of one host, each with an asynchronous device: the whole check of communicators, staged through shm. */
 static int be_staged_rank(struct star *star, void *context)
 {
@@ -415,6 +428,7 @@ static int be_staged_rank(struct star *star, void *context)
     struct el_device *device = fake_device(star->base.rank);
     enum el_status status = el_comm_open_ranks("shm", &star->base, device, &comm);
     if (status == EL_OK) status = check_product(comm);
+    if (status == EL_OK && el_comm_size(comm) > 1) status = check_splits(comm);
     if (status != EL_OK) fprintf(stderr, "rank %d: %s\n", star->base.rank, el_error_message());
     el_comm_close(comm);
     el_device_close(device);
@@ -439,6 +453,7 @@ int main(void)
         cmocka_unit_test(peer_refuses_what_its_devices_have_no_kernel_for),
         cmocka_unit_test(staged_keeps_off_device_memory),
         cmocka_unit_test(staged_moves_each_verbs_sides),
+        cmocka_unit_test(staged_local_has_what_local_has),
         cmocka_unit_test(ranks_stage_through_shm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

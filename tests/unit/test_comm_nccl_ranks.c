@@ -59,6 +59,70 @@ static void ranks_get_the_id_of_the_first(void **state)
     }
 }
 
+/* Ranks 0 and 1 in one group, in reverse; rank 2 alone; rank 3 in none. */
+static int be_split(struct star *star, void *context)
+{
+    (void)context;
+    int rank = star->base.rank;
+    void *state;
+    struct el_comm_split split = {.color = rank == 3 ? -1 : rank / 2, .key = 10 - rank};
+    reset(FAKE_LAZY);
+    if (done(star, open_rank(star, &state))) return 1;
+    split.place.device = ((struct el_nccl_member *)state)->device;
+    nccl.split_rank = rank == 0 ? 1 : 0;
+    nccl.split_size = rank < 2 ? 2 : 1;
+    if (done(star, el_nccl_ops.split(state, EL_OK, &split))) return 1;
+    bool right = nccl.split_color == split.color && nccl.split_key == 10 - rank;
+    if (rank < 2) {
+        struct el_nccl_member *part = split.state;
+        right &= part->rank == 1 - rank && part->group->size == 2 && split.rank == 1 - rank && split.size == 2;
+        right &= nccl.n_open == 2 && el_nccl_ops.poll(part) == EL_OK;
+        el_nccl_ops.close(part);
+    } else
+        right &= !split.state && nccl.n_open == 1 && split.size == (rank == 2 ? 1 : 0);
+    right &= el_nccl_ops.poll(state) == EL_OK; /* a part takes nothing of the whole along */
+    el_bootstrap_barrier(&star->base);
+    el_nccl_ops.close(state);
+    return right && nccl.n_open == 0 ? 0 : 1;
+}
+
+static int be_split_by_an_old_library(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    struct el_nccl_api old = api;
+    struct el_comm_split split = {.color = 0};
+    old.comm_split = NULL;
+    reset(FAKE_LAZY);
+    if (done(star, el_nccl_open_rank(&old, &star->base, "", fake_device(0), &state))) return 1;
+    bool right = el_nccl_ops.split(state, EL_OK, &split) == EL_ERR_ABSENT && strstr(el_error_message(), "2.18");
+    el_nccl_ops.close(state);
+    return right ? 0 : 1;
+}
+
+/* A rank without room for its part ends the whole, for the others are in NCCL already. */
+static int be_split_without_room(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    struct el_comm_split split = {.color = 0};
+    reset(FAKE_LAZY);
+    if (done(star, open_rank(star, &state))) return 1;
+    enum el_status mine = el_fail(EL_ERR_INVALID, "no stream is free");
+    bool right = el_nccl_ops.split(state, mine, &split) == EL_ERR_INVALID && nccl.n_aborted == 1;
+    right &= strcmp(el_error_message(), "no stream is free") == 0;
+    el_nccl_ops.close(state);
+    return right ? 0 : 1;
+}
+
+static void ranks_split_as_nccl_does(void **state)
+{
+    (void)state;
+    assert_int_equal(star_ranks(4, be_split, NULL), 0);
+    assert_int_equal(star_ranks(2, be_split_by_an_old_library, NULL), 0);
+    assert_int_equal(star_ranks(2, be_split_without_room, NULL), 0);
+}
+
 /* Polls as the host does at a step's end. Returns what it came to, within two seconds. */
 static enum el_status wait_for_trouble(void *state)
 {
@@ -165,7 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_get_the_id_of_the_first),    cmocka_unit_test(a_rank_that_dies_or_stops_is_noticed),
         cmocka_unit_test(ranks_that_share_a_card_are_told), cmocka_unit_test(cpu_devices_are_refused),
-        cmocka_unit_test(the_module_tells_its_version),
+        cmocka_unit_test(the_module_tells_its_version),     cmocka_unit_test(ranks_split_as_nccl_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,11 +138,59 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
     return EL_OK;
 }
 
+static enum el_status all_can(struct el_mpi_group *group, enum el_status mine)
+{
+    int32_t can = mine == EL_OK;
+    const struct el_comm_task vote = {.verb = EL_COMM_ALL_REDUCE,
+                                      .reduction = EL_COMM_MIN,
+                                      .dtype = EL_I32,
+                                      .algorithm = EL_COMM_PS,
+                                      .count = 1,
+                                      .data = &can,
+                                      .result = &can};
+    EL_TRY(run(group, &vote));
+    if (mine != EL_OK || can) return mine;
+    return el_fail(EL_ERR_PEER, "mpi communicator: another rank cannot take part in a split");
+}
+
+static enum el_status split_in_turn(struct el_mpi_group *group, struct el_comm_split *split, struct el_mpi_group *part)
+{
+    MPI_Comm comm;
+    EL_MPI_TRY(MPI_Comm_split(group->comm, split->color < 0 ? MPI_UNDEFINED : split->color, split->key, &comm));
+    split->rank = split->size = 0;
+    if (!part) return EL_OK;
+    EL_MPI_TRY(MPI_Comm_rank(comm, &split->rank));
+    EL_MPI_TRY(MPI_Comm_size(comm, &split->size));
+    part->comm = comm;
+    part->rank = split->rank;
+    part->size = split->size;
+    if (part->size > 1) el_mpi_alarm_open(&part->alarm, comm, part->rank, part->size);
+    return part->size > 1 ? EL_OK : el_mpi_check(MPI_Comm_free(&part->comm), "MPI_Comm_free");
+}
+
+/* MPI's own split ranks by key, and by rank where keys are equal. */
+static enum el_status split_group(void *state, enum el_status mine, struct el_comm_split *split)
+{
+    struct el_mpi_group *group = state, *part = NULL;
+    if (mine == EL_OK && split->color >= 0) mine = create(0, 1, &part);
+    enum el_status status = all_can(group, mine);
+    el_mpi_enter();
+    if (status == EL_OK) status = split_in_turn(group, split, part);
+    el_mpi_leave();
+    if (status != EL_OK || split->size < 2) {
+        destroy(part);
+        part = NULL;
+    }
+    split->state = part;
+    return status;
+}
+
 static const struct el_comm_ops mpi_ops = {
     .verbs = EL_COMM_COLLECTIVES | 1 << EL_COMM_SEND | 1 << EL_COMM_RECV,
     .run = run,
     .reserve = reserve,
     .choose = choose,
+    .split = split_group,
     .set_timeout = set_timeout,
     .abort = abort_group,
     .close = close_group,

@@ -37,6 +37,7 @@ struct el_nccl_api {
     /* Members of one color get a communicator of their own, ranked by key. NULL: the library has none (before 2.18).
      * Blocking. Collective. */
     int (*comm_split)(void *comm, int color, int key, void **comm_p);
+    int (*comm_place)(void *comm, int *rank_p, int *size_p);
     /* Results may be the data, or the member's own part of the larger side; a reduce's is looked at on the root alone.
      */
     int (*all_reduce)(const void *data, void *result, size_t count, enum el_dtype dtype,

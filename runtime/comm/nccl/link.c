@@ -83,6 +83,12 @@ static int comm_split(void *comm, int color, int key, void **comm_p)
 static int (*const comm_split)(void *comm, int color, int key, void **comm_p);
 #endif
 
+static int comm_place(void *comm, int *rank_p, int *size_p)
+{
+    ncclResult_t result = ncclCommUserRank(comm, rank_p);
+    return result == ncclSuccess ? ncclCommCount(comm, size_p) : result;
+}
+
 static int all_reduce(const void *data, void *result, size_t count, enum el_dtype dtype,
                       enum el_comm_reduction reduction, void *comm, void *stream)
 {
@@ -159,6 +165,7 @@ const struct el_nccl_api *el_nccl_module(void)
         .group_start = group_start,
         .group_end = group_end,
         .comm_split = comm_split,
+        .comm_place = comm_place,
         .all_reduce = all_reduce,
         .broadcast = broadcast,
         .reduce = reduce,
