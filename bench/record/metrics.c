@@ -40,6 +40,7 @@ static const struct el_metric metrics[] = {
     TRIAL_ROW("comm_overlap_pct", "%", HIGHER, "comm.overlap_pct")
     TRIAL_ROW("comm_wait_ms", "ms", LOWER, "comm.wait_ms")
     TRIAL_ROW("comm_transfer_ms", "ms", LOWER, "comm.transfer_ms")
+    TRIAL_ROW("comm_busbw_gb_per_s", "GB/s", HIGHER, "comm.busbw_gb_per_s")
     TRIAL_ROW("comm_exposed_step_ms", "ms", LOWER, "comm.exposed_step_ms")
     TRIAL_ROW("comm_contention_ms", "ms", LOWER, "comm.contention_ms")
     TRIAL_ROW("compute_alone_ms", "ms", LOWER, "breakdown.compute_alone_ms")

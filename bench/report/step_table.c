@@ -40,8 +40,9 @@ static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_
                                                  EL_FIGURE("+ contention", 13, "breakdown.contention_ms"),
                                                  EL_FIGURE("+ exposed", 10, "breakdown.exposed_ms"),
                                                  EL_SHOWN("+ idle", 9, show_idle),
-                                                 EL_FIGURE("| comm. costs", 16, "breakdown.exposed_step_ms"),
+                                                 EL_FIGURE("| comm. costs", 14, "breakdown.exposed_step_ms"),
                                                  EL_INTERVAL("95 % interval", 14, "breakdown.exposed_step_ci95"),
+                                                 EL_FIGURE("bus GB/s", 9, "comm.busbw_gb_per_s"),
                                                  EL_NO_MORE};
 
 static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .width = -21, .path = "device"},

@@ -72,6 +72,25 @@ static void test_trial(void **state)
     json_decref(repeats);
 }
 
+/* Two all-reduces of 4 MB in 2 ms each on two devices; what is no all-reduce is not in it. */
+static void test_bus_bandwidth(void **state)
+{
+    (void)state;
+    struct el_trial trial = trial_of("ddp", 2);
+    json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
+    assert_true(is_null(t, "comm.busbw_gb_per_s"));
+    json_decref(t);
+    json_object_set_new(json_array_get(repeats, 0), "collectives",
+                        json_loads("[{\"phase\": \"comm\", \"bytes\": 4e6, \"transfer_ms\": 2.0}, {\"phase\": "
+                                   "\"replicate\", \"bytes\": 1e9, \"transfer_ms\": 1.0}, {\"phase\": \"comm\", "
+                                   "\"bytes\": 4e6, \"transfer_ms\": 2.0}]",
+                                   0, NULL));
+    t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
+    near(t, "comm.busbw_gb_per_s", 2);
+    json_decref(t);
+    json_decref(repeats);
+}
+
 /* On: steps of 12, 13.2, 14.4, 15.6, 16.8 ms (a mean of 14.4) with 7 of compute, 2 exposed, 1 other, the rest idle.
  * Off: 8 ms with 6 of compute. So 6.4 ms by which communication lengthens the step: 1 + 2 + 3.4. */
 static void test_breakdown(void **state)
@@ -251,15 +270,11 @@ static void test_median_timeline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median_timeline),
-        cmocka_unit_test(test_trial),
-        cmocka_unit_test(test_breakdown),
-        cmocka_unit_test(test_steps_table),
-        cmocka_unit_test(test_one_device_few_repeats),
-        cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_system_reason),
-        cmocka_unit_test(imbalance_is_a_median_over_launches),
+        cmocka_unit_test(test_median_timeline), cmocka_unit_test(test_trial),
+        cmocka_unit_test(test_bus_bandwidth),   cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_steps_table),     cmocka_unit_test(test_one_device_few_repeats),
+        cmocka_unit_test(test_warnings),        cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_system_reason),   cmocka_unit_test(imbalance_is_a_median_over_launches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
