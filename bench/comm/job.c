@@ -1,5 +1,6 @@
 /* All ranks together: opens devices, communicators and members, measures curve by curve, and gathers what the ranks
  * measured. Where a process has several members each has a thread. */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
 #include "bench/machine/environment.h"
+#include "profiles/system.h"
 
 struct session {
     struct el_wire_plan plan;
@@ -16,6 +18,7 @@ struct session {
     struct el_wire_member members[EL_MEMBERS_MAX];
     int n_members;    /* that are open */
     json_t *document; /* rank 0 */
+    struct el_system_reading begin, end;
 };
 
 static enum el_status open_comms(struct session *s)
@@ -159,11 +162,32 @@ static json_t *begin_document(const struct session *s)
                      share_cores(trial), "curves");
 }
 
+/* What other programs took of the core of one of a rank's threads, the most of any rank. */
+static enum el_status measure_others(struct session *s)
+{
+    struct el_error error;
+    struct el_system_figures *figures = malloc(sizeof *figures);
+    json_t *parts = NULL;
+    enum el_status status = figures ? EL_OK : el_fail_errno("what others did");
+    el_system_read("", NULL, 0, &s->end);
+    if (figures) el_system_compare(&s->begin, &s->end, figures);
+    json_t *part = json_pack("{s:o}", "waited_pct", el_json_real(figures ? figures->waited_pct : NAN));
+    free(figures);
+    EL_TRY(el_job_gather(s->job, status, part, &parts, &error));
+    double most = NAN;
+    for (size_t r = 0; r < json_array_size(parts); r++)
+        most = fmax(most, el_json_number(json_array_get(parts, r), "waited_pct"));
+    if (s->document) el_json_put_real(s->document, "others_waited_pct", most);
+    json_decref(parts);
+    return error.status == EL_OK ? EL_OK : el_error_give(&error);
+}
+
 /* The copies first: what all curves are held against. Of all algorithms there is one where a library chooses. */
 static enum el_status measure_all(struct session *s, bool say)
 {
     bool all = !strcmp(s->plan.options->algorithms, "all");
     if (all && el_comm_set_algorithm(s->comms[0], EL_COMM_DIRECT) == EL_ERR_ABSENT) el_wire_plan_auto(&s->plan);
+    el_system_read("", NULL, 0, &s->begin);
     for (int c = -1; c < s->plan.n_curves; c++) {
         const struct el_wire_curve *curve = c < 0 ? NULL : &s->plan.curves[c];
         if (say)
@@ -172,7 +196,7 @@ static enum el_status measure_all(struct session *s, bool say)
                     curve ? el_comm_algorithm_name(curve->algorithm) : "", s->plan.n_sizes);
         EL_TRY(measure_curve(s, curve));
     }
-    return EL_OK;
+    return measure_others(s);
 }
 
 enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say, json_t **document_p)

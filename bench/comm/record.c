@@ -25,9 +25,11 @@ static const struct backend_row {
                 {NULL, 2, "each byte is copied at least twice on its way"}};
 
 /* Of smaller sizes the time is mostly latency, and a share of a bandwidth means little. */
-#define JUDGED_BYTES 1048576.0
+#define JUDGED_BYTES  1048576.0
+/* Of a thread's core by other programs: beyond, medians tell of these. */
+#define DISTURBED_PCT 5.0
 /* Less than this part of what those copies allow is not normal. */
-#define NORMAL_RATIO 0.4
+#define NORMAL_RATIO  0.4
 
 /* The call's time from all ranks', as `-a` says. */
 static double of_ranks(const json_t *members, size_t s, size_t p, size_t i, int average)
@@ -183,13 +185,16 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
     if (!last || el_json_number(document, "ranks") < 2) return json_null();
     double bytes = el_json_number(last, "bytes"), busbw = el_wire_best_place(last);
     double copy = copy_at(json_object_get(document, "copy"), bytes), share = busbw / copy;
-    bool judged = backend->copies > 0 && bytes >= JUDGED_BYTES &&
+    bool disturbed = el_json_number(document, "others_waited_pct") > DISTURBED_PCT;
+    bool judged = !disturbed && backend->copies > 0 && bytes >= JUDGED_BYTES &&
                   json_is_false(json_object_get(document, "shared_cores")) && isfinite(share);
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "bytes", el_json_real(bytes), "busbw_gb_per_s",
                      el_json_real(busbw), "copy_gb_per_s", el_json_real(copy), "share", el_json_real(share),
                      "expected_share", backend->copies > 0 ? json_real(NORMAL_RATIO / backend->copies) : json_null(),
                      "normal", judged ? json_boolean(share * backend->copies >= NORMAL_RATIO) : json_null(), "why",
-                     bytes < JUDGED_BYTES ? "below 1 MiB the time is mostly latency" : backend->why);
+                     disturbed ? "other programs took the ranks' cores meanwhile: measure on a quiet machine"
+                     : bytes < JUDGED_BYTES ? "below 1 MiB the time is mostly latency"
+                                            : backend->why);
 }
 
 void el_wire_judge(json_t *document)

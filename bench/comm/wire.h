@@ -10,11 +10,11 @@
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
  * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
- * "shared_cores", "copy": [{"bytes", "time_us", "gb_per_s"}], "curves": [curve]}. A curve is an operation by an
- * algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all
- * pairs), "points": [{"bytes", "count", "algorithm",
- * "out_of_place": place, "in_place": place}], "fit": {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ...},
- * "reached": {"bytes", "busbw_gb_per_s", "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
+ * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s"}], "curves": [curve]}. A curve is an
+ * operation by an algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all pairs),
+ * "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place": place}], "fit": {"out_of_place":
+ * {"latency_us", "gb_per_s"}, "in_place": ...}, "reached": {"bytes", "busbw_gb_per_s", "copy_gb_per_s", "share",
+ * "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
  * or null, "samples_us": [a rank: [a call]]}; null where the operation has none in place.
  */

@@ -139,8 +139,8 @@ static void test_steps_table(void **state)
     FILE *memory = open_memstream(&text, &bytes);
     el_report_steps(run, memory, false);
     fclose(memory);
-    assert_non_null(strstr(text, "14.4      6.00         1.00      2.00     5.40            6.40"));
-    assert_non_null(strstr(text, "-         -            -         -        -               -          none"));
+    assert_non_null(strstr(text, "14.4      6.00         1.00      2.00     5.40          6.40"));
+    assert_non_null(strstr(text, "-         -            -         -        -             -          none"));
     assert_non_null(strstr(text, "  cpu:1"));
     for (size_t i = 0; i < bytes; i++) assert_true(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));
     free(text);

@@ -257,6 +257,18 @@ static void a_figure_is_judged(void **state)
     }
 }
 
+/* What other programs did is no fault of the wire. */
+static void a_busy_machine_is_not_judged(void **state)
+{
+    (void)state;
+    json_t *document = document_of("shm", 3, false);
+    json_object_set_new(document, "others_waited_pct", json_real(20));
+    el_wire_judge(document);
+    assert_true(json_is_null(el_json_at(document, "curves.0.reached.normal")));
+    assert_non_null(strstr(el_json_text(document, "curves.0.reached.why", ""), "quiet machine"));
+    json_decref(document);
+}
+
 static void refuse(const char *operation, const struct el_wire_options *options, const char *words)
 {
     struct el_wire_plan plan;
@@ -299,6 +311,7 @@ int main(void)
         cmocka_unit_test(parts_have_their_places),
         cmocka_unit_test(samples_become_figures),
         cmocka_unit_test(a_figure_is_judged),
+        cmocka_unit_test(a_busy_machine_is_not_judged),
         cmocka_unit_test(plans_are_made),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
