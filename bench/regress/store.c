@@ -51,10 +51,9 @@ static enum el_status check_exact(const char *name, const json_t *last, const js
     {
         const json_t *before = json_object_get(json_object_get(last, "figures"), figure);
         double value = el_json_number(now, "value"), earlier = el_json_number(before, "value");
-        const char *better = el_json_text(now, "better", "lower");
-        bool rises = value > earlier && strcmp(better, "higher") != 0;
-        bool falls = value < earlier && strcmp(better, "lower") != 0;
-        if (!el_figure_is_exact(now) || (!rises && !falls)) continue;
+        enum el_better better = el_figure_better(now);
+        bool worse = (value > earlier && better != EL_BETTER_HIGHER) || (value < earlier && better != EL_BETTER_LOWER);
+        if (!el_figure_is_exact(now) || !worse) continue;
         return el_fail(EL_ERR_INVALID,
                        "%s: %s is %s %s, and was %s: where that is right, make it the level by 'evenload baseline "
                        "accept'",
