@@ -1,6 +1,6 @@
 /* Everything that a communicator must do right: verb x type x reduction x length x place x algorithm x root, in place
  * and not, in memory of its own and in any, for all verbs that it has. Each value of each factor meets each of every
- * other; with EVENLOAD_LONG=1 it is the whole product. As one member of a group sees it: included by the tests that
+ * other; with EVENLOAD_LONG=1 the whole product follows. As one member of a group sees it: included by the tests that
  * start members, each in its own way.
  */
 #ifndef EL_TESTS_COMM_PRODUCT_H
@@ -69,16 +69,17 @@ static inline struct comm_case product_case(const struct pairwise_row *row, int 
     return c;
 }
 
-/* Collective. Leaves the algorithm to the communicator again. */
-static inline enum el_status check_product(struct el_comm *comm)
+/* Collective. Leaves the algorithm to the communicator again. The whole product is one of memory of any kind, and of
+ * programs. */
+static inline enum el_status check_product_of(struct el_comm *comm, bool whole)
 {
     struct pairwise product = {
         .n_factors = N_OF,
         .levels = {EL_COMM_VERB_COUNT, EL_DTYPE_COUNT, EL_COMM_REDUCTION_COUNT, EL_COMM_ALGORITHM_COUNT,
-                   N_PRODUCT_LENGTHS, 3, 2, 2, 2},
+                   N_PRODUCT_LENGTHS, 3, 2, whole ? 1 : 2, whole ? 1 : 2},
         .valid = product_valid,
         .context = &comm,
-        .whole = getenv("EVENLOAD_LONG") && !is_sanitized(),
+        .whole = whole,
     };
     enum el_status status = EL_OK;
     pairwise_fill(&product);
@@ -91,6 +92,20 @@ static inline enum el_status check_product(struct el_comm *comm)
     if (status == EL_OK) return el_comm_set_algorithm(comm, EL_COMM_AUTO);
     el_comm_abort(comm); /* the others would wait for this one */
     return status;
+}
+
+static inline enum el_status check_product(struct el_comm *comm)
+{
+    EL_TRY(check_product_of(comm, false));
+    return getenv("EVENLOAD_LONG") && !is_sanitized() ? check_product_of(comm, true) : EL_OK;
+}
+
+/* What a program that checks products and sequences says beforehand. */
+static inline void product_announce(void)
+{
+    if (!getenv("EVENLOAD_LONG"))
+        puts("# long: all of verb x type x reduction x length x algorithm x root x in place; 50 times as many "
+             "sequences");
 }
 
 #endif

@@ -636,5 +636,6 @@ int main(void)
         cmocka_unit_test(test_a_late_member_fails_all),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
+    product_announce();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

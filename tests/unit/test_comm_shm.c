@@ -183,5 +183,6 @@ int main(void)
         cmocka_unit_test(test_different_operations_are_noticed),
         cmocka_unit_test(test_bootstrap_agrees_and_chooses),
     };
+    product_announce();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
