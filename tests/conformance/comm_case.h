@@ -7,22 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/comm.h"
+#include "tests/conformance/comm_values.h"
 
 /* Of a buffer's bytes, before and behind what the operation may touch. */
 enum { CASE_MARGIN_BYTES = 64, CASE_GUARD = 0xa5 };
-
-struct comm_case {
-    enum el_comm_verb verb; /* EL_COMM_SEND: each member sends to the next one and receives from the one before */
-    enum el_comm_reduction reduction;
-    enum el_dtype dtype;
-    enum el_comm_algorithm algorithm;
-    size_t count, shift; /* elements; how far the data begins behind a cache line */
-    int root;
-    bool in_place;
-    bool registered; /* memory of el_comm_alloc */
-    bool at_once;    /* by el_comm_exchange, not in a program */
-};
 
 /* What a member has for it. */
 struct case_memory {
@@ -31,91 +19,6 @@ struct case_memory {
     size_t bytes[2], begin[2];    /* of data and result: how many, where in their buffer */
     int buffer_of[2];
 };
-
-/* Integer-valued, and small enough that no combination of 7 members leaves a byte, in any order; an average is whole.
- */
-static inline int64_t case_value(const struct comm_case *c, int size, int rank, size_t i)
-{
-    uint32_t draw = (uint32_t)(((uint64_t)rank * 7919 + i * 31 + i / 61 + 17) * 2654435761u >> 7);
-    switch (el_comm_verb_row(c->verb)->reduces ? c->reduction : EL_COMM_REDUCTION_COUNT) {
-    case EL_COMM_SUM:
-        return draw % 30;
-    case EL_COMM_PRODUCT:
-        return 1 + draw % 2;
-    case EL_COMM_MIN:
-    case EL_COMM_MAX:
-        return (int64_t)(draw % 100) - (c->dtype == EL_U8 ? 0 : 50);
-    case EL_COMM_AVERAGE:
-        return size * (int64_t)(draw % 5);
-    default:
-        return draw & 0xff;
-    }
-}
-
-static inline int64_t case_combine(enum el_comm_reduction reduction, int64_t a, int64_t b)
-{
-    switch (reduction) {
-    case EL_COMM_PRODUCT:
-        return a * b;
-    case EL_COMM_MIN:
-        return a < b ? a : b;
-    case EL_COMM_MAX:
-        return a > b ? a : b;
-    case EL_COMM_AND:
-        return a & b;
-    case EL_COMM_OR:
-        return a | b;
-    case EL_COMM_XOR:
-        return a ^ b;
-    default:
-        return a + b;
-    }
-}
-
-static inline int64_t case_combined(const struct comm_case *c, int size, size_t i)
-{
-    int64_t all = case_value(c, size, 0, i);
-    for (int r = 1; r < size; r++) all = case_combine(c->reduction, all, case_value(c, size, r, i));
-    return c->reduction == EL_COMM_AVERAGE ? all / size : all;
-}
-
-/* Element i of what rank `rank` gets. */
-static inline int64_t case_expected(const struct comm_case *c, int size, int rank, size_t i)
-{
-    size_t mine = (size_t)rank * c->count + i;
-    switch (c->verb) {
-    case EL_COMM_ALL_REDUCE:
-    case EL_COMM_REDUCE:
-        return case_combined(c, size, i);
-    case EL_COMM_REDUCE_SCATTER:
-        return case_combined(c, size, mine);
-    case EL_COMM_BROADCAST:
-        return case_value(c, size, c->root, i);
-    case EL_COMM_SCATTER:
-        return case_value(c, size, c->root, mine);
-    case EL_COMM_ALL_TO_ALL:
-        return case_value(c, size, (int)(i / c->count), (size_t)rank * c->count + i % c->count);
-    case EL_COMM_SEND:
-        return case_value(c, size, (rank + size - 1) % size, i);
-    default: /* the gathers */
-        return case_value(c, size, (int)(i / c->count), i % c->count);
-    }
-}
-
-static inline void case_store(void *data, enum el_dtype dtype, size_t i, int64_t value)
-{
-    if (dtype == EL_F32) ((float *)data)[i] = (float)value;
-    if (dtype == EL_F64) ((double *)data)[i] = (double)value;
-    if (dtype == EL_I32) ((int32_t *)data)[i] = (int32_t)value;
-    if (dtype == EL_U8) ((uint8_t *)data)[i] = (uint8_t)value;
-}
-
-static inline double case_load(const void *data, enum el_dtype dtype, size_t i)
-{
-    if (dtype == EL_F32) return (double)((const float *)data)[i];
-    if (dtype == EL_F64) return ((const double *)data)[i];
-    return dtype == EL_I32 ? (double)((const int32_t *)data)[i] : (double)((const uint8_t *)data)[i];
-}
 
 static inline bool case_gives(const struct comm_case *c, int rank)
 {

@@ -6,7 +6,7 @@
 #ifndef EL_TESTS_COMM_PRODUCT_H
 #define EL_TESTS_COMM_PRODUCT_H
 
-#include "runtime/comm/rounds.h"
+#include "tests/conformance/comm_bits.h"
 #include "tests/conformance/comm_case.h"
 #include "tests/conformance/pairwise.h"
 #include "tests/sanitized.h"
@@ -94,9 +94,19 @@ static inline enum el_status check_product_of(struct el_comm *comm, bool whole)
     return status;
 }
 
+static inline enum el_status check_bits_of_all(struct el_comm *comm)
+{
+    enum el_status status = EL_OK;
+    for (int algorithm = EL_COMM_ALGORITHM_COUNT - 1; algorithm >= EL_COMM_AUTO && status == EL_OK; algorithm--)
+        if (el_comm_set_algorithm(comm, (enum el_comm_algorithm)algorithm) == EL_OK) status = check_bits(comm);
+    if (status != EL_OK) el_comm_abort(comm);
+    return status;
+}
+
 static inline enum el_status check_product(struct el_comm *comm)
 {
     EL_TRY(check_product_of(comm, false));
+    EL_TRY(check_bits_of_all(comm));
     return getenv("EVENLOAD_LONG") && !is_sanitized() ? check_product_of(comm, true) : EL_OK;
 }
 

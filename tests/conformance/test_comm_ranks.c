@@ -16,8 +16,8 @@
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/mpirun.h"
 #include "tests/conformance/bootstrap_checks.h"
-#include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
 
 enum { RANKS_MAX = 4, TAIL_BYTES = 4096 };
@@ -58,13 +58,15 @@ static enum el_status sum_by_both(struct el_comm *const *comms, struct el_progra
         EL_TRY(el_device_alloc(el_comm_device(comms[b]), EL_TAG_GRAD, sizeof host, "data", &buffers[b]));
         EL_TRY(el_device_write(el_view_of(buffers[b], 0), host, sizeof host));
     }
-    for (int i = 0; i < TURNS; i++, expected *= (float)size)
+    for (int i = 0; i < TURNS; i++) {
+        expected *= (float)size;
         for (int k = 0; k < BOTH; k++) {
             int b = (k + rank) % BOTH;
             struct el_comm_op op = {
                 .verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = BOTH_COUNT, .data = el_view_of(buffers[b], 0)};
             EL_TRY(el_comm_issue(comms[b], program, &op, NULL));
         }
+    }
     EL_TRY(el_program_end(program));
     EL_TRY(el_program_run(program, 0, NULL));
     for (int b = 0; b < BOTH; b++) {
@@ -138,14 +140,21 @@ static enum el_status check_told(struct el_bootstrap *bootstrap, struct el_devic
     return el_bootstrap_agree(bootstrap, status);
 }
 
+/* The whole product of shm and tcp is their own tests'. */
+static enum el_status product_of(const char *kind, struct el_comm *comm)
+{
+    return strcmp(kind, "mpi") == 0 ? check_product(comm) : check_product_of(comm, false);
+}
+
 static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
 {
     struct el_comm *comm = NULL;
     EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
-    enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? check_product(comm) : EL_ERR_INTERNAL;
+    enum el_status status = strcmp(el_comm_backend(comm), kind) == 0 ? product_of(kind, comm) : EL_ERR_INTERNAL;
     if (status == EL_OK) status = check_two(bootstrap, device, kind);
     if (status == EL_OK && el_comm_has_verb(comm, EL_COMM_SEND)) status = check_mail(comm);
     if (status == EL_OK && strcmp(kind, "mpi") == 0) status = check_splits(comm);
+    if (status == EL_OK && strcmp(kind, "mpi") == 0) status = check_sequences(comm, 20);
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK && el_comm_size(comm) > 1) status = scene_last_rank_aborts(bootstrap, comm);
     if (status == EL_OK && el_comm_size(comm) > 1 && el_comm_has_verb(comm, EL_COMM_ALL_GATHER))
@@ -267,7 +276,8 @@ static enum el_status start(enum el_launch_by by, int ranks, const char *folder,
     if (length < 0) return el_fail_errno("/proc/self/exe");
     self[length] = 0;
     for (int i = 0; arguments[i] && i < 5; i++) argv[2 + i] = arguments[i];
-    struct el_launch_spec spec = {.argv = argv, .procs = ranks, .by = by, .log_dir = folder, .timeout_s = 120};
+    struct el_launch_spec spec = {
+        .argv = argv, .procs = ranks, .by = by, .log_dir = folder, .timeout_s = getenv("EVENLOAD_LONG") ? 900 : 120};
     return el_launch_run(&spec, result);
 }
 
@@ -341,12 +351,16 @@ static int test_all(const char *folder)
     bool with_mpirun = el_mpirun_find(&mpirun) == EL_OK;
     int n_failed = 0, number = 0;
     free(mpirun);
-    printf("1..%d\n", 2 * RANKS_MAX + 1);
+    bool is_long = getenv("EVENLOAD_LONG");
+    product_announce();
+    printf("1..%d\n", 2 * RANKS_MAX + 1 + is_long);
     for (int ranks = 2; ranks <= RANKS_MAX; ranks++) n_failed += test_size(++number, EL_LAUNCH_BY_OWN, ranks, folder);
     n_failed += test_death(++number, "shm", folder);
     n_failed += test_death(++number, "tcp", folder);
-    for (int ranks = 1; ranks <= RANKS_MAX; ranks++) {
-        if (with_mpirun)
+    for (int ranks = 1; ranks <= (is_long ? RANKS_MAX + 1 : RANKS_MAX); ranks++) {
+        if (with_mpirun && ranks > RANKS_MAX)
+            n_failed += test_size(++number, EL_LAUNCH_BY_MPIRUN, PRODUCT_SIZE_MAX, folder);
+        else if (with_mpirun)
             n_failed += test_size(++number, EL_LAUNCH_BY_MPIRUN, ranks, folder);
         else
             printf("ok %d - mpirun, %d ranks # SKIP mpirun is not installed\n", ++number, ranks);

@@ -12,7 +12,8 @@
 
 #include "runtime/comm/rounds.h"
 
-enum { RANKS_MAX = 7, LARGE = 70001, UNTOUCHED = -1 };
+/* An element counts for so many bytes that LARGE ones are several segments of a chain. */
+enum { RANKS_MAX = 7, LARGE = 4099, ELEMENT_BYTES = 160, UNTOUCHED = -1 };
 
 static const int sizes[] = {1, 2, 3, 4, 7};
 static const size_t counts[] = {0, 1, 13, 16, 1000, LARGE};
@@ -227,7 +228,7 @@ static void over_roots(enum el_comm_verb verb, enum el_comm_algorithm algorithm,
                                                  .size = sizes[s],
                                                  .root = root,
                                                  .count = counts[c],
-                                                 .element_bytes = sizeof(float)},
+                                                 .element_bytes = ELEMENT_BYTES},
                                        .in_place = in_place});
 }
 
