@@ -177,7 +177,7 @@ static inline enum el_status case_open(struct case_play *play)
         if (bytes > most) most = bytes;
         EL_TRY(case_alloc(&play->c, play->comm, bytes, b ? "result" : "data", &m->buffers[b]));
     }
-    m->host = malloc(most);
+    m->host = malloc(most + 1);
     if (!m->host) return el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");
     return case_fill(&play->c, play->comm, m);
 }

@@ -191,14 +191,14 @@ static void check_member(const struct game *game, int rank)
 {
     const struct memory *m = &game->members[rank];
     if (gets(game, rank))
-        for (size_t i = 0; i < result_count(game); i++)
+        for (size_t i = 0; m->result && i < result_count(game); i++)
             if (m->result[i] != expected(game, rank, i))
                 fail_msg("%s %s of %zu, %d ranks, root %d%s: rank %d [%zu] is %g, not %g",
                          el_comm_algorithm_name(game->shape.algorithm), el_comm_verb_row(game->shape.verb)->name,
                          game->shape.count, game->shape.size, game->shape.root, game->in_place ? ", in place" : "",
                          rank, i, m->result[i], expected(game, rank, i));
     if (gives(game, rank) && !(game->in_place && gets(game, rank)))
-        for (size_t i = 0; i < data_count(game); i++)
+        for (size_t i = 0; m->data && i < data_count(game); i++)
             if (m->data[i] != value(rank, i))
                 fail_msg("%s: data[%zu] of rank %d has changed", el_comm_verb_row(game->shape.verb)->name, i, rank);
 }
