@@ -1,7 +1,6 @@
 /* `evenload comm`: starts the ranks as `run` does, or is one of a user's mpirun or torchrun; rank 0's document becomes
  * the record, the table and the figure. */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 #include "bench/trial/default_devices.h"
 #include "runtime/launch/launch.h"
 
-enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, VALUE_BYTES = 2048, PAIR_BYTES = 4 << 20, TAIL_BYTES = 600 };
+enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, PAIR_BYTES = 4 << 20, TAIL_BYTES = 600 };
 
 /* What ddp with these options would be: it says how ranks are started and where devices lie. */
 static enum el_status resolve(struct el_options *options, struct el_trial *trial_p, struct el_wire_plan *plan_p)
@@ -111,17 +110,17 @@ static int show(const struct el_options *options, const struct el_store *store, 
 
 int el_cmd_comm_worker(int argc, char **argv)
 {
-    struct el_options *options = calloc(1, sizeof *options);
+    struct el_options options;
     struct el_bootstrap *bootstrap = NULL;
     struct el_trial trial;
     struct el_wire_plan plan;
     json_t *document = NULL;
-    enum el_status status = options ? EL_OK : el_fail_errno("worker");
+    enum el_status status = EL_OK;
     if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload comm' only");
     el_launch_rank_init();
-    if (status == EL_OK) el_options_defaults(EL_CMD_COMM, options);
-    if (status == EL_OK) status = el_options_parse(EL_CMD_COMM, argc - RESULT, argv + RESULT, options);
-    if (status == EL_OK) status = resolve(options, &trial, &plan);
+    el_options_defaults(EL_CMD_COMM, &options);
+    if (status == EL_OK) status = el_options_parse(EL_CMD_COMM, argc - RESULT, argv + RESULT, &options);
+    if (status == EL_OK) status = resolve(&options, &trial, &plan);
     if (status == EL_OK)
         status = trial.procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
     const struct el_job job = {.trial = &trial, .bootstrap = bootstrap};
@@ -130,7 +129,6 @@ int el_cmd_comm_worker(int argc, char **argv)
     if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
     json_decref(document);
     el_bootstrap_close(bootstrap);
-    free(options);
     return status == EL_OK ? 0 : EL_EXIT_TRIAL;
 }
 
@@ -194,7 +192,7 @@ struct parent {
 };
 
 /* Rank 0 says what it is at in its log. */
-static bool on_tick(void *context, double elapsed_s)
+static void on_tick(void *context, double elapsed_s)
 {
     struct parent *parent = context;
     char line[TAIL_BYTES] = "";
@@ -205,22 +203,6 @@ static bool on_tick(void *context, double elapsed_s)
         fprintf(stderr, parent->terminal ? "\r\033[K%.100s" : "%.100s\n", line);
         snprintf(parent->said, sizeof parent->said, "%s", line);
     }
-    return !el_runner_interrupted();
-}
-
-/* Every option that has a value, for a worker; `argv` has room for all and NULL. */
-static enum el_status add_options(const struct el_options *options, char **argv)
-{
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        char value[VALUE_BYTES], *text;
-        if (!(row->commands & EL_CMD_COMM)) continue;
-        el_option_show(row, options, value, sizeof value);
-        if (!*value) continue;
-        if (asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value) < 0)
-            return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
-        *argv++ = text;
-    }
-    return EL_OK;
 }
 
 /* In the failed rank's own words, where it has any. */
@@ -240,26 +222,16 @@ static enum el_status launch(struct parent *parent, const struct el_options *opt
 {
     struct el_runner runner;
     struct el_launch_result result = {.failed_rank = -1};
-    enum el_launch_by by = EL_LAUNCH_BY_OWN;
-    char path[EL_PATH_BYTES], operation[sizeof options->action];
+    char path[EL_PATH_BYTES];
+    const char *operation = *options->action ? options->action : "all_reduce";
     EL_TRY(el_runner_init(&runner, &parent->store));
-    if (trial->procs > 1) EL_TRY(el_runner_choose_launcher(trial, &by));
+    runner.tick = on_tick;
+    runner.context = parent;
     el_store_path(&parent->store, path, "comm.json");
     el_store_path(&parent->store, parent->logs, "logs/comm");
-    snprintf(operation, sizeof operation, "%s", *options->action ? options->action : "all_reduce");
-    char *argv[FIXED_ARGUMENTS + EL_OPTIONS_MAX + 3] = {runner.program, (char *)"worker", (char *)"comm", path,
-                                                        operation};
-    struct el_launch_spec spec = {.argv = argv,
-                                  .procs = trial->procs,
-                                  .by = by,
-                                  .log_dir = parent->logs,
-                                  .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
-                                  .timeout_s = trial->timeout_s,
-                                  .progress = on_tick,
-                                  .context = parent};
-    enum el_status status = add_options(options, argv + 2 + FIXED_ARGUMENTS);
-    if (status == EL_OK) status = el_launch_run(&spec, &result);
-    for (char **option = argv + 2 + FIXED_ARGUMENTS; *option; option++) free(*option);
+    enum el_status status =
+        el_runner_launch(&runner, trial, (const char *const[]){"worker", "comm", path, operation, NULL}, EL_CMD_COMM,
+                         options, parent->logs, &result);
     if (parent->terminal && !parent->quiet) fprintf(stderr, "\r\033[K");
     EL_TRY(status);
     if (result.cancelled) return EL_OK;

@@ -18,7 +18,7 @@
 #include "runtime/launch/mpirun.h"
 
 enum { VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
-enum { FIXED_ARGUMENTS = 7 };
+enum { WORDS_MAX = 8 };
 
 /* One launch: of a repeat, or of the gate. */
 struct launch {
@@ -71,7 +71,7 @@ static enum el_status check_mpirun(const struct el_trial *trial)
 
 /* mpirun where it is there, as its ranks' memory and transports are what users have; on cuda devices our own, since
  * NCCL needs none of it. */
-enum el_status el_runner_choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
+static enum el_status choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
 {
     bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
     bool own = trial->launcher == EL_LAUNCHER_OWN;
@@ -84,7 +84,7 @@ enum el_status el_runner_choose_launcher(const struct el_trial *trial, enum el_l
 enum el_status el_runner_check_launcher(const struct el_trial *trial)
 {
     enum el_launch_by by;
-    return el_runner_choose_launcher(trial, &by);
+    return choose_launcher(trial, &by);
 }
 
 enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store)
@@ -125,15 +125,13 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted;
 }
 
-/* The trial as options of `run`: what the worker resolves again. `argv`: room for every option and NULL; owned. */
-static enum el_status add_options(const struct el_trial *trial, char **argv)
+/* Every option that has a value. `argv`: room for all and NULL; owned. */
+static enum el_status add_options(unsigned command, const struct el_options *options, char **argv)
 {
-    struct el_options options;
-    el_trial_options(trial, &options);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         char value[VALUE_BYTES], *text;
-        el_option_show(row, &options, value, sizeof value);
-        if (!(row->commands & EL_CMD_RUN) || !*value) continue;
+        el_option_show(row, options, value, sizeof value);
+        if (!(row->commands & command) || !*value) continue;
         if (asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value) < 0)
             return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
         *argv++ = text;
@@ -141,33 +139,40 @@ static enum el_status add_options(const struct el_trial *trial, char **argv)
     return EL_OK;
 }
 
-static enum el_status run_launch(struct launch *launch)
+enum el_status el_runner_launch(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
+                                unsigned command, const struct el_options *options, const char *log_dir,
+                                struct el_launch_result *result_p)
 {
-    const struct el_trial *trial = launch->trial;
-    char repeat[16], order[16];
+    char *argv[WORDS_MAX + EL_OPTIONS_MAX + 1] = {(char *)(uintptr_t)runner->program}, **first = argv + 1;
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
-    if (trial->procs > 1) EL_TRY(el_runner_choose_launcher(trial, &by));
-    snprintf(repeat, sizeof repeat, "%d", launch->repeat);
-    snprintf(order, sizeof order, "%d", launch->order);
-    char *argv[FIXED_ARGUMENTS + EL_OPTIONS_MAX + 1] = {(char *)launch->runner->program,
-                                                        (char *)"worker",
-                                                        (char *)(launch->repeat == EL_STORE_GATE ? "gate" : "measure"),
-                                                        launch->path,
-                                                        repeat,
-                                                        order,
-                                                        (char *)trial->id};
+    if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
+    for (; *words; words++) *first++ = (char *)(uintptr_t)*words;
     struct el_launch_spec spec = {.argv = argv,
                                   .procs = trial->procs,
                                   .by = by,
-                                  .log_dir = launch->log_dir,
+                                  .log_dir = log_dir,
                                   .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,
-                                  .context = (void *)launch->runner};
-    enum el_status status = add_options(trial, argv + FIXED_ARGUMENTS);
-    if (status == EL_OK) status = el_launch_run(&spec, &launch->result);
-    for (char **option = argv + FIXED_ARGUMENTS; *option; option++) free(*option);
+                                  .context = (void *)(uintptr_t)runner};
+    enum el_status status = add_options(command, options, first);
+    if (status == EL_OK) status = el_launch_run(&spec, result_p);
+    for (char **option = first; *option; option++) free(*option);
     return status;
+}
+
+/* With the trial as options of `run`: what the worker resolves again. */
+static enum el_status run_launch(struct launch *launch)
+{
+    const struct el_trial *trial = launch->trial;
+    struct el_options options;
+    char repeat[16], order[16];
+    const char *const words[] = {
+        "worker", launch->repeat == EL_STORE_GATE ? "gate" : "measure", launch->path, repeat, order, trial->id, NULL};
+    snprintf(repeat, sizeof repeat, "%d", launch->repeat);
+    snprintf(order, sizeof order, "%d", launch->order);
+    el_trial_options(trial, &options);
+    return el_runner_launch(launch->runner, trial, words, EL_CMD_RUN, &options, launch->log_dir, &launch->result);
 }
 
 /* The rank whose log tells most. */

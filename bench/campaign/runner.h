@@ -44,9 +44,11 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
 
 /* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
 enum el_status el_runner_check_mpi(void);
-/* Who launches a trial of several processes; of it only launcher, comm, devices and procs are looked at. Errors:
- * EL_ERR_ABSENT with what is missing. */
-enum el_status el_runner_choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p);
+/* Starts this program again, as the trial's processes: with `words` (ended by NULL, 7 at most) and every option of the
+ * command. Blocking; ends early where it is interrupted. Errors: EL_ERR_ABSENT (nobody can launch it), EL_ERR_IO. */
+enum el_status el_runner_launch(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
+                                unsigned command, const struct el_options *options, const char *log_dir,
+                                struct el_launch_result *result_p);
 /* Whether a trial of several processes can be launched here, by the launcher it asks for. */
 enum el_status el_runner_check_launcher(const struct el_trial *trial);
 

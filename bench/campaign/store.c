@@ -180,22 +180,23 @@ void el_store_path(const struct el_store *store, char *path, const char *format,
     va_end(list);
 }
 
-static const char *name_of(int repeat, char name[16])
+/* Of a launch, in one of the folders. */
+static void launch_path(const struct el_store *store, const char *folder, const struct el_trial *trial, int repeat,
+                        const char *suffix, char *path)
 {
-    snprintf(name, 16, repeat == EL_STORE_GATE ? "gate" : "%d", repeat);
-    return name;
+    char name[16] = "gate";
+    if (repeat != EL_STORE_GATE) snprintf(name, sizeof name, "%d", repeat);
+    el_store_path(store, path, "%s/%s-%s%s", folder, trial->id, name, suffix);
 }
 
 void el_store_repeat_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path)
 {
-    char name[16];
-    el_store_path(store, path, "repeats/%s-%s.json", trial->id, name_of(repeat, name));
+    launch_path(store, "repeats", trial, repeat, ".json", path);
 }
 
 void el_store_log_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path)
 {
-    char name[16];
-    el_store_path(store, path, "logs/%s-%s", trial->id, name_of(repeat, name));
+    launch_path(store, "logs", trial, repeat, "", path);
 }
 
 enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo)
