@@ -66,16 +66,6 @@ static void print_version(void)
     printf("evenload %s (%s)\n", EL_VERSION, EL_BUILD_COMMIT);
 }
 
-/* Of any command. */
-static bool is_option(const char *name)
-{
-    const char *word = name + strspn(name, "-");
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
-        if (name[1] == '-' && strlen(row->name) == strcspn(word, "=") && !strncmp(row->name, word, strlen(row->name)))
-            return true;
-    return false;
-}
-
 static const struct el_command_row *find_command(const char *name)
 {
     const char *names[16] = {NULL};
@@ -86,7 +76,7 @@ static const struct el_command_row *find_command(const char *name)
     }
     if (!strcmp(name, "study"))
         el_fail(EL_ERR_INVALID, "'study' is a preset now: 'evenload imbalance --preset two-cards --dry-run'");
-    else if (name[0] == '-' && is_option(name))
+    else if (!strncmp(name, "--", 2) && el_option_find(name + 2, strcspn(name + 2, "="))) /* of any command */
         el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
     else if (name[0] == '-')
         el_fail(EL_ERR_INVALID,

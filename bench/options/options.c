@@ -45,7 +45,7 @@ static void list_options(unsigned command, struct option *long_options, char let
     *long_options = (struct option){.name = NULL};
 }
 
-static const struct el_option_row *find_row(const char *name, size_t length)
+const struct el_option_row *el_option_find(const char *name, size_t length)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (strlen(row->name) == length && !strncmp(row->name, name, length)) return row;
@@ -54,7 +54,7 @@ static const struct el_option_row *find_row(const char *name, size_t length)
 
 bool el_option_given(const struct el_options *options, const char *name)
 {
-    const struct el_option_row *row = find_row(name, strlen(name));
+    const struct el_option_row *row = el_option_find(name, strlen(name));
     return row && options->given[row - el_option_rows()];
 }
 
@@ -72,7 +72,7 @@ static enum el_status fail_option(unsigned command, const char *argument)
     size_t length = strcspn(name, "="), n = 0;
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)length, name);
-    const struct el_option_row *elsewhere = argument[1] == '-' ? find_row(name, length) : NULL;
+    const struct el_option_row *elsewhere = argument[1] == '-' ? el_option_find(name, length) : NULL;
     if (elsewhere && command == EL_CMD_WATCH && !strcmp(word, "json"))
         return el_fail(EL_ERR_INVALID, "watch has no --json: standard output is the command's own; the record is in "
                                        "results.json of the folder (--out DIR)");
@@ -131,8 +131,9 @@ static enum el_status take_option(int code, unsigned command, char **argv, struc
     const char *given = argv[optind - (apart ? 2 : 1)], *name = given + strspn(given, "-");
     size_t length = strcspn(name, "=");
     /* getopt takes the beginning of a name for the whole; but a whole name of another command is meant as that. */
-    if (code >= FIRST_CODE && length != strlen(row->name) && find_row(name, length)) return fail_option(command, given);
-    options->given[find_row(row->name, strlen(row->name)) - rows] = true;
+    if (code >= FIRST_CODE && length != strlen(row->name) && el_option_find(name, length))
+        return fail_option(command, given);
+    options->given[el_option_find(row->name, strlen(row->name)) - rows] = true;
     if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
         return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
     return el_option_set(row, optarg ? optarg : "", options);

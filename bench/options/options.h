@@ -80,6 +80,8 @@ struct el_option_row {
 
 /* Ended by a row whose name is NULL. Threads: the first call by one of them alone. */
 const struct el_option_row *el_option_rows(void);
+/* The first of the name, which has so many letters; NULL: there is none. */
+const struct el_option_row *el_option_find(const char *name, size_t length);
 /* The default of one command. */
 const char *el_option_initial(const struct el_option_row *row, unsigned command);
 

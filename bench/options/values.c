@@ -112,10 +112,8 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
     double number = 0;
     switch (row->kind) {
     case EL_OPTION_FLAG:
-        *(bool *)field = true;
-        return EL_OK;
     case EL_OPTION_UNFLAG:
-        *(bool *)field = false;
+        *(bool *)field = row->kind == EL_OPTION_FLAG;
         return EL_OK;
     case EL_OPTION_INT:
         EL_TRY(el_option_whole(row, text, &whole));
@@ -153,18 +151,12 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
     }
 }
 
-static void show_choice(const struct el_option_row *row, int place, char *text, size_t bytes)
-{
-    const char *at = row->choices;
-    for (; place > 0; place--) at += strcspn(at, "|") + 1;
-    snprintf(text, bytes, "%.*s", (int)strcspn(at, "|"), at);
-}
-
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
     const void *field = (const char *)options + row->offset;
     bool given = *row->initial;
     int64_t whole = row->kind == EL_OPTION_INT ? *(const int *)field : 0;
+    const char *choice = row->choices;
     char number[32];
     text[0] = 0;
     switch (row->kind) {
@@ -192,10 +184,10 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         snprintf(text, bytes, "%s", (const char *)field);
         return;
     case EL_OPTION_SWITCH:
-        show_choice(row, *(const bool *)field, text, bytes);
-        return;
     case EL_OPTION_CHOICE:
-        show_choice(row, *(const int *)field, text, bytes);
+        for (int place = row->kind == EL_OPTION_SWITCH ? *(const bool *)field : *(const int *)field; place > 0; place--)
+            choice += strcspn(choice, "|") + 1;
+        snprintf(text, bytes, "%.*s", (int)strcspn(choice, "|"), choice);
         return;
     default:
         el_option_show_list(row, options, text, bytes);
