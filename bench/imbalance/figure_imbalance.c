@@ -12,12 +12,7 @@
 static const double THIN_RATIO = 0.02; /* of its bar: no place in the legend */
 static const double MODE_GAP = 0.5, MIB = 1048576;
 
-static double tag_mib(const struct el_bar *bar, const char *tag)
-{
-    return el_json_number(el_json_at(bar->device, "memory.at_peak_by_tag"), tag) / MIB;
-}
-
-#define TAG_PART(id, text) {text, tag_mib},
+#define TAG_PART(id, text) {text, el_bar_tag_mib},
 static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){0}};
 
 /* Tags that occur, and those that are thin in every bar. */
@@ -26,9 +21,9 @@ static void name_tags(const struct el_bars *bars, struct el_data_names *names)
     double share[EL_TAG_COUNT] = {0};
     for (size_t i = 0; i < bars->n; i++) {
         double whole = 0;
-        for (int t = 0; t < EL_TAG_COUNT; t++) whole += fmax(0, tag_mib(&bars->list[i], tags[t].name));
+        for (int t = 0; t < EL_TAG_COUNT; t++) whole += fmax(0, el_bar_tag_mib(&bars->list[i], tags[t].name));
         for (int t = 0; t < EL_TAG_COUNT && whole > 0; t++)
-            share[t] = fmax(share[t], tag_mib(&bars->list[i], tags[t].name) / whole);
+            share[t] = fmax(share[t], el_bar_tag_mib(&bars->list[i], tags[t].name) / whole);
     }
     for (int t = 0; t < EL_TAG_COUNT; t++)
         if (share[t] > 0) el_data_add_name(share[t] < THIN_RATIO ? names->thin : names->present, tags[t].name);

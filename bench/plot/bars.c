@@ -116,6 +116,11 @@ void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char
     }
 }
 
+double el_bar_tag_mib(const struct el_bar *bar, const char *tag)
+{
+    return el_json_number(el_json_at(bar->device, "memory.at_peak_by_tag"), tag) / 1048576;
+}
+
 bool el_bars_has(double value, bool stacked)
 {
     return !isnan(value) && (value > 0 || !stacked);

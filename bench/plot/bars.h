@@ -33,6 +33,8 @@ void el_bars_free(struct el_bars *bars);
 
 /* The middle of the bars of one trial, of which the first is `i`; *end_p is behind the last. */
 double el_bars_middle(const struct el_bars *bars, size_t i, size_t *end_p);
+/* Such a value: MiB of the tag at the device's peak. */
+double el_bar_tag_mib(const struct el_bar *bar, const char *tag);
 /* What is drawn of a part: a stack has nothing of a part that is not positive. */
 bool el_bars_has(double value, bool stacked);
 /* Blocks of all of them: about, devices, modes, batches, notes. */

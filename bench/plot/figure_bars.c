@@ -18,11 +18,6 @@ struct kind {
     double (*of_mode)(const struct el_bar *bar, const char *mode);
 };
 
-static double tag_mib(const struct el_bar *bar, const char *tag)
-{
-    return el_json_number(el_json_at(bar->device, "memory.at_peak_by_tag"), tag) / 1048576;
-}
-
 /* What the system says that the device holds beyond the ledger's peak. */
 static double unattributed_mib(const struct el_bar *bar, const char *name)
 {
@@ -132,7 +127,7 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     return EL_OK;
 }
 
-#define TAG_PART(id, text)   {text, tag_mib},
+#define TAG_PART(id, text)   {text, el_bar_tag_mib},
 #define PHASE_PART(id, text) {text, step_part_ms},
 static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", unattributed_mib}, {0}};
 static const struct el_bar_part phases[] = {

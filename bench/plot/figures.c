@@ -50,31 +50,23 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
     return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, false, messages) : EL_OK;
 }
 
-/* With those of other subcommands. Returns how many. */
-static int name_figures(const json_t *run, const char *plots_dir, const char **names)
-{
-    const struct el_figure *const *list;
-    int n_own = list_figures(run, &list), n = 0;
-    for (; n < n_own; n++) names[n] = list[n]->name;
-    for (int i = 0; i < N_SUBCOMMANDS && list == of_runs; i++) {
-        char data[EL_PATH_BYTES + 32];
-        snprintf(data, sizeof data, "%s/%s.dat", plots_dir, of_subcommands[i]);
-        if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];
-    }
-    return n;
-}
-
 enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
 {
+    const struct el_figure *const *list;
     const char *names[N_RUNS + N_SUBCOMMANDS];
-    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES];
+    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES], data[EL_PATH_BYTES + 32];
     json_t *run = NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path)
         return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
     EL_TRY(el_record_read(path, &run));
     snprintf(plots, sizeof plots, "%s/plots", dir);
     enum el_status status = el_plot_data(run, plots, NULL);
-    int n = name_figures(run, plots, names);
+    int n_own = list_figures(run, &list), n = 0;
     json_decref(run);
+    for (; n < n_own; n++) names[n] = list[n]->name;
+    for (int i = 0; i < N_SUBCOMMANDS && list == of_runs; i++) {
+        snprintf(data, sizeof data, "%s/%s.dat", plots, of_subcommands[i]);
+        if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];
+    }
     return status == EL_OK ? el_plot_draw(plots, names, n, term, messages) : status;
 }
