@@ -79,7 +79,7 @@ static void say_next(const struct el_options *options, const json_t *document)
     if (several)
         printf("Next: %s run --mode ddp    (what of this a training step sees)\n", el_program_word());
     else
-        el_say_next(EL_CMD_COMM, next, "    (one algorithm against another)");
+        el_say_next(EL_CMD_COMM, &next, "    (one algorithm against another)");
 }
 
 /* Prints and draws. Returns the exit status. */

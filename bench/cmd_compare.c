@@ -89,12 +89,11 @@ static void print_next(const struct el_campaign *c)
     next.bucket_view = EL_VIEW_OFF;
     next.dry_run = true;
     printf("\n");
-    if (el_say_next(EL_CMD_RUN, next, "")) printf("      (the memory of eight devices by tag, without having them)\n");
+    if (el_say_next(EL_CMD_RUN, &next, "")) printf("      (the memory of eight devices by tag, without having them)\n");
 }
 
-static enum el_status show(const struct el_campaign *c, int *exit_status_p)
+static enum el_status show(struct el_campaign *c)
 {
-    (void)exit_status_p;
     const struct el_options *options = c->options;
     struct el_launch_place place = {.is_rank = false};
     enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);

@@ -46,7 +46,7 @@ static void say_next(const struct el_options *options)
     printf("\n");
     next.dry_run = false;
     if (options->dry_run)
-        el_say_next(EL_CMD_IMBALANCE, next, "    (the same, measured)");
+        el_say_next(EL_CMD_IMBALANCE, &next, "    (the same, measured)");
     else
         printf("Next: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n",
                el_program_word());
@@ -117,9 +117,8 @@ static enum el_status predict(const struct el_options *options)
     return status;
 }
 
-static enum el_status show_campaign(const struct el_campaign *c, int *exit_status_p)
+static enum el_status show_campaign(struct el_campaign *c)
 {
-    (void)exit_status_p;
     EL_TRY(show(c->run, c->options, c->store.dir));
     if (!c->options->json) {
         printf("\n");

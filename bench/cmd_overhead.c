@@ -18,12 +18,12 @@ static enum el_status check(const struct el_options *options)
     return EL_OK;
 }
 
-static enum el_status show(const struct el_campaign *c, int *exit_status_p)
+static enum el_status show(struct el_campaign *c)
 {
     json_t *document = el_overhead_document(c->run, c->store.dir);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what recording costs");
     bool over = json_is_false(json_object_get(document, "holds"));
-    if (over && *exit_status_p == 0) *exit_status_p = EL_EXIT_TRIAL;
+    if (over && c->exit_status == 0) c->exit_status = EL_EXIT_TRIAL;
     enum el_status status = EL_OK;
     if (c->options->json)
         status = el_print_json(document, stdout);

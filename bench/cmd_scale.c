@@ -32,7 +32,7 @@ static bool print_sweep(const struct el_options *asked)
     char note[64];
     snprintf(note, sizeof note, "    (%s's buckets)", el_mode_with("bucket-mb")->name);
     return with_buckets(asked, sizes_mib, sizeof sizes_mib / sizeof sizes_mib[0], &next) &&
-           el_say_next(EL_CMD_SCALE, next, note);
+           el_say_next(EL_CMD_SCALE, &next, note);
 }
 
 /* The recommended buckets on the most devices. */
@@ -45,7 +45,7 @@ static bool print_best(const struct el_options *asked, double best_mib)
         next.devices[i].index = i;
         memcpy(next.devices[i].backend, asked->counts_backend, sizeof next.devices[i].backend);
     }
-    return el_say_next(EL_CMD_COMPARE, next, "");
+    return el_say_next(EL_CMD_COMPARE, &next, "");
 }
 
 static void print_next(const json_t *document, const struct el_options *options, const char *dir)
@@ -100,9 +100,8 @@ static enum el_status report(struct el_options *options)
     return status;
 }
 
-static enum el_status show_campaign(const struct el_campaign *c, int *exit_status_p)
+static enum el_status show_campaign(struct el_campaign *c)
 {
-    (void)exit_status_p;
     return show(c->options, c->run, c->store.dir);
 }
 

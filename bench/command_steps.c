@@ -6,12 +6,12 @@
 #include "bench/commands.h"
 #include "bench/record/record.h"
 
-bool el_say_next(unsigned command, struct el_options next, const char *note)
+bool el_say_next(unsigned command, struct el_options *next, const char *note)
 {
     char line[2 * EL_PATH_BYTES];
-    next.out[0] = 0;
-    next.quiet = next.json = false;
-    bool fits = el_options_command_line(command, &next, line, sizeof line) == EL_OK;
+    next->out[0] = 0;
+    next->quiet = next->json = false;
+    bool fits = el_options_command_line(command, next, line, sizeof line) == EL_OK;
     if (fits) el_text_line(stdout, "Next: %s%s%s", el_program_word(), line + strlen("evenload"), note);
     return fits;
 }
@@ -65,8 +65,7 @@ enum el_status el_recall_command(unsigned command, const char *name, const char 
 }
 
 enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
-                               enum el_status (*show)(const struct el_campaign *campaign, int *exit_status_p),
-                               int *exit_status_p)
+                               enum el_status (*show)(struct el_campaign *campaign), int *exit_status_p)
 {
     if (el_runner_interrupted()) {
         el_exit_failed(status);
@@ -74,8 +73,9 @@ enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status stat
         *exit_status_p = how ? EL_EXIT_INTERRUPTED : el_exit_interrupted();
         status = EL_OK;
     } else if (status == EL_OK) {
-        *exit_status_p = el_campaign_exit_status(campaign);
-        status = show(campaign, exit_status_p);
+        campaign->exit_status = el_campaign_exit_status(campaign);
+        status = show(campaign);
+        *exit_status_p = campaign->exit_status;
         if (campaign->no_launcher[0]) fprintf(stderr, "evenload: %s\n", campaign->no_launcher);
     }
     el_campaign_end(campaign);

@@ -40,9 +40,9 @@ int el_exit_flush(int exit_status);
  * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
 void el_say_not_drawn(enum el_status status, FILE *messages);
 
-/* Prints "Next: evenload COMMAND ..." with what `next` says but its folder, --quiet and --json, and `note`. Returns
- * whether it did: not where the options are too long. */
-bool el_say_next(unsigned command, struct el_options next, const char *note);
+/* Prints "Next: evenload COMMAND ..." with what `next` says but its folder, --quiet and --json (which it loses), and
+ * `note`. Returns whether it did: not where the options are too long. */
+bool el_say_next(unsigned command, struct el_options *next, const char *note);
 /* The document of the folder in `dir`, for a command that shows records and measures nothing. Errors: those of
  * el_record_read; EL_ERR_INVALID: options that only a measurement takes, a record of `watch`. */
 enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p);
@@ -50,11 +50,10 @@ enum el_status el_read_records(const char *command, const struct el_options *opt
  * el_store_load_command; EL_ERR_INVALID: what the file says is no option, or no value of it. */
 enum el_status el_recall_command(unsigned command, const char *name, const char *dir, struct el_options *options_p);
 /* After el_campaign_measure came to `status`: says where it was interrupted and `how` to go on (NULL: nothing can), or
- * shows what was measured; `show` may change the exit status that the trials give. Ends the campaign. Returns `status`,
- * or that of `show`. */
+ * shows what was measured; `show` may change its exit_status, which the trials give. Ends the campaign. Returns
+ * `status`, or that of `show`. */
 enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
-                               enum el_status (*show)(const struct el_campaign *campaign, int *exit_status_p),
-                               int *exit_status_p);
+                               enum el_status (*show)(struct el_campaign *campaign), int *exit_status_p);
 
 /* Reads the command line of a subcommand, and prints its help or runs it. */
 int el_main(int argc, char **argv);

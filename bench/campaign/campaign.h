@@ -21,6 +21,7 @@ struct el_campaign {
     json_t *environment;                   /* of the run */
     json_t *gate;                          /* array; NULL: no gate */
     json_t *run;                           /* the document, as last written */
+    int exit_status;                       /* of a command that has shown it */
     char no_launcher[EL_ERROR_TEXT_BYTES]; /* why trials of several processes cannot be launched here; "": they can */
 };
 

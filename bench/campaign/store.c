@@ -92,22 +92,19 @@ static enum el_status check_fresh(const struct el_store *store, const char *comm
 
 /* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
  * file system has no such locks the run goes on without. */
-static enum el_status take_lock(const struct el_store *store)
-{
-    int folder = open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return el_fail_errno("%s", store->dir);
-    if (flock(folder, LOCK_EX | LOCK_NB) == 0) return EL_OK;
-    bool taken = errno == EWOULDBLOCK;
-    close(folder);
-    if (!taken) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s: another evenload writes into this folder: wait for it, or give another --out",
-                   store->dir);
-}
-
 enum el_status el_store_lock(struct el_store *store)
 {
     if (store->locked) return EL_OK;
-    EL_TRY(take_lock(store));
+    int folder = open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return el_fail_errno("%s", store->dir);
+    if (flock(folder, LOCK_EX | LOCK_NB) != 0) {
+        bool taken = errno == EWOULDBLOCK;
+        close(folder);
+        if (taken)
+            return el_fail(EL_ERR_INVALID,
+                           "%s: another evenload writes into this folder: wait for it, or give another --out",
+                           store->dir);
+    }
     store->locked = true;
     for (size_t i = 0; i < N_FOLDERS; i++) {
         char path[EL_PATH_BYTES];

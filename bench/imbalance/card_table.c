@@ -175,17 +175,6 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
     if (has_cards) put_cards(table, trial, chosen);
 }
 
-static void put_legend(const json_t *trials, FILE *out)
-{
-    el_text_say("", "", COLUMNS, out,
-                "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of "
-                "each tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
-                has_figure(trials, "difference.unattributed_bytes")
-                    ? " unattr.: what the system reports beyond that peak."
-                    : "",
-                has_figure(trials, "difference.sent_bytes") ? " sent, recv: MiB per step." : "");
-}
-
 /* A line of the record's measures, and whether its trial's times are in doubt. Nothing where they were not recorded. */
 static void put_measure(const struct el_table *table, const json_t *measures, const char *name, const char *of,
                         const char *doubt)
@@ -235,7 +224,13 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
     el_table_heads(&table, EL_TABLE_BOLD);
     for (size_t i = 0; i < json_array_size(trials); i++) put_trial(&table, json_array_get(trials, i), chosen);
     fputc('\n', out);
-    put_legend(trials, out);
+    el_text_say("", "", COLUMNS, out,
+                "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of "
+                "each tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
+                has_figure(trials, "difference.unattributed_bytes")
+                    ? " unattr.: what the system reports beyond that peak."
+                    : "",
+                has_figure(trials, "difference.sent_bytes") ? " sent, recv: MiB per step." : "");
     fputc('\n', out);
     put_measures(trials, out, colour);
     el_report_warnings(json_object_get(run, "trials"), "", out, colour);

@@ -46,16 +46,6 @@ static enum el_status add_one(struct el_options *o)
     return EL_OK;
 }
 
-static void put_plain_first(const struct el_options *asked, struct el_options *o)
-{
-    const char *plain = el_mode_plain()->name;
-    o->n_modes = 1;
-    memset(o->modes, 0, sizeof o->modes);
-    snprintf(o->modes[0], sizeof o->modes[0], "%s", plain);
-    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++) /* fewer modes than that there are */
-        if (strcmp(asked->modes[m], plain)) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
-}
-
 static enum el_status put_base_bucket_first(const struct el_options *asked, struct el_options *o)
 {
     o->n_buckets = 1;
@@ -85,7 +75,12 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
         if (o->counts[o->n_counts - 1] != most) o->counts[o->n_counts++] = most;
     }
     EL_TRY(add_one(o));
-    put_plain_first(asked, o);
+    const char *plain = el_mode_plain()->name;
+    o->n_modes = 1; /* it stands in front */
+    memset(o->modes, 0, sizeof o->modes);
+    snprintf(o->modes[0], sizeof o->modes[0], "%s", plain);
+    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++) /* fewer modes than that there are */
+        if (strcmp(asked->modes[m], plain)) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
     EL_TRY(put_base_bucket_first(asked, o));
     if (o->n_modes == 1)
         return el_fail(EL_ERR_INVALID, "--modes: %s runs on one device only: add one that runs on several",

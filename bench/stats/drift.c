@@ -45,28 +45,22 @@ struct el_drift el_stats_drift(const double *first_half_ms, const double *second
     return drift;
 }
 
-/* Theil and Sen: the median of the slopes of all pairs, per repeat. */
-static double median_slope(const double *x, size_t n)
+/* Theil and Sen: the median of the slopes of all pairs, per repeat. *score_p, Kendall's: pairs that rise minus pairs
+ * that fall. */
+static double median_slope(const double *x, size_t n, long *score_p)
 {
     size_t pairs = 0;
     double *slopes = malloc(n * (n - 1) / 2 * sizeof *slopes);
-    if (slopes == NULL) return NAN;
+    *score_p = 0;
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = i + 1; j < n; j++) slopes[pairs++] = log(x[j] / x[i]) / (double)(j - i);
+        for (size_t j = i + 1; j < n; j++) {
+            *score_p += (x[j] > x[i]) - (x[j] < x[i]);
+            if (slopes != NULL) slopes[pairs++] = log(x[j] / x[i]) / (double)(j - i);
+        }
     }
-    double median = el_stats_median(slopes, pairs);
+    double median = slopes != NULL ? el_stats_median(slopes, pairs) : NAN;
     free(slopes);
     return median;
-}
-
-/* Kendall's score: pairs that rise minus pairs that fall. */
-static long kendall_score(const double *x, size_t n)
-{
-    long score = 0;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = i + 1; j < n; j++) score += (x[j] > x[i]) - (x[j] < x[i]);
-    }
-    return score;
 }
 
 /* How likely is a score that far from 0, in either direction, if all n! orders are alike? Orders are counted by their
@@ -95,10 +89,10 @@ static double normal_p(size_t n, long score)
 struct el_trend el_stats_trend(const double *x, size_t n)
 {
     if (n < 2 || isnan(el_stats_geometric_mean(x, n))) return (struct el_trend){.ratio = NAN, .tau = NAN, .p = NAN};
-    long score = kendall_score(x, n);
-    double pairs = (double)n * (double)(n - 1) / 2;
+    long score;
+    double slope = median_slope(x, n, &score), pairs = (double)n * (double)(n - 1) / 2;
     struct el_trend trend = {
-        .ratio = exp(median_slope(x, n) * (double)(n - 1)),
+        .ratio = exp(slope * (double)(n - 1)),
         .tau = (double)score / pairs,
         .p = n <= EXACT_MAX ? exact_p(n, labs(score)) : normal_p(n, labs(score)),
     };
