@@ -86,7 +86,7 @@ END
     refuses "buckets are ddp's" "$EVENLOAD" scale --modes dp --bucket-mb 1
     refuses "--bucket-mb: more than 1 items" "$EVENLOAD" run --bucket-mb 1,25
     refuses "results.json could not be read" "$EVENLOAD" scale nothing
-    for option in --strong '--repeats 7' '--repeats 5' '--out r'; do # given with a folder of records, which have been measured
+    for option in --strong '--repeats 7' '--repeats 5' '--out r' '--devices 4'; do # given with a folder of records, which have been measured
         # shellcheck disable=SC2086 # an option and its value
         refuses "scale nothing reads records and measures nothing: leave out ${option%% *}" "$EVENLOAD" scale nothing $option
     done
