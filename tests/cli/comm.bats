@@ -117,6 +117,7 @@ END
     [[ $n -ge 3 ]]
     with_gnuplot
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
-    run --separate-stderr "$EVENLOAD" plot "$(ls -d results/*-comm | head -n 1)"
+    local folders=(results/*-comm)
+    run --separate-stderr "$EVENLOAD" plot "${folders[0]}"
     [[ $status -eq 0 && $output == *"plots/comm.svg"* ]] || show
 }
