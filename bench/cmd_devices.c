@@ -57,7 +57,7 @@ static json_t *ranks(void)
     add(rows, "mpirun", mpi, mpi ? "launcher: starts the ranks of this host through Open MPI" : el_error_message());
     add(rows, "torchrun", true, "launcher, or whoever sets its variables: on any hosts; ranks meet over tcp");
     add(rows, "shm", true, "communicator: between processes of one host, through shared memory");
-    add(rows, "tcp", true, "communicator: between processes of any hosts, a ring over sockets");
+    add(rows, "tcp", true, "communicator: between processes of any hosts, over sockets");
     return rows;
 }
 

@@ -42,7 +42,7 @@ static void make_locks(struct el_tcp_group *group)
     pthread_mutex_init(&group->mutex, NULL);
 }
 
-static struct el_tcp_group *create(int rank, int size)
+struct el_tcp_group *el_tcp_create(int rank, int size)
 {
     struct el_tcp_group *group = calloc(1, sizeof *group);
     if (!group) return NULL;
@@ -64,14 +64,14 @@ static struct el_tcp_group *create(int rank, int size)
     return NULL;
 }
 
-static void close_group(void *state)
+void el_tcp_close(void *state)
 {
     if (state) el_tcp_dismiss(state);
     free_group(state);
 }
 
 /* The ring of alarms: this rank's to the next one, and the one before has come. */
-static enum el_status join_neighbours(struct el_tcp_group *group)
+enum el_status el_tcp_join(struct el_tcp_group *group)
 {
     int next = el_comm_wrap(group->rank + 1, group->size), before = el_comm_wrap(group->rank - 1, group->size), to;
     struct pollfd polls[1];
@@ -87,14 +87,14 @@ static enum el_status join_neighbours(struct el_tcp_group *group)
 
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 {
-    struct el_tcp_group *group = create(el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap));
+    struct el_tcp_group *group = el_tcp_create(el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap));
     enum el_status status =
         el_bootstrap_agree(bootstrap, group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory"));
     if (!group) return status == EL_OK ? EL_ERR_HOST_MEMORY : status;
     if (status == EL_OK) status = el_tcp_mesh_open(group, bootstrap);
-    if (status == EL_OK) status = el_bootstrap_agree(bootstrap, join_neighbours(group));
+    if (status == EL_OK) status = el_bootstrap_agree(bootstrap, el_tcp_join(group));
     if (status != EL_OK) {
-        close_group(group);
+        el_tcp_close(group);
         return status;
     }
     *state_p = group;
@@ -133,9 +133,10 @@ static const struct el_comm_ops tcp_ops = {
     .run = el_tcp_run,
     .reserve = el_tcp_reserve,
     .choose = choose,
+    .split = el_tcp_split,
     .set_timeout = set_timeout,
     .abort = abort_group,
-    .close = close_group,
+    .close = el_tcp_close,
 };
 
 const struct el_comm_backend el_comm_tcp_backend = {.name = "tcp", .ops = &tcp_ops, .open_ranks = open_ranks};

@@ -3,7 +3,7 @@
  *     comm_tcp.c    opening, aborting, closing; the choice of algorithms
  *     mesh.c        connections: to whom, made when first needed, taken from whoever comes
  *     attendant.c   a thread a rank: takes connections, hears of ranks that are gone, receives mail
- *     transfer.c    collectives          mailbox.c    send, recv
+ *     transfer.c    collectives          mailbox.c    send, recv          split.c      sub-groups
  *
  * A connection carries bytes one way, from the rank that made it; only mail's has answers. Threads: two of a rank, the
  * attendant and the one that runs operations, beside whoever aborts. The attendant alone takes connections and reads
@@ -57,8 +57,22 @@ struct el_tcp_group {
     char reason[EL_TCP_REASON_BYTES];
 };
 
+/* ---- comm_tcp.c ---- */
+
+/* A rank without connections; NULL: no memory. `size` may be made smaller before it has any. */
+struct el_tcp_group *el_tcp_create(int rank, int size);
+/* The ring of alarms: all come to each other at about the same time. */
+enum el_status el_tcp_join(struct el_tcp_group *group);
+void el_tcp_close(void *state);
+
 /* ---- mesh.c ---- */
 
+/* A rank's place as others are told it: address, port, host. */
+enum { EL_TCP_ROW_BYTES = 160 };
+enum el_status el_tcp_mesh_listen(struct el_tcp_group *group, const char *address, char row[EL_TCP_ROW_BYTES]);
+enum el_status el_tcp_mesh_learn(struct el_tcp_group *group, int rank, const char *row);
+/* A new group's. */
+uint64_t el_tcp_mesh_key(void);
 /* Every rank learns where the others listen. Collective. Errors: the bootstrap's, EL_ERR_IO, EL_ERR_ABSENT. */
 enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap *bootstrap);
 /* This rank's socket to another one; connects where there is none yet, which needs nothing of the other rank's threads.
@@ -91,10 +105,11 @@ struct pollfd;
  * filled here. Errors: EL_ERR_PEER when the communicator was aborted, or the time is over. */
 enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int n, int rank);
 
-/* ---- transfer.c, mailbox.c ---- */
+/* ---- transfer.c, split.c ---- */
 
-/* Contracts: comm_ops.h, run and reserve. */
+/* Contracts: comm_ops.h, run, reserve, split. */
 enum el_status el_tcp_run(void *state, const struct el_comm_task *task);
 enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task);
+enum el_status el_tcp_split(void *state, enum el_status mine, struct el_comm_split *split);
 
 #endif

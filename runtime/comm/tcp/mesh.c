@@ -15,7 +15,7 @@
 #include "runtime/comm/share.h"
 #include "runtime/comm/tcp/group.h"
 
-enum { CONNECT_S = 30, HELLO_S = 2, PAUSE_NS = 20000000, ROW_BYTES = 160 };
+enum { CONNECT_S = 30, HELLO_S = 2, PAUSE_NS = 20000000 };
 
 struct hello {
     char magic[8];
@@ -46,7 +46,7 @@ static enum el_status find_address(struct el_bootstrap *bootstrap, char address[
                    el_bootstrap_kind(bootstrap));
 }
 
-static enum el_status listen_there(struct el_tcp_group *group, const char *address, char row[ROW_BYTES])
+enum el_status el_tcp_mesh_listen(struct el_tcp_group *group, const char *address, char row[EL_TCP_ROW_BYTES])
 {
     char host[EL_TCP_HOST_BYTES] = "";
     int number = el_tcp_listen(address, 0, true, &group->listener);
@@ -55,32 +55,35 @@ static enum el_status listen_there(struct el_tcp_group *group, const char *addre
         return el_fail_errno("tcp communicator: cannot listen at %s", address);
     }
     gethostname(host, sizeof host - 1);
-    snprintf(row, ROW_BYTES, "%s %d %s", address, el_tcp_port(group->listener), host[0] ? host : "?");
+    snprintf(row, EL_TCP_ROW_BYTES, "%s %d %s", address, el_tcp_port(group->listener), host[0] ? host : "?");
     return EL_OK;
 }
 
-static enum el_status read_rows(struct el_tcp_group *group, const char *rows)
+enum el_status el_tcp_mesh_learn(struct el_tcp_group *group, int rank, const char *row)
 {
-    for (int i = 0; i < group->size; i++) {
-        struct el_tcp_peer *peer = &group->peers[i];
-        const char *row = rows + (size_t)i * ROW_BYTES;
-        if (sscanf(row, "%63s %d %63s", peer->address, &peer->port, peer->host) != 3)
-            return el_fail(EL_ERR_INTERNAL, "tcp communicator: '%s' is no address of rank %d", row, i);
-    }
-    return EL_OK;
+    struct el_tcp_peer *peer = &group->peers[rank];
+    if (sscanf(row, "%63s %d %63s", peer->address, &peer->port, peer->host) == 3) return EL_OK;
+    return el_fail(EL_ERR_INTERNAL, "tcp communicator: '%s' is no address of rank %d", row, rank);
+}
+
+uint64_t el_tcp_mesh_key(void)
+{
+    uint64_t key;
+    if (getrandom(&key, sizeof key, 0) == (ssize_t)sizeof key) return key;
+    return (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40; /* an old kernel: hard to guess only */
 }
 
 /* Everyone's row, and rank 0's key. Collective. */
 static enum el_status share_list(struct el_tcp_group *group, struct el_bootstrap *bootstrap, const char *row)
 {
-    char *rows = calloc((size_t)group->size, ROW_BYTES);
+    char *rows = calloc((size_t)group->size, EL_TCP_ROW_BYTES);
     enum el_status status =
         el_bootstrap_agree(bootstrap, rows ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory"));
-    if (getrandom(&group->key, sizeof group->key, 0) != (ssize_t)sizeof group->key)
-        group->key = (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40; /* an old kernel: hard to guess only */
-    if (status == EL_OK) status = el_share_texts(bootstrap, row, ROW_BYTES, rows);
+    group->key = el_tcp_mesh_key();
+    if (status == EL_OK) status = el_share_texts(bootstrap, row, EL_TCP_ROW_BYTES, rows);
     if (status == EL_OK) status = el_bootstrap_broadcast(bootstrap, &group->key, sizeof group->key);
-    if (status == EL_OK) status = read_rows(group, rows);
+    for (int i = 0; i < group->size && status == EL_OK; i++)
+        status = el_tcp_mesh_learn(group, i, rows + (size_t)i * EL_TCP_ROW_BYTES);
     free(rows);
     return status;
 }
@@ -88,9 +91,9 @@ static enum el_status share_list(struct el_tcp_group *group, struct el_bootstrap
 /* Every rank calls every collective of this, whatever failed before: nobody is left waiting. */
 enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap *bootstrap)
 {
-    char address[EL_TCP_ADDRESS_BYTES], row[ROW_BYTES] = "";
+    char address[EL_TCP_ADDRESS_BYTES], row[EL_TCP_ROW_BYTES] = "";
     enum el_status status = find_address(bootstrap, address);
-    if (status == EL_OK) status = listen_there(group, address, row);
+    if (status == EL_OK) status = el_tcp_mesh_listen(group, address, row);
     status = el_bootstrap_agree(bootstrap, status);
     return status == EL_OK ? share_list(group, bootstrap, row) : status;
 }
