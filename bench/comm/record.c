@@ -21,6 +21,7 @@ static const struct backend_row {
                 {"shm", 1, "ranks read and write memory that they share"},
                 {"mpi", 2, "the library copies in and out of memory that its ranks share"},
                 {"tcp", 4, "the kernel copies in and out of sockets, and both ends pay for it"},
+                {"hierarchical", 0, "the wire between hosts is the limit: compare with its rate"},
                 {"nccl", 0, "the links between cards are the limit, not a card's own memory: compare with theirs"},
                 {NULL, 2, "each byte is copied at least twice on its way"}};
 

@@ -80,7 +80,7 @@ struct el_options {
     bool help, version;
     enum el_launching launch;
     enum el_launcher launcher;
-    char comm[8];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
+    char comm[16];              /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
     char costs[EL_PATH_BYTES];  /* folder of a record of `comm`; "": none */
     char inject[EL_PATH_BYTES]; /* injected disturbances (bench/trial/inject.h); "": none */
     struct el_regress_options regress;

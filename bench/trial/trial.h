@@ -28,7 +28,7 @@ struct el_trial {
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     bool record, tf32;
     enum el_launcher launcher;
-    char comm[8];
+    char comm[16];
     char costs[EL_PATH_BYTES], inject[EL_PATH_BYTES];
 };
 

@@ -10,7 +10,7 @@ static const struct el_comm_backend self_backend = {.name = "self"};
 static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 
 static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend, &el_comm_tcp_backend,
-                                                              &el_comm_nccl_backend};
+                                                              &el_comm_hierarchical_backend, &el_comm_nccl_backend};
 
 static void release(struct el_comm *comm)
 {
@@ -118,7 +118,9 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
     const struct el_comm_backend *backend = NULL;
     for (size_t i = 0; i < sizeof between_ranks / sizeof between_ranks[0]; i++)
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
-    if (!backend) return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, tcp, nccl)", kind);
+    if (!backend)
+        return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, tcp, hierarchical, nccl)",
+                       kind);
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
     struct el_comm *comm;
     EL_TRY(create(backend, device, rank, size, &comm));

@@ -108,7 +108,7 @@ struct el_comm_ops {
     enum el_comm_algorithm (*choose)(const struct el_comm_shape *shape);
     /* Optional: default is el_comm_rounds_traffic (rounds.h). What `run` moves, exactly. Sums of sent and received over
      * all members are equal. */
-    struct el_comm_traffic (*traffic)(const struct el_comm_shape *shape);
+    struct el_comm_traffic (*traffic)(const void *state, const struct el_comm_shape *shape);
     /* Optional: default is plain memory of the device. Memory of this member's device that operations can work on in
      * place; all members ask for as much at the same time, each in its own thread, between steps. `mine`: whether this
      * member has room for it; where one has not, all fail, that one with its own status, and nothing is kept. The
@@ -150,7 +150,7 @@ struct el_comm_backend {
 };
 
 extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, el_comm_tcp_backend,
-    el_comm_nccl_backend, el_comm_peer_backend, el_comm_staged_local_backend;
+    el_comm_hierarchical_backend, el_comm_nccl_backend, el_comm_peer_backend, el_comm_staged_local_backend;
 
 /* choose.c: the best backend for members of one process; `one_thread` issues for all of them. */
 const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);

@@ -217,8 +217,9 @@ static enum el_status poll(void *state)
 
 /* A ring's, where all give to all or get from all; NCCL may choose otherwise (a tree, NVLink's switches): the sums over
  * all members are then the same or less. */
-static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
+static struct el_comm_traffic traffic(const void *state, const struct el_comm_shape *shape)
 {
+    (void)state;
     struct el_comm_shape ring = *shape;
     ring.algorithm = EL_COMM_RING;
     return el_comm_rounds_traffic(&ring);

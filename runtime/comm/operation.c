@@ -31,7 +31,8 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
 {
     struct el_comm_shape shape = shape_of(comm, op);
     if (!comm->state || op->count == 0) return (struct el_comm_traffic){0, 0};
-    return comm->backend->ops->traffic ? comm->backend->ops->traffic(&shape) : el_comm_rounds_traffic(&shape);
+    return comm->backend->ops->traffic ? comm->backend->ops->traffic(comm->state, &shape)
+                                       : el_comm_rounds_traffic(&shape);
 }
 
 /* What a call takes along, and the places of its buffers among its views. */

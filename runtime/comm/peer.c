@@ -155,8 +155,9 @@ static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
 }
 
 /* An all-reduce's root takes from all, and gives to all. */
-static struct el_comm_traffic traffic(const struct el_comm_shape *shape)
+static struct el_comm_traffic traffic(const void *state, const struct el_comm_shape *shape)
 {
+    (void)state;
     struct el_comm_shape star = *shape;
     star.algorithm = shape->verb == EL_COMM_ALL_REDUCE ? EL_COMM_PS : EL_COMM_DIRECT;
     return el_comm_rounds_traffic(&star);

@@ -109,6 +109,12 @@ static enum el_status split_inner(void *state, enum el_status mine, struct el_co
                         : EL_OK;
 }
 
+static struct el_comm_traffic traffic(const void *state, const struct el_comm_shape *shape)
+{
+    const struct staged *staged = state;
+    return staged->inner->ops->traffic(staged->inner_state, shape);
+}
+
 static void abort_inner(void *state)
 {
     struct staged *staged = state;
@@ -141,6 +147,7 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     staged->ops.run = run;
     staged->ops.reserve = reserve;
     staged->ops.alloc = NULL; /* what the inner one has is no memory of the device */
+    if (staged->ops.traffic) staged->ops.traffic = traffic;
     if (staged->ops.set_timeout) staged->ops.set_timeout = set_timeout;
     if (staged->ops.split) staged->ops.split = split_inner;
     staged->ops.abort = abort_inner;

@@ -66,13 +66,13 @@ rank() { # rank RANK ADDRESS OPTION...
 }
 
 communicator_is() { # communicator_is RUN KIND
-    [[ $(json "$1/results.json" 'd["trials"][0]["communicator"], [m["host"] for m in d["trials"][0]["per_device"]]') == \
+    [[ $(json "$1/results.json" 'd["trials"][0]["communicator"], sorted({m["host"] for m in d["trials"][0]["per_device"]})') == \
         "('$2', ['node-a', 'node-b'])" ]]
 }
 
 losses_are_those_of_single() { # losses_are_those_of_single RUN
     at "$A" "$EVENLOAD" run --mode single "${QUICK[@]}" --out single --quiet
-    [[ $(json "$1/results.json" 'd["trials"][0]["status"], [p["rank"] for p in d["trials"][0]["processes"]]') == "('ok', [0, 1])" ]]
+    [[ $(json "$1/results.json" 'd["trials"][0]["status"]') == ok ]]
     python3 - "$1" single <<'END'
 import json, sys
 mine, single = (json.load(open(run + "/results.json"))["trials"][0]["loss"] for run in sys.argv[1:])
@@ -96,6 +96,21 @@ long() { # long WHAT
 @test "ranks of two hosts meet by torchrun's variables, train over sockets, and lose what one device loses" {
     trains_at 10.77.0.1
     communicator_is r tcp
+}
+
+@test "two ranks on each of two hosts sum within their host first" {
+    local n others=()
+    long "two ranks on each of two hosts"
+    for n in 1 2 3; do
+        at "$( ((n < 2)) && printf %s "$A" || printf %s "$B")" env RANK=$n WORLD_SIZE=4 LOCAL_RANK=$((n % 2)) MASTER_ADDR=10.77.0.1 \
+            MASTER_PORT=29500 timeout 90 "$EVENLOAD" run --mode ddp "${QUICK[@]}" >"$n.txt" 2>&1 3>&- &
+        others+=("$!")
+    done
+    at "$A" env RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 timeout 90 \
+        "$EVENLOAD" run --mode ddp "${QUICK[@]}" --out r --quiet || show_file 1.txt
+    wait "${others[@]}"
+    communicator_is r hierarchical
+    losses_are_those_of_single r
 }
 
 @test "ranks of two hosts meet and train, over IPv6" {

@@ -17,6 +17,7 @@
 #include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/group.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_splits.h"
 #include "tests/unit/tcp_processes.h"
 
 enum { RANKS_MAX = 4 };
@@ -55,6 +56,18 @@ static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm
     (void)bootstrap;
     size_t mib = is_sanitized() ? 12 : 64; /* more than a socket's buffers, either way */
     return check_operations(comm, (mib << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
+}
+
+static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(check_splits(comm));
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static void test_groups_split(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= 5; size++) assert_int_equal(run_ranks(size, splits), 0);
 }
 
 static void test_many_mib(void **state)
@@ -291,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_groups_split),
         cmocka_unit_test(test_many_mib),
         cmocka_unit_test(test_sums_have_the_order_of_the_ring),
         cmocka_unit_test(test_what_is_booked_is_what_moves),

@@ -88,8 +88,8 @@ enum el_status el_tcp_split(void *state, enum el_status mine, struct el_comm_spl
                         .words = calloc(size, sizeof *desk.words),
                         .members = calloc(size, sizeof *desk.members)};
     bool made = desk.cards && desk.words && desk.members;
-    enum el_status status =
-        made ? split_at(parent, &desk, mine, split, &group) : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory");
+    enum el_status status = made ? split_at(parent, &desk, mine, split, &group)
+                                 : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory");
     if (!made) el_tcp_give_up(parent, "a rank has no memory to split the group"); /* the others wait for its card */
     free(desk.cards);
     free(desk.words);
