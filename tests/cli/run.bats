@@ -120,6 +120,13 @@ t = json.load(open("r.json"))
 assert t["comm_algorithms"] == sys.argv[1] and [round(c["transfer_ms"], 3) for c in t["collectives"]] == [float(sys.argv[2])], t["collectives"]' \
             "${case%:*}" "${case#*:}"
     done
+    # The command's own record, of 4 KiB.
+    "$EVENLOAD" comm all_reduce --comm local --devices 2 --comm-algorithm ring -b 4K -e 4K -n 3 -w 1 --out own --quiet >own.txt
+    "$EVENLOAD" run --mode ddp --devices sim:2 --model mlp --features 255 --hidden none --classes 4 --data dummy --batch 2 --warmup 2 --steps 1 \
+        --min-time 0 --costs own --comm-algorithm ring --json --quiet --out r-own >r.json
+    python3 -c 'import json
+[c], [curve] = json.load(open("r.json"))["collectives"], json.load(open("own/comm.json"))["curves"]
+assert c["bytes"] == 4096 and abs(c["transfer_ms"] * 1e3 / curve["points"][0]["in_place"]["time_us"] - 1) < 0.01, (c, curve)'
     refuses "--costs is for simulated devices" "$EVENLOAD" run --costs wire
     refuses "has no comm.json" "$EVENLOAD" run --devices sim:2 --costs none
     refuses "leave one of them out" "$EVENLOAD" run --mode ddp --comm mpi --comm-algorithm ring

@@ -75,6 +75,7 @@ struct setting {
     struct el_graph *graph;
     struct el_view params[EL_GRAPH_PARAMS_MAX], grads[EL_GRAPH_PARAMS_MAX];
     struct el_buffer *x, *labels, *loss, *dlogits;
+    bool overwrite;
 };
 
 static struct el_buffer *alloc(size_t bytes)
@@ -155,6 +156,7 @@ static double loss_of(struct setting *s, bool backward)
     struct el_pass_spec spec = spec_of(s->graph, s->params, s->grads);
     struct el_view input = el_view_of(s->x, 0), dlogits = el_view_of(s->dlogits, 0), logits;
     spec.grad_ready = note_hook;
+    spec.overwrite = s->overwrite;
     assert_int_equal(el_program_create(&program), EL_OK);
     assert_int_equal(el_pass_open(program, &spec, &pass), EL_OK);
     el_pass_forward(pass, &input, &logits);
@@ -300,6 +302,25 @@ static void read_grads(const struct setting *s, double *values)
     }
 }
 
+/* What was there counts for nothing, and the second use of a parameter adds to the first one's. */
+static void gradients_are_written_over_what_was_there(void **state)
+{
+    (void)state;
+    struct setting s;
+    double wanted[256], got[256];
+    prepare(&s);
+    zero_grads(&s);
+    n_hooks = 0;
+    loss_of(&s, true);
+    read_grads(&s, wanted);
+    s.overwrite = true;
+    n_hooks = 0;
+    for (int again = 0; again < 2; again++) loss_of(&s, true); /* the second time over the first one's */
+    read_grads(&s, got);
+    for (int64_t i = 0; i < el_graph_param_count(s.graph); i++) assert_true(fabs(got[i] - wanted[i]) < 1e-12);
+    el_graph_destroy(s.graph);
+}
+
 static void parts_compute_what_the_model_does(void **state)
 {
     (void)state;
@@ -343,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_accumulate_over_consumers_and_uses),
         cmocka_unit_test(a_hook_fires_once_after_the_last_use),
+        cmocka_unit_test(gradients_are_written_over_what_was_there),
         cmocka_unit_test(parts_compute_what_the_model_does),
         cmocka_unit_test(a_cut_that_cannot_be_is_named),
     };
