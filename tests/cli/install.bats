@@ -95,7 +95,7 @@ END
     asks "regress" re
     asks "--mode --model --momentum" run --mo
     asks "--modes --model --momentum" compare --mo
-    asks "single dp ddp" run --mode ''
+    asks "$("$EVENLOAD" help run | sed -nE '/^Modes/,/^$/s/^  ([a-z]+) .*/\1/p' | xargs)" run --mode ''
     asks "dp ddp" run --mode = d
     asks "dp,single" compare --modes dp,s
     asks "adam" run --optimizer a
