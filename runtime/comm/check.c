@@ -2,6 +2,22 @@
  * What is refused here is a mistake of who issues it. */
 #include "runtime/comm/member.h"
 
+static enum el_status check_link(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const char *name = el_comm_verb_row(op->verb)->name;
+    size_t bytes = op->count * el_dtype_bytes(op->dtype);
+    if (op->root == comm->rank)
+        return el_fail(EL_ERR_INVALID, "%s: rank %d cannot be its own partner", name, comm->rank);
+    if (op->tag < 0) return el_fail(EL_ERR_INVALID, "%s: tag %d is below 0", name, op->tag);
+    if (comm->state && comm->backend->ops->open_mailboxes && !comm->mailboxes)
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s before its mailboxes are opened", comm->backend->name,
+                       name);
+    if (comm->mailboxes && bytes > comm->mailbox_bytes)
+        return el_fail(EL_ERR_INVALID, "%s: a message of %zu bytes, and mailboxes of %zu", name, bytes,
+                       comm->mailbox_bytes);
+    return EL_OK;
+}
+
 static enum el_status check_words(const struct el_comm *comm, const struct el_comm_op *op)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
@@ -9,9 +25,7 @@ static enum el_status check_words(const struct el_comm *comm, const struct el_co
         return el_fail(EL_ERR_INVALID, "%s: %s %d of %d members", row->name, row->is_link ? "partner" : "root",
                        op->root, comm->size);
     if (!row->has_root && op->root != 0) return el_fail(EL_ERR_INVALID, "%s: it has no root %d", row->name, op->root);
-    if (row->is_link && op->root == comm->rank)
-        return el_fail(EL_ERR_INVALID, "%s: rank %d cannot be its own partner", row->name, comm->rank);
-    if (row->is_link && op->tag < 0) return el_fail(EL_ERR_INVALID, "%s: tag %d is below 0", row->name, op->tag);
+    if (row->is_link) EL_TRY(check_link(comm, op));
     if (row->reduces && !el_comm_reduces(op->reduction, op->dtype))
         return el_fail(EL_ERR_INVALID, "%s: no %s of %s values", row->name, el_comm_reduction_name(op->reduction),
                        el_dtype_name(op->dtype));

@@ -136,6 +136,7 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
 void el_comm_close(struct el_comm *comm)
 {
     if (comm && comm->state) comm->backend->ops->close(comm->state);
+    if (comm) el_device_free(comm->mailboxes);
     release(comm);
 }
 
@@ -159,8 +160,14 @@ struct el_device *el_comm_device(const struct el_comm *comm)
     return comm->place.device;
 }
 
+static bool needs_mailboxes(const struct el_comm *comm)
+{
+    return comm->state && (comm->backend->ops->open_mailboxes || el_device_is_simulated(comm->place.device));
+}
+
 bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb)
 {
+    if (el_comm_verb_row(verb)->is_link && needs_mailboxes(comm) && !comm->mailboxes) return false;
     return comm->state ? comm->backend->ops->verbs >> verb & 1 : !el_comm_verb_row(verb)->is_link;
 }
 
@@ -190,6 +197,30 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
     EL_TRY(comm->backend->ops->alloc(comm->state, bytes, mine, &memory));
     enum el_status status = el_device_adopt(device, tag, bytes, name, &memory, buffer_p);
     if (status != EL_OK) memory.release(memory.owner);
+    return status;
+}
+
+enum el_status el_comm_open_mailboxes(struct el_comm *comm, size_t bytes)
+{
+    const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
+    const char *name = comm->backend->name;
+    if (!ops) return EL_OK;
+    if (!(ops->verbs >> EL_COMM_SEND & 1)) return el_fail(EL_ERR_ABSENT, "communicator %s: has no send", name);
+    if (el_device_is_simulated(comm->place.device))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: no send and no recv between simulated devices", name);
+    if (comm->together)
+        return el_fail(EL_ERR_INVALID, "communicator %s: no mailboxes between members of one thread", name);
+    if (comm->mailboxes) return el_fail(EL_ERR_INVALID, "communicator %s: mailboxes are open already", name);
+    if (!ops->open_mailboxes) return EL_OK;
+    size_t all = bytes * (size_t)(comm->size - 1);
+    enum el_status mine = el_comm_alloc(comm, EL_TAG_MAILBOX, all, "mailboxes", &comm->mailboxes);
+    void *boxes =
+        mine == EL_OK ? (void *)comm->mailboxes->address : NULL; /* NOLINT(performance-no-int-to-ptr): memory */
+    comm->mailbox_bytes = bytes;
+    enum el_status status = ops->open_mailboxes(comm->state, mine, boxes, bytes);
+    if (status == EL_OK) return EL_OK;
+    if (mine == EL_OK) el_device_free(comm->mailboxes);
+    comm->mailboxes = NULL;
     return status;
 }
 

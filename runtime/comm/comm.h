@@ -176,6 +176,16 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
  * no time-out. */
 enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
 
+/* Opens a mailbox of so many bytes for every ordered pair of members, at the receiver: (n - 1) * bytes of tag `mailbox`
+ * in the ledger of each member's device. Before it `local` and `shm` have no send and no recv; backends whose library
+ * keeps what was sent (mpi, tcp) need none, and take it for said. A message larger than the mailbox is refused when it
+ * is issued. A send waits only while the mailbox has no room for its message, or holds 63 of them; room comes free in
+ * the order in which messages were sent, and for more than the time-out the operation fails, naming the rank. Once a
+ * communicator. Between steps. Blocking. Collective: all members, each in its own thread. Errors: as el_comm_alloc;
+ * EL_ERR_ABSENT where the backend has no links (simulated devices have none); EL_ERR_INVALID (twice; members that one
+ * thread issues for). */
+enum el_status el_comm_open_mailboxes(struct el_comm *comm, size_t bytes);
+
 /* Splits the group: members that give the same color are together in a new one, ranked by key, and by rank where keys
  * are equal; color < 0: in none, *part_p is NULL. It is a communicator of its own, on the same device with another
  * stream, that never meets this one; closed with el_comm_close, before this one's members end. Members that one thread

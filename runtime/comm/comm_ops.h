@@ -116,6 +116,11 @@ struct el_comm_ops {
      * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 
+    /* Optional: default is that the backend has mailboxes of its own. Opens them, in `boxes` [size - 1][bytes] of this
+     * member's, of alloc(); before it there is no send and no recv. All members at the same time, as for alloc().
+     * Errors: EL_ERR_PEER, EL_ERR_HOST_MEMORY. */
+    enum el_status (*open_mailboxes)(void *state, enum el_status mine, void *boxes, size_t bytes);
+
     /* Optional: default is that el_comm_split is refused. All members at the same time, each in its own thread, between
      * steps. `mine`: whether this member can take part; where one cannot, all fail, that one with its own status.
      * Errors: EL_ERR_PEER; EL_ERR_HOST_MEMORY, EL_ERR_IO. */

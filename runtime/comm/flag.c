@@ -24,6 +24,11 @@ void el_flag_raise(struct el_flag *flag, uint32_t count)
     if (atomic_load(&flag->sleepers)) el_futex_wake(&flag->word, true);
 }
 
+uint32_t el_flag_count(const struct el_flag *flag)
+{
+    return atomic_load(&flag->word) >> 1;
+}
+
 void el_flag_abort(struct el_flag *flag)
 {
     atomic_fetch_or(&flag->word, ABORTED);

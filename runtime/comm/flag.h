@@ -23,6 +23,12 @@ enum el_flag_result { EL_FLAG_REACHED, EL_FLAG_ABORTED, EL_FLAG_LATE };
 
 /* Raises to `count`. Only the flag's owner calls it. Counts wrap at 2^31: distances matter, not values. */
 void el_flag_raise(struct el_flag *flag, uint32_t count);
+/* How far it is, modulo 2^31; and the count behind one. */
+uint32_t el_flag_count(const struct el_flag *flag);
+static inline uint32_t el_flag_next(uint32_t count)
+{
+    return (count + 1) & (UINT32_MAX >> 1);
+}
 /* Threads, processes: any. */
 void el_flag_abort(struct el_flag *flag);
 /* Returns when the count has been reached, after an abort, or (LATE) after `patience_ns`; below 0 there is no limit. */

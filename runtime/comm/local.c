@@ -9,6 +9,7 @@
 struct local_group {
     _Atomic int open;
     struct el_shared_care care;
+    char *links; /* of all members' mailboxes; NULL: none */
     struct el_shared_face faces[];
 };
 
@@ -55,8 +56,27 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
+    struct el_shared *shared = &((struct local_member *)state)->shared;
+    if (el_comm_verb_row(task->verb)->is_link) return el_shared_run_link(shared, task);
     EL_TRY(reserve(state, task)); /* nothing to do but for exchanges between steps */
-    return el_shared_run(&((struct local_member *)state)->shared, task);
+    return el_shared_run(shared, task);
+}
+
+/* The first member makes the links, and the group keeps them: a member may be aborted when another is closed. */
+static enum el_status open_mailboxes(void *state, enum el_status mine, void *boxes, size_t bytes)
+{
+    struct local_member *member = state;
+    struct el_shared *shared = &member->shared;
+    size_t own = el_shared_links_bytes(shared->size);
+    if (mine == EL_OK && shared->rank == 0) {
+        member->group->links = aligned_alloc(64, own * (size_t)shared->size);
+        if (member->group->links)
+            memset(member->group->links, 0, own * (size_t)shared->size);
+        else
+            mine = el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory for mailboxes");
+    }
+    EL_TRY(el_shared_agree(shared, mine, 0, NULL));
+    return el_shared_open_mail(shared, EL_OK, member->group->links + own * (size_t)shared->rank, boxes, bytes);
 }
 
 static void set_timeout(void *state, int64_t timeout_ns)
@@ -71,11 +91,18 @@ static void abort_group(void *state)
 
 /* ---- life ---- */
 
+static void leave_group(struct local_group *group)
+{
+    if (atomic_fetch_sub(&group->open, 1) != 1) return;
+    free(group->links);
+    free(group);
+}
+
 static void close_member(void *state)
 {
     struct local_member *member = state;
     if (!member) return;
-    if (atomic_fetch_sub(&member->group->open, 1) == 1) free(member->group);
+    leave_group(member->group);
     free(member->shared.scratch);
     el_shared_close(&member->shared);
     free(member);
@@ -146,7 +173,7 @@ static enum el_status split(void *state, enum el_status mine, struct el_comm_spl
     group = (struct local_group *)(uintptr_t)words[members[0]];
     split->group = group;
     mine = open_member(group, split->rank, split->size, &split->state);
-    if (mine != EL_OK && atomic_fetch_sub(&group->open, 1) == 1) free(group);
+    if (mine != EL_OK) leave_group(group);
     status = el_shared_agree(shared, mine, 0, NULL);
     if (status == EL_OK) return EL_OK;
     close_member(split->state);
@@ -159,6 +186,7 @@ static const struct el_comm_ops local_ops = {
     .run = run,
     .reserve = reserve,
     .choose = el_shared_choose,
+    .open_mailboxes = open_mailboxes,
     .set_timeout = set_timeout,
     .split = split,
     .abort = abort_group,

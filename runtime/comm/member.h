@@ -14,10 +14,12 @@ struct el_comm {
     const void *group;     /* the same for its members of this process, another for all else: what tells groups apart */
     bool together;         /* one thread issues for all members of this process */
     struct el_comm *first; /* of this process's members, open as long as operations are run */
-    struct el_comm_part *parts; /* the first member's: [n_parts], of the operation being enqueued */
-    int n_parts;                /* members in this process */
-    uint64_t issued;            /* collectives: members issue the same ones in the same order */
-    uint64_t run[2];            /* operations that have begun: collectives, and this member's of links */
+    struct el_comm_part *parts;  /* the first member's: [n_parts], of the operation being enqueued */
+    int n_parts;                 /* members in this process */
+    struct el_buffer *mailboxes; /* NULL: none, or the backend's own */
+    size_t mailbox_bytes;        /* of each */
+    uint64_t issued;             /* collectives: members issue the same ones in the same order */
+    uint64_t run[2];             /* operations that have begun: collectives, and this member's of links */
     bool muted;
     enum el_comm_algorithm forced;  /* EL_COMM_AUTO: the backend's choice */
     struct el_comm_header *headers; /* [size], of what all are about to begin; NULL: not in the checking mode */

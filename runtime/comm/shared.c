@@ -24,6 +24,7 @@ enum el_status el_shared_open(struct el_shared *shared, const char *kind, int ra
 
 void el_shared_close(struct el_shared *shared)
 {
+    el_shared_close_mail(shared);
     free(shared->data);
 }
 
@@ -33,6 +34,7 @@ void el_shared_abort(struct el_shared *shared)
 {
     if (shared->care) atomic_store(&shared->care->aborted, 1);
     for (int i = 0; i < shared->size; i++) el_flag_abort(&shared->faces[i].steps);
+    el_shared_abort_mail(shared);
 }
 
 /* After an abort a member may return, and its memory may go, only when no other member touches it any more. Whoever
@@ -40,12 +42,9 @@ void el_shared_abort(struct el_shared *shared)
 enum el_status el_shared_leave(struct el_shared *shared)
 {
     struct el_shared_care *care = shared->care;
-    char words[EL_COMM_WORDS_BYTES] = "";
     uint32_t seen;
     while (care && (seen = atomic_load(&care->touching)) != 0) el_futex_wait(&care->touching, seen, false, SETTLE_NS);
-    if (!shared->task) return el_fail(EL_ERR_PEER, "%s communicator: another member failed", shared->kind);
-    el_comm_task_words(shared->task, words);
-    return el_fail(EL_ERR_PEER, "%s communicator: another member failed, in %s", shared->kind, words);
+    return el_fail(EL_ERR_PEER, "%s communicator: another member failed", shared->kind);
 }
 
 void el_shared_untouch(struct el_shared *shared)
@@ -69,34 +68,32 @@ bool el_shared_touch(struct el_shared *shared)
 /* A member that has not come for a while: gone, or too late? */
 static enum el_status look_for(struct el_shared *shared, int of)
 {
-    char words[EL_COMM_WORDS_BYTES] = "opening";
     enum el_status status = shared->ways->check_alive ? shared->ways->check_alive(shared->owner, of) : EL_OK;
-    if (shared->task) el_comm_task_words(shared->task, words);
-    if (status != EL_OK) {
-        struct el_error gone;
-        el_error_take(status, &gone);
-        status = el_fail(status, "%s communicator: %s, in %s", shared->kind, gone.text, words);
-    } else if (shared->deadline_ns && el_clock_ns() > shared->deadline_ns) {
-        status = el_fail(EL_ERR_PEER, "%s communicator: rank %d did not come within %g s, in %s", shared->kind, of,
-                         (double)shared->timeout_ns * 1e-9, words);
-    }
-    if (status == EL_OK) return EL_OK;
     struct el_error reason;
+    if (status == EL_OK && shared->deadline_ns && el_clock_ns() > shared->deadline_ns)
+        status = el_fail(EL_ERR_PEER, "%s communicator: rank %d %s within %g s", shared->kind, of, shared->late,
+                         (double)shared->timeout_ns * 1e-9);
+    if (status == EL_OK) return EL_OK;
     el_error_take(status, &reason);
     el_shared_abort(shared);
     el_shared_leave(shared);
     return el_error_give(&reason);
 }
 
-enum el_status el_shared_wait(struct el_shared *shared, int of, uint32_t steps)
+enum el_status el_shared_wait_flag(struct el_shared *shared, int of, struct el_flag *flag, uint32_t count)
 {
     int64_t patience_ns = shared->deadline_ns && shared->timeout_ns < PATIENCE_NS ? shared->timeout_ns : PATIENCE_NS;
     for (;;) {
-        enum el_flag_result result = el_flag_wait(&shared->faces[of].steps, steps, patience_ns);
+        enum el_flag_result result = el_flag_wait(flag, count, patience_ns);
         if (result == EL_FLAG_REACHED) return EL_OK;
         if (result == EL_FLAG_ABORTED) return el_shared_leave(shared);
         EL_TRY(look_for(shared, of));
     }
+}
+
+enum el_status el_shared_wait(struct el_shared *shared, int of, uint32_t steps)
+{
+    return el_shared_wait_flag(shared, of, &shared->faces[of].steps, steps);
 }
 
 enum el_status el_shared_wait_all(struct el_shared *shared, uint32_t steps)
@@ -166,17 +163,22 @@ static struct el_shared_post *post_of(const struct el_shared *shared, int rank)
     return &shared->faces[rank].posts[shared->n_posts % 2];
 }
 
-static struct el_shared_post *begin(struct el_shared *shared, const struct el_comm_task *task)
+void el_shared_begin(struct el_shared *shared)
 {
-    shared->n_posts++;
-    shared->task = task;
+    shared->late = "did not come";
     shared->deadline_ns = shared->timeout_ns ? el_clock_ns() + shared->timeout_ns : 0;
+}
+
+static struct el_shared_post *begin(struct el_shared *shared)
+{
+    el_shared_begin(shared);
+    shared->n_posts++;
     return post_of(shared, shared->rank);
 }
 
 static bool show(struct el_shared *shared, const struct el_comm_task *task)
 {
-    struct el_shared_post *post = begin(shared, task);
+    struct el_shared_post *post = begin(shared);
     size_t width = el_dtype_bytes(task->dtype);
     post->task = *task;
     post->reachable = find_place(shared, task->data, el_shared_given(shared, task) * width, &post->data);
@@ -236,7 +238,7 @@ enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task
 
 enum el_status el_shared_agree(struct el_shared *shared, enum el_status mine, uint64_t number, uint64_t *numbers)
 {
-    struct el_shared_post *post = begin(shared, NULL);
+    struct el_shared_post *post = begin(shared);
     el_error_take(mine, &post->outcome);
     post->number = number;
     enum el_status status = el_shared_meet(shared);

@@ -87,9 +87,10 @@ struct el_shared {
     int64_t timeout_ns; /* 0: none */
     uint32_t steps;     /* of its own */
     uint64_t n_posts;
+    struct el_shared_mail *mail; /* NULL: no mailboxes */
     /* The operation under way. */
-    const struct el_comm_task *task;
     int64_t deadline_ns;
+    const char *late;                    /* what is to be said of a member for which the wait has been too long */
     char **data, **results, **scratches; /* [size] addresses, here, of each member's; NULL where it has none */
 };
 
@@ -98,7 +99,7 @@ enum el_status el_shared_open(struct el_shared *shared, const char *kind, int ra
                               struct el_shared_face *faces);
 /* Legal on what was never opened, all zeros. */
 void el_shared_close(struct el_shared *shared);
-/* A collective, of the verbs of EL_SHARED_VERBS. Errors: EL_ERR_PEER (a member is gone, late, or aborted),
+/* Any operation but send and receive. Errors: EL_ERR_PEER (a member is gone, late, or aborted),
  * EL_ERR_INTERNAL where members are in different operations. */
 enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task *task);
 /* All members tell each other an outcome and a number, of which each then finds all in numbers[size] (NULL: not asked
@@ -106,15 +107,27 @@ enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task
  */
 enum el_status el_shared_agree(struct el_shared *shared, enum el_status mine, uint64_t number, uint64_t *numbers);
 void el_shared_abort(struct el_shared *shared);
+
+/* Mailboxes of `bytes`, one for each other member at this one: `boxes` [size - 1][bytes] and `links` [size] (zeroed,
+ * el_shared_links_bytes) are this member's, in reach of all, and stay the caller's. Collective, as el_shared_agree. */
+enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine, void *links, void *boxes,
+                                   size_t bytes);
+size_t el_shared_links_bytes(int size);
+/* A send or a receive. Errors: as el_shared_run; EL_ERR_INTERNAL for a message of another length. */
+enum el_status el_shared_run_link(struct el_shared *shared, const struct el_comm_task *task);
 /* el_comm_ops.choose: measured, see there. */
 enum el_comm_algorithm el_shared_choose(const struct el_comm_shape *shape);
 
-enum { EL_SHARED_VERBS = ((1 << EL_COMM_SEND) - 1) | 1 << EL_COMM_BARRIER };
+enum { EL_SHARED_VERBS = (1 << EL_COMM_VERB_COUNT) - 1 };
 
 /* ---- what the files of the engine share ---- */
 
 /* Makes a step: what was written before it is seen by all who wait for it. */
 void el_shared_step(struct el_shared *shared);
+/* Before an operation's waits. */
+void el_shared_begin(struct el_shared *shared);
+/* Until a flag that member `of` raises is at `count`. */
+enum el_status el_shared_wait_flag(struct el_shared *shared, int of, struct el_flag *flag, uint32_t count);
 /* Until member `of` has made so many steps. */
 enum el_status el_shared_wait(struct el_shared *shared, int of, uint32_t steps);
 /* Until all have. */
@@ -126,6 +139,9 @@ bool el_shared_touch(struct el_shared *shared);
 void el_shared_untouch(struct el_shared *shared);
 /* After an abort: until nobody touches others' memory. Always EL_ERR_PEER. */
 enum el_status el_shared_leave(struct el_shared *shared);
+
+void el_shared_close_mail(struct el_shared *shared);
+void el_shared_abort_mail(struct el_shared *shared);
 
 struct el_comm_shape el_shared_shape(const struct el_shared *shared, const struct el_comm_task *task);
 /* What a member gives and what it gets of a task: elements, and 0 where nothing. */

@@ -39,7 +39,7 @@ static enum el_status check_alive(void *owner, int rank)
 {
     const struct el_shm_group *group = owner;
     if (!el_process_is_gone(group->pids[rank], group->files[rank])) return EL_OK;
-    return el_fail(EL_ERR_PEER, "rank %d (process %d) is gone", rank, group->pids[rank]);
+    return el_fail(EL_ERR_PEER, "shm communicator: rank %d (process %d) is gone", rank, group->pids[rank]);
 }
 
 static const struct el_shared_ways ways = {
@@ -47,7 +47,17 @@ static const struct el_shared_ways ways = {
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
-    return el_shared_run(&((struct el_shm_group *)state)->shared, task);
+    struct el_shared *shared = &((struct el_shm_group *)state)->shared;
+    return el_comm_verb_row(task->verb)->is_link ? el_shared_run_link(shared, task) : el_shared_run(shared, task);
+}
+
+static enum el_status open_mailboxes(void *state, enum el_status mine, void *boxes, size_t bytes)
+{
+    struct el_shm_group *group = state;
+    struct el_lent_memory links = {.address = 0};
+    EL_TRY(el_shm_alloc(state, el_shared_links_bytes(group->shared.size), mine, &links));
+    group->links = links.owner;
+    return el_shared_open_mail(&group->shared, EL_OK, (void *)links.address, boxes, bytes);
 }
 
 static void set_timeout(void *state, int64_t timeout_ns)
@@ -72,7 +82,7 @@ static void close_group(void *state)
     for (struct el_shm_region *region = group->regions, *next; region; region = next) {
         next = region->next;
         region->group = NULL;
-        if (region->number == 1) el_shm_release(region);
+        if (region->number == 1 || region == group->links) el_shm_release(region);
     }
     free(group->shared.staging);
     el_shared_close(&group->shared);
@@ -206,6 +216,7 @@ static const struct el_comm_ops shm_ops = {
     .run = run,
     .choose = el_shared_choose,
     .alloc = el_shm_alloc,
+    .open_mailboxes = open_mailboxes,
     .set_timeout = set_timeout,
     .split = split,
     .abort = abort_group,

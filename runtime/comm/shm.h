@@ -19,6 +19,7 @@ struct el_shm_group {
     struct el_shared shared;
     struct el_shm_region *regions; /* the group's own segment, and all of el_comm_alloc */
     uint32_t n_regions;            /* ever made */
+    struct el_shm_region *links;   /* of mailboxes; NULL: none */
     int pids[EL_SHM_RANKS_MAX];
     int files[EL_SHM_RANKS_MAX]; /* pidfds of the others; -1 where the kernel has none */
 };

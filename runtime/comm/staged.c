@@ -147,6 +147,8 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     staged->ops.run = run;
     staged->ops.reserve = reserve;
     staged->ops.alloc = NULL; /* what the inner one has is no memory of the device */
+    if (staged->ops.open_mailboxes) staged->ops.verbs &= ~(1u << EL_COMM_SEND | 1u << EL_COMM_RECV); /* likewise */
+    staged->ops.open_mailboxes = NULL;
     if (staged->ops.traffic) staged->ops.traffic = traffic;
     if (staged->ops.set_timeout) staged->ops.set_timeout = set_timeout;
     if (staged->ops.split) staged->ops.split = split_inner;
@@ -176,7 +178,7 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     return status;
 }
 
-static const struct el_comm_ops local_ops = {.verbs = EL_SHARED_VERBS,
+static const struct el_comm_ops local_ops = {.verbs = EL_COMM_COLLECTIVES,
                                              .run = run,
                                              .reserve = reserve,
                                              .choose = el_shared_choose,

@@ -49,6 +49,15 @@ END
     [[ $(json a.json 'sum(p[k]["wrong"] for c in d["curves"] for p in c["points"] for k in ("out_of_place", "in_place") if p[k])') == 0 ]] || show
 }
 
+@test "messages go through mailboxes, of ranks of a host and of threads of a process" {
+    for how in "--comm shm --launcher own" "--comm local"; do
+        # shellcheck disable=SC2086
+        run --separate-stderr "$EVENLOAD" comm sendrecv -b 1K -e 64K --devices 3 -n 2 -w 1 --quiet --json --out "m${#how}" $how
+        printf '%s' "$output" >m.json
+        [[ $status -eq 0 && $(json m.json '[p["out_of_place"]["wrong"] for c in d["curves"] for p in c["points"]]') == "[0, 0, 0, 0, 0, 0, 0]" ]] || show
+    done
+}
+
 @test "p2p: each pair has a latency and a bandwidth" {
     run --separate-stderr "$EVENLOAD" comm p2p --comm tcp --launcher own --devices 3 -e 64K -n 2 -w 1 --quiet --out p
     [[ $status -eq 0 && $output == *"Out of bounds values : 0 OK"* && $output == *"Bandwidth of each pair"* && $output == *"Slowest pair: ranks "* ]] || show

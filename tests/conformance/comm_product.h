@@ -69,6 +69,14 @@ static inline struct comm_case product_case(const struct pairwise_row *row, int 
     return c;
 }
 
+/* Where a communicator has links, and needs them opened. */
+static inline enum el_status product_open_mailboxes(struct el_comm *comm)
+{
+    if (el_comm_has_verb(comm, EL_COMM_SEND)) return EL_OK;
+    enum el_status status = el_comm_open_mailboxes(comm, PRODUCT_LARGE * sizeof(double));
+    return status == EL_ERR_ABSENT ? EL_OK : status;
+}
+
 /* Collective. Leaves the algorithm to the communicator again. The whole product is one of memory of any kind, and of
  * programs. */
 static inline enum el_status check_product_of(struct el_comm *comm, bool whole)
@@ -81,7 +89,7 @@ static inline enum el_status check_product_of(struct el_comm *comm, bool whole)
         .context = &comm,
         .whole = whole,
     };
-    enum el_status status = EL_OK;
+    enum el_status status = product_open_mailboxes(comm);
     pairwise_fill(&product);
     for (int i = 0; i < product.n_rows && status == EL_OK; i++) {
         struct comm_case c = product_case(&product.rows[i], el_comm_size(comm));

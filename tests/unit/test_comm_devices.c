@@ -407,11 +407,12 @@ static void staged_moves_each_verbs_sides(void **state)
                 staged_case((enum fake_policy)policy, (enum el_comm_verb)verb, i / 2, i % 2);
 }
 
+/* But for links: mailboxes would have to be the device's. */
 static void staged_local_has_what_local_has(void **state)
 {
     (void)state;
     const struct el_comm_ops *staged = el_comm_staged_local_backend.ops, *local = el_comm_local_backend.ops;
-    assert_int_equal(staged->verbs, local->verbs);
+    assert_int_equal(staged->verbs, local->verbs & ~(1u << EL_COMM_SEND | 1u << EL_COMM_RECV));
     assert_ptr_equal(staged->choose, local->choose);
     assert_ptr_equal(staged->traffic, local->traffic);
     assert_ptr_equal(staged->reduces, local->reduces);

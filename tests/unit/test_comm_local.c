@@ -17,6 +17,7 @@
 #include "runtime/comm/comm_ops.h"
 #include "runtime/device/internal.h"
 #include "tests/conformance/comm_checks.h"
+#include "tests/conformance/comm_mail.h"
 #include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
 
@@ -538,6 +539,53 @@ static void test_registered_memory_is_counted(void **state)
         }
 }
 
+static void test_send_and_receive(void **state)
+{
+    (void)state;
+    struct group group;
+    for (int n = 2; n <= MEMBERS_MAX; n++) {
+        open_group(&group, n, "cpu");
+        all_do(&group, check_mail, EL_OK);
+        close_group(&group);
+        open_group(&group, n, "cpu");
+        all_do(&group, check_full_mailbox, EL_OK);
+        close_group(&group);
+    }
+}
+
+static enum el_status open_small_mailboxes(struct el_comm *comm)
+{
+    return el_comm_open_mailboxes(comm, 100);
+}
+
+static enum el_status receive_from_first(struct el_comm *comm)
+{
+    if (el_comm_rank(comm) > 0) return mail_take(comm, 0, 0, 0, 10);
+    usleep(20000);
+    el_comm_abort(comm);
+    return el_fail(EL_ERR_PEER, "gave up");
+}
+
+static void test_abort_frees_who_receives(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, 3, "cpu");
+    all_do(&group, open_small_mailboxes, EL_OK);
+    all_do(&group, receive_from_first, EL_ERR_PEER);
+    close_group(&group);
+}
+
+static void test_simulated_devices_have_no_links(void **state)
+{
+    (void)state;
+    struct group group;
+    open_group(&group, 2, "sim");
+    assert_int_equal(el_comm_open_mailboxes(group.comms[0], 100), EL_ERR_ABSENT);
+    assert_false(el_comm_has_verb(group.comms[0], EL_COMM_SEND));
+    close_group(&group);
+}
+
 static void test_groups_split(void **state)
 {
     (void)state;
@@ -630,6 +678,9 @@ int main(void)
         cmocka_unit_test(test_two_communicators_of_a_device),
         cmocka_unit_test(test_streams_of_communicators),
         cmocka_unit_test(test_registered_memory_is_counted),
+        cmocka_unit_test(test_send_and_receive),
+        cmocka_unit_test(test_abort_frees_who_receives),
+        cmocka_unit_test(test_simulated_devices_have_no_links),
         cmocka_unit_test(test_groups_split),
         cmocka_unit_test(test_random_sequences_over_random_groups),
         cmocka_unit_test(test_members_of_one_thread_do_not_split),

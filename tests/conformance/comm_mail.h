@@ -1,0 +1,146 @@
+/* Send and receive by mailboxes, as one member of a group sees it: order, tags, boxes that are full or used again and
+ * again, and what is refused. Included by the tests that start members, each in its own way. */
+#ifndef EL_TESTS_COMM_MAIL_H
+#define EL_TESTS_COMM_MAIL_H
+
+#include "tests/conformance/comm_checks.h"
+
+enum { MAIL_BYTES = 1000 };
+
+/* `count` bytes to or from a partner. */
+static inline enum el_status mail(struct el_comm *comm, enum el_comm_verb verb, int partner, int tag, uint8_t *bytes,
+                                  size_t count)
+{
+    struct el_comm_op op = {.verb = verb, .dtype = EL_U8, .count = count, .root = partner, .tag = tag};
+    if (verb == EL_COMM_SEND)
+        op.data = el_view_host(bytes);
+    else
+        op.result = el_view_host(bytes);
+    return el_comm_exchange(comm, &op);
+}
+
+static inline enum el_status mail_send(struct el_comm *comm, int to, int tag, int value, size_t count)
+{
+    uint8_t bytes[MAIL_BYTES];
+    for (size_t i = 0; i < count; i++) bytes[i] = (uint8_t)((size_t)value + i);
+    return mail(comm, EL_COMM_SEND, to, tag, bytes, count);
+}
+
+static inline enum el_status mail_take(struct el_comm *comm, int from, int tag, int value, size_t count)
+{
+    uint8_t bytes[MAIL_BYTES];
+    EL_TRY(mail(comm, EL_COMM_RECV, from, tag, bytes, count));
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] != (uint8_t)((size_t)value + i))
+            return el_fail(EL_ERR_INTERNAL, "tag %d from %d: [%zu] is %d, not of message %d", tag, from, i, bytes[i],
+                           value);
+    return EL_OK;
+}
+
+/* All send first: in boxes that are not full nobody waits. Tags are taken out of order, each tag's messages in it. */
+static inline enum el_status mail_tags(struct el_comm *comm)
+{
+    int rank = el_comm_rank(comm), size = el_comm_size(comm);
+    static const int tags[] = {1, 2, 1, 3}, order[] = {3, 1, 0, 2};
+    for (int d = 1; d < size; d++)
+        for (int i = 0; i < 4; i++) EL_TRY(mail_send(comm, (rank + d) % size, tags[i], 10 * rank + i, 100 + (size_t)i));
+    for (int d = 1; d < size; d++)
+        for (int i = 0; i < 4; i++) {
+            int from = (rank + d) % size;
+            EL_TRY(mail_take(comm, from, tags[order[i]], 10 * from + order[i], 100 + (size_t)order[i]));
+        }
+    return EL_OK;
+}
+
+/* Far more than a box holds, of every length, round and round in it; also more empty ones than it has notes for. The
+ * first member waits for room again and again. */
+static inline enum el_status mail_stream(struct el_comm *comm)
+{
+    int last = el_comm_size(comm) - 1;
+    for (int i = 0; i < 400; i++) {
+        size_t count = i < 300 ? 1 + (size_t)(i * 37 % MAIL_BYTES) : 1;
+        if (el_comm_rank(comm) == 0) EL_TRY(mail_send(comm, last, 5, i, count));
+        if (el_comm_rank(comm) == last) EL_TRY(mail_take(comm, 0, 5, i, count));
+    }
+    return EL_OK;
+}
+
+static inline enum el_status mail_refused(struct el_comm *comm)
+{
+    int rank = el_comm_rank(comm), other = (rank + 1) % el_comm_size(comm);
+    uint8_t bytes[MAIL_BYTES + 1] = {0};
+    if (mail(comm, EL_COMM_SEND, other, 0, bytes, MAIL_BYTES + 1) != EL_ERR_INVALID ||
+        !strstr(el_error_message(), "1001 bytes, and mailboxes of 1000"))
+        return el_fail(EL_ERR_INTERNAL, "a message that is too large: %s", el_error_message());
+    if (mail(comm, EL_COMM_SEND, rank, 0, bytes, 1) != EL_ERR_INVALID)
+        return el_fail(EL_ERR_INTERNAL, "a message to itself");
+    if (el_comm_open_mailboxes(comm, 1) != EL_ERR_INVALID) return el_fail(EL_ERR_INTERNAL, "opened twice");
+    return EL_OK;
+}
+
+/* What is muted carries nothing, and is still waited for. */
+static inline enum el_status mail_muted(struct el_comm *comm)
+{
+    int size = el_comm_size(comm), rank = el_comm_rank(comm), next = (rank + 1) % size,
+        before = (rank + size - 1) % size;
+    struct el_device *device = el_comm_device(comm);
+    struct el_buffer *buffers[2];
+    struct el_program *program;
+    float value = (float)rank + 1;
+    for (int b = 0; b < 2; b++) EL_TRY(el_device_alloc(device, EL_TAG_INPUT, sizeof value, "value", &buffers[b]));
+    EL_TRY(el_program_create(&program));
+    struct el_comm_op send = {
+        .verb = EL_COMM_SEND, .dtype = EL_F32, .count = 1, .root = next, .data = el_view_of(buffers[0], 0)};
+    struct el_comm_op take = {
+        .verb = EL_COMM_RECV, .dtype = EL_F32, .count = 1, .root = before, .result = el_view_of(buffers[1], 0)};
+    EL_TRY(el_comm_issue(comm, program, &send, NULL));
+    EL_TRY(el_comm_issue(comm, program, &take, NULL));
+    EL_TRY(el_program_end(program));
+    for (int b = 0; b < 2; b++) EL_TRY(el_device_write(el_view_of(buffers[b], 0), &value, sizeof value));
+    for (int muted = 1; muted >= 0; muted--) {
+        el_comm_mute(comm, muted);
+        EL_TRY(el_program_run(program, 0, NULL));
+        EL_TRY(el_device_read(el_view_of(buffers[1], 0), &value, sizeof value));
+        if (value != (float)(muted ? rank : before) + 1)
+            return el_fail(EL_ERR_INTERNAL, "muted %d: %g", muted, (double)value);
+    }
+    el_program_destroy(program);
+    for (int b = 0; b < 2; b++) el_device_free(buffers[b]);
+    return EL_OK;
+}
+
+/* Collective, of two or more. */
+static inline enum el_status check_mail(struct el_comm *comm)
+{
+    const struct el_ledger *ledger = el_device_ledger(el_comm_device(comm));
+    size_t boxes = (size_t)(el_comm_size(comm) - 1) * MAIL_BYTES;
+    int other = (el_comm_rank(comm) + 1) % el_comm_size(comm);
+    uint8_t byte = 0;
+    if (el_comm_has_verb(comm, EL_COMM_SEND) || mail(comm, EL_COMM_SEND, other, 0, &byte, 1) != EL_ERR_ABSENT)
+        return el_fail(EL_ERR_INTERNAL, "sends without mailboxes");
+    EL_TRY(el_comm_open_mailboxes(comm, MAIL_BYTES));
+    if (ledger->live_by_tag[EL_TAG_MAILBOX] != boxes)
+        return el_fail(EL_ERR_INTERNAL, "%zu bytes of mailboxes", ledger->live_by_tag[EL_TAG_MAILBOX]);
+    EL_TRY(mail_refused(comm));
+    EL_TRY(mail_tags(comm));
+    EL_TRY(mail_stream(comm));
+    EL_TRY(mail_muted(comm));
+    return check_operations(comm, 1000, EL_F32, 0);
+}
+
+/* A box that nobody empties. Member 0 waits until its time is over; all others are aborted by that. */
+static inline enum el_status check_full_mailbox(struct el_comm *comm)
+{
+    int rank = el_comm_rank(comm);
+    EL_TRY(el_comm_open_mailboxes(comm, 100));
+    EL_TRY(el_comm_set_timeout(comm, rank == 0 ? 0.05 : 0));
+    if (rank == 0) EL_TRY(mail_send(comm, 1, 4, 0, 60));
+    enum el_status status = rank == 0 ? mail_send(comm, 1, 4, 0, 60) : mail_take(comm, 0, 9, 0, 60);
+    if (status != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "status %d: %s", (int)status, el_error_message());
+    if (rank == 0 && !strstr(el_error_message(), "send number 2 of rank 0: ") &&
+        !strstr(el_error_message(), "rank 1 took nothing out of its full mailbox within 0.05 s"))
+        return el_fail(EL_ERR_INTERNAL, "not named: %s", el_error_message());
+    return EL_OK;
+}
+
+#endif
