@@ -40,6 +40,7 @@ struct el_run {
     double best_accuracy;
     double test_accuracy;
     struct el_error error; /* status EL_OK: it went well */
+    int64_t failed_ns;
 };
 
 /* loop.c: all steps, epochs and evaluations of one host thread; members are open. */

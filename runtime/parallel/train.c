@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/parallel/session.h"
 
 /* The last step's gradients of one parameter, as doubles. */
@@ -75,6 +76,7 @@ static void run_worker(struct el_run *run, struct el_comm *world)
     if (status != EL_OK) el_comm_abort(world);
     if (status != EL_OK) el_joint_abort(session->joint);
     el_error_take(status, &run->error);
+    run->failed_ns = el_clock_ns();
     el_program_destroy(run->program);
     run->program = NULL;
     if (session->mode->teardown) session->mode->teardown(&run->worker);
@@ -137,16 +139,18 @@ static enum el_status run_here(struct el_run *run)
     return EL_OK;
 }
 
-/* The failure that explains the others: a peer that lost its partner is not it. */
+/* The failure that explains the others: a peer that lost its partner is not it, and of several the first lost it. */
 static enum el_status first_failure(struct el_run *const *runs, int n)
 {
-    const struct el_error *found = NULL;
+    const struct el_run *found = NULL;
     for (int i = 0; i < n; i++) {
-        const struct el_error *error = &runs[i]->error;
-        if (error->status == EL_OK) continue;
-        if (!found || found->status == EL_ERR_PEER) found = error;
+        const struct el_run *run = runs[i];
+        if (run->error.status == EL_OK) continue;
+        bool explains = !found || (found->error.status == EL_ERR_PEER &&
+                                   (run->error.status != EL_ERR_PEER || run->failed_ns < found->failed_ns));
+        if (explains) found = run;
     }
-    return found ? el_error_give(found) : EL_OK;
+    return found ? el_error_give(&found->error) : EL_OK;
 }
 
 static void hand_over(struct el_run *run, const struct el_session *session, struct el_train_result *result)

@@ -132,6 +132,13 @@ assert c["bytes"] == 4096 and abs(c["transfer_ms"] * 1e3 / curve["points"][0]["i
     refuses "leave one of them out" "$EVENLOAD" run --mode ddp --comm mpi --comm-algorithm ring
 }
 
+@test "a rank that comes later than --comm-timeout ends the run, and is named with its operation" {
+    for procs in 1 2; do
+        run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --procs $procs --inject delay=1:600 --comm-timeout 0.2s --json --quiet --out "r$procs"
+        [[ $status -eq 1 && $output == *"rank 1 did not come within 0.2 s, in all_reduce number "* ]] || show
+    done
+}
+
 @test "devices of the null and the simulated backend" {
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices null:3 --out n --quiet
     [[ $(json n/results.json 'd["trials"][0]["device_names"]') == "['null:0', 'null:1', 'null:2']" ]]
