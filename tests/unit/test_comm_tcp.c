@@ -17,6 +17,7 @@
 #include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/group.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
 #include "tests/unit/tcp_processes.h"
 
@@ -68,6 +69,18 @@ static void test_groups_split(void **state)
 {
     (void)state;
     for (int size = 2; size <= 5; size++) assert_int_equal(run_ranks(size, splits), 0);
+}
+
+static enum el_status sequences(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(check_sequences(comm, 20));
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static void test_random_sequences_over_random_groups(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(RANKS_MAX, sequences), 0);
 }
 
 static void test_many_mib(void **state)
@@ -305,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_groups_split),
+        cmocka_unit_test(test_random_sequences_over_random_groups),
         cmocka_unit_test(test_many_mib),
         cmocka_unit_test(test_sums_have_the_order_of_the_ring),
         cmocka_unit_test(test_what_is_booked_is_what_moves),
@@ -314,5 +328,6 @@ int main(void)
         cmocka_unit_test(test_different_operations_are_noticed),
         cmocka_unit_test(test_waiting_sleeps),
     };
+    product_announce();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
