@@ -277,9 +277,11 @@ static int show_steps(struct el_options *options)
     }
     if (!strcmp(options->wire.algorithms, "auto")) snprintf(options->wire.algorithms, EL_PATH_BYTES, "all");
     enum el_status status = resolve(options, &trial, &plan);
-    if (status != EL_OK) return el_exit_failed(status);
-    el_wire_show_steps(&plan, stdout);
-    return el_exit_flush(0);
+    bool exchange = status == EL_OK && plan.curves[plan.n_curves - 1].operation->verb == EL_COMM_SEND;
+    if (exchange) plan.n_curves--; /* the last of all, or the only one */
+    if (status == EL_OK && plan.n_curves > 0) el_wire_show_steps(&plan, stdout);
+    if (exchange) status = el_wire_show_exchange(stdout);
+    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
 }
 
 enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)

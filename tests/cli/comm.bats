@@ -95,6 +95,8 @@ END
     [[ ${lines[14]} == *"rank 0"*all*all*all && ${lines[16]} == *"rank 2"*all*all*all ]] || show
     run --separate-stderr "$EVENLOAD" comm --show-steps --comm-algorithm ring,ps --devices sim:4 -e 64M
     [[ $output =~ ring\ +6\ +16\.0\ +96\.0 && $output =~ ps\ +6\ +64\.0\ +192\.0 ]] || show
+    run --separate-stderr "$EVENLOAD" comm sendrecv --show-steps
+    [[ $status -eq 0 && ${lines[1]} == *"sends 1 to rank 1" && ${lines[2]} == *"rank 1 has received 1" && ${lines[4]} == *"rank 0 has received 2" ]] || show
     [[ ! -e results ]]
 }
 
