@@ -4,6 +4,8 @@
 
 #include "bench/comm/wire.h"
 
+enum { MAILBOX_BYTES = 4096 };
+
 struct side {
     struct el_comm *comm;
     struct el_device *device;
@@ -27,7 +29,8 @@ static void *run_side(void *argument)
 {
     struct side *side = argument;
     bool first = el_comm_rank(side->comm) == 0;
-    enum el_status status = first ? EL_OK : move(side, EL_COMM_RECV, &side->received);
+    enum el_status status = el_comm_open_mailboxes(side->comm, MAILBOX_BYTES);
+    if (status == EL_OK && !first) status = move(side, EL_COMM_RECV, &side->received);
     side->number = side->received + 1;
     if (status == EL_OK) status = move(side, EL_COMM_SEND, &side->number);
     if (status == EL_OK && first) status = move(side, EL_COMM_RECV, &side->received);
