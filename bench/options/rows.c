@@ -6,6 +6,7 @@
 
 #include "bench/base/text.h"
 #include "bench/options/options.h"
+#include "runtime/parallel/schedule.h"
 
 /* Group, name, what its value is called (NULL: a flag), kind and field, the commands that take it, help. Then what only
  * some have. */
@@ -153,6 +154,13 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: a row each",
      CHOICES("off|on|both"), DEFAULT("off")},
+    {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_TRIALS,
+     "mp, pipeline: where the model is cut: names of nodes, comma-separated, or balanced by time, memory or nodes "
+     "(default: time)"},
+    {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_TRIALS,
+     "pipeline: micro-batches a step (default: as many as devices)", RANGE(1, EL_MICRO_MAX)},
+    {TRAINING, "schedule", "NAME", AT(CHOICE, train.schedule), OF_TRIALS,
+     "pipeline: the order of forwards and backwards", CHOICES("1f1b|gpipe"), DEFAULT("1f1b")},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | OVERHEAD | REGRESS | SCALE | IMBALANCE,

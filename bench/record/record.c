@@ -9,6 +9,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
+#include "runtime/parallel/schedule.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
@@ -87,6 +88,9 @@ static json_t *config(const struct el_trial *trial)
     put_count(config, "epochs", train->epochs);
     put_count(config, "bucket_first_bytes", (int64_t)train->bucket_first_bytes);
     put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
+    el_json_put_text(config, "cut", train->cut);
+    put_count(config, "micro_batches", train->n_micro);
+    el_json_put_text(config, "schedule", el_schedule_list()[train->schedule].name);
     el_json_put(config, "device_mem_bytes",
                 trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
     el_json_put_real(config, "timeout_s", trial->timeout_s);

@@ -190,6 +190,14 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
+static enum el_status take_cut(const char *cut, struct el_train_config *train)
+{
+    if (strlen(cut) >= sizeof train->cut)
+        return el_fail(EL_ERR_INVALID, "--cut: longer than %zu characters", sizeof train->cut - 1);
+    strcpy(train->cut, cut);
+    return EL_OK;
+}
+
 static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
                                   struct el_trial *trial)
 {
@@ -204,6 +212,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.bucket_view = choice->bucket_view;
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
+    EL_TRY(take_cut(options->cut, &trial->train));
     el_layout_of(&trial->train, 0, &layout);
     trial->n_devices = trial->train.n_devices = layout.n_devices;
     memset(&trial->devices[trial->n_devices], 0,
@@ -322,6 +331,10 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
+    if (el_mode_takes(train->mode, "cut") && strcmp(train->cut, "time") != 0)
+        snprintf(o->cut, sizeof o->cut, "%s", train->cut);
+    if (!el_mode_takes(train->mode, "micro") || train->n_micro == train->n_devices) o->train.n_micro = 0;
+    if (!el_mode_takes(train->mode, "schedule")) o->train.schedule = 0;
 }
 
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)

@@ -201,7 +201,11 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
         .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
         .messages = el_comm_messages(&shape)};
-    if (!el_comm_verb_row(op->verb)->is_link) /* of a link the others know nothing */
+    bool sends = op->verb == EL_COMM_SEND;
+    if (el_comm_verb_row(op->verb)->is_link)
+        call.message = (struct el_call_message){comm->group, sends ? comm->rank : op->root,
+                                                sends ? op->root : comm->rank, op->tag, sends};
+    else
         call.group = (struct el_call_group){comm->group, comm->issued++, comm->n_parts};
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
 }

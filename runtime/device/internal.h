@@ -61,8 +61,10 @@ struct el_task {
     struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
     struct el_buffer *workspace;            /* kernels with scratch */
     struct el_call_group group;
-    double stretch;   /* planted: a kernel takes so many times its time; 0: as it is */
-    int64_t pause_ns; /* planted: a kernel begins so much later */
+    struct el_call_message message;
+    int message_number; /* of those with the same words in this program */
+    double stretch;     /* planted: a kernel takes so many times its time; 0: as it is */
+    int64_t pause_ns;   /* planted: a kernel begins so much later */
     union {
         struct {
             const struct el_kernel *kernel;
@@ -119,9 +121,14 @@ struct el_async_run {
     int64_t queue_ns;               /* of the last run: the host's time to queue it, without its calls */
 };
 
+struct el_op_at {
+    int program, id;
+};
+
 /* An op in an order over several programs. */
 struct el_ordered {
     int program, id;
+    struct el_op_at sender; /* of what it receives; program -1: nobody */
 };
 
 struct el_wait_hook {
@@ -191,6 +198,11 @@ enum el_status el_program_order(struct el_program *program, int *order);
 /* The same for the programs of several members, each of which has its part of every group; `order` has room for all.
  * Errors: also EL_ERR_INTERNAL where members' operations differ. */
 enum el_status el_programs_order(struct el_program *const *programs, int n, struct el_ordered *order);
+
+/* messages.c: for each op, by its number over all programs (first_op[p] + id, first_op[n] of them), who sends what it
+ * receives. Of one program nothing is known of others: nobody. Errors: EL_ERR_INTERNAL where nobody sends it. */
+enum el_status el_messages_match(struct el_program *const *programs, int n, const int *first_op,
+                                 struct el_op_at *sender);
 
 /* resolve.c: simulated devices. At the program's end, and its run in virtual time: fills spans and `whole`. */
 enum el_status el_resolve_prepare(struct el_program *program);

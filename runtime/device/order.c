@@ -27,7 +27,9 @@ struct ordering {
     struct el_program *const *programs;
     int n_programs, n_ops;
     int *first_op, *first_queue; /* [n_programs + 1]: numbers of all programs' ops and queues together */
+    int *program_of;             /* [n_queues] */
     int *group_of;               /* [n_ops]; -1: none */
+    struct el_op_at *sender;     /* [n_ops]: who sends what the op receives; program -1: nobody */
     int *hangs;                  /* [n_ops]: the first queue that hangs on the op; -1 */
     bool *placed;                /* [n_ops] */
     struct head *heads;          /* [n_queues] */
@@ -80,7 +82,9 @@ static void list_calls(struct ordering *o)
     for (int p = 0; p < o->n_programs; p++) {
         for (int id = 0; id < o->programs[p]->n_tasks; id++) {
             int g = o->group_of[o->first_op[p] + id];
-            if (g >= 0) o->calls[o->groups[g].first_call + o->groups[g].n_calls++] = (struct el_ordered){p, id};
+            if (g >= 0)
+                o->calls[o->groups[g].first_call + o->groups[g].n_calls++] =
+                    (struct el_ordered){.program = p, .id = id};
         }
     }
 }
@@ -155,6 +159,13 @@ static struct el_ordered pop(struct ordering *o)
 
 /* ---- placing ---- */
 
+/* A stream's next op waits for another op. */
+static void hang(struct ordering *o, int queue, int op)
+{
+    o->heads[queue].next = o->hangs[op];
+    o->hangs[op] = queue;
+}
+
 /* Looks at a stream's next op: it is ready, or hangs, or its group waits for more calls. */
 static void look(struct ordering *o, int p, const struct el_queue *queue)
 {
@@ -162,13 +173,18 @@ static void look(struct ordering *o, int p, const struct el_queue *queue)
     int number = o->first_queue[p] + queue->index;
     struct head *head = &o->heads[number];
     if (head->at == queue->n_tasks) return;
-    struct el_ordered op = {p, queue->tasks[head->at]};
+    struct el_ordered op = {.program = p, .id = queue->tasks[head->at]};
     const struct el_task *task = &program->tasks[op.id];
     for (; head->wait < task->n_waits; head->wait++) {
-        int other = number_of(o, (struct el_ordered){p, program->waits[task->first_wait + head->wait]});
+        int other =
+            number_of(o, (struct el_ordered){.program = p, .id = program->waits[task->first_wait + head->wait]});
         if (o->placed[other]) continue;
-        head->next = o->hangs[other];
-        o->hangs[other] = number;
+        hang(o, number, other);
+        return;
+    }
+    const struct el_op_at sender = o->sender[number_of(o, op)];
+    if (sender.program >= 0 && !o->placed[o->first_op[sender.program] + sender.id]) {
+        hang(o, number, o->first_op[sender.program] + sender.id);
         return;
     }
     int g = o->group_of[number_of(o, op)];
@@ -180,7 +196,7 @@ static void look(struct ordering *o, int p, const struct el_queue *queue)
     if (++group->n_come == group->n_calls) push(o, o->calls[group->first_call + group->n_calls - 1]);
 }
 
-/* Behind an op that was placed: its stream's next, and all that hung on it. Waits lie within a program. */
+/* Behind an op that was placed: its stream's next, and all that hung on it. */
 static void go_on(struct ordering *o, struct el_ordered op)
 {
     struct el_queue *const *queues = o->programs[op.program]->queues;
@@ -190,14 +206,15 @@ static void go_on(struct ordering *o, struct el_ordered op)
     look(o, op.program, queues[index]);
     for (int q = o->hangs[number_of(o, op)], next; q >= 0; q = next) {
         next = o->heads[q].next;
-        look(o, op.program, queues[q - first]);
+        look(o, o->program_of[q], o->programs[o->program_of[q]]->queues[q - o->first_queue[o->program_of[q]]]);
     }
 }
 
 static void place(struct ordering *o, const struct el_ordered *ops, int n)
 {
     for (int i = 0; i < n; i++) {
-        o->order[o->n_ordered++] = ops[i];
+        o->order[o->n_ordered] = ops[i];
+        o->order[o->n_ordered++].sender = o->sender[number_of(o, ops[i])];
         o->placed[number_of(o, ops[i])] = true;
     }
     for (int i = 0; i < n; i++) go_on(o, ops[i]);
@@ -231,13 +248,18 @@ static enum el_status open_ordering(struct ordering *o)
     size_t n_ops = (size_t)o->n_ops + 1, n_queues = (size_t)o->first_queue[o->n_programs] + 1;
     o->group_of = malloc(n_ops * sizeof *o->group_of);
     o->hangs = malloc(n_ops * sizeof *o->hangs);
+    o->sender = malloc(n_ops * sizeof *o->sender);
+    o->program_of = calloc(n_queues, sizeof *o->program_of);
     o->placed = calloc(n_ops, sizeof *o->placed);
     o->heads = calloc(n_queues, sizeof *o->heads);
     o->ready = calloc(n_queues, sizeof *o->ready);
-    if (!o->group_of || !o->hangs || !o->placed || !o->heads || !o->ready)
+    if (!o->group_of || !o->hangs || !o->sender || !o->program_of || !o->placed || !o->heads || !o->ready)
         return el_fail(EL_ERR_HOST_MEMORY, "the order of %d ops", o->n_ops);
     for (int i = 0; i < o->n_ops; i++) o->hangs[i] = -1;
-    return find_groups(o);
+    for (int p = 0; p < o->n_programs; p++)
+        for (int q = o->first_queue[p]; q < o->first_queue[p + 1]; q++) o->program_of[q] = p;
+    EL_TRY(find_groups(o));
+    return el_messages_match(o->programs, o->n_programs, o->first_op, o->sender);
 }
 
 static void close_ordering(struct ordering *o)
@@ -246,6 +268,8 @@ static void close_ordering(struct ordering *o)
     free(o->first_queue);
     free(o->group_of);
     free(o->hangs);
+    free(o->sender);
+    free(o->program_of);
     free(o->placed);
     free(o->heads);
     free(o->ready);

@@ -297,6 +297,21 @@ enum el_status el_program_copy(struct el_program *program, struct el_device *dev
     return EL_OK;
 }
 
+static bool same_words(const struct el_call_message *a, const struct el_call_message *b)
+{
+    return a->of == b->of && a->from == b->from && a->to == b->to && a->tag == b->tag && a->sends == b->sends;
+}
+
+/* How many messages with these words stand before task `at`: the nearest one knows. */
+static int count_messages(const struct el_program *program, int at)
+{
+    const struct el_task *task = &program->tasks[at];
+    if (!task->message.of) return 0;
+    for (int i = at - 1; i >= 0; i--)
+        if (same_words(&program->tasks[i].message, &task->message)) return program->tasks[i].message_number + 1;
+    return 0;
+}
+
 enum el_status el_program_call(struct el_program *program, struct el_device *device, int stream,
                                const struct el_call_op *op, int *op_id_p)
 {
@@ -311,6 +326,8 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     task->run = op->run;
     task->context = op->context;
     task->group = op->group;
+    task->message = op->message;
+    task->message_number = count_messages(program, program->n_tasks - 1);
     memcpy(task->views, op->views, sizeof task->views);
     info->op_class = op->op_class;
     info->bytes = op->bytes;

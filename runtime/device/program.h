@@ -70,6 +70,14 @@ static inline bool el_call_group_same(struct el_call_group a, struct el_call_gro
     return a.of == b.of && a.number == b.number;
 }
 
+/* Which message between two members a call sends or receives. On simulated devices what is received ends when it has
+ * been sent: the receiver's k-th call with these words waits for the sender's k-th, in another member's program. */
+struct el_call_message {
+    const void *of; /* the communicator: the same for all its members in this process; NULL: no message */
+    int from, to, tag;
+    bool sends;
+};
+
 /* Room for what a call takes along by value. */
 enum { EL_CALL_ARGUMENT_BYTES = 32 };
 
@@ -85,6 +93,7 @@ struct el_call_op {
     double bytes; /* payload, for costs */
     struct el_op_messages messages;
     struct el_call_group group;
+    struct el_call_message message;
 };
 
 enum el_status el_program_create(struct el_program **program_p);

@@ -28,6 +28,7 @@ static int64_t cost_ns(const struct el_program *program, int id)
     const struct el_task *task = &program->tasks[id];
     const struct el_op_info *info = &program->infos[id];
     const struct el_device *device = program->queues[task->queue]->device;
+    if (task->message.of && !task->message.sends) return 0; /* its time is the sender's */
     int64_t cost = device->ops->cost_ns(device->state, info);
     if (task->stretch > 0) cost = (int64_t)((double)cost * task->stretch);
     if (info->op_class == EL_CLASS_COMM)
@@ -47,6 +48,12 @@ static int64_t ready_ns(const struct el_program *program, int id)
     return ready;
 }
 
+/* When what an op receives has come. */
+static int64_t come_ns(struct el_program *const *programs, const struct el_ordered *op)
+{
+    return op->sender.program < 0 ? 0 : programs[op->sender.program]->spans[op->sender.id].end_ns;
+}
+
 /* One op, or all calls of a group. */
 static void resolve_together(struct el_program *const *programs, const struct el_ordered *ops, int n)
 {
@@ -54,7 +61,9 @@ static void resolve_together(struct el_program *const *programs, const struct el
     for (int i = 0; i < n; i++) {
         const struct el_program *program = programs[ops[i].program];
         int64_t ready = ready_ns(program, ops[i].id), cost = cost_ns(program, ops[i].id);
+        int64_t come = come_ns(programs, &ops[i]);
         program->spans[ops[i].id].begin_ns = ready;
+        if (come > ready) ready = come;
         if (ready > latest) latest = ready;
         if (cost > longest) longest = cost;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "runtime/parallel/mode.h"
+#include "runtime/parallel/schedule.h"
 
 double el_train_default_lr(enum el_optimizer_kind optimizer)
 {
@@ -18,6 +19,9 @@ static void fill_in(struct el_train_config *config)
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
     if (!*config->cut) snprintf(config->cut, sizeof config->cut, "time");
     if (!el_mode_takes(config->mode, "bucket-view")) config->bucket_view = false;
+    bool has_micro = el_mode_takes(config->mode, "micro");
+    if (!has_micro) config->n_micro = 1;
+    if (!config->n_micro) config->n_micro = config->n_devices;
 }
 
 static enum el_status check_numbers(const struct el_train_config *config)
@@ -39,6 +43,27 @@ static enum el_status check_numbers(const struct el_train_config *config)
     return EL_OK;
 }
 
+/* Whether the model can be cut into so many parts. */
+static enum el_status check_cut(const struct el_train_config *config, int n_stages)
+{
+    struct el_parts parts;
+    enum el_status status = el_parts_open(config, n_stages, &parts);
+    el_parts_close(&parts);
+    return status;
+}
+
+static enum el_status check_pipeline(const struct el_train_config *config, int n_stages)
+{
+    EL_TRY(check_cut(config, n_stages));
+    if (config->n_micro < 1 || config->n_micro > EL_MICRO_MAX)
+        return el_fail(EL_ERR_INVALID, "--micro %lld: must be between 1 and %d", (long long)config->n_micro,
+                       EL_MICRO_MAX);
+    if (config->global_batch % config->n_micro == 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--micro %lld: the batch of %lld cannot be cut into so many of equal size: change --batch",
+                   (long long)config->n_micro, (long long)config->global_batch);
+}
+
 enum el_status el_train_check(struct el_train_config *config)
 {
     if (!el_mode_ops_find(config->mode)) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
@@ -55,5 +80,6 @@ enum el_status el_train_check(struct el_train_config *config)
                        (long long)config->global_batch, n_shares);
     }
     fill_in(config);
+    if (layout.n_stages > 1) EL_TRY(check_pipeline(config, layout.n_stages));
     return check_numbers(config);
 }

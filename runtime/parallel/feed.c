@@ -62,13 +62,14 @@ static void bring(const struct el_feed *feed, struct el_program *program, const 
 static void make(const struct el_feed *feed, struct el_program *program, const char *label, bool wanted, size_t bytes,
                  struct el_buffer **buffer_p)
 {
-    *buffer_p = NULL;
     if (wanted) el_program_alloc(program, feed->spec.device, EL_TAG_INPUT, bytes, label, buffer_p);
 }
 
 void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_buffer **inputs_p,
                    struct el_buffer **labels_p)
 {
+    *inputs_p = *labels_p = NULL;
+    if (feed->spec.what == EL_FEED_NOTHING) return;
     size_t input_bytes = (size_t)feed->samples * el_feed_sample_bytes(feed);
     size_t label_bytes = (size_t)feed->samples * sizeof(int32_t);
     make(feed, program, "inputs", feed->spec.what != EL_FEED_LABELS, input_bytes, inputs_p);

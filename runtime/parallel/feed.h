@@ -16,8 +16,9 @@
 #include "runtime/device/program.h"
 #include "runtime/parallel/train.h"
 
-/* A model that has been cut is fed at both ends: inputs to its first part, labels to its last. */
-enum el_feed_what { EL_FEED_ALL, EL_FEED_INPUTS, EL_FEED_LABELS };
+/* A model that has been cut is fed at both ends: inputs to its first part, labels to its last. Those between have a
+ * feed to count epochs by, and load nothing. */
+enum el_feed_what { EL_FEED_ALL, EL_FEED_INPUTS, EL_FEED_LABELS, EL_FEED_NOTHING };
 
 struct el_feed_spec {
     const struct el_train_config *config;

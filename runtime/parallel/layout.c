@@ -109,6 +109,6 @@ void el_layout_stages(const struct el_train_config *config, int n_processes, str
                                                 .worker = d,
                                                 .stage = d,
                                                 .samples = config->global_batch,
-                                                .n_feeds = d == 0 || d == n - 1,
+                                                .n_feeds = 1,
                                                 .owns = true};
 }

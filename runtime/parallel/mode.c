@@ -9,6 +9,8 @@
     row(dp)        \
     row(ddp)       \
     row(manual)    \
+    row(mp)        \
+    row(pipeline)  \
     row(reference)
 /* clang-format on */
 

@@ -31,6 +31,7 @@ struct el_member {
 
 struct el_worker {
     const struct el_train_config *config;
+    const struct el_parts *parts;
     const struct el_graph *graph; /* the whole model's; a member's part of it is its shard's */
     const struct el_layout *layout;
     int first;             /* position of its first member in the job */
@@ -55,6 +56,8 @@ struct el_worker_spec {
  * closed. */
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec);
 void el_worker_close(struct el_worker *worker);
+/* What goes to the devices of a stage that is fed at all. */
+enum el_feed_what el_worker_feeds(const struct el_layout *layout, int stage);
 
 /* What the configuration says of communicators: algorithm and time-out. Collective. Errors: EL_ERR_ABSENT where this
  * one has no choice of algorithms, or no time-out, and one was asked for. */

@@ -94,13 +94,19 @@ void el_shard_close(struct el_shard *shard)
     *shard = (struct el_shard){0};
 }
 
-enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p)
+enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p)
 {
     union {
         float f;
         double d;
     } value = {0};
-    EL_TRY(el_device_read(el_view_of(shard->loss, 0), &value, el_dtype_bytes(shard->config->dtype)));
-    *loss_p = shard->config->dtype == EL_F64 ? value.d : (double)value.f;
+    size_t width = el_dtype_bytes(shard->config->dtype);
+    EL_TRY(el_device_read(el_view_of(values, (size_t)i * width), &value, width));
+    *value_p = shard->config->dtype == EL_F64 ? value.d : (double)value.f;
     return EL_OK;
+}
+
+enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p)
+{
+    return el_shard_read_value(shard, shard->loss, 0, loss_p);
 }

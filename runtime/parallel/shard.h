@@ -40,7 +40,9 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
-/* 0 where kernels do not compute. Between steps. */
+/* Element `i` of `values`, in the type of the configuration; 0 where kernels do not compute. Between steps. */
+enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p);
+/* The same of `loss`. */
 enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */

@@ -73,8 +73,9 @@ struct el_train_config {
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
     /* Modes that cut the model. */
-    char cut[128]; /* parts.h says how; empty: "time" */
-    int n_micro;   /* micro-batches; 0: as many as there are stages */
+    char cut[128];   /* parts.h says how; empty: "time" */
+    int64_t n_micro; /* micro-batches; 0: as many as there are devices */
+    int schedule;    /* a row of schedule.h's list */
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */

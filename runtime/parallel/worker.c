@@ -3,11 +3,11 @@
 
 #include "runtime/parallel/mode.h"
 
-/* What a stage is fed. */
-static enum el_feed_what feed_of(const struct el_layout *layout, int stage)
+enum el_feed_what el_worker_feeds(const struct el_layout *layout, int stage)
 {
     if (layout->n_stages == 1) return EL_FEED_ALL;
-    return stage == 0 ? EL_FEED_INPUTS : EL_FEED_LABELS;
+    if (stage == layout->n_stages - 1) return EL_FEED_LABELS;
+    return stage == 0 ? EL_FEED_INPUTS : EL_FEED_NOTHING;
 }
 
 static enum el_status open_members(struct el_worker *worker, const struct el_worker_spec *spec)
@@ -24,7 +24,7 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
                                     .batch = config->global_batch,
                                     .part = spot->feed,
                                     .n_parts = spot->n_feeds,
-                                    .what = feed_of(worker->layout, spot->stage)};
+                                    .what = el_worker_feeds(worker->layout, spot->stage)};
         EL_TRY(el_shard_open(&member->shard, config, spec->parts->stage[spot->stage], spec->devices[m], spot->owns));
         EL_TRY(el_feed_open(&member->feed, &feed));
     }
@@ -33,8 +33,11 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
 
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec)
 {
-    *worker = (struct el_worker){
-        .config = spec->config, .graph = spec->parts->model, .layout = spec->layout, .world = spec->world};
+    *worker = (struct el_worker){.config = spec->config,
+                                 .parts = spec->parts,
+                                 .graph = spec->parts->model,
+                                 .layout = spec->layout,
+                                 .world = spec->world};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);

@@ -55,6 +55,7 @@ static inline enum el_status el_case_config(const struct el_case *c, const char 
                                        .seed = 7,
                                        .global_batch = c->batch,
                                        .n_devices = n_devices,
+                                       .n_micro = 2,
                                        .steps = is_sanitized() ? CASE_STEPS_SANITIZED : CASE_STEPS,
                                        .bucket_first_bytes = 1024, /* several buckets even here */
                                        .bucket_cap_bytes = 4096,
@@ -70,6 +71,18 @@ static inline enum el_status el_case_config(const struct el_case *c, const char 
     snprintf(config->model.name, sizeof config->model.name, "%s", c->model);
     EL_TRY(el_model_resolve(&config->model));
     return el_train_check(config);
+}
+
+/* Whether the model has enough nodes for a mode that cuts it. */
+static inline bool el_case_can_be_cut(const struct el_case *c, const char *mode, int n_devices)
+{
+    struct el_train_config config;
+    struct el_graph *graph;
+    if (!el_mode_takes(mode, "cut")) return true;
+    if (el_case_config(c, mode, 1, &config) != EL_OK || el_model_build(&config.model, &graph) != EL_OK) return true;
+    bool enough = graph->n_nodes >= n_devices;
+    el_graph_destroy(graph);
+    return enough;
 }
 
 static inline enum el_status el_case_dataset(struct el_dataset **dataset_p)

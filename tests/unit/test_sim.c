@@ -114,6 +114,17 @@ static void ops_follow_waits_and_groups(void **state)
     close_devices(devices, 2);
 }
 
+static int message(struct el_program *program, struct el_device *device, const void *of, bool sends)
+{
+    int id = -1;
+    struct el_call_op op = {.head = {.phase = EL_PHASE_COMM, .sent_bytes = sends ? 4000 : 0},
+                            .op_class = EL_CLASS_COMM,
+                            .run = never,
+                            .message = {.of = of, .from = 0, .to = 1, .sends = sends}};
+    assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &op, &id), EL_OK);
+    return id;
+}
+
 /* ---- members that are resolved together, each in a thread ---- */
 
 struct member {
@@ -122,6 +133,7 @@ struct member {
     struct el_device *device;
     int number, steps;
     int before, after, collectives; /* host calls before and behind the collectives */
+    int messages;                   /* behind them: member 0 sends, 1 receives */
     bool capture;
     struct seen seen[4]; /* of each step */
     enum el_status status;
@@ -137,6 +149,8 @@ static enum el_status issue(const struct member *member, struct el_program **pro
     el_program_wait(program, member->device, EL_STREAM_COMM, last);
     for (int c = 0; c < member->collectives; c++)
         last = collective(program, member->device, member->joint, (uint64_t)c);
+    for (int i = 0; i < member->messages; i++)
+        last = message(program, member->device, member->joint, member->number == 0);
     el_program_wait(program, member->device, EL_STREAM_COMPUTE, last);
     host_calls(program, member->device, member->after);
     return el_program_end(program);
@@ -232,6 +246,30 @@ static void what_is_injected_is_seen(void **state)
     }
 }
 
+/* What is received ends when it has been sent, in order; who sends waits for nobody. */
+static void messages_come_when_they_were_sent(void **state)
+{
+    (void)state;
+    static const int calls[][2] = {
+        {3, 1}, {1, 9}, {2, 2}}; /* before the first message: of the sender, of the receiver */
+    for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++) {
+        struct member members[MEMBERS] = {0};
+        for (int m = 0; m < MEMBERS; m++)
+            members[m] = (struct member){.steps = 1, .before = m < 2 ? calls[c][m] : 1, .messages = m < 2 ? 2 : 0};
+        run_members(members, NULL);
+        const struct el_span *sent = &members[0].seen[0].spans[calls[c][0]];
+        const struct el_span *received = &members[1].seen[0].spans[calls[c][1]];
+        int64_t ready = calls[c][1] * HOST_NS;
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(sent[i].begin_ns, calls[c][0] * HOST_NS + i * COLLECTIVE_NS);
+            assert_int_equal(sent[i].end_ns, sent[i].begin_ns + COLLECTIVE_NS);
+            assert_int_equal(received[i].begin_ns, ready);
+            if (sent[i].end_ns > ready) ready = sent[i].end_ns;
+            assert_int_equal(received[i].end_ns, ready);
+        }
+    }
+}
+
 static void kernels_are_stretched_and_paused(void **state)
 {
     (void)state;
@@ -273,6 +311,14 @@ static void a_member_that_differs(void **state)
     struct member members[MEMBERS] = {0};
     for (int m = 0; m < MEMBERS; m++) members[m] = (struct member){.steps = 1, .collectives = m == 2 ? 1 : 2};
     expect_failure(members, EL_ERR_INTERNAL, "collective: issued by 2 of 3 members");
+}
+
+static void a_message_that_nobody_sends(void **state)
+{
+    (void)state;
+    struct member members[MEMBERS] = {0};
+    for (int m = 0; m < MEMBERS; m++) members[m] = (struct member){.steps = 1, .messages = m == 1};
+    expect_failure(members, EL_ERR_INTERNAL, "call: nobody sends what member 1 receives");
 }
 
 static void *give_up(void *joint)
@@ -437,10 +483,16 @@ static void many_ops_take_their_share_of_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ops_follow_waits_and_groups), cmocka_unit_test(members_wait_for_the_last),
-        cmocka_unit_test(what_is_injected_is_seen),    cmocka_unit_test(kernels_are_stretched_and_paused),
-        cmocka_unit_test(a_member_that_differs),       cmocka_unit_test(a_member_that_never_comes),
-        cmocka_unit_test(crossed_collectives),         cmocka_unit_test(many_ops_take_their_share_of_time),
+        cmocka_unit_test(ops_follow_waits_and_groups),
+        cmocka_unit_test(members_wait_for_the_last),
+        cmocka_unit_test(what_is_injected_is_seen),
+        cmocka_unit_test(kernels_are_stretched_and_paused),
+        cmocka_unit_test(messages_come_when_they_were_sent),
+        cmocka_unit_test(a_message_that_nobody_sends),
+        cmocka_unit_test(a_member_that_differs),
+        cmocka_unit_test(a_member_that_never_comes),
+        cmocka_unit_test(crossed_collectives),
+        cmocka_unit_test(many_ops_take_their_share_of_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,10 +114,8 @@ bool el_tcp_mail_take(struct el_tcp_group *group, int rank)
         if (got <= 0) return false;
         post->done += (size_t)got;
         if (post->done < bytes) continue;
-        if (post->coming)
-            deliver(group, post);
-        else if (!open_letter(group, post))
-            return false;
+        if (!post->coming && !open_letter(group, post)) return false;
+        if (post->done == post->coming->bytes) deliver(group, post); /* an empty one has come with its head */
     }
 }
 
