@@ -22,7 +22,9 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
     (void)context;
     snprintf(text, EL_CELL_BYTES, "%.0f", el_json_number(trial, "global_batch"));
     if (n < 2) return;
-    if (first == end)
+    if (first == el_json_number(trial, "global_batch")) /* all of it goes through each */
+        el_text_append(text, EL_CELL_BYTES, " (%zu stages)", n);
+    else if (first == end)
         el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n, first);
     else
         el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first, end);

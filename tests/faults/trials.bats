@@ -43,7 +43,7 @@ time_out_of_several() { # time_out_of_several LAUNCHER
 }
 
 killed_rank() { # killed_rank OPTION...
-    "$EVENLOAD" run "${LONG[@]}" --mode ddp "$@" --out r --quiet >out 2>err 3>&- &
+    "$EVENLOAD" run "${LONG[@]}" --mode "${MODE:-ddp}" "$@" --out r --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 1
     sleep 0.3
@@ -117,6 +117,10 @@ killed_rank() { # killed_rank OPTION...
 
 @test "a killed rank is a row with its signal within 5 seconds, without mpirun" {
     killed_rank --launcher own
+}
+
+@test "a killed stage is a row with its signal within 5 seconds" {
+    MODE=pipeline killed_rank --launcher own --procs 2
 }
 
 @test "a killed rank is a row with its signal within 5 seconds, over tcp" {
