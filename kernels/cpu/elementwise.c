@@ -40,7 +40,7 @@ EL_VECTOR enum el_status el_cpu_scale(const struct el_kernel_args *args)
     float *y = args->p[1];       /* [n] */
     float factor = (float)args->s[0];
     int64_t n = args->d[0];
-    if (factor == 1) { /* the library's copy does not read what it overwrites: 11 % less time for 8 MiB */
+    if (factor == 1) { /* the library's copy does not read what it overwrites: a tenth less time for 8 MiB */
         if (x != y) memcpy(y, x, (size_t)n * sizeof *y);
         return EL_OK;
     }
