@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +94,61 @@ static void test_a_message_waits_for_who_asks_for_its_tag(void **state)
 {
     (void)state;
     run_ranks(2, any_order);
+}
+
+/* Empty ones, alone and between others, of two tags: each must come, and as often as it was sent. */
+static enum el_status empty_ones(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    static const struct {
+        int tag;
+        size_t bytes;
+    } sent[] = {{0, 0}, {1, 3}, {0, 0}, {1, 0}, {0, 2}}, taken[] = {{1, 3}, {1, 0}, {0, 0}, {0, 0}, {0, 2}};
+    unsigned char data[4] = {0};
+    enum el_status status = EL_OK;
+    el_comm_tcp_backend.ops->set_timeout(group, 20000000000); /* a message that is missing ends the test */
+    for (int i = 0; i < 5 && status == EL_OK; i++)
+        status = group->rank == 0 ? run(group, EL_COMM_SEND, 1, sent[i].tag, data, sent[i].bytes)
+                                  : run(group, EL_COMM_RECV, 0, taken[i].tag, data, taken[i].bytes);
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_an_empty_message_comes(void **state)
+{
+    (void)state;
+    run_ranks(2, empty_ones);
+}
+
+/* Returns when the other end of `socket` has been closed; with no events: and has refused what was written to it. */
+static enum el_status wait_for_end(int socket, short events)
+{
+    struct pollfd polls = {.fd = socket, .events = events};
+    int ready;
+    do ready = poll(&polls, 1, 20000);
+    while (ready < 0 && errno == EINTR);
+    return ready == 1 ? EL_OK : el_fail(EL_ERR_INTERNAL, "the sender did not end");
+}
+
+/* Rank 0 sends and ends; rank 1 takes all but the first message when nobody hears of it any more: what it writes to
+ * that connection is refused, and what it writes after that fails. */
+static enum el_status sender_ends(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    (void)bootstrap;
+    unsigned char byte;
+    for (int tag = 0; tag < TAGS; tag++) {
+        byte = group->rank == 0 ? (unsigned char)(tag + 1) : 0;
+        EL_TRY(run(group, group->rank == 0 ? EL_COMM_SEND : EL_COMM_RECV, 1 - group->rank, tag, &byte, 1));
+        if (byte != tag + 1) return el_fail(EL_ERR_INTERNAL, "tag %d: got %d", tag, byte);
+        int socket = group->rank == 1 ? atomic_load(&group->peers[0].from[EL_TCP_LANE_MAIL]) : -1;
+        if (socket >= 0 && tag == 0) EL_TRY(wait_for_end(socket, POLLRDHUP));
+        if (socket >= 0 && tag == 1) EL_TRY(wait_for_end(socket, 0)); /* POLLERR or POLLHUP */
+    }
+    return EL_OK;
+}
+
+static void test_a_sender_may_end_before_all_is_taken(void **state)
+{
+    (void)state;
+    run_ranks(2, sender_ends);
 }
 
 /* Each sends to all, itself too, before it receives anything: much more than sockets hold. */
@@ -236,6 +293,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_message_waits_for_who_asks_for_its_tag),
+        cmocka_unit_test(test_an_empty_message_comes),
+        cmocka_unit_test(test_a_sender_may_end_before_all_is_taken),
         cmocka_unit_test(test_no_order_of_sends_dead_locks),
         cmocka_unit_test(test_a_sender_goes_on_when_there_is_room_again),
         cmocka_unit_test(test_a_full_mailbox_ends_with_the_time),

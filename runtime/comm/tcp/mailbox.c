@@ -36,13 +36,16 @@ static enum el_status wait_for_room(struct el_tcp_group *group, int rank, size_t
     }
 }
 
-static enum el_status put_all(struct el_tcp_group *group, int rank, int socket, const void *data, size_t bytes)
+/* `optional`: it is no failure that the other end has gone. */
+static enum el_status put_all(struct el_tcp_group *group, int rank, int socket, const void *data, size_t bytes,
+                              bool optional)
 {
     for (size_t at = 0; at < bytes;) {
         struct pollfd polls[2] = {[1] = {.fd = socket, .events = POLLOUT}};
         if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
         ssize_t put = send(socket, (const char *)data + at, bytes - at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (put < 0 && errno != EINTR && errno != EAGAIN) return el_tcp_fail_rank(group, rank, errno);
+        if (put < 0 && errno != EINTR && errno != EAGAIN)
+            return optional ? EL_OK : el_tcp_fail_rank(group, rank, errno);
         if (put < 0 && errno == EAGAIN) EL_TRY(el_tcp_wait(group, polls, 2, rank));
         if (put > 0) at += (size_t)put;
     }
@@ -56,8 +59,8 @@ enum el_status el_tcp_send(struct el_tcp_group *group, const struct el_comm_task
     EL_TRY(wait_for_room(group, rank, head.bytes));
     EL_TRY(el_tcp_mesh_to(group, rank, EL_TCP_LANE_MAIL, &socket));
     atomic_fetch_add(&group->peers[rank].unread_bytes, head.bytes);
-    EL_TRY(put_all(group, rank, socket, &head, sizeof head));
-    return put_all(group, rank, socket, task->data, head.bytes);
+    EL_TRY(put_all(group, rank, socket, &head, sizeof head, false));
+    return put_all(group, rank, socket, task->data, head.bytes, false);
 }
 
 bool el_tcp_mail_hear(struct el_tcp_group *group, int rank)
@@ -160,7 +163,8 @@ static enum el_status take(struct el_tcp_group *group, const struct el_comm_task
                        group->rank, words, (unsigned long long)letter->bytes);
     }
     memcpy(task->result, letter->data, letter->bytes);
-    return put_all(group, task->root, socket, &taken, sizeof taken);
+    /* A sender may end before all that it sent is taken. */
+    return put_all(group, task->root, socket, &taken, sizeof taken, true);
 }
 
 enum el_status el_tcp_receive(struct el_tcp_group *group, const struct el_comm_task *task)
