@@ -23,12 +23,16 @@ const char *el_imbalance_card(size_t position, char *text)
     return text;
 }
 
+/* Tags that are younger than the record count nothing. */
 double el_imbalance_highs(const json_t *device)
 {
     const json_t *tags = el_json_at(device, "memory.peak_by_tag");
-    double sum = 0;
-    for (int t = 0; t < EL_TAG_COUNT; t++)
-        if (t != EL_TAG_WORKSPACE && t != EL_TAG_PADDING) sum += el_json_number(tags, el_tag_name((enum el_tag)t));
+    double sum = tags ? 0 : NAN;
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        const char *name = el_tag_name((enum el_tag)t);
+        if (t != EL_TAG_WORKSPACE && t != EL_TAG_PADDING && json_object_get(tags, name))
+            sum += el_json_number(tags, name);
+    }
     return sum;
 }
 
@@ -66,7 +70,8 @@ static json_t *difference_of(const json_t *cards, const char *sentence)
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         char path[64];
         snprintf(path, sizeof path, "at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
-        el_json_put_real(tags, el_tag_name((enum el_tag)t), el_excess_of(cards, path));
+        if (el_json_at(json_array_get(cards, 0), path))
+            el_json_put_real(tags, el_tag_name((enum el_tag)t), el_excess_of(cards, path));
     }
     return difference;
 }
