@@ -3,7 +3,7 @@
 PICTURES=no
 source "$BATS_TEST_DIRNAME/common.bash"
 
-MODEL=(--model mlp --features 16 --hidden 12,8,8 --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+MODEL=(--model mlp --features 16 --hidden "12,8,8" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
 
 losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
 
