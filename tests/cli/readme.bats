@@ -29,6 +29,7 @@ quickened() {
     *' selfcheck') ;;
     *' regress '*) echo "${1//--json --quiet/--json --quiet $TINY --batch 8} --blocks 1" ;;
     *--epochs*) echo "${1/--epochs [0-9]/--epochs 1} --vocab 300 --embed 8 --filters 4 --control none" ;;
+    *' comm') echo "$1 -b 1K -e 64K -n 2 -w 1" ;;
     *' run '*) echo "$1 $TINY --batch 8" ;;
     *) echo "$1 $TINY --batch-per-device 8 --repeats 1" ;;
     esac
