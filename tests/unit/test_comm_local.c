@@ -78,7 +78,7 @@ static void test_operations(void **state)
 {
     (void)state;
     struct group group;
-    for (int i = 0; i < N_PRODUCT_SIZES; i++) {
+    for (int i = 0; i < count_product_sizes(); i++) {
         open_group(&group, product_sizes[i], "cpu");
         all_do(&group, check_product, EL_OK);
         close_group(&group);
