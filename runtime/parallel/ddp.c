@@ -5,7 +5,6 @@
  * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
  * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others
  * up to the cap. */
-#include "runtime/parallel/mode.h"
 #include "runtime/parallel/reducer.h"
 #include "runtime/parallel/share.h"
 
@@ -54,28 +53,27 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     return EL_OK;
 }
 
+static void begin(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    el_reducer_begin(reducer, program, grads);
+}
+
+static void finish(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    (void)program;
+    (void)grads;
+    el_reducer_finish(reducer);
+}
+
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    struct el_shard *shard = &worker->members[0].shard;
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
-    struct el_share_pass pass = {.shard = shard,
-                                 .feed = &worker->members[0].feed,
-                                 .grads = grads,
-                                 .overwrite = worker->config->bucket_view && !worker->config->keep_grads,
-                                 .scale = 1,
-                                 .loss = shard->loss,
-                                 .grad_ready = el_reducer_ready,
-                                 .context = worker->state};
-    for (int p = 0; p < worker->graph->n_params; p++) grads[p] = shard->grads[p];
-    el_reducer_begin(worker->state, program, grads);
-    el_shard_issue_zero_grad(shard, program);
-    EL_TRY(el_share_issue(program, &pass));
-    el_reducer_finish(worker->state);
-    el_shard_issue_optimizer(shard, program, grads);
-    el_shard_free_grads(shard, program, grads);
-    el_share_end(program, &pass);
-    return EL_OK;
+    const struct el_share_hooks hooks = {.overwrite = worker->config->bucket_view && !worker->config->keep_grads,
+                                         .grad_ready = el_reducer_ready,
+                                         .begin = begin,
+                                         .reduce = finish,
+                                         .context = worker->state};
+    return el_share_step(worker, program, &hooks);
 }
 
 static void teardown(struct el_worker *worker)

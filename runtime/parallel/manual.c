@@ -2,11 +2,11 @@
  * member has the whole model, the same initial weights by the same seed, and its share of the batch. After the whole
  * backward each parameter's gradient is summed by an all-reduce of its own, waited for, and divided by the number of
  * members: no buckets, nothing overlaps. */
-#include "runtime/parallel/mode.h"
 #include "runtime/parallel/share.h"
 
-static void average(struct el_worker *worker, struct el_program *program, const struct el_view *grads)
+static void average(void *context, struct el_program *program, struct el_view *grads)
 {
+    struct el_worker *worker = context;
     const struct el_shard *shard = &worker->members[0].shard;
     for (int p = 0; p < shard->graph->n_params; p++) {
         int64_t n = el_param_count(shard->graph, p);
@@ -32,18 +32,8 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    struct el_shard *shard = &worker->members[0].shard;
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
-    struct el_share_pass pass = {
-        .shard = shard, .feed = &worker->members[0].feed, .grads = grads, .scale = 1, .loss = shard->loss};
-    for (int p = 0; p < worker->graph->n_params; p++) grads[p] = shard->grads[p];
-    el_shard_issue_zero_grad(shard, program);
-    EL_TRY(el_share_issue(program, &pass));
-    average(worker, program, grads);
-    el_shard_issue_optimizer(shard, program, grads);
-    el_shard_free_grads(shard, program, grads);
-    el_share_end(program, &pass);
-    return EL_OK;
+    const struct el_share_hooks hooks = {.reduce = average, .context = worker};
+    return el_share_step(worker, program, &hooks);
 }
 
 const struct el_mode_ops el_mode_manual = {

@@ -56,3 +56,28 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass)
     el_program_free(program, pass->inputs);
     el_program_free(program, pass->labels);
 }
+
+enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks)
+{
+    static const struct el_share_hooks none;
+    struct el_shard *shard = &worker->members[0].shard;
+    struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    if (!hooks) hooks = &none;
+    struct el_share_pass pass = {.shard = shard,
+                                 .feed = &worker->members[0].feed,
+                                 .grads = grads,
+                                 .overwrite = hooks->overwrite,
+                                 .scale = 1,
+                                 .loss = shard->loss,
+                                 .grad_ready = hooks->grad_ready,
+                                 .context = hooks->context};
+    for (int p = 0; p < shard->graph->n_params; p++) grads[p] = shard->grads[p];
+    if (hooks->begin) hooks->begin(hooks->context, program, grads);
+    el_shard_issue_zero_grad(shard, program);
+    EL_TRY(el_share_issue(program, &pass));
+    if (hooks->reduce) hooks->reduce(hooks->context, program, grads);
+    el_shard_issue_optimizer(shard, program, grads);
+    el_shard_free_grads(shard, program, grads);
+    el_share_end(program, &pass);
+    return EL_OK;
+}

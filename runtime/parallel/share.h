@@ -1,6 +1,8 @@
 /* A share of the batch on its way through one device: load, forward, loss, backward. What modes with the whole model on
  * a device have in common; dp, whose loss is on another device than its passes, has parts of it only.
  *
+ *     el_share_step(worker, program, &hooks);     all of a step, with what the mode adds to it; or, in pieces:
+ *
  *     struct el_share_pass pass = {.shard = ..., .feed = ..., .grads = grads, .scale = 1, .loss = shard->loss};
  *     el_share_issue(program, &pass);     grads[] are there; inputs, labels and output still are
  *     ... reduce, optimizer ...
@@ -11,8 +13,7 @@
 #ifndef EL_SHARE_H
 #define EL_SHARE_H
 
-#include "runtime/parallel/feed.h"
-#include "runtime/parallel/shard.h"
+#include "runtime/parallel/mode.h"
 
 struct el_share_pass {
     const struct el_shard *shard;
@@ -26,6 +27,20 @@ struct el_share_pass {
     struct el_buffer *inputs, *labels; /* made by el_share_issue, as the pass is */
     struct el_pass *pass;
 };
+
+/* What a mode adds to a plain step; all optional, but for `context` where it is wanted. */
+struct el_share_hooks {
+    bool overwrite;                               /* as in el_pass_spec */
+    void (*grad_ready)(void *context, int param); /* likewise */
+    /* Before anything is issued; and when all gradients are there: sums them over the members. */
+    void (*begin)(void *context, struct el_program *program, struct el_view *grads);
+    void (*reduce)(void *context, struct el_program *program, struct el_view *grads);
+    void *context;
+};
+
+/* A whole step of a worker whose one member has the whole model: zeroes gradients, loads, goes forward and back, and
+ * runs the optimizer. `hooks` NULL: plain training. */
+enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks);
 
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);
 void el_share_end(struct el_program *program, struct el_share_pass *pass);

@@ -1,21 +1,10 @@
 /* single: one device, no wrapper. The base line of every efficiency, and what the other modes must equal. */
-#include "runtime/parallel/mode.h"
 #include "runtime/parallel/share.h"
 
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    struct el_shard *shard = &worker->members[0].shard;
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
-    struct el_share_pass pass = {
-        .shard = shard, .feed = &worker->members[0].feed, .grads = grads, .scale = 1, .loss = shard->loss};
-    for (int p = 0; p < worker->graph->n_params; p++) grads[p] = shard->grads[p];
-    el_shard_issue_zero_grad(shard, program);
-    EL_TRY(el_share_issue(program, &pass));
-    el_shard_issue_optimizer(shard, program, grads);
-    el_shard_free_grads(shard, program, grads);
-    el_share_end(program, &pass);
-    return EL_OK;
+    return el_share_step(worker, program, NULL);
 }
 
 const struct el_mode_ops el_mode_single = {
