@@ -59,8 +59,8 @@ HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg
 HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
 HAVE_MPI       := $(if $(filter 0,$(MPI)),,$(call probe,mpi,$(MPICC),))
 # CUDA's probe has several answers, and sets each itself. The sanitizers are for the host's code.
-CUDA_LACK      := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),left out under a sanitizer))
-CUDA_FOUND     := $(if $(CUDA_LACK),,$(shell mkdir -p $(BUILD)/probes; bash scripts/probes/cuda.sh '$(CC)' $(BUILD)/probes))
+CUDA_MISSING   := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),left out under a sanitizer))
+CUDA_FOUND     := $(if $(CUDA_MISSING),,$(shell mkdir -p $(BUILD)/probes; bash scripts/probes/cuda.sh '$(CC)' $(BUILD)/probes))
 space          := $(subst x,,x x)
 $(foreach line,$(CUDA_FOUND),$(eval $(subst |,$(space),$(line))))
 # A hundred test programs are linked: by lld, where it is there, which takes half the time.
@@ -119,7 +119,7 @@ report:
 	@echo "  jansson  $(or $(HAVE_JANSSON),NO: install libjansson-dev; nothing can be built without it)"
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
 	@echo "  MPI      $(or $(HAVE_MPI),no: ranks are started by evenload itself and talk over shared memory or tcp (libopenmpi-dev openmpi-bin))"
-	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_LACK); there are no GPU devices)"
+	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_MISSING); there are no GPU devices)"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
 	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)
 
@@ -170,7 +170,7 @@ $(INSTALLED): $(BUILD)/evenload
 	@mkdir -p $(@D)
 	$(Q)$(abspath $<) help --$(FLAG) > $@
 
-# Under sudo what its caller built is installed as it is: root's PATH may lack a compiler or toolkit that was there.
+# Under sudo what its caller built is installed as it is: root's PATH may not have a compiler or toolkit that was there.
 BIN   := $(DESTDIR)$(PREFIX)/bin
 LIB   := $(DESTDIR)$(PREFIX)/lib/evenload
 SHARE := $(DESTDIR)$(PREFIX)/share

@@ -1,4 +1,4 @@
-/* `evenload devices`: backends and libraries, and what each lacks. It opens modules but starts nothing in them: no
+/* `evenload devices`: backends and libraries, and why one is missing. It opens modules but starts nothing in them: no
  * MPI_Init, no device. */
 #include <math.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ static json_t *backends(void)
 static json_t *libraries(void)
 {
     json_t *rows = json_array();
-    const char *lack = el_kernels_cpu_lack(), *gpu = "";
+    const char *missing = el_kernels_cpu_missing(), *gpu = "";
     char text[TEXT_BYTES] = "no toolkit at build", *mpirun = NULL, *gnuplot = NULL;
-    add(rows, "oneDNN", !lack, lack ? lack : el_kernels_cpu_library());
-    bool usable = el_device_gpu_libraries(&gpu, &lack) == EL_OK;
-    if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, lack ? "; " : "", lack ? lack : "");
+    add(rows, "oneDNN", !missing, missing ? missing : el_kernels_cpu_library());
+    bool usable = el_device_gpu_libraries(&gpu, &missing) == EL_OK;
+    if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, missing ? "; " : "", missing ? missing : "");
     add(rows, "CUDA", usable, text);
     usable = el_nccl_version(text, sizeof text) == EL_OK;
     add(rows, "NCCL", usable, usable ? text : el_error_message());

@@ -1,5 +1,5 @@
 /* `evenload imbalance`: the table card by card, of a folder's records (imbalance DIR), by forecast (--dry-run), or of a
- * campaign that launches only what its folder lacks. What is shown is bench/imbalance's. */
+ * campaign that launches only what is missing from its folder. What is shown is bench/imbalance's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +130,7 @@ static enum el_status show_campaign(struct el_campaign *c)
     return EL_OK;
 }
 
-/* Before a folder is made; one that is there may lack nothing. */
+/* Before a folder is made; one that is there may be complete. */
 static enum el_status check_fresh(const struct el_options *options)
 {
     struct el_trial_set set;

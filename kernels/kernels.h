@@ -145,11 +145,11 @@ struct el_kernel_table {
 /* The reference table: every op, f32 and f64. */
 const struct el_kernel_table *el_kernels_reference(void);
 
-/* The fast table: f32 by vector loops and oneDNN; a row it lacks (f64, or oneDNN absent) is the reference's. */
+/* The fast table: f32 by vector loops and oneDNN; a row it does not have (f64, or oneDNN absent) is the reference's. */
 const struct el_kernel_table *el_kernels_cpu(void);
 
-/* Why matrix work and convolutions are not done by oneDNN here; NULL when they are. */
-const char *el_kernels_cpu_lack(void);
+/* Why oneDNN is missing here, so that matrix work and convolutions go without it; NULL where it is there. */
+const char *el_kernels_cpu_missing(void);
 /* "oneDNN 2.6.3", or "" when absent. */
 const char *el_kernels_cpu_library(void);
 

@@ -193,7 +193,8 @@ static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
     snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
-/* In the worker's words, which name the file and the system's reason; on a full disk its log may lack them. */
+/* In the worker's words, which name the file and the system's reason; on a full disk they may be missing from its log.
+ */
 static enum el_status fail_unwritten(const struct launch *launch)
 {
     char reason[REASON_BYTES];

@@ -134,7 +134,7 @@ static enum el_status tell_recorders(const struct el_job_measurement *m, const s
     return EL_OK;
 }
 
-/* Rank 0's times reach all; whoever lacks memory says so before anybody waits. */
+/* Rank 0's times reach all; a rank without memory says so before anybody waits. */
 static enum el_status share(const struct el_job *job, struct header *header, int64_t **latest_p)
 {
     EL_TRY(el_bootstrap_broadcast(job->bootstrap, header, sizeof *header));

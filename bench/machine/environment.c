@@ -138,7 +138,7 @@ static void put_build(json_t *e)
     el_json_put_text(e, "compiler_flags", EL_BUILD_FLAGS);
     el_json_put_text(e, "mpi", *EL_BUILD_MPI ? EL_BUILD_MPI : NULL);
     el_json_put_text(e, "cpu_library", library == NULL || *library == '\0' ? NULL : library);
-    el_json_put_text(e, "cpu_library_reason", el_kernels_cpu_lack());
+    el_json_put_text(e, "cpu_library_reason", el_kernels_cpu_missing());
 }
 
 json_t *el_environment(void)

@@ -98,7 +98,7 @@ void el_options_manual(FILE *file, const char *version)
     static const char *const statuses[] = {
         "0",   "success",
         "1",   "a trial failed, or with --strict is suspect; of regress: it got slower",
-        "2",   "bad use, or something that this machine lacks",
+        "2",   "bad use, or something is missing on this machine",
         "3",   "regress: inconclusive",
         "4",   "regress: no baseline that fits",
         "130", "interrupted"};

@@ -12,8 +12,8 @@
 /* Reads DIR/results.json, writes DIR/plots/<figure>.dat and draws. `term`: also draws as text to standard output. Each
  * picture's path, and each reason why one is missing, is a line on `messages` (may be NULL).
  * Errors: EL_ERR_IO (no results.json, folder not writable, a picture that could not be drawn), EL_ERR_INVALID (not a
- * record we read, nothing to draw), EL_ERR_ABSENT (no gnuplot). A terminal that gnuplot lacks is no error. Blocking: a
- * few seconds. */
+ * record we read, nothing to draw), EL_ERR_ABSENT (no gnuplot). A terminal that gnuplot does not have is no error.
+ * Blocking: a few seconds. */
 enum el_status el_plot_run(const char *dir, bool term, FILE *messages);
 
 /* Of subcommands with figures of their own, which are in no list: writes the data files of those that the document has

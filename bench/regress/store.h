@@ -51,7 +51,7 @@ bool el_sessions_is_level(const json_t *sessions, const char *run);
  * another writer just now) is left. */
 enum el_status el_sessions_append(const char *path, const json_t *workload, const json_t *session);
 /* The level of one figure over the sessions, without those of `except` (a run; NULL: all). A session begins an era also
- * where it is `except` or lacks the figure; with none after it of that era nothing counts. */
+ * where it is `except` or the figure is missing from it; with none after it of that era nothing counts. */
 enum el_status el_sessions_level(const json_t *sessions, const char *figure, const char *unit, const char *except,
                                  struct el_level *level_p);
 

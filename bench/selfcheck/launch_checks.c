@@ -42,7 +42,7 @@ static enum el_status resolve(const struct el_selfcheck_row *row, enum launch wh
     el_options_defaults(EL_CMD_RUN, &options);
     EL_TRY(el_options_parse(EL_CMD_RUN, n, arguments, &options));
     options.timeout_s = TIMEOUT_S;
-    if (el_kernels_cpu_lack()) options.batches[0] /= PLAIN_SHARE;
+    if (el_kernels_cpu_missing()) options.batches[0] /= PLAIN_SHARE;
     snprintf(options.inject, sizeof options.inject, "%s", which == INJECTED ? row->inject : "");
     return el_trials_resolve(EL_CMD_RUN, &options, set_p);
 }

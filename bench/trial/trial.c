@@ -19,12 +19,12 @@ static const double MIB = 1 << 20;
 static enum el_status check_sizes(const struct el_model_config *given)
 {
     const struct el_model_info *model = el_model_find(given->name);
-    const char *lacks = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
+    const char *missing = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
     char sizes[256] = ""; /* "vocab embed seq filters dropout" */
     for (int i = 0; i < EL_MODEL_SIZES_MAX && given->sizes[i].name; i++) {
         const struct el_model_values *size = &given->sizes[i];
         const struct el_model_size *row = el_model_size_row(model, size->name);
-        if (!row) lacks = size->name;
+        if (!row) missing = size->name;
         if (row && row->min == row->max && (size->n != 1 || size->v[0] != row->min))
             return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, size->name,
                            size->n ? size->v[0] : 0, model->name, row->min);
@@ -32,8 +32,9 @@ static enum el_status check_sizes(const struct el_model_config *given)
     for (const struct el_model_size *row = model->sizes; row->name; row++)
         el_text_append(sizes, sizeof sizes, "%s%s", *sizes ? " " : "", row->name);
     if (model->dropout > 0) el_text_append(sizes, sizeof sizes, " dropout");
-    if (lacks)
-        return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", lacks, model->name, sizes);
+    if (missing)
+        return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", missing, model->name,
+                       sizes);
     if (!model->classes || !given->classes || given->classes == model->classes) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--classes %" PRId64 ": model %s always has %" PRId64, given->classes, model->name,
                    model->classes);

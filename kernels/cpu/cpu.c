@@ -18,7 +18,7 @@ static const struct el_kernel loops[EL_OP_COUNT] = {
 /* The module and why it is not there: written once under `opened`, then only read. */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static const struct el_dnnl_module *dnnl;
-static char lack[EL_ERROR_TEXT_BYTES];
+static char missing[EL_ERROR_TEXT_BYTES];
 
 static void open_dnnl(void)
 {
@@ -27,7 +27,7 @@ static void open_dnnl(void)
         dnnl = symbol;
         return;
     }
-    snprintf(lack, sizeof lack, "%s", el_error_message());
+    snprintf(missing, sizeof missing, "%s", el_error_message());
 }
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
@@ -49,10 +49,10 @@ const struct el_kernel_table *el_kernels_cpu(void)
     return &table;
 }
 
-const char *el_kernels_cpu_lack(void)
+const char *el_kernels_cpu_missing(void)
 {
     pthread_once(&opened, open_dnnl);
-    return dnnl ? NULL : lack;
+    return dnnl ? NULL : missing;
 }
 
 const char *el_kernels_cpu_library(void)

@@ -15,7 +15,7 @@ extern "C" {
 #include "runtime/base/status.h"
 
 /* EL_OK, or the failure kept with the call's text up to its bracket: "cudaMalloc: out of memory
- * (cudaErrorMemoryAllocation)". A lack of memory is EL_ERR_OOM, a missing driver or device EL_ERR_ABSENT, all else
+ * (cudaErrorMemoryAllocation)". Too little memory is EL_ERR_OOM, a missing driver or device EL_ERR_ABSENT, all else
  * EL_ERR_INTERNAL. */
 enum el_status el_cuda_check(cudaError_t error, const char *call);
 enum el_status el_cublas_check(cublasStatus_t status, const char *call);

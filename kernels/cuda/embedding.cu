@@ -7,7 +7,7 @@
  *   2. peaks  the largest magnitude among an id's gradients, which gives its unit
  *   3. add    every element, by integer atomics
  *   4. give   the sums, to the rows that were named; the others were cleared before
- * An id that the table lacks is left out. */
+ * An id that is not in the table is left out. */
 #include "kernels/cuda/common.cuh"
 
 #include "kernels/cuda/embedding.h"
@@ -48,7 +48,7 @@ template <typename REAL> static __host__ __device__ constexpr int words_of()
     return sizeof(REAL) == sizeof(double) ? 2 : 1;
 }
 
-/* The place of position i's sum, or -1 for an id that the table lacks. */
+/* The place of position i's sum, or -1 for an id that is not in the table. */
 __device__ static int64_t place_of(const struct sums &s, int64_t i)
 {
     int64_t id = s.ids[i];

@@ -41,7 +41,7 @@ enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native)
     return status;
 }
 
-const char *el_cuda_cudnn_lack(void)
+const char *el_cuda_cudnn_missing(void)
 {
     return NULL;
 }
@@ -65,7 +65,7 @@ enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native)
     return EL_OK;
 }
 
-const char *el_cuda_cudnn_lack(void)
+const char *el_cuda_cudnn_missing(void)
 {
     return "cuDNN was missing when evenload was built: convolutions are done by cuBLAS";
 }

@@ -40,7 +40,7 @@ void el_cuda_native_close(struct el_cuda_native *native);
 /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0": what was found at run time. */
 const char *el_cuda_libraries(void);
 
-/* Why convolutions are not done by cuDNN; NULL when they are. */
-const char *el_cuda_cudnn_lack(void);
+/* Why cuDNN is missing, so that convolutions go without it; NULL where it is there. */
+const char *el_cuda_cudnn_missing(void);
 
 #endif

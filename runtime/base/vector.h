@@ -4,8 +4,8 @@
 #define EL_BASE_VECTOR_H
 
 /* A function marked EL_VECTOR is compiled for AVX-512, for AVX2 and for the plain machine, and the loader takes the one
- * that fits, so that a binary built anywhere runs anywhere, at full width. Off where the compiler lacks it, and under
- * sanitizers, whose run time is not up yet when the loader asks. */
+ * that fits, so that a binary built anywhere runs anywhere, at full width. Off where the compiler does not have it, and
+ * under sanitizers, whose run time is not up yet when the loader asks. */
 #if defined __x86_64__ && defined __GLIBC__ && defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12 &&             \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define EL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

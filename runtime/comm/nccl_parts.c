@@ -1,4 +1,4 @@
-/* Groups of some ranks of the communicator `nccl`, by NCCL's own split, which older libraries lack. */
+/* Groups of some ranks of the communicator `nccl`, by NCCL's own split, which older libraries do not have. */
 #include "runtime/comm/nccl_group.h"
 
 /* A member that cannot take part ends the group: the others would wait for it in NCCL. */

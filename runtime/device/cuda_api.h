@@ -62,8 +62,8 @@ struct el_cuda_module {
     enum el_status (*open_cublas)(struct el_cuda_native *native);
     enum el_status (*open_cudnn)(struct el_cuda_native *native);
     void (*close_native)(struct el_cuda_native *native);
-    const char *(*libraries)(void);  /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
-    const char *(*cudnn_lack)(void); /* NULL: it is there */
+    const char *(*libraries)(void);     /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
+    const char *(*cudnn_missing)(void); /* why; NULL: it is there */
     /* What the driver says that all processes together use of a card's memory, without making a context; negative: it
      * does not say. */
     int64_t (*used_bytes)(const char *uuid);

@@ -22,9 +22,9 @@ static void describe(char *text, size_t bytes)
     int n = 0;
     if (el_cuda_module_open(&module, &n) != EL_OK || module->api->GetDeviceProperties(&first, 0) != EL_CUDA_SUCCESS)
         return;
-    const char *lack = module->cudnn_lack();
+    const char *missing = module->cudnn_missing();
     snprintf(text, bytes, "%d GPU%s (%s): %s%s%s", n, n == 1 ? "" : "s", first.model, module->libraries(),
-             lack ? "; " : "", lack ? lack : "");
+             missing ? "; " : "", missing ? missing : "");
 }
 
 int64_t el_cuda_free_bytes(const struct el_cuda_device *device)

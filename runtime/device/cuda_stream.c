@@ -29,7 +29,7 @@ static enum el_status open_libraries(struct el_cuda_stream *stream, int index)
     if (index != EL_STREAM_COMPUTE) return EL_OK;
     EL_TRY(open_library(stream, "cuBLAS", module->open_cublas));
     /* A cuDNN that does not start here is one that is not there: convolutions have another way, and say so. */
-    if (!module->cudnn_lack() && open_library(stream, "cuDNN", module->open_cudnn) != EL_OK)
+    if (!module->cudnn_missing() && open_library(stream, "cuDNN", module->open_cudnn) != EL_OK)
         stream->native.cudnn = NULL;
     return EL_OK;
 }

@@ -382,17 +382,17 @@ enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p)
     return EL_OK;
 }
 
-enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_lack_p)
+enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_missing_p)
 {
     const struct el_cuda_module *module = NULL;
     EL_TRY(el_cuda_module_load(&module));
     *libraries_p = module->libraries();
-    *cudnn_lack_p = module->cudnn_lack();
+    *cudnn_missing_p = module->cudnn_missing();
     return EL_OK;
 }
 
 /* Why a backend cannot be used; the line begins with its name already. */
-static const char *lack_of(const char *name)
+static const char *reason_of(const char *name)
 {
     const char *text = el_error_message();
     size_t length = strlen(name);
@@ -406,7 +406,7 @@ int el_device_backends(struct el_backend_info *infos, int capacity)
         infos[n] = (struct el_backend_info){.name = el_backends[n]->name, .usable = true};
         if (el_backends[n]->usable && el_backends[n]->usable(&infos[n].n_devices) != EL_OK) infos[n].usable = false;
         snprintf(infos[n].detail, sizeof infos[n].detail, "%s",
-                 infos[n].usable ? el_backends[n]->summary : lack_of(infos[n].name));
+                 infos[n].usable ? el_backends[n]->summary : reason_of(infos[n].name));
         if (infos[n].usable && el_backends[n]->describe)
             el_backends[n]->describe(infos[n].detail, sizeof infos[n].detail);
     }

@@ -198,7 +198,7 @@ struct el_backend_info {
     const char *name;
     bool usable;
     int n_devices;    /* that can be opened without sharing a core; 0 for null and sim: any number */
-    char detail[256]; /* what it is, or what it lacks */
+    char detail[256]; /* what it is, or why it is missing */
 };
 /* How many devices of a backend can be opened without sharing; 0: any number. Errors: EL_ERR_ABSENT with the reason. */
 enum el_status el_device_count(const char *backend, int *n_p);
@@ -207,9 +207,9 @@ int el_device_gpus(void);
 /* The kernels of GPUs, without having one: what they take in workspaces, for forecasts. Loads CUDA's libraries. Errors:
  * EL_ERR_ABSENT where they were not built. */
 enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p);
-/* CUDA's libraries in words, and why convolutions go without cuDNN (NULL: they do not). Loads them. Errors:
+/* CUDA's libraries in words, and why cuDNN is missing (NULL: it is there). Loads them. Errors:
  * EL_ERR_ABSENT where they were not built. */
-enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_lack_p);
+enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_missing_p);
 /* The backends in the order of the registry; returns how many. */
 int el_device_backends(struct el_backend_info *infos, int capacity);
 

@@ -89,7 +89,7 @@ static void list_calls(struct ordering *o)
     }
 }
 
-/* Where programs of all members are at hand, no member may lack in a group. */
+/* Where programs of all members are at hand, no member may be missing from a group. */
 static enum el_status check_group(const struct ordering *o, const struct group *group)
 {
     const struct el_ordered *calls = &o->calls[group->first_call];

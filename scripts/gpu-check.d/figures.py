@@ -84,8 +84,8 @@ def torch(path):
     d = load(path)
     words = []
     for way, r in d["against"].items():
-        if "lack" in r:
-            words.append(f"{way}: {r['lack']}")
+        if "failed" in r:
+            words.append(f"{way}: {r['failed']}")
             continue
         words.append(f"{way} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}; {r['evenload_ms']:.3f} to {r['torch_ms']:.3f} ms)")
     print(f"step at batch {d['batch']}, ratio to torch {d['torch']}: " + ", ".join(words))

@@ -114,7 +114,7 @@ def compare(a, way, param_bytes):
     try:
         trainer = Trainer(torch.device(a.device), a.batch, way == "compiled")
     except Exception as error:  # a compiler that is not there, a Triton that does not fit: its own matter
-        return {"lack": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"}
+        return {"failed": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"}
     if trainer.param_bytes != param_bytes:
         sys.exit(f"not the same model: {trainer.param_bytes} bytes of parameters in PyTorch, {param_bytes} in evenload")
     return judge([pair(a, number, trainer) for number in range(a.pairs)])

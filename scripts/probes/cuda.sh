@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 
 set_variable() { printf '%s:=%s\n' "$1" "${2// /|}"; }
 absent() {
-    set_variable CUDA_LACK "$1"
+    set_variable CUDA_MISSING "$1"
     exit 0
 }
 

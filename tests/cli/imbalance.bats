@@ -72,7 +72,7 @@ expect_new() {
     before=$now
 }
 
-@test "imbalance launches what its folder lacks: of run's folder ddp, then nothing, then one batch more" {
+@test "imbalance launches what is missing from its folder: of run's folder ddp, then nothing, then one batch more" {
     "$EVENLOAD" run --mode dp "${TINY[@]}" --batch 8 --out i >/dev/null
     local before held command
     command=$(md5sum i/command.json)

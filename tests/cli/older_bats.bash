@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the tests use of bats and versions before 1.7 lack (Ubuntu 22.04 has 1.2): `run --separate-stderr` and a folder a test.
+# What the tests use of bats and versions before 1.7 do not have (Ubuntu 22.04 has 1.2): `run --separate-stderr` and a folder a test.
 
 setup_folder() {
     BATS_TEST_TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/evenload-XXXXXX")

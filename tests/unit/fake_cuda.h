@@ -388,7 +388,7 @@ static const char *cuda_libraries(void)
     return "CUDA 13.0";
 }
 
-static const char *cuda_cudnn_lack(void)
+static const char *cuda_cudnn_missing(void)
 {
     return NULL;
 }
@@ -406,7 +406,7 @@ static const struct el_cuda_module fake_module = {.api = &fake_api,
                                                   .open_cudnn = cuda_open_cudnn,
                                                   .close_native = cuda_close_native,
                                                   .libraries = cuda_libraries,
-                                                  .cudnn_lack = cuda_cudnn_lack,
+                                                  .cudnn_missing = cuda_cudnn_missing,
                                                   .used_bytes = cuda_used_bytes};
 
 static enum el_status cuda_open_fake(const struct el_device_spec *spec, void **state_p)

@@ -1,7 +1,7 @@
 /* Streams that run as late and as much out of step as events allow: what is queued stands still until somebody waits,
  * and then only what that wait needs is done, or everything else first, or in a random order (`fake_policy`). A program
- * that lacks a wait gives wrong numbers under one of these. Device memory is closed to the host but while an item is
- * done: who touches it ends with a signal, as on a GPU. fake_async.h makes devices of them. */
+ * in which a wait is missing gives wrong numbers under one of these. Device memory is closed to the host but while an
+ * item is done: who touches it ends with a signal, as on a GPU. fake_async.h makes devices of them. */
 #ifndef EL_TESTS_FAKE_STREAMS_H
 #define EL_TESTS_FAKE_STREAMS_H
 

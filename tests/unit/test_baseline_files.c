@@ -143,13 +143,13 @@ static void read_level(const char *path, const char *except, struct el_level *le
     json_decref(sessions);
 }
 
-/* What is accepted begins an era, also where that session is left out or lacks the figure. */
+/* What is accepted begins an era, also where that session is left out or the figure is missing from it. */
 static void an_acceptance_is_not_forgotten(void **state)
 {
     (void)state;
     char path[EL_PATH_BYTES], run[16];
     struct el_level level;
-    json_t *sessions = NULL, *of = workload(), *lacks = session("lacks", 1);
+    json_t *sessions = NULL, *of = workload(), *no_figure = session("no figure", 1);
     snprintf(path, sizeof path, "%s/accepted.jsonl", dir);
     for (int i = 0; i < 9; i++) {
         snprintf(run, sizeof run, "r%d", i);
@@ -168,15 +168,15 @@ static void an_acceptance_is_not_forgotten(void **state)
     read_level(path, "R", &level);
     assert_int_equal(level.n_era, 1);
     near(level.centre, 1.31, 1e-12);
-    json_object_clear(json_object_get(lacks, "figures"));
-    json_object_set_new(lacks, "accepted", json_true());
-    assert_int_equal(el_sessions_append(path, of, lacks), EL_OK);
+    json_object_clear(json_object_get(no_figure, "figures"));
+    json_object_set_new(no_figure, "accepted", json_true());
+    assert_int_equal(el_sessions_append(path, of, no_figure), EL_OK);
     append(path, "then", 2, false);
     read_level(path, NULL, &level);
     assert_int_equal(level.n_era, 1);
     near(level.centre, 2, 1e-12);
     json_decref(of);
-    json_decref(lacks);
+    json_decref(no_figure);
 }
 
 /* Six processes, fifteen sessions each, the same file that none has made: all are there, whole, below one header. */

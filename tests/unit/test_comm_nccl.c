@@ -239,7 +239,7 @@ static void two_at_once_never_share_a_group(void **state)
     }
 }
 
-static void reductions_that_nccl_lacks_are_refused(void **state)
+static void reductions_that_nccl_does_not_have_are_refused(void **state)
 {
     (void)state;
     struct bench bench;
@@ -376,14 +376,21 @@ static void a_ring_books_what_goes_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_opened_in_a_group),          cmocka_unit_test(a_member_that_cannot_be_opened),
-        cmocka_unit_test(one_thread_calls_for_all_in_a_group),    cmocka_unit_test(a_thread_a_member_needs_no_group),
-        cmocka_unit_test(a_call_that_fails_ends_its_group),       cmocka_unit_test(a_group_that_fails_at_its_end),
-        cmocka_unit_test(an_error_that_no_call_returned),         cmocka_unit_test(a_collective_that_never_ends),
-        cmocka_unit_test(steps_that_do_end_are_not_late),         cmocka_unit_test(launches_that_block_are_refused),
-        cmocka_unit_test(a_ring_books_what_goes_round),           cmocka_unit_test(a_muted_member_calls_nothing),
-        cmocka_unit_test(every_verb_gives_what_it_is_to_give),    cmocka_unit_test(two_at_once_never_share_a_group),
-        cmocka_unit_test(reductions_that_nccl_lacks_are_refused),
+        cmocka_unit_test(members_are_opened_in_a_group),
+        cmocka_unit_test(a_member_that_cannot_be_opened),
+        cmocka_unit_test(one_thread_calls_for_all_in_a_group),
+        cmocka_unit_test(a_thread_a_member_needs_no_group),
+        cmocka_unit_test(a_call_that_fails_ends_its_group),
+        cmocka_unit_test(a_group_that_fails_at_its_end),
+        cmocka_unit_test(an_error_that_no_call_returned),
+        cmocka_unit_test(a_collective_that_never_ends),
+        cmocka_unit_test(steps_that_do_end_are_not_late),
+        cmocka_unit_test(launches_that_block_are_refused),
+        cmocka_unit_test(a_ring_books_what_goes_round),
+        cmocka_unit_test(a_muted_member_calls_nothing),
+        cmocka_unit_test(every_verb_gives_what_it_is_to_give),
+        cmocka_unit_test(two_at_once_never_share_a_group),
+        cmocka_unit_test(reductions_that_nccl_does_not_have_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

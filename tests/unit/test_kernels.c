@@ -22,7 +22,7 @@ static void test_reference(void **state)
 static void test_cpu(void **state)
 {
     (void)state;
-    print_message("cpu: %s\n", el_kernels_cpu_lack() ? el_kernels_cpu_lack() : el_kernels_cpu_library());
+    print_message("cpu: %s\n", el_kernels_cpu_missing() ? el_kernels_cpu_missing() : el_kernels_cpu_library());
     assert_int_equal(check_table(el_kernels_cpu()), CASES);
 }
 

@@ -330,7 +330,7 @@ static void test_metrics_page(void **state)
     for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
         snprintf(row, sizeof row, "\n| `%s` | %s | %s | ", m->name, m->unit, el_better_text(m->better));
         const char *at = strstr(page, row);
-        if (at == NULL) fail_msg("docs/metrics.md lacks this row as it is in metrics.c:%s", row);
+        if (at == NULL) fail_msg("docs/metrics.md does not have this row as it is in metrics.c:%s", row);
         if (sscanf(at + strlen(row), "%255[^|\n] | %255[^|\n]", words[0], words[1]) != 2)
             fail_msg("docs/metrics.md does not say how %s is measured, and its formula", m->name);
     }

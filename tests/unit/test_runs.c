@@ -278,7 +278,7 @@ static void unreadable(json_t *run, json_t *head, const char *cell, const char *
     assert_int_equal(el_regress_outcome(&o.set), EL_REGRESS_USE);
     const struct el_regress_cell *found = cell_of(&o, cell);
     assert_int_equal(found->verdict, EL_CELL_UNREADABLE);
-    if (!strstr(found->reason, words)) fail_msg("'%s' lacks '%s'", found->reason, words);
+    if (!strstr(found->reason, words)) fail_msg("'%s' does not have '%s'", found->reason, words);
     el_regress_free(&o.set);
     json_decref(head);
 }
@@ -357,7 +357,7 @@ static void another_machine(void **state)
     for (const char *const *words =
              (const char *const[]){"cpu_model", "then Other", "cores_online 2, then 64", "--ab", NULL};
          *words; words++)
-        if (!strstr(el_error_message(), *words)) fail_msg("'%s' lacks '%s'", el_error_message(), *words);
+        if (!strstr(el_error_message(), *words)) fail_msg("'%s' does not have '%s'", el_error_message(), *words);
     json_decref(head);
     json_decref(run);
 }

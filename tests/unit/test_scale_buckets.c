@@ -86,7 +86,7 @@ static void without_the_usual_size_none_is_recommended(void **state)
     json_decref(document);
 }
 
-/* What a foreign record lacks, or has beyond measure, is null. */
+/* What is missing from a foreign record, or is out of range there, is null. */
 static void buckets_without_figures(void **state)
 {
     (void)state;

@@ -226,7 +226,7 @@ static void each_defect_is_found_alone(void **state)
         assert_string_equal(el_json_text(trial, "warning_rules.0", "(none)"), planted[i].rule);
         assert_int_equal(json_array_size(json_object_get(trial, "warnings")), 1);
         if (strstr(text, planted[i].words) == NULL)
-            fail_msg("%s: '%s' lacks '%s'", planted[i].rule, text, planted[i].words);
+            fail_msg("%s: '%s' does not have '%s'", planted[i].rule, text, planted[i].words);
         json_decref(trial);
     }
 }
@@ -258,7 +258,7 @@ static void is_verdict(json_t *repeats, const char *verdict, const char *rules, 
     assert_string_equal(el_json_text(trial, "verdict", ""), verdict);
     assert_string_equal(names, rules);
     const char *text = el_json_text(trial, "warnings.0", "");
-    if (!strstr(text, words)) fail_msg("'%s' lacks '%s'", text, words);
+    if (!strstr(text, words)) fail_msg("'%s' does not have '%s'", text, words);
     free(names);
     json_decref(trial);
 }
@@ -378,7 +378,7 @@ static void the_page_has_the_rules(void **state)
     for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++) {
         snprintf(limit, sizeof limit, isnan(rule->limit) ? "-" : "%g%s", rule->limit, rule->unit);
         snprintf(row, sizeof row, "\n| `%s` | %s | ", rule->name, limit);
-        if (strstr(page, row) == NULL) fail_msg("docs/metrics.md lacks this row as it is in verdict.c:%s", row);
+        if (strstr(page, row) == NULL) fail_msg("docs/metrics.md does not have this row as it is in verdict.c:%s", row);
     }
     free(page);
 }

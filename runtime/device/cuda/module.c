@@ -244,7 +244,7 @@ const struct el_cuda_module *el_cuda_module(void)
                                                  .open_cudnn = el_cuda_native_open_cudnn,
                                                  .close_native = el_cuda_native_close,
                                                  .libraries = el_cuda_libraries,
-                                                 .cudnn_lack = el_cuda_cudnn_lack,
+                                                 .cudnn_missing = el_cuda_cudnn_missing,
                                                  .used_bytes = used_bytes};
     return &module;
 }
