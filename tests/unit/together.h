@@ -142,7 +142,7 @@ static void together_devices(struct el_device **devices)
 }
 
 /* Every collective, with each reduction and type that the backend has, in and out of place. */
-static void together_product(const struct el_comm_backend *backend)
+static inline void together_product(const struct el_comm_backend *backend)
 {
     static const size_t counts[] = {1, 17, TOGETHER_PART_MAX};
     struct el_device *devices[TOGETHER];
@@ -168,7 +168,7 @@ static void together_product(const struct el_comm_backend *backend)
 }
 
 /* Two communicators over the same devices, what they do drawn at random. */
-static void together_two(const struct el_comm_backend *backend, int n_programs, void (*look)(void))
+static inline void together_two(const struct el_comm_backend *backend, int n_programs, void (*look)(void))
 {
     struct el_device *devices[TOGETHER];
     struct lane lanes[2];
