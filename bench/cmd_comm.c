@@ -13,9 +13,23 @@
 #include "bench/machine/host_memory.h"
 #include "bench/plot/plot.h"
 #include "bench/trial/default_devices.h"
+#include "bench/trial/inject.h"
 #include "runtime/launch/launch.h"
 
 enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, PAIR_BYTES = 4 << 20, TAIL_BYTES = 600 };
+
+/* What a rank would refuse is said before any is started. */
+static enum el_status check_given(const struct el_trial *trial)
+{
+    struct el_inject injects[EL_MEMBERS_MAX];
+    EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
+    if (!strcmp(trial->comm, "nccl") && strcmp(trial->devices[0].backend, "cuda"))
+        return el_fail(EL_ERR_INVALID, "--comm nccl is for GPUs, and the devices are %s: take --comm auto",
+                       trial->devices[0].backend);
+    if (!strcmp(trial->comm, "mpi") && trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN)
+        return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
+    return EL_OK;
+}
 
 /* What ddp with these options would be: it says how ranks are started and where devices lie. */
 static enum el_status resolve(struct el_options *options, struct el_trial *trial_p, struct el_wire_plan *plan_p)
@@ -36,6 +50,7 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     trial.procs = strcmp(options->comm, "local") ? trial.n_devices : 1;
     snprintf(trial.comm, sizeof trial.comm, "%s", options->comm);
     snprintf(trial.inject, sizeof trial.inject, "%s", options->inject);
+    EL_TRY(check_given(&trial));
     EL_TRY(el_wire_plan_make(options->action, &options->wire, trial.n_devices, plan_p));
     snprintf(plan_p->comm, sizeof plan_p->comm, "%s", options->comm);
     *trial_p = trial;

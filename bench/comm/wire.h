@@ -23,8 +23,9 @@
 
 #include "bench/job/worker.h"
 #include "bench/plot/data_file.h"
+#include "bench/trial/costs.h"
 
-enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_SCHEMA = 1, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40 };
+enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40 };
 
 /* Out of place, in place: the order of nccl-tests' columns. */
 enum { EL_WIRE_APART, EL_WIRE_IN_PLACE, EL_WIRE_PLACES };

@@ -203,6 +203,22 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
     return fits ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
 }
 
+/* A list of modes may have some that do not take an option; one of them must. */
+static enum el_status check_modes_take(const struct el_options *options)
+{
+    static const char *const of_modes[] = {"overlap", "bucket-mb", "first-bucket-mb", "bucket-view",
+                                           "cut",     "micro",     "schedule"};
+    for (size_t i = 0; i < sizeof of_modes / sizeof of_modes[0]; i++) {
+        bool taken = options->n_modes == 0 || !el_option_given(options, of_modes[i]);
+        for (int m = 0; m < options->n_modes; m++) taken = taken || el_mode_takes(options->modes[m], of_modes[i]);
+        if (taken) continue;
+        const char *last = options->modes[options->n_modes - 1];
+        return el_fail(EL_ERR_INVALID, "--%s: mode %s does not take it, %s does: leave it out, or train in that mode",
+                       of_modes[i], last, el_mode_with(of_modes[i])->name);
+    }
+    return EL_OK;
+}
+
 /* Options that were given and would change nothing: refused, since whoever gave them meant something. */
 enum el_status el_options_check_together(const struct el_options *options)
 {
@@ -211,12 +227,7 @@ enum el_status el_options_check_together(const struct el_options *options)
         if (el_option_given(options, unused[i]))
             return el_fail(EL_ERR_INVALID, "--%s: --epochs %lld trains whole epochs: leave one of them out", unused[i],
                            (long long)options->train.epochs);
-    bool has_buckets = options->bucket_view == EL_VIEW_OFF;
-    for (int m = 0; m < options->n_modes; m++)
-        has_buckets = has_buckets || el_mode_takes(options->modes[m], "bucket-view");
-    if (!has_buckets)
-        return el_fail(EL_ERR_INVALID, "--bucket-view: buckets are %s's: leave it out, or train in that mode",
-                       el_mode_with("bucket-view")->name);
+    EL_TRY(check_modes_take(options));
     if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
         return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
                        options->train.optimizer == EL_OPT_ADAM ? "adam" : "sgd");

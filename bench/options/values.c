@@ -137,7 +137,7 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
         return set_text(row, text, field, EL_PATH_BYTES);
     case EL_OPTION_WORD:
         EL_TRY(parse_choice(row, text, &place));
-        return set_text(row, text, field, 8);
+        return set_text(row, text, field, sizeof((struct el_options *)0)->comm);
     case EL_OPTION_SWITCH:
         EL_TRY(parse_choice(row, text, &place));
         *(bool *)field = place;

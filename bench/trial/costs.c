@@ -95,9 +95,10 @@ enum el_status el_costs_read(const char *dir, struct el_costs **costs_p)
     snprintf(path, sizeof path, "%s/comm.json", dir);
     json_t *document = json_load_file(path, 0, &error);
     bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
+    bool known = ours && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
     double ranks = el_json_number(document, "ranks");
     struct el_costs *costs = calloc(1, sizeof *costs);
-    if (costs && ours && ranks >= 2 && ranks <= 1024) add_curves(costs, document);
+    if (costs && known && ranks >= 2 && ranks <= 1024) add_curves(costs, document);
     json_decref(document);
     if (costs) leave_out_empty(costs);
     if (costs && costs->n > 0) {
@@ -109,6 +110,7 @@ enum el_status el_costs_read(const char *dir, struct el_costs **costs_p)
     return el_fail(EL_ERR_INVALID, "--costs %s: %s: give the folder of 'evenload comm' with two ranks or more", dir,
                    !document   ? "has no comm.json that can be read"
                    : !ours     ? "its comm.json is no record of 'evenload comm'"
+                   : !known    ? "its comm.json is of another version"
                    : ranks < 2 ? "was measured on one rank"
                                : "has no figures");
 }

@@ -326,9 +326,11 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
 {
     const struct el_train_config *train = &trial->train;
     size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
-    bool cap_given = cap != EL_BUCKET_CAP_BYTES || first == cap;
+    bool buckets = el_mode_takes(train->mode, "bucket-mb");
+    bool cap_given = buckets && (cap != EL_BUCKET_CAP_BYTES || first == cap);
     if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
-    if (first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
+    if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
+    if (!el_mode_takes(train->mode, "overlap")) o->train.overlap = true;
     o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;

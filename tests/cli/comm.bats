@@ -102,6 +102,9 @@ END
 
 @test "comm refuses in a line what it cannot do" {
     refuses "did you mean 'all_reduce'" "$EVENLOAD" comm allreduce
+    refuses "there is no device 9 in a trial of 2" "$EVENLOAD" comm --devices 2 --inject straggler=9:2
+    refuses "--comm nccl is for GPUs, and the devices are cpu" "$EVENLOAD" comm --devices 2 --comm nccl
+    refuses "--comm mpi needs mpirun" "$EVENLOAD" comm --devices 2 --comm mpi --launcher own
     refuses "simulated devices move nothing" "$EVENLOAD" comm --devices sim:2
     refuses "'x' is not bytes" "$EVENLOAD" comm -b x
     refuses "-n needs a value" "$EVENLOAD" comm -n

@@ -100,7 +100,7 @@ held = [t["per_device"][1]["memory"]["peak_by_tag"] for t in (plain, view)]
 assert held[0]["grad"] == held[0]["bucket"] == held[1]["bucket"] == plain["param_bytes"] and held[1]["grad"] == 0, held
 assert [g["bucket_view"] for g in run["gate"]] == [False, False, True] and all(g["agrees"] for g in run["gate"])
 .
-    refuses "--bucket-view: buckets are ddp's" "$EVENLOAD" run --mode dp --bucket-view on
+    refuses "--bucket-view: mode dp does not take it, ddp does" "$EVENLOAD" run --mode dp --bucket-view on
 }
 
 @test "simulated members' collectives take what 'evenload comm' measured, by algorithm" {

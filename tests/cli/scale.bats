@@ -83,7 +83,7 @@ END
     refuses "names devices: scale takes how many, like cpu:1,2,4" "$EVENLOAD" scale --devices cpu:0,cpu:1
     refuses "--devices: 2 is there twice" "$EVENLOAD" scale --devices 2,2
     refuses "single runs on one device only: add one that runs on several" "$EVENLOAD" scale --modes single
-    refuses "buckets are ddp's" "$EVENLOAD" scale --modes dp --bucket-mb 1
+    refuses "--bucket-mb: mode dp does not take it, ddp does" "$EVENLOAD" scale --modes dp --bucket-mb 1
     refuses "--bucket-mb: more than 1 items" "$EVENLOAD" run --bucket-mb 1,25
     refuses "results.json could not be read" "$EVENLOAD" scale nothing
     for option in --strong '--repeats 7' '--repeats 5' '--out r' '--devices 4'; do # given with a folder of records, which have been measured

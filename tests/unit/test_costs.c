@@ -133,13 +133,15 @@ static void other_folders_are_refused(void **state)
         const char *text;
         int ranks;
         const char *words;
-    } bad[] = {{"{'kind': 'comm', 'ranks': 2, 'curves': 7}", 2, "has no figures"},
-               {record, 1, "one rank"},
-               {"{'schema': 2, 'trials': []}", 2, "no record of 'evenload comm'"},
-               {"{", 2, "no comm.json that can be read"},
-               {"{'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': 1e300, "
-                "'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
-                2, "has no figures"}};
+    } bad[] = {
+        {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': 7}", 2, "has no figures"},
+        {record, 1, "one rank"},
+        {"{'schema': 2, 'trials': []}", 2, "no record of 'evenload comm'"},
+        {"{'schema': 2, 'kind': 'comm', 'ranks': 2, 'curves': []}", 2, "of another version"},
+        {"{", 2, "no comm.json that can be read"},
+        {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': 1e300, "
+         "'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
+         2, "has no figures"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct el_costs *costs;
         write_record(bad[i].text, bad[i].ranks);

@@ -253,7 +253,7 @@ static void processes_follow_the_mode(void **state)
                  {"--mode ddp --devices null:2", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[128];
-        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
         struct el_trial_set set = resolve(EL_CMD_RUN, words);
         assert_int_equal(set.trials->procs, cases[i].procs);
         el_trials_free(&set);
@@ -298,7 +298,7 @@ static void what_is_not_given_is_as_in_pytorch(void **state)
                  {"--first-bucket-mb 30", 0.01, 30, 25}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[128];
-        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
         struct el_trial_set set = resolve(EL_CMD_RUN, words);
         const struct el_train_config *train = &set.trials->train;
         assert_true(train->lr == cases[i].lr);
@@ -321,7 +321,7 @@ static void foreach_follows_the_device(void **state)
                  {"--devices cuda:0, --foreach off", EL_FOREACH_OFF}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[128];
-        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
         struct el_trial_set set = resolve(EL_CMD_RUN, words);
         assert_int_equal(set.trials->train.foreach, cases[i].foreach);
         el_trials_free(&set);
@@ -340,8 +340,41 @@ static void views_of_buckets_are_a_trial_of_their_own(void **state)
     el_trials_free(&set);
     assert_int_equal(parse(EL_CMD_RUN, "--mode dp --bucket-view on"), EL_OK);
     assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "--bucket-view: buckets are ddp's"));
+    assert_non_null(strstr(el_error_message(), "--bucket-view: mode dp does not take it, ddp does"));
     assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-view both"), EL_ERR_INVALID);
+}
+
+/* What no mode of the command takes would change nothing; with one that does, the others do without. */
+static void what_no_mode_takes_is_refused(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"--mode single --micro 4",       "--mode dp --cut x",
+                                       "--mode mp --schedule gpipe",    "--mode single --bucket-mb 5",
+                                       "--mode dp --first-bucket-mb 5", "--mode manual --overlap off"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        assert_int_equal(parse(EL_CMD_RUN, none[i]), EL_OK);
+        assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
+        assert_non_null(strstr(el_error_message(), "does not take it, "));
+    }
+    assert_int_equal(parse(EL_CMD_COMPARE, "--modes single,ddp,pipeline --micro 2 --bucket-mb 5 --overlap off"), EL_OK);
+    assert_int_equal(el_options_check_together(&options), EL_OK);
+    struct el_trial_set set = resolve(
+        EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,ddp --bucket-mb 5 --overlap off");
+    char command[512];
+    assert_int_equal(el_trial_command(&set.trials[0], command, sizeof command), EL_OK);
+    assert_null(strstr(command, "--bucket-mb"));
+    assert_null(strstr(command, "--overlap"));
+    assert_int_equal(el_trial_command(&set.trials[1], command, sizeof command), EL_OK);
+    assert_non_null(strstr(command, "--overlap off --bucket-mb 5"));
+    el_trials_free(&set);
+}
+
+static void every_communicator_that_is_listed_is_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_RUN, "--comm hierarchical"), EL_OK);
+    assert_string_equal(options.comm, "hierarchical");
+    assert_int_equal(parse(EL_CMD_COMM, "--comm hierarchical"), EL_OK);
 }
 
 static void the_id_is_of_what_is_measured(void **state)
@@ -357,10 +390,10 @@ static void the_id_is_of_what_is_measured(void **state)
                  {"--no-record", false},    {"--lr 0.01", true},
                  {"--foreach off", true},   {"--foreach on", false},
                  {"--bucket-mb 25", false}, {"--first-bucket-mb 1", true}};
-    struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy");
+    struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy --mode ddp");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[128];
-        snprintf(words, sizeof words, "--data dummy %s", cases[i].words);
+        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
         struct el_trial_set other = resolve(EL_CMD_RUN, words);
         assert_int_equal(strcmp(plain.trials->id, other.trials->id) == 0 ? 1 : 0, cases[i].same ? 1 : 0);
         el_trials_free(&other);
@@ -387,6 +420,8 @@ int main(void)
         cmocka_unit_test(what_is_not_given_is_as_in_pytorch),
         cmocka_unit_test(foreach_follows_the_device),
         cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
+        cmocka_unit_test(what_no_mode_takes_is_refused),
+        cmocka_unit_test(every_communicator_that_is_listed_is_taken),
         cmocka_unit_test(the_id_is_of_what_is_measured),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
