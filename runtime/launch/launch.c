@@ -228,20 +228,30 @@ static double elapsed_s(const struct launch *launch)
     return (double)(el_clock_ns() - launch->begin_ns) * 1e-9;
 }
 
-/* Who failed first is who explains it all; what others end with afterwards is their answer to that. */
+static bool was_killed(const struct launch *launch)
+{
+    return launch->failed >= 0 && WIFSIGNALED(launch->children[launch->failed].wait_status);
+}
+
+/* Who failed first is who explains it all; what others end with afterwards is their answer to that. But one that a
+ * signal kills closes its connections before it can be waited for: another's answer may be seen before. */
 static void note_failure(struct launch *launch)
 {
-    if (launch->failed >= 0) return;
+    int before = launch->failed;
+    if (was_killed(launch)) return;
     launch->failed = el_children_failed(launch->children, launch->n_children);
-    launch->failed_ns = el_clock_ns();
+    if (before < 0)
+        launch->failed_ns = el_clock_ns();
+    else if (!was_killed(launch))
+        launch->failed = before;
 }
 
 /* Whether the others are to be ended: one was killed, or one failed and the others have had time to find out, to say so
  * and to end by themselves. */
 static bool is_beyond_hope(const struct launch *launch)
 {
-    return launch->failed >= 0 && (WIFSIGNALED(launch->children[launch->failed].wait_status) ||
-                                   el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
+    return was_killed(launch) ||
+           (launch->failed >= 0 && el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
 }
 
 /* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */

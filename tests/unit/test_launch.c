@@ -247,6 +247,17 @@ static void expect_killed_rank(enum el_launch_by by)
     assert_false(runs("98765433"));
 }
 
+/* A killed rank has closed its connections before it can be waited for: another may fail of that, and be seen, first.
+ */
+static void expect_killed_rank_after_another_failed(void)
+{
+    struct el_launch_result result = launch_by(
+        EL_LAUNCH_BY_OWN,
+        RANKS("test $r = 0 && exit 1; test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"), 3, 30);
+    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
+    assert_int_equal(result.failed_rank, 1);
+}
+
 static void expect_failing_rank(enum el_launch_by by)
 {
     char text[256];
@@ -302,6 +313,9 @@ static void test_own_ranks(void **state)
     (void)state;
     expect_own_logs(EL_LAUNCH_BY_OWN);
     expect_killed_rank(EL_LAUNCH_BY_OWN);
+    grace_s = 5;
+    expect_killed_rank_after_another_failed();
+    grace_s = 0.3;
     expect_failing_rank(EL_LAUNCH_BY_OWN);
     expect_time_out(EL_LAUNCH_BY_OWN);
 }
