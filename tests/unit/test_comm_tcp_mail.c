@@ -145,6 +145,32 @@ static enum el_status sender_ends(struct el_bootstrap *bootstrap, struct el_tcp_
     return EL_OK;
 }
 
+/* Rank 0 leaves: what it sent is taken, what it never sent fails, by its name and without a time-out. */
+static enum el_status never_sent(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    (void)bootstrap;
+    unsigned char byte = 7;
+    if (group->rank == 0) return run(group, EL_COMM_SEND, 1, 3, &byte, 1);
+    byte = 0;
+    EL_TRY(run(group, EL_COMM_RECV, 0, 3, &byte, 1));
+    if (byte != 7) return el_fail(EL_ERR_INTERNAL, "got %d", byte);
+    return expect(run(group, EL_COMM_RECV, 0, 4, &byte, 1), "rank 0 (host ");
+}
+
+static enum el_status sent_nothing(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
+{
+    (void)bootstrap;
+    unsigned char byte = 0;
+    return group->rank == 0 ? EL_OK : expect(run(group, EL_COMM_RECV, 0, 0, &byte, 1), "rank 0 (host ");
+}
+
+static void test_no_message_is_waited_for_of_one_that_left(void **state)
+{
+    (void)state;
+    run_ranks(2, never_sent);
+    run_ranks(2, sent_nothing);
+}
+
 static void test_a_sender_may_end_before_all_is_taken(void **state)
 {
     (void)state;
@@ -295,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_a_message_waits_for_who_asks_for_its_tag),
         cmocka_unit_test(test_an_empty_message_comes),
         cmocka_unit_test(test_a_sender_may_end_before_all_is_taken),
+        cmocka_unit_test(test_no_message_is_waited_for_of_one_that_left),
         cmocka_unit_test(test_no_order_of_sends_dead_locks),
         cmocka_unit_test(test_a_sender_goes_on_when_there_is_room_again),
         cmocka_unit_test(test_a_full_mailbox_ends_with_the_time),

@@ -165,6 +165,18 @@ static void gather(struct el_tcp_group *group, struct rota *rota)
     }
 }
 
+/* A rank that left had made its connection before it said farewell, if it sent anything: then that connection's end
+ * comes after all mail. */
+static void note_end_of_mail(struct el_tcp_group *group, const struct rota *rota, int rank)
+{
+    struct el_tcp_peer *peer = &group->peers[rank];
+    if (peer->left && atomic_load(&peer->from[EL_TCP_LANE_MAIL]) < 0) el_tcp_mesh_take_all(group);
+    bool made = atomic_load(&peer->from[EL_TCP_LANE_MAIL]) >= 0;
+    if (made ? !rota->ended[2 * rank + 1] : !peer->left) return;
+    atomic_store(&peer->post.ended, true);
+    eventfd_write(group->news, 1);
+}
+
 static void serve(struct el_tcp_group *group, struct rota *rota, int i)
 {
     struct duty duty = rota->duties[i];
@@ -175,6 +187,7 @@ static void serve(struct el_tcp_group *group, struct rota *rota, int i)
     else if (duty.lane == EL_TCP_LANE_MAIL)
         rota->ended[2 * duty.rank + duty.from] =
             !(duty.from ? el_tcp_mail_take(group, duty.rank) : el_tcp_mail_hear(group, duty.rank));
+    if (duty.rank >= 0) note_end_of_mail(group, rota, duty.rank);
 }
 
 static void *live(void *context)

@@ -80,6 +80,8 @@ enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap 
 enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_lane lane, int *socket_p);
 /* Takes whoever is at the listener. The attendant's. */
 void el_tcp_mesh_take(struct el_tcp_group *group);
+/* Takes all who are there; waits for nobody to come. */
+void el_tcp_mesh_take_all(struct el_tcp_group *group);
 /* All sockets, the listener too. */
 void el_tcp_mesh_close(struct el_tcp_group *group);
 /* "rank 2 (host b)" */

@@ -170,9 +170,14 @@ static enum el_status take(struct el_tcp_group *group, const struct el_comm_task
 enum el_status el_tcp_receive(struct el_tcp_group *group, const struct el_comm_task *task)
 {
     struct el_tcp_letter *letter;
+    struct el_tcp_post *post = &group->peers[task->root].post;
     struct pollfd polls[1];
-    while (!(letter = find(group, &group->peers[task->root].post, task->tag)))
+    for (;;) {
+        bool ended = atomic_load(&post->ended); /* before the last look */
+        if ((letter = find(group, post, task->tag))) break;
+        if (ended) return el_tcp_fail_rank(group, task->root, 0);
         EL_TRY(el_tcp_wait(group, polls, 1, task->root));
+    }
     enum el_status status = take(group, task, letter);
     free(letter);
     return status;

@@ -8,6 +8,7 @@
 #ifndef EL_TCP_MAILBOX_H
 #define EL_TCP_MAILBOX_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ struct el_tcp_post {
     struct el_tcp_letter *coming;       /* NULL: its head is coming */
     size_t done;                        /* bytes of the one, or of the other */
     char head[16];
+    _Atomic bool ended; /* nothing more will come */
 };
 
 struct el_tcp_group;

@@ -3,6 +3,7 @@
  * something to send connects: the kernel of the other side answers, so that no order of connecting can dead-lock, and
  * the attendant there takes the connection when it comes. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,12 @@ void el_tcp_mesh_take(struct el_tcp_group *group)
     if (hello.lane == EL_TCP_LANE_ALARM) el_tcp_expect_answers(socket);
     atomic_store(&group->peers[hello.rank].from[hello.lane], socket);
     eventfd_write(group->news, 1);
+}
+
+void el_tcp_mesh_take_all(struct el_tcp_group *group)
+{
+    struct pollfd comes = {.fd = group->listener, .events = POLLIN};
+    while (poll(&comes, 1, 0) == 1) el_tcp_mesh_take(group);
 }
 
 void el_tcp_mesh_close(struct el_tcp_group *group)
