@@ -180,17 +180,24 @@ struct el_program {
     struct el_wait_hook *wait_hooks;
 };
 
+/* Keeps the first failure of building, so that el_program_end can return it. Returns `status`. */
+static inline enum el_status el_program_keep(struct el_program *program, enum el_status status)
+{
+    if (status != EL_OK && program->failure == EL_OK) {
+        program->failure = status;
+        el_error_take(status, &program->error);
+    }
+    return status;
+}
+
 /* ledger.c */
 void el_ledger_add(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 void el_ledger_remove(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 /* The peak of `base`'s live bytes together with a step's. */
 void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step);
 
-/* program.c */
-/* Keeps the first failure of building, so that el_program_end can return it. Returns `status`. */
-enum el_status el_program_keep(struct el_program *program, enum el_status status);
-/* Grows an array of `size`-byte elements so that one more fits. `array_p`: to a pointer of any type, which is not a
- * void *: hence the copies. */
+/* program.c: grows an array of `size`-byte elements so that one more fits. `array_p`: to a pointer of any type, which
+ * is not a void *: hence the copies. */
 enum el_status el_program_grow(void *array_p, int n, int *capacity, size_t size);
 
 /* plan.c: gives each step buffer an offset in its device's arena; writes arena_bytes. */

@@ -4,15 +4,6 @@
 
 #include "runtime/device/internal.h"
 
-enum el_status el_program_keep(struct el_program *program, enum el_status status)
-{
-    if (status != EL_OK && program->failure == EL_OK) {
-        program->failure = status;
-        el_error_take(status, &program->error);
-    }
-    return status;
-}
-
 enum el_status el_program_grow(void *array_p, int n, int *capacity, size_t size)
 {
     void *array;
