@@ -93,9 +93,9 @@ static void say_next(const struct el_options *options, const json_t *document)
     snprintf(next.wire.algorithms, sizeof next.wire.algorithms, "all");
     fputc('\n', stdout);
     if (several)
-        printf("Next: %s run --mode ddp    (what of this a training step sees)\n", el_program_word());
+        printf("Next: %s run --mode ddp    (communication in a training step)\n", el_program_word());
     else
-        el_say_next(EL_CMD_COMM, &next, "    (one algorithm against another)");
+        el_say_next(EL_CMD_COMM, &next, "    (compare the algorithms)");
 }
 
 /* Prints and draws. Returns the exit status. */
@@ -169,7 +169,7 @@ static enum el_status take_part(struct el_options *options, struct el_bootstrap 
         status = el_fail(EL_ERR_INVALID, "--devices %d, but there are %d ranks: leave --devices out",
                          options->n_devices, size);
     if (!strcmp(options->comm, "local") && size > 1)
-        status = el_fail(EL_ERR_INVALID, "--comm local is of one process: start it without a launcher");
+        status = el_fail(EL_ERR_INVALID, "--comm local is one process: start it without a launcher");
     EL_TRY(el_bootstrap_agree(bootstrap, status));
     if (!options->n_devices) EL_TRY(el_devices_of_ranks(bootstrap, options->devices));
     options->n_devices = size;

@@ -75,8 +75,9 @@ static const struct el_command_row commands[] = {
      el_cmd_watch},
     {"comm", TRUST, "bandwidth and latency of collectives, in nccl-tests' columns: is this number normal?", EL_CMD_COMM,
      "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
-     "Time collectives at each size, out of place and in place, check their data, and compare with the machine's own "
-     "copying. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, alltoall, scatter, "
+     "Time collectives at each size, out of place and in place, check their data, and compare with the rate at which "
+     "the machine copies memory. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, "
+     "alltoall, scatter, "
      "gather, sendrecv, all, or p2p: every pair of ranks.",
      "  evenload comm                                     all_reduce, 8 bytes to 128 MiB, two CPU devices\n"
      "  evenload comm all -b 1K -e 16M --comm local       every operation, a thread per device\n"

@@ -71,7 +71,7 @@ enum el_status el_wire_show_exchange(FILE *out)
     for (int i = 0; i < 2; i++) el_device_close(sides[i].device);
     if (status != EL_OK) return status;
     fprintf(out,
-            "sendrecv: an exchange of two ranks, each with a number that is 0\n"
+            "sendrecv: two ranks exchange a number that is 0 at first\n"
             "  step 1: rank 0 adds 1 and sends %d to rank 1\n  step 2: rank 1 has received %d\n"
             "  step 3: rank 1 adds 1 and sends %d back\n  step 4: rank 0 has received %d\n",
             sides[0].number, sides[1].received, sides[1].number, sides[0].received);

@@ -192,7 +192,7 @@ static enum el_status measure_all(struct session *s, bool say)
         const struct el_wire_curve *curve = c < 0 ? NULL : &s->plan.curves[c];
         if (say)
             fprintf(stderr, "[%d/%d] %s%s%s, %d sizes\n", c + 2, s->plan.n_curves + 1,
-                    curve ? curve->operation->name : "copies within memory", curve ? ", algorithm " : "",
+                    curve ? curve->operation->name : "memory copies", curve ? ", algorithm " : "",
                     curve ? el_comm_algorithm_name(curve->algorithm) : "", s->plan.n_sizes);
         EL_TRY(measure_curve(s, curve));
     }

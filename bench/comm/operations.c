@@ -89,7 +89,7 @@ static enum el_status parse_algorithms(const char *list, unsigned *bits_p)
         bits |= a == EL_COMM_ALGORITHM_COUNT ? (1U << EL_COMM_ALGORITHM_COUNT) - 1 - (1U << EL_COMM_AUTO) : 1U << a;
     }
     *bits_p = bits;
-    return bits ? EL_OK : el_fail(EL_ERR_INVALID, "--comm-algorithm: no algorithm is named");
+    return bits ? EL_OK : el_fail(EL_ERR_INVALID, "--comm-algorithm: the list is empty");
 }
 
 /* An algorithm that an operation has not is left out, but for the first: each operation has a curve. */
@@ -126,7 +126,7 @@ static enum el_status add_sizes(struct el_wire_plan *plan)
     if (options->max_bytes < options->min_bytes)
         return el_fail(EL_ERR_INVALID, "--maxbytes is less than --minbytes: no size lies between them");
     if ((uint64_t)options->max_bytes < width)
-        return el_fail(EL_ERR_INVALID, "--maxbytes: an element has %zu bytes: give as much at least", width);
+        return el_fail(EL_ERR_INVALID, "--maxbytes: an element has %zu bytes: give at least that", width);
     for (int64_t bytes = options->min_bytes; bytes <= options->max_bytes && plan->n_sizes < EL_WIRE_SIZES_MAX;
          bytes *= options->factor) {
         if ((uint64_t)bytes >= width) plan->sizes[plan->n_sizes++] = (uint64_t)bytes;
@@ -157,7 +157,7 @@ enum el_status el_wire_plan_make(const char *operation, const struct el_wire_opt
     if (plan.n_curves == 0) return el_fail_unknown("operation", asked, names);
     if (options->root >= n) return el_fail(EL_ERR_INVALID, "--root: there is no rank %d of %d", options->root, n);
     if (!el_comm_reduces(options->reduction, options->dtype))
-        return el_fail(EL_ERR_INVALID, "--op %s is of whole numbers: give --datatype int32 or uint8",
+        return el_fail(EL_ERR_INVALID, "--op %s is for integers: give --datatype int32 or uint8",
                        el_comm_reduction_name(options->reduction));
     EL_TRY(add_sizes(&plan));
     *plan_p = plan;

@@ -15,17 +15,18 @@ static double number(const json_t *document, const char *path)
 
 static void print_head(const json_t *document, FILE *out)
 {
-    static const char *const averages[] = {"rank 0", "the mean of the ranks", "the fastest rank", "the slowest rank"};
+    static const char *const averages[] = {"that of rank 0", "the mean of the ranks", "that of the fastest rank",
+                                           "that of the slowest rank"};
     int64_t average = el_json_whole(document, "average");
     fprintf(out, "# evenload comm: %.0f ranks in %.0f process%s, communicator %s\n", number(document, "ranks"),
             number(document, "processes"), number(document, "processes") > 1 ? "es" : "",
             el_json_text(document, "backend", "?"));
     fprintf(out, "# warmup iters: %.0f iters: %.0f validation: %.0f\n", number(document, "warmup"),
             number(document, "iters"), number(document, "check"));
-    fprintf(out, "# time: median of the calls, each behind a barrier, of %s\n",
+    fprintf(out, "# time: median of the calls, each after a barrier; the time of a call is %s\n",
             average >= 0 && average < 4 ? averages[average] : "?");
     if (!json_object_get(document, "pairs"))
-        fputs("# in-place: in memory that the communicator gave, registered where it can\n", out);
+        fputs("# in-place: in memory that the communicator allocated, registered if it supports that\n", out);
     fputs("#\n", out);
 }
 
@@ -120,14 +121,14 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
     char mib[EL_FIGURE_BYTES];
     if (!json_is_object(reached)) return;
     el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
-                "At %s MiB each rank copies memory at %.2f GB/s while all do. %s: %s.",
+                "At %s MiB each rank copies memory at %.2f GB/s while all ranks do. The busbw is %s (%s).",
                 el_text_mib(number(reached, "bytes"), mib), number(reached, "copy_gb_per_s"),
-                json_is_true(normal)    ? "Here that is"
-                : json_is_false(normal) ? "More is to be expected"
-                                        : "It is not judged",
+                json_is_true(normal)    ? "normal"
+                : json_is_false(normal) ? "lower than expected"
+                                        : "not judged",
                 why);
     if (json_is_number(json_object_get(reached, "expected_share")))
-        fprintf(out, "  Normal is a busbw of %.0f %% of that at least.\n", 100 * number(reached, "expected_share"));
+        fprintf(out, "  Normal is at least %.0f %% of that rate.\n", 100 * number(reached, "expected_share"));
 }
 
 static void print_fit(const json_t *curve, FILE *out)
@@ -149,7 +150,7 @@ static void print_fit(const json_t *curve, FILE *out)
 static void print_fits(const json_t *document, FILE *out)
 {
     const json_t *curves = json_object_get(document, "curves"), *last = NULL;
-    fputs("Fitted, time = latency + size / bandwidth; and the largest size against copying memory:\n", out);
+    fputs("Fit of time = latency + size / bandwidth, and the largest size compared with copying memory:\n", out);
     fprintf(out, "  %24s%12s%12s%12s%12s%12s%10s\n", "", "out-of-place", "", "in-place", "", "", "");
     fprintf(out, "  %-15s%-9s%12s%12s%12s%12s%12s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us",
             "GB/s", "busbw GB/s", "% of copy");

@@ -17,13 +17,14 @@ static const struct backend_row {
     const char *name;
     double copies;
     const char *why;
-} backends[] = {{"local", 1, "ranks read and write each other's memory"},
-                {"shm", 1, "ranks read and write memory that they share"},
-                {"mpi", 2, "the library copies in and out of memory that its ranks share"},
-                {"tcp", 4, "the kernel copies in and out of sockets, and both ends pay for it"},
-                {"hierarchical", 0, "the wire between hosts is the limit: compare with its rate"},
-                {"nccl", 0, "the links between cards are the limit, not a card's own memory: compare with theirs"},
-                {NULL, 2, "each byte is copied at least twice on its way"}};
+} backends[] = {
+    {"local", 1, "ranks read and write each other's memory"},
+    {"shm", 1, "ranks read and write memory that they share"},
+    {"mpi", 2, "the library copies into and out of shared memory"},
+    {"tcp", 4, "the kernel copies into and out of sockets at both ends"},
+    {"hierarchical", 0, "the network between hosts is the limit: compare with its rate"},
+    {"nccl", 0, "the links between GPUs are the limit, not their memory: compare with the rate of the links"},
+    {NULL, 2, "each byte is copied at least twice"}};
 
 /* Of smaller sizes the time is mostly latency, and a share of a bandwidth means little. */
 #define JUDGED_BYTES  1048576.0
@@ -193,7 +194,7 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
                      el_json_real(busbw), "copy_gb_per_s", el_json_real(copy), "share", el_json_real(share),
                      "expected_share", backend->copies > 0 ? json_real(NORMAL_RATIO / backend->copies) : json_null(),
                      "normal", judged ? json_boolean(share * backend->copies >= NORMAL_RATIO) : json_null(), "why",
-                     disturbed ? "other programs took the ranks' cores meanwhile: measure on a quiet machine"
+                     disturbed              ? "other programs used the ranks' cores: measure on a quiet machine"
                      : bytes < JUDGED_BYTES ? "below 1 MiB the time is mostly latency"
                                             : backend->why);
 }

@@ -97,7 +97,7 @@ static void draw_messages(const struct picture *p, int round, FILE *out)
         if (message.peer < 0 || message.count == 0) continue;
         struct el_comm_shape theirs = shape_at(p, message.peer);
         bool sums = el_comm_round(&theirs, round).receive.own.side != EL_SIDE_NONE;
-        fprintf(out, "%s%d %s part %d to %d", before, r, sums ? "adds" : "gives", message.part, message.peer);
+        fprintf(out, "%s%d %s part %d to %d", before, r, sums ? "adds" : "sends", message.part, message.peer);
         before = ", ";
     }
     fputc('\n', out);
@@ -116,7 +116,8 @@ static void draw_all(const struct el_wire_curve *curve, const struct el_wire_pla
                                       .count = (size_t)LINE * (size_t)(chunks ? plan->n : 1),
                                       .element_bytes = 4};
     int n = el_comm_rounds(&p->shape);
-    fprintf(out, "%s by %s: %d ranks, %d steps. Below each step: whose data are in each part of a rank's result.\n",
+    fprintf(out,
+            "%s, %s: %d ranks, %d steps. After each step: which ranks' data are in each part of each rank's result.\n",
             curve->operation->name, el_comm_algorithm_name(curve->algorithm), plan->n, n);
     begin(p);
     for (int round = 0; round < n; round++) {
@@ -161,8 +162,8 @@ void el_wire_show_steps(const struct el_wire_plan *plan, FILE *out)
     for (int c = 0; c < plan->n_curves && plan->n <= DRAWN_RANKS_MAX; c++) draw_all(&plan->curves[c], plan, out);
     fprintf(out, "Bytes of %s MiB of data on %d ranks, in MiB:\n",
             el_text_mib((double)plan->sizes[plan->n_sizes - 1], mib), plan->n);
-    fprintf(out, "  %-16s%-10s%6s%16s%18s%18s%14s\n", "operation", "algorithm", "steps", "a step at most",
-            "a rank sends", "a rank receives", "all together");
+    fprintf(out, "  %-16s%-10s%6s%16s%18s%18s%14s\n", "operation", "algorithm", "steps", "largest message",
+            "a rank sends", "a rank receives", "total");
     for (int c = 0; c < plan->n_curves; c++) count_bytes(&plan->curves[c], plan, out);
-    fputs("The rank that sends or receives most decides: its link is the last to end.\n", out);
+    fputs("The rank that sends or receives most takes the longest, and sets the time.\n", out);
 }

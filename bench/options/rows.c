@@ -18,8 +18,9 @@
 #define LETTER(c)        .letter = (c)
 
 #define BUCKET_VIEW                                                                                                    \
-    "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and a " \
-    "copy of the parameters less in memory"
+    "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: saves the copies in and "     \
+    "out, "                                                                                                            \
+    "and as much memory as the parameters take"
 
 enum {
     COMPARE = EL_CMD_COMPARE,
@@ -66,14 +67,14 @@ static const struct el_option_row before_sizes[] = {
      RANGE(1, 1e12), LETTER('b')},
     {WHAT, "maxbytes", "BYTES", AT(BYTES, wire.max_bytes), COMM, "largest size", DEFAULT("128M"), RANGE(1, 1e12),
      LETTER('e')},
-    {WHAT, "stepfactor", "N", AT(INT, wire.factor), COMM, "from one size to the next", DEFAULT("2"), RANGE(2, 1e9),
+    {WHAT, "stepfactor", "N", AT(INT, wire.factor), COMM, "factor between sizes", DEFAULT("2"), RANGE(2, 1e9),
      LETTER('f')},
     {WHAT, "datatype", "TYPE", AT(CHOICE, wire.dtype), COMM, "type of the elements",
      CHOICES("float|double|int32|uint8"), DEFAULT("float"), LETTER('d')},
-    {WHAT, "op", "NAME", AT(CHOICE, wire.reduction), COMM, "reduction, where there is one",
+    {WHAT, "op", "NAME", AT(CHOICE, wire.reduction), COMM, "reduction operation",
      CHOICES("sum|prod|min|max|avg|and|or|xor"), DEFAULT("sum"), LETTER('o')},
-    {WHAT, "root", "RANK", AT(INT, wire.root), COMM, "root, where there is one", DEFAULT("0"),
-     RANGE(0, EL_MEMBERS_MAX - 1), LETTER('r')},
+    {WHAT, "root", "RANK", AT(INT, wire.root), COMM, "root rank", DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1),
+     LETTER('r')},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto")},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,
@@ -152,13 +153,13 @@ static const struct el_option_row before_sizes[] = {
      "ddp: the same of the first bucket alone (default: 1, or --bucket-mb where that is given)", RANGE(0.001, 1e5)},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), RUN | OVERHEAD | SCALE | IMBALANCE, BUCKET_VIEW,
      CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: a row each",
+    {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
     {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_TRIALS,
-     "mp, pipeline: where the model is cut: names of nodes, comma-separated, or balanced by time, memory or nodes "
-     "(default: time)"},
+     "mp, pipeline: first node of each stage after the first, comma-separated, or what to balance: time, memory or "
+     "nodes (default: time)"},
     {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_TRIALS,
-     "pipeline: micro-batches a step (default: as many as devices)", RANGE(1, EL_MICRO_MAX)},
+     "pipeline: micro-batches per step (default: the number of devices)", RANGE(1, EL_MICRO_MAX)},
     {TRAINING, "schedule", "NAME", AT(CHOICE, train.schedule), OF_TRIALS,
      "pipeline: the order of forwards and backwards", CHOICES("1f1b|gpipe"), DEFAULT("1f1b")},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
@@ -189,13 +190,13 @@ static const struct el_option_row after_sizes[] = {
      DEFAULT("5"), OTHERWISE({RUN, "1"}), RANGE(1, 1000)},
     {MEASURING, "iters", "N", AT(INT, wire.iters), COMM, "timed calls of each size", DEFAULT("20"), RANGE(1, 10000),
      LETTER('n')},
-    {MEASURING, "warmup_iters", "N", AT(INT, wire.warmup), COMM, "calls before them, not timed", DEFAULT("5"),
+    {MEASURING, "warmup_iters", "N", AT(INT, wire.warmup), COMM, "warm-up calls of each size, not timed", DEFAULT("5"),
      RANGE(0, 10000), LETTER('w')},
-    {MEASURING, "check", "N", AT(INT, wire.check), COMM, "calls whose data are checked; 0: none", DEFAULT("1"),
-     RANGE(0, 1000), LETTER('c')},
+    {MEASURING, "check", "N", AT(INT, wire.check), COMM, "calls of each size whose data are checked; 0: none",
+     DEFAULT("1"), RANGE(0, 1000), LETTER('c')},
     {MEASURING, "average", "HOW", AT(CHOICE, wire.average), COMM,
-     "time of a call: 0 rank 0's, 1 mean of ranks, 2 least, 3 most: all have ended", CHOICES("0|1|2|3"), DEFAULT("3"),
-     LETTER('a')},
+     "time of a call: 0: of rank 0; 1: mean of the ranks; 2: of the fastest rank; 3: of the slowest",
+     CHOICES("0|1|2|3"), DEFAULT("3"), LETTER('a')},
     {MEASURING, "timeout", "S", AT(REAL, timeout_s),
      COMPARE | RUN | OVERHEAD | REGRESS | BASELINE | SCALE | IMBALANCE | COMM,
      "time limit of a launch in seconds (warm-up, measured steps, control); beyond it the row is 'timeout'",
@@ -214,14 +215,15 @@ static const struct el_option_row after_sizes[] = {
      "communicator; local: one process, a thread per device; auto: as 'run --mode ddp' would",
      CHOICES("auto|local|shm|tcp|hierarchical|mpi|nccl"), DEFAULT("auto")},
     {MEASURING, "comm-algorithm", "NAME", AT(CHOICE, train.comm_algorithm), OF_TRIALS,
-     "how collectives move bytes: to each rank directly, round a ring, or by rank 0 (ps: parameter server); auto: the "
-     "communicator's choice, by size",
+     "algorithm of collectives: direct (every rank to every other), ring, or ps (parameter server: through rank 0); "
+     "auto: "
+     "the communicator's choice, by size",
      CHOICES("auto|direct|ring|ps"), DEFAULT("auto")},
     {MEASURING, "comm-timeout", "TIME", AT(SECONDS, train.comm_timeout_s), OF_TRIALS,
      "how long a collective may wait for other ranks (30s, 5m); 0: as long as --timeout", DEFAULT("0"),
      RANGE(0, 864000)},
     {MEASURING, "costs", "DIR", AT(TEXT, costs), OF_TRIALS,
-     "sim devices: collectives take the time that 'evenload comm' measured (its folder)"},
+     "sim devices: folder of 'evenload comm' whose measured times collectives take"},
     {MEASURING, "control", "WHAT", AT(CHOICE, train.control), COMPARE | RUN | SCALE | IMBALANCE,
      "what to switch off and on in A/B blocks after the measured steps, to measure its cost",
      CHOICES("none|comm|record"), DEFAULT("comm")},
@@ -259,7 +261,7 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | OVERHEAD | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM,
      "print only JSON on standard output"},
     {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
-     "print each step of an algorithm: who sends which part to whom; run nothing"},
+     "print each step of an algorithm: which rank sends which part to which; measure nothing"},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output"},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
      COMPARE | RUN | OVERHEAD | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM,

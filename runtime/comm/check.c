@@ -24,7 +24,8 @@ static enum el_status check_words(const struct el_comm *comm, const struct el_co
     if (op->root < 0 || op->root >= comm->size)
         return el_fail(EL_ERR_INVALID, "%s: %s %d of %d members", row->name, row->is_link ? "partner" : "root",
                        op->root, comm->size);
-    if (!row->has_root && op->root != 0) return el_fail(EL_ERR_INVALID, "%s: it has no root %d", row->name, op->root);
+    if (!row->has_root && op->root != 0)
+        return el_fail(EL_ERR_INVALID, "%s: has no root, and %d was given", row->name, op->root);
     if (row->is_link) EL_TRY(check_link(comm, op));
     if (row->reduces && !el_comm_reduces(op->reduction, op->dtype))
         return el_fail(EL_ERR_INVALID, "%s: no %s of %s values", row->name, el_comm_reduction_name(op->reduction),
@@ -49,8 +50,8 @@ static enum el_status check_size(const char *verb, const struct side *side)
     const struct el_buffer *buffer = side->view.buffer;
     if (!buffer || (side->view.offset <= buffer->bytes && side->bytes <= buffer->bytes - side->view.offset))
         return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s: %zu bytes of %s at %zu of '%s', which has %zu", verb, side->bytes, side->name,
-                   (size_t)side->view.offset, buffer->name ? buffer->name : "a buffer", buffer->bytes);
+    return el_fail(EL_ERR_INVALID, "%s: %zu bytes of %s at offset %zu of '%s', which has %zu bytes", verb, side->bytes,
+                   side->name, (size_t)side->view.offset, buffer->name ? buffer->name : "a buffer", buffer->bytes);
 }
 
 /* In place, the smaller one is the member's own part of the larger one. */
@@ -61,14 +62,14 @@ static enum el_status check_overlap(const struct el_comm *comm, const struct el_
     const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
     if (data->view.buffer != result->view.buffer || d + data->bytes <= r || r + result->bytes <= d) return EL_OK;
     if (op->verb == EL_COMM_ALL_TO_ALL)
-        return el_fail(EL_ERR_INVALID, "%s: data and result overlap: it has no in place", row->name);
+        return el_fail(EL_ERR_INVALID, "%s: data and result overlap, and it does not work in place", row->name);
     if (row->all_data) d += (uintptr_t)comm->rank * result->bytes;
     if (row->all_result) r += (uintptr_t)comm->rank * data->bytes;
     if (d == r) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s: data and result overlap, and not as in place%s", row->name,
-                   row->all_data     ? ": there the result is the member's own part of the data"
-                   : row->all_result ? ": there the data is the member's own part of the result"
-                                     : "");
+    return el_fail(EL_ERR_INVALID, "%s: data and result overlap%s", row->name,
+                   row->all_data     ? ": in place, the result is the member's own part of the data"
+                   : row->all_result ? ": in place, the data are the member's own part of the result"
+                                     : ": in place, they are the same memory");
 }
 
 static enum el_status check_sides(const struct el_comm *comm, const struct el_comm_op *op)

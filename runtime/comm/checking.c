@@ -28,7 +28,7 @@ enum el_status el_comm_set_checking(struct el_comm *comm, bool checking)
     comm->headers = NULL;
     if (!checking || !comm->state) return EL_OK;
     if (el_device_is_asynchronous(comm->place.device) || !el_comm_has_verb(comm, EL_COMM_ALL_GATHER))
-        return el_fail(EL_ERR_ABSENT, "communicator %s: members cannot tell one another what they issue",
+        return el_fail(EL_ERR_ABSENT, "communicator %s: members cannot compare the operations that they issue",
                        comm->backend->name);
     comm->headers = calloc((size_t)comm->size, sizeof *comm->headers);
     if (!comm->headers) return el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", comm->backend->name);

@@ -119,7 +119,8 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
     for (size_t i = 0; i < sizeof between_ranks / sizeof between_ranks[0]; i++)
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
     if (!backend)
-        return el_fail(EL_ERR_ABSENT, "communicator %s: not one between ranks (mpi, shm, tcp, hierarchical, nccl)",
+        return el_fail(EL_ERR_ABSENT,
+                       "communicator %s: not available between ranks (these are: mpi, shm, tcp, hierarchical, nccl)",
                        kind);
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
     struct el_comm *comm;

@@ -193,7 +193,7 @@ static enum el_status check_async(struct el_nccl_member *member)
     if (aborted) return say_aborted();
     EL_TRY(el_nccl_check(group->api, result, "nccl async_error"));
     if (error == EL_NCCL_OK || error == EL_NCCL_IN_PROGRESS) return EL_OK;
-    el_nccl_check(group->api, error, "nccl communicator: a collective failed on its way");
+    el_nccl_check(group->api, error, "nccl communicator: a collective failed");
     return EL_ERR_PEER;
 }
 
@@ -210,7 +210,7 @@ static enum el_status poll(void *state)
     if (member->waiting_since_ns == 0) member->waiting_since_ns = now_ns;
     if (now_ns - member->waiting_since_ns <= group->patience_ns) return EL_OK;
     return el_fail(EL_ERR_PEER,
-                   "nccl communicator: no end after %.0f s: a member does not come, or a link is stuck; "
+                   "nccl communicator: not finished after %.0f s: a member is missing, or a link is stuck; "
                    "NCCL_DEBUG=INFO tells more",
                    1e-9 * (double)group->patience_ns);
 }

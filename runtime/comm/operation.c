@@ -233,7 +233,7 @@ enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *o
     struct arguments arguments = arguments_of(comm, op);
     struct el_comm_task task = make_task(comm, &arguments, (void *)op->data.offset, (void *)op->result.offset);
     if (el_device_is_asynchronous(comm->place.device))
-        return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory", comm->backend->name);
+        return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory, not the host's", comm->backend->name);
     task.number = ++comm->run[el_comm_verb_row(op->verb)->is_link];
     EL_TRY(fail_operation(comm, &task, el_comm_check_others(comm, &task)));
     if (moves_nothing(&task)) return EL_OK;

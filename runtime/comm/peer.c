@@ -38,7 +38,7 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
     if (member->scratch && member->scratch->bytes >= bytes) return EL_OK;
     el_device_free(member->scratch);
     member->scratch = NULL;
-    return el_device_alloc(member->place.device, EL_TAG_WORKSPACE, bytes, "scratch of a reduce", &member->scratch);
+    return el_device_alloc(member->place.device, EL_TAG_WORKSPACE, bytes, "workspace of a reduce", &member->scratch);
 }
 
 static enum el_status copy(const struct peer_member *to, void *destination, const struct peer_member *from,
@@ -61,7 +61,7 @@ static enum el_status add(const struct peer_member *to, char *destination, const
                           const char *source, const struct el_comm_task *task)
 {
     if (!to->scratch || to->scratch->bytes < el_dtype_bytes(task->dtype))
-        return el_fail(EL_ERR_INTERNAL, "peer communicator: no scratch was reserved");
+        return el_fail(EL_ERR_INTERNAL, "peer communicator: no workspace was reserved");
     size_t width = el_dtype_bytes(task->dtype), step = to->scratch->bytes / width;
     for (size_t at = 0; at < task->count; at += step) {
         size_t n = task->count - at < step ? task->count - at : step;

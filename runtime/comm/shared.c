@@ -165,7 +165,7 @@ static struct el_shared_post *post_of(const struct el_shared *shared, int rank)
 
 void el_shared_begin(struct el_shared *shared)
 {
-    shared->late = "did not come";
+    shared->late = "did not arrive";
     shared->deadline_ns = shared->timeout_ns ? el_clock_ns() + shared->timeout_ns : 0;
 }
 

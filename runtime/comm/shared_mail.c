@@ -80,7 +80,7 @@ enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine
     struct end *ends = calloc(2 * (size_t)shared->size, sizeof *ends);
     if (mine == EL_OK && (!mail || !ends)) mine = el_fail(EL_ERR_HOST_MEMORY, "mailboxes: no memory");
     if (mine == EL_OK && !(place_number(shared, links, &own[0]) && place_number(shared, boxes, &own[1])))
-        mine = el_fail(EL_ERR_INTERNAL, "mailboxes out of the others' reach");
+        mine = el_fail(EL_ERR_INTERNAL, "mailboxes in memory that other ranks cannot access");
     enum el_status status = el_shared_agree(shared, mine, own[0].offset, numbers[0]);
     if (status == EL_OK) status = el_shared_agree(shared, EL_OK, own[1].offset, numbers[1]);
     if (status != EL_OK || !mail) {
@@ -141,7 +141,7 @@ static enum el_status send_message(struct el_shared *shared, const struct el_com
 {
     struct end *end = &shared->mail->to[task->root];
     count_gone(end);
-    shared->late = "took nothing out of its full mailbox";
+    shared->late = "received nothing from its full mailbox";
     while (end->used + bytes > shared->mail->bytes || el_flag_next(end->n_put) % NOTES == end->n_gone % NOTES) {
         EL_TRY(el_shared_wait_flag(shared, task->root, &end->link->gone, el_flag_next(end->n_gone)));
         count_gone(end);

@@ -60,7 +60,7 @@ static enum el_status check_pipeline(const struct el_train_config *config, int n
                        EL_MICRO_MAX);
     if (config->global_batch % config->n_micro == 0) return EL_OK;
     return el_fail(EL_ERR_INVALID,
-                   "--micro %lld: the batch of %lld cannot be cut into so many of equal size: change --batch",
+                   "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
                    (long long)config->n_micro, (long long)config->global_batch);
 }
 

@@ -38,7 +38,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
-             .summary = "an all-reduce a parameter after backward, by hand: no buckets, no overlap",
+             .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
              .takes = "procs",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},

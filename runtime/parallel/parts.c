@@ -120,11 +120,11 @@ static enum el_status find_named(const struct el_train_config *config, const str
             return el_fail(EL_ERR_INVALID, "--cut %s: %s has no node '%s'", config->cut, config->model.name, name);
         if (k < cuts->n) cuts->first[k] = node;
         if (node <= (k <= cuts->n ? cuts->first[k - 1] : 0))
-            return el_fail(EL_ERR_INVALID, "--cut %s: '%s' does not come after the cut before it", config->cut, name);
+            return el_fail(EL_ERR_INVALID, "--cut %s: '%s' is not after the previous cut", config->cut, name);
     }
     cuts->first[cuts->n] = model->n_nodes;
     if (k == cuts->n) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--cut %s: gives %d parts, and there are %d devices", config->cut, k, cuts->n);
+    return el_fail(EL_ERR_INVALID, "--cut %s: gives %d stages, and there are %d devices", config->cut, k, cuts->n);
 }
 
 static bool is_balance(const char *cut)
@@ -136,7 +136,7 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
 {
     struct cuts cuts = {.n = n};
     if (n > parts->model->n_nodes)
-        return el_fail(EL_ERR_INVALID, "%s has %d nodes: it cannot be cut into %d parts: give fewer --devices",
+        return el_fail(EL_ERR_INVALID, "%s has %d nodes: it cannot be cut into %d stages: give fewer --devices",
                        config->model.name, parts->model->n_nodes, n);
     EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
                                    : find_named(config, parts->model, &cuts));

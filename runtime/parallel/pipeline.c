@@ -221,7 +221,7 @@ static void teardown(struct el_worker *worker)
 
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
-             .summary = "the model cut by layers, a part a device: one device works at a time",
+             .summary = "the model cut by layers, one stage per device: one device works at a time",
              .takes = "procs cut",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
@@ -231,7 +231,7 @@ const struct el_mode_ops el_mode_mp = {
 
 const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
-             .summary = "the model cut by layers, micro-batches one behind the other",
+             .summary = "the model cut by layers, one stage per device, with micro-batches",
              .takes = "procs cut micro schedule",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},

@@ -16,7 +16,7 @@ static int stages_ahead(int n_stages, int n_micro, int stage)
 }
 
 static const struct el_schedule schedules[] = {
-    {"1f1b", "one forward, one backward in turns: fewer activations at a time", stages_ahead},
+    {"1f1b", "one forward and one backward alternately: fewer activations at a time", stages_ahead},
     {"gpipe", "all micro-batches forward, then all backward", all_ahead},
     {NULL, NULL, NULL},
 };

@@ -90,7 +90,7 @@ END
 
 @test "--show-steps draws the ring, and counts bytes" {
     run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:3
-    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "all_reduce by ring: 3 ranks, 4 steps."* ]] || show
+    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "all_reduce, ring: 3 ranks, 4 steps."* ]] || show
     [[ ${lines[1]} == "  step 1: 0 adds part "*", 1 adds part "*" to 2, 2 adds part "*" to 0" ]] || show
     [[ ${lines[14]} == *"rank 0"*all*all*all && ${lines[16]} == *"rank 2"*all*all*all ]] || show
     run --separate-stderr "$EVENLOAD" comm --show-steps --comm-algorithm ring,ps --devices sim:4 -e 64M

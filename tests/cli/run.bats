@@ -135,7 +135,7 @@ assert c["bytes"] == 4096 and abs(c["transfer_ms"] * 1e3 / curve["points"][0]["i
 @test "a rank that comes later than --comm-timeout ends the run, and is named with its operation" {
     for procs in 1 2; do
         run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 2 --procs $procs --inject delay=1:600 --comm-timeout 0.2s --json --quiet --out "r$procs"
-        [[ $status -eq 1 && $output == *"the all_reduce number "*" of rank 0: "*"rank 1 did not come within 0.2 s"* ]] || show
+        [[ $status -eq 1 && $output == *"the all_reduce number "*" of rank 0: "*"rank 1 did not arrive within 0.2 s"* ]] || show
     done
 }
 

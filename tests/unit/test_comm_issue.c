@@ -104,7 +104,7 @@ static void test_what_is_refused(void **state)
     (void)state;
     static const struct refusal refusals[] = {
         {{.verb = EL_COMM_BROADCAST, .root = 2}, true, false, "broadcast: root 2 of 2 members"},
-        {{.verb = EL_COMM_ALL_REDUCE, .root = 1}, true, false, "all_reduce: it has no root 1"},
+        {{.verb = EL_COMM_ALL_REDUCE, .root = 1}, true, false, "all_reduce: has no root, and 1 was given"},
         {{.verb = EL_COMM_SEND, .root = 0}, true, false, "send: rank 0 cannot be its own partner"},
         {{.verb = EL_COMM_RECV, .root = -1}, true, false, "recv: partner -1 of 2 members"},
         {{.verb = EL_COMM_SEND, .root = 1, .tag = -1}, true, false, "send: tag -1 is below 0"},
@@ -113,7 +113,7 @@ static void test_what_is_refused(void **state)
         {{.verb = EL_COMM_ALL_REDUCE, .count = 1001},
          true,
          false,
-         "all_reduce: 4004 bytes of data at 0 of 'memory', which has 4000"},
+         "all_reduce: 4004 bytes of data at offset 0 of 'memory', which has 4000 bytes"},
         {{.verb = EL_COMM_ALL_REDUCE, .result.offset = 400}, true, true, "all_reduce: data and result overlap"},
     };
     struct group group;
@@ -154,12 +154,12 @@ static void test_where_data_and_result_may_lie(void **state)
     assert_string_equal(el_error_message(), "reduce_scatter: no result");
     op.result = el_view_of(memory, 4);
     assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "there the result is the member's own part of the data"));
+    assert_non_null(strstr(el_error_message(), "in place, the result is the member's own part of the data"));
     op.result = el_view_of(memory, 0);
     assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_OK);
     op.verb = EL_COMM_ALL_TO_ALL;
     assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "all_to_all: data and result overlap: it has no in place"));
+    assert_non_null(strstr(el_error_message(), "all_to_all: data and result overlap, and it does not work in place"));
     op = (struct el_comm_op){.verb = EL_COMM_BARRIER};
     assert_int_equal(el_comm_issue(comm, program, &op, NULL), EL_OK);
     op.verb = EL_COMM_SEND;

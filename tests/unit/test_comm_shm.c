@@ -136,7 +136,7 @@ static enum el_status one_is_late(struct el_bootstrap *bootstrap, struct el_comm
     }
     EL_TRY(scene_expect_peer_error(comm));
     if (!strstr(el_error_message(), "the all_reduce number 1 of rank") ||
-        (!strstr(el_error_message(), "rank 1 did not come within 0.05 s") &&
+        (!strstr(el_error_message(), "rank 1 did not arrive within 0.05 s") &&
          !strstr(el_error_message(), "another member failed")))
         return el_fail(EL_ERR_INTERNAL, "not named: %s", el_error_message());
     return el_bootstrap_barrier(bootstrap);

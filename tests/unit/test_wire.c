@@ -298,7 +298,7 @@ static void plans_are_made(void **state)
     options = usual, options.root = 2;
     refuse("all_reduce", &options, "no rank 2 of 2");
     options = usual, options.reduction = EL_COMM_XOR;
-    refuse("all_reduce", &options, "whole numbers");
+    refuse("all_reduce", &options, "is for integers");
 }
 
 int main(void)

@@ -54,7 +54,7 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
     size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
     if (bytes <= group->scratch_bytes) return EL_OK;
     char *larger = malloc(bytes);
-    if (!larger) return el_fail_errno("mpi communicator: %zu bytes of scratch", bytes);
+    if (!larger) return el_fail_errno("mpi communicator: %zu bytes of workspace", bytes);
     free(group->scratch);
     group->scratch = larger;
     group->scratch_bytes = bytes;

@@ -59,7 +59,7 @@ static enum el_status call_postman(struct el_mpi_mail *mail)
     if (!mail->has_postman) {
         sem_init(&mail->work, 0, 0);
         if (pthread_create(&mail->postman, NULL, deliver, mail) != 0)
-            return el_fail(EL_ERR_HOST_MEMORY, "mpi communicator: no thread for its mail");
+            return el_fail(EL_ERR_HOST_MEMORY, "mpi communicator: no thread for messages");
         mail->has_postman = true;
     }
     sem_post(&mail->work);

@@ -199,7 +199,7 @@ static void *live(void *context)
                         .ended = calloc(2 * (size_t)group->size, sizeof *rota.ended)};
     bool on = rota.polls && rota.duties && rota.ended;
     eventfd_t rings;
-    if (!on) el_tcp_give_up(group, "no memory for the connections' attendant");
+    if (!on) el_tcp_give_up(group, "no memory to watch the connections");
     prctl(PR_SET_NAME, "el-tcp");
     while (on) {
         gather(group, &rota);

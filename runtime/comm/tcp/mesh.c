@@ -64,7 +64,7 @@ enum el_status el_tcp_mesh_learn(struct el_tcp_group *group, int rank, const cha
 {
     struct el_tcp_peer *peer = &group->peers[rank];
     if (sscanf(row, "%63s %d %63s", peer->address, &peer->port, peer->host) == 3) return EL_OK;
-    return el_fail(EL_ERR_INTERNAL, "tcp communicator: '%s' is no address of rank %d", row, rank);
+    return el_fail(EL_ERR_INTERNAL, "tcp communicator: '%s' is not an address (rank %d)", row, rank);
 }
 
 uint64_t el_tcp_mesh_key(void)
