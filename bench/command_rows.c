@@ -25,6 +25,11 @@ static const struct el_command_row commands[] = {
      "  mpirun -n 4 evenload run --mode ddp\n"
      "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
      el_cmd_run},
+    {"modes", MEASURE, "the modes: what each does, holds and sends, and the options it takes", EL_CMD_MODES, "[--json]",
+     "List the modes: what each does, what its loss is equal to, what a device holds, what is sent in a step, and "
+     "which "
+     "options it takes.",
+     "  evenload modes\n", el_cmd_modes},
     {"plot", MEASURE, "draw a run's plots again, from its files", EL_CMD_PLOT, "DIR [--term]",
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
     {"imbalance", JOBS, "which device holds more memory, and of what", EL_CMD_IMBALANCE,

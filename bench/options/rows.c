@@ -35,6 +35,7 @@ enum {
     BASELINE = EL_CMD_BASELINE,
     WATCH = EL_CMD_WATCH,
     COMM = EL_CMD_COMM,
+    MODES = EL_CMD_MODES,
     OF_TRIALS = EL_CMD_OF_TRIALS
 };
 
@@ -258,7 +259,7 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
      "add the run even if it was disturbed on purpose, or if exact figures got worse"},
     {OUTPUT, "json", NULL, AT(FLAG, json),
-     COMPARE | RUN | OVERHEAD | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM,
+     COMPARE | RUN | OVERHEAD | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES,
      "print only JSON on standard output"},
     {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
      "print each step of an algorithm: which rank sends which part to which; measure nothing"},

@@ -85,6 +85,8 @@ const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
              .takes = "procs overlap bucket-mb first-bucket-mb bucket-view",
+             .sends = "gradients (P) by all-reduce, in buckets, during backward",
+             .variants = "--overlap off|--bucket-view on",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,

@@ -233,6 +233,7 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
+             .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
              .n_shown = 2,

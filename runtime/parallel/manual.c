@@ -40,6 +40,7 @@ const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
              .takes = "procs",
+             .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,

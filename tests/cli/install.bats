@@ -65,11 +65,11 @@ alone() { # alone COMMAND...: with nothing set but PATH
 @test "the man page has every command and option, and no fault of form" {
     local page help word
     page=$(there share/man/man1/evenload.1)
-    help=$(for word in compare run plot imbalance scale regress baseline watch comm devices selfcheck overhead; do "$EVENLOAD" help "$word"; done)
+    help=$(for word in compare run modes plot imbalance scale regress baseline watch comm devices selfcheck overhead; do "$EVENLOAD" help "$word"; done)
     while read -r word; do
         grep -qF "\\fB${word//-/\\-}\\fR" "$page" || { echo "no $word in the man page" && return 1; }
     done < <(grep -oE '^  --[a-z0-9-]+' <<<"$help" | sort -u)
-    for word in compare run plot imbalance scale regress baseline watch comm devices selfcheck overhead; do
+    for word in compare run modes plot imbalance scale regress baseline watch comm devices selfcheck overhead; do
         grep -q "^.fB$word.fR" "$page" || { echo "no $word in the man page" && return 1; }
     done
     command -v groff >/dev/null || skip "groff is not installed"

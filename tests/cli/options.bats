@@ -36,7 +36,7 @@ load common
 }
 
 @test "no line of help is wider than 100 columns" {
-    for command in '' compare run plot imbalance scale regress baseline watch comm devices selfcheck overhead; do
+    for command in '' compare run modes plot imbalance scale regress baseline watch comm devices selfcheck overhead; do
         run "$EVENLOAD" help $command
         for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     done

@@ -62,3 +62,15 @@ quickened() {
         grep -q "docs/${target##*/}" "$ROOT/README.md" || { echo "README does not name docs/${target##*/}" && return 1; }
     done < <(find "$ROOT/docs" -maxdepth 1 -name '*.md')
 }
+
+@test "README's table of modes is the program's list" {
+    "$EVENLOAD" modes --json >"$BATS_TEST_TMPDIR/modes.json"
+    python3 - "$BATS_TEST_TMPDIR/modes.json" "$ROOT/README.md" <<'EOF'
+import json, sys
+modes = json.load(open(sys.argv[1]))
+wanted = ["| mode | what it does | its loss is | memory of a device | sent in a step |", "|--|--|--|--|--|"]
+wanted += [f"| `{m['mode']}` | {m['does']} | {m['loss']} | {m['memory']} | {m['sends']} |" for m in modes]
+text = "\n".join(wanted) + "\n"
+assert len(modes) >= 6 and text in open(sys.argv[2]).read(), "README's table of modes should be:\n" + text
+EOF
+}

@@ -1,0 +1,77 @@
+/* `evenload modes`: what each mode does, what its loss is equal to, what it holds and sends, which options it takes; all
+ * of it from the modes' rows. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/commands.h"
+#include "runtime/parallel/mode_info.h"
+
+static const char *const losses[] = {[EL_LOSS_OF_BATCH] = "single's", [EL_LOSS_OF_RANKS] = "the mean of the ranks' means"};
+
+/* "(3 + S) P, others 2 P": the larger of the end of backward and the optimizer. */
+static void describe_memory(const struct el_mode_info *mode, char *text, size_t bytes)
+{
+    const struct el_mode_memory *memory = &mode->memory;
+    const char *p = el_mode_takes(mode->name, "cut") ? "P'" : "P";
+    snprintf(text, bytes, "(%g + S) %s", fmax(memory->backward, memory->optimizer), p);
+    if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);
+}
+
+static json_t *options_of(const struct el_mode_info *mode)
+{
+    json_t *options = json_array();
+    for (const char *at = mode->takes; at && *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        json_array_append_new(options, json_sprintf("--%.*s", (int)length, at));
+        at += length;
+    }
+    return options;
+}
+
+static json_t *mode_json(const struct el_mode_info *mode)
+{
+    const struct el_mode_memory *m = &mode->memory;
+    char memory[64];
+    describe_memory(mode, memory, sizeof memory);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name, "does",
+                     mode->summary, "loss", losses[mode->loss], "memory", memory, "sends", mode->sends, "options",
+                     options_of(mode), "memory_copies", "backward", m->backward, "optimizer", m->optimizer, "kept",
+                     m->kept, "others", m->others, "view", m->view);
+}
+
+static void print_mode(const json_t *row)
+{
+    static const char indent[] = "          ";
+    char name[64], options[512] = "";
+    const json_t *option;
+    size_t i;
+    snprintf(name, sizeof name, "%-10s", el_json_text(row, "mode", ""));
+    el_text_wrap(el_json_text(row, "does", ""), name, indent, EL_REPORT_COLUMNS, stdout);
+    printf("%sits loss is %s; memory %s\n", indent, el_json_text(row, "loss", ""), el_json_text(row, "memory", ""));
+    el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "sends %s", el_json_text(row, "sends", ""));
+    json_array_foreach(json_object_get(row, "options"), i, option)
+        el_text_append(options, sizeof options, "%s%s", i ? " " : "takes ", json_string_value(option));
+    if (*options) el_text_wrap(options, indent, indent, EL_REPORT_COLUMNS, stdout);
+}
+
+enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
+{
+    (void)exit_status_p;
+    enum el_status status = EL_OK;
+    json_t *rows = json_array(), *row;
+    size_t i;
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        json_array_append_new(rows, mode_json(mode));
+    if (options->json) {
+        status = el_print_json(rows, stdout);
+    } else {
+        json_array_foreach(rows, i, row) print_mode(row);
+        fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its stage; S: the\n"
+              "optimizer's state in copies of them: sgd 0, momentum 1, adam 2. 'others': devices that own nothing.\n",
+              stdout);
+    }
+    json_decref(rows);
+    return status;
+}
