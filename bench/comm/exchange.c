@@ -29,7 +29,7 @@ static void *run_side(void *argument)
 {
     struct side *side = argument;
     bool first = el_comm_rank(side->comm) == 0;
-    enum el_status status = el_comm_open_mailboxes(side->comm, MAILBOX_BYTES);
+    enum el_status status = el_comm_open_mailboxes(side->comm, NULL, MAILBOX_BYTES);
     if (status == EL_OK && !first) status = move(side, EL_COMM_RECV, &side->received);
     side->number = side->received + 1;
     if (status == EL_OK) status = move(side, EL_COMM_SEND, &side->number);

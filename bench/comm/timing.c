@@ -238,7 +238,7 @@ enum el_status el_wire_time(struct el_wire_member *member)
 {
     bool sends = member->curve && member->curve->operation->verb == EL_COMM_SEND;
     if (sends && !el_comm_has_verb(member->comm, EL_COMM_SEND))
-        EL_TRY(el_comm_open_mailboxes(member->comm, member->data->bytes));
+        EL_TRY(el_comm_open_mailboxes(member->comm, NULL, member->data->bytes));
     if (member->curve && member->plan->pairs) return time_pairs(member);
     EL_TRY(el_comm_set_algorithm(member->comm, member->curve ? member->curve->algorithm : EL_COMM_AUTO));
     for (int s = 0; s < member->plan->n_sizes; s++) EL_TRY(time_size(member, s));

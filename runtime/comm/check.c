@@ -9,10 +9,13 @@ static enum el_status check_link(const struct el_comm *comm, const struct el_com
     if (op->root == comm->rank)
         return el_fail(EL_ERR_INVALID, "%s: rank %d cannot be its own partner", name, comm->rank);
     if (op->tag < 0) return el_fail(EL_ERR_INVALID, "%s: tag %d is below 0", name, op->tag);
-    if (comm->state && comm->backend->ops->open_mailboxes && !comm->mailboxes)
+    if (comm->state && comm->backend->ops->open_mailboxes && !comm->partners)
         return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s before its mailboxes are opened", comm->backend->name,
                        name);
-    if (comm->mailboxes && bytes > comm->mailbox_bytes)
+    if (comm->partners && !comm->partners[op->root])
+        return el_fail(EL_ERR_INVALID, "%s: no mailboxes were opened between ranks %d and %d", name, comm->rank,
+                       op->root);
+    if (comm->partners && bytes > comm->mailbox_bytes)
         return el_fail(EL_ERR_INVALID, "%s: a message of %zu bytes, and mailboxes of %zu", name, bytes,
                        comm->mailbox_bytes);
     return EL_OK;

@@ -17,6 +17,7 @@ static void release(struct el_comm *comm)
     if (!comm) return;
     if (comm->place.stream != EL_COMM_NO_STREAM) el_device_give_back_stream(comm->place.device, comm->place.stream);
     free(comm->headers);
+    free(comm->partners);
     free(comm->parts);
     free(comm);
 }
@@ -168,7 +169,7 @@ static bool needs_mailboxes(const struct el_comm *comm)
 
 bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb)
 {
-    if (el_comm_verb_row(verb)->is_link && needs_mailboxes(comm) && !comm->mailboxes) return false;
+    if (el_comm_verb_row(verb)->is_link && needs_mailboxes(comm) && !comm->partners) return false;
     return comm->state ? comm->backend->ops->verbs >> verb & 1 : !el_comm_verb_row(verb)->is_link;
 }
 
@@ -201,29 +202,51 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
     return status;
 }
 
-enum el_status el_comm_open_mailboxes(struct el_comm *comm, size_t bytes)
+static enum el_status check_opening(const struct el_comm *comm)
 {
-    const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
     const char *name = comm->backend->name;
-    if (!ops) return EL_OK;
-    if (!(ops->verbs >> EL_COMM_SEND & 1)) return el_fail(EL_ERR_ABSENT, "communicator %s: has no send", name);
+    if (!(comm->backend->ops->verbs >> EL_COMM_SEND & 1))
+        return el_fail(EL_ERR_ABSENT, "communicator %s: has no send", name);
     if (comm->together)
         return el_fail(EL_ERR_INVALID, "communicator %s: no mailboxes between members of one thread", name);
-    if (comm->mailboxes) return el_fail(EL_ERR_INVALID, "communicator %s: mailboxes are open already", name);
-    if (!ops->open_mailboxes) return EL_OK;
-    size_t all = bytes * (size_t)(comm->size - 1);
-    enum el_status mine = el_comm_alloc(comm, EL_TAG_MAILBOX, all, "mailboxes", &comm->mailboxes);
-    if (el_device_is_simulated(comm->place.device)) {
-        comm->mailbox_bytes = bytes;
-        return mine;
+    if (comm->partners) return el_fail(EL_ERR_INVALID, "communicator %s: mailboxes are open already", name);
+    return EL_OK;
+}
+
+/* All members come here, whatever this one has. */
+static enum el_status open_mailboxes(struct el_comm *comm, bool *partners, int n, size_t bytes)
+{
+    const struct el_comm_ops *ops = comm->backend->ops;
+    enum el_status mine = EL_OK;
+    if (n > 0 || ops->alloc)
+        mine = el_comm_alloc(comm, EL_TAG_MAILBOX, bytes * (size_t)n, "mailboxes", &comm->mailboxes);
+    if (mine == EL_OK && !partners)
+        mine = el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", comm->backend->name);
+    if (el_device_is_simulated(comm->place.device)) return mine;
+    void *boxes = comm->mailboxes ? (void *)comm->mailboxes->address : NULL; /* NOLINT(performance-no-int-to-ptr) */
+    return ops->open_mailboxes(comm->state, mine, partners, boxes, bytes);
+}
+
+enum el_status el_comm_open_mailboxes(struct el_comm *comm, const bool *partners, size_t bytes)
+{
+    int n = 0;
+    if (!comm->state) return EL_OK;
+    EL_TRY(check_opening(comm));
+    if (!comm->backend->ops->open_mailboxes) return EL_OK;
+    bool *kept = calloc((size_t)comm->size, sizeof *kept);
+    for (int r = 0; kept && r < comm->size; r++) {
+        kept[r] = r != comm->rank && (!partners || partners[r]);
+        n += kept[r];
     }
-    void *boxes =
-        mine == EL_OK ? (void *)comm->mailboxes->address : NULL; /* NOLINT(performance-no-int-to-ptr): memory */
-    comm->mailbox_bytes = bytes;
-    enum el_status status = ops->open_mailboxes(comm->state, mine, boxes, bytes);
-    if (status == EL_OK) return EL_OK;
-    if (mine == EL_OK) el_device_free(comm->mailboxes);
+    enum el_status status = open_mailboxes(comm, kept, n, bytes);
+    if (status == EL_OK) {
+        comm->partners = kept;
+        comm->mailbox_bytes = bytes;
+        return EL_OK;
+    }
+    el_device_free(comm->mailboxes);
     comm->mailboxes = NULL;
+    free(kept);
     return status;
 }
 

@@ -102,7 +102,7 @@ struct el_comm_op {
     enum el_comm_verb verb;
     enum el_comm_reduction reduction;
     enum el_dtype dtype;
-    size_t count; /* elements of a part; 0: an operation that moves nothing */
+    size_t count; /* elements of a part; 0: a collective that moves nothing, an empty message */
     int root;     /* rank; of a link the partner's; else 0 */
     int tag;      /* of a message, from 0 */
     struct el_view data;
@@ -166,8 +166,8 @@ struct el_device *el_comm_device(const struct el_comm *comm);
  * the same allocation, whole or a part of it; what lies elsewhere works as ever. Freed with el_device_free, before or
  * after the communicator is closed. Members that one thread issues for, and devices without memory of the host's, get
  * plain memory where their backend has no other.
- * Between steps. Blocking. Collective: all members, with as many bytes, in the same order. Errors: EL_ERR_OOM beyond
- * the device's limit; EL_ERR_PEER where another member had no room or is gone; EL_ERR_HOST_MEMORY. */
+ * Between steps. Blocking. Collective: all members, in the same order. Errors: EL_ERR_OOM beyond the device's limit;
+ * EL_ERR_PEER where another member had no room or is gone; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes, const char *name,
                              struct el_buffer **buffer_p);
 
@@ -176,15 +176,16 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
  * no time-out. */
 enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
 
-/* Opens a mailbox of so many bytes for every ordered pair of members, at the receiver: (n - 1) * bytes of tag `mailbox`
- * in the ledger of each member's device. Before it `local` and `shm` have no send and no recv; backends whose library
- * keeps what was sent (mpi, tcp) need none, and take it for said. A message larger than the mailbox is refused when it
- * is issued. A send waits only while the mailbox has no room for its message, or holds 63 of them; room comes free in
- * the order in which messages were sent, and for more than the time-out the operation fails, naming the rank. Once a
- * communicator. Between steps. Blocking. Collective: all members, each in its own thread. Errors: as el_comm_alloc;
- * EL_ERR_ABSENT where the backend has no links (simulated devices have none); EL_ERR_INVALID (twice; members that one
- * thread issues for). */
-enum el_status el_comm_open_mailboxes(struct el_comm *comm, size_t bytes);
+/* Opens a mailbox of so many bytes for each way between this member and its partners, at the receiver: bytes for each
+ * partner, of tag `mailbox`, in the ledger of this member's device. `partners` [size]: with whom it exchanges messages
+ * (its own place is not looked at), who say the same of it; NULL: with all others. Before it `local` and `shm` have no
+ * send and no recv; backends whose library keeps what was sent (mpi, tcp) need none, and take it for said. A message
+ * larger than the mailbox is refused when it is issued. A send waits only while the mailbox has no room for its
+ * message, or holds 63 of them; room comes free in the order in which messages were sent, and for more than the
+ * time-out the operation fails, naming the rank. Once a communicator. Between steps. Blocking. Collective: all members,
+ * each in its own thread. Errors: as el_comm_alloc; EL_ERR_ABSENT where the backend has no links; EL_ERR_INVALID
+ * (twice; members that one thread issues for; a partner that does not say the same). */
+enum el_status el_comm_open_mailboxes(struct el_comm *comm, const bool *partners, size_t bytes);
 
 /* Splits the group: members that give the same color are together in a new one, ranked by key, and by rank where keys
  * are equal; color < 0: in none, *part_p is NULL. It is a communicator of its own, on the same device with another

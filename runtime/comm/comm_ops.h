@@ -110,16 +110,17 @@ struct el_comm_ops {
      * all members are equal. */
     struct el_comm_traffic (*traffic)(const void *state, const struct el_comm_shape *shape);
     /* Optional: default is plain memory of the device. Memory of this member's device that operations can work on in
-     * place; all members ask for as much at the same time, each in its own thread, between steps. `mine`: whether this
+     * place; all members ask at the same time, each in its own thread, between steps. `mine`: whether this
      * member has room for it; where one has not, all fail, that one with its own status, and nothing is kept. The
      * memory may outlive the state, and goes by its release(). Never called on simulated devices. Errors: EL_ERR_PEER,
      * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 
-    /* Optional: default is that the backend has mailboxes of its own. Opens them, in `boxes` [size - 1][bytes] of this
-     * member's, of alloc(); before it there is no send and no recv. All members at the same time, as for alloc().
-     * Errors: EL_ERR_PEER, EL_ERR_HOST_MEMORY. */
-    enum el_status (*open_mailboxes)(void *state, enum el_status mine, void *boxes, size_t bytes);
+    /* Optional: default is that the backend has mailboxes of its own. Opens one for each member that partners[size]
+     * names, by rank, in `boxes` [number of partners][bytes] of this member's, of alloc() (NULL: it has no partner);
+     * before it there is no send and no recv. All members at the same time, as for alloc(). Errors: EL_ERR_PEER,
+     * EL_ERR_HOST_MEMORY, EL_ERR_INVALID where a partner does not name this member. */
+    enum el_status (*open_mailboxes)(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes);
 
     /* Optional: default is that el_comm_split is refused. All members at the same time, each in its own thread, between
      * steps. `mine`: whether this member can take part; where one cannot, all fail, that one with its own status.

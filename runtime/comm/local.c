@@ -63,7 +63,7 @@ static enum el_status run(void *state, const struct el_comm_task *task)
 }
 
 /* The first member makes the links, and the group keeps them: a member may be aborted when another is closed. */
-static enum el_status open_mailboxes(void *state, enum el_status mine, void *boxes, size_t bytes)
+static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct local_member *member = state;
     struct el_shared *shared = &member->shared;
@@ -76,7 +76,8 @@ static enum el_status open_mailboxes(void *state, enum el_status mine, void *box
             mine = el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory for mailboxes");
     }
     EL_TRY(el_shared_agree(shared, mine, 0, NULL));
-    return el_shared_open_mail(shared, EL_OK, member->group->links + own * (size_t)shared->rank, boxes, bytes);
+    return el_shared_open_mail(shared, EL_OK, partners, member->group->links + own * (size_t)shared->rank, boxes,
+                               bytes);
 }
 
 static void set_timeout(void *state, int64_t timeout_ns)

@@ -147,7 +147,7 @@ static enum el_status fail_operation(struct el_comm *comm, const struct el_comm_
 
 static bool moves_nothing(const struct el_comm_task *task)
 {
-    return task->count == 0 && task->verb != EL_COMM_BARRIER;
+    return task->count == 0 && task->verb != EL_COMM_BARRIER && !el_comm_verb_row(task->verb)->is_link;
 }
 
 static enum el_status run(const struct el_call_args *args)

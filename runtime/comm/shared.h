@@ -108,10 +108,11 @@ enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task
 enum el_status el_shared_agree(struct el_shared *shared, enum el_status mine, uint64_t number, uint64_t *numbers);
 void el_shared_abort(struct el_shared *shared);
 
-/* Mailboxes of `bytes`, one for each other member at this one: `boxes` [size - 1][bytes] and `links` [size] (zeroed,
- * el_shared_links_bytes) are this member's, in reach of all, and stay the caller's. Collective, as el_shared_agree. */
-enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine, void *links, void *boxes,
-                                   size_t bytes);
+/* Mailboxes of `bytes`, one for each member that partners[size] names at this one: `boxes` [number of partners][bytes]
+ * and `links` [size] (zeroed, el_shared_links_bytes) are this member's, in reach of all, and stay the caller's.
+ * Collective, as el_shared_agree. Errors: EL_ERR_INVALID where a partner does not name this member. */
+enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine, const bool *partners, void *links,
+                                   void *boxes, size_t bytes);
 size_t el_shared_links_bytes(int size);
 /* A send or a receive. Errors: as el_shared_run; EL_ERR_INTERNAL for a message of another length. */
 enum el_status el_shared_run_link(struct el_shared *shared, const struct el_comm_task *task);

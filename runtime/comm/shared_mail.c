@@ -21,6 +21,8 @@ struct note {
 struct el_shared_link {
     struct el_flag put, gone;
     struct note notes[NOTES]; /* of message k: [k % NOTES] */
+    bool open;                /* the receiver named the sender */
+    size_t box_begin;         /* of the sender's box among the receiver's */
 };
 
 /* What one end of a link knows by itself. */
@@ -47,32 +49,43 @@ static bool place_number(const struct el_shared *shared, const void *address, st
     return shared->ways->place(shared->owner, address, 1, place_p);
 }
 
-/* Where this member's box is among those of receiver `of`. */
-static size_t box_number(int sender, int of)
+/* What this member's partners may put there. */
+static void offer(const struct el_shared *shared, const bool *partners, struct el_shared_link *links, size_t bytes)
 {
-    return (size_t)(sender < of ? sender : sender - 1);
-}
-
-static void settle(struct el_shared *shared, const uint64_t *links, const uint64_t *boxes,
-                   const struct el_shared_place *own)
-{
-    struct el_shared_mail *mail = shared->mail;
+    size_t begin = 0;
     for (int i = 0; i < shared->size; i++) {
-        if (i == shared->rank) continue;
-        struct el_shared_place there[2] = {{own[0].region, links[i]}, {own[1].region, boxes[i]}};
-        for (int way = 0; way < 2; way++) {
-            int sender = way == 0 ? shared->rank : i, at = way == 0 ? i : shared->rank;
-            struct el_shared_place mine[2] = {own[0], own[1]};
-            struct el_shared_place *place = way == 0 ? there : mine;
-            struct end *end = way == 0 ? &mail->to[i] : &mail->from[i];
-            end->link = (struct el_shared_link *)shared->ways->address(shared->owner, &place[0]) + sender;
-            end->box = (char *)shared->ways->address(shared->owner, &place[1]) + box_number(sender, at) * mail->bytes;
-        }
+        if (!partners[i]) continue;
+        links[i].open = true;
+        links[i].box_begin = begin;
+        begin += bytes;
     }
 }
 
-enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine, void *links, void *boxes,
-                                   size_t bytes)
+static struct end end_of(const struct el_shared *shared, struct el_shared_place links, struct el_shared_place boxes,
+                         int sender)
+{
+    struct el_shared_link *link = (struct el_shared_link *)shared->ways->address(shared->owner, &links) + sender;
+    char *first = shared->ways->address(shared->owner, &boxes);
+    return (struct end){.link = link, .box = first + (link->open ? link->box_begin : 0)};
+}
+
+/* `links`, `boxes`: [size] offsets of each member's. */
+static enum el_status settle(struct el_shared *shared, const bool *partners, const uint64_t *links,
+                             const uint64_t *boxes, const struct el_shared_place *own)
+{
+    for (int i = 0; i < shared->size; i++) {
+        struct el_shared_place there[2] = {{own[0].region, links[i]}, {own[1].region, boxes[i]}};
+        if (!partners[i]) continue;
+        shared->mail->to[i] = end_of(shared, there[0], there[1], shared->rank);
+        shared->mail->from[i] = end_of(shared, own[0], own[1], i);
+        if (!shared->mail->to[i].link->open)
+            return el_fail(EL_ERR_INVALID, "mailboxes: rank %d names rank %d, which does not name it", shared->rank, i);
+    }
+    return EL_OK;
+}
+
+enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine, const bool *partners, void *links,
+                                   void *boxes, size_t bytes)
 {
     uint64_t numbers[2][EL_SHARED_MEMBERS_MAX];
     struct el_shared_place own[2] = {{0}};
@@ -81,6 +94,7 @@ enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine
     if (mine == EL_OK && (!mail || !ends)) mine = el_fail(EL_ERR_HOST_MEMORY, "mailboxes: no memory");
     if (mine == EL_OK && !(place_number(shared, links, &own[0]) && place_number(shared, boxes, &own[1])))
         mine = el_fail(EL_ERR_INTERNAL, "mailboxes in memory that other ranks cannot access");
+    if (mine == EL_OK) offer(shared, partners, links, bytes);
     enum el_status status = el_shared_agree(shared, mine, own[0].offset, numbers[0]);
     if (status == EL_OK) status = el_shared_agree(shared, EL_OK, own[1].offset, numbers[1]);
     if (status != EL_OK || !mail) {
@@ -90,8 +104,10 @@ enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine
     }
     *mail = (struct el_shared_mail){.bytes = bytes, .to = ends, .from = ends + shared->size};
     shared->mail = mail;
-    settle(shared, numbers[0], numbers[1], own);
-    return el_shared_agree(shared, EL_OK, 0, NULL);
+    mine = settle(shared, partners, numbers[0], numbers[1], own);
+    status = el_shared_agree(shared, mine, 0, NULL);
+    if (status != EL_OK) el_shared_close_mail(shared);
+    return status;
 }
 
 void el_shared_close_mail(struct el_shared *shared)
@@ -105,7 +121,7 @@ void el_shared_abort_mail(struct el_shared *shared)
 {
     for (int i = 0; shared->mail && i < shared->size; i++) {
         struct end *ends[] = {&shared->mail->to[i], &shared->mail->from[i]};
-        for (int way = 0; way < 2 && i != shared->rank; way++) {
+        for (int way = 0; way < 2 && ends[way]->link; way++) {
             el_flag_abort(&ends[way]->link->put);
             el_flag_abort(&ends[way]->link->gone);
         }

@@ -51,13 +51,13 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     return el_comm_verb_row(task->verb)->is_link ? el_shared_run_link(shared, task) : el_shared_run(shared, task);
 }
 
-static enum el_status open_mailboxes(void *state, enum el_status mine, void *boxes, size_t bytes)
+static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct el_shm_group *group = state;
     struct el_lent_memory links = {.address = 0};
     EL_TRY(el_shm_alloc(state, el_shared_links_bytes(group->shared.size), mine, &links));
     group->links = links.owner;
-    return el_shared_open_mail(&group->shared, EL_OK, (void *)links.address, boxes, bytes);
+    return el_shared_open_mail(&group->shared, EL_OK, partners, (void *)links.address, boxes, bytes);
 }
 
 static void set_timeout(void *state, int64_t timeout_ns)

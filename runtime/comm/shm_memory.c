@@ -115,16 +115,18 @@ static enum el_status map_all(struct el_shm_group *group, const uint64_t *files,
     return el_shm_map(group, *file, stride * (size_t)shared->size, stride * (size_t)shared->rank, bytes);
 }
 
-/* Each rank's part begins on a page of its own. */
+/* Each rank's part begins on a page of its own; all have room for the largest. */
 enum el_status el_shm_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p)
 {
     struct el_shm_group *group = state;
     struct el_shared *shared = &group->shared;
-    uint64_t files[EL_SHM_RANKS_MAX];
-    size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES, stride = (bytes / page + 1) * page;
+    uint64_t files[EL_SHM_RANKS_MAX], sizes[EL_SHM_RANKS_MAX];
+    size_t most = bytes;
     int file = -1;
-    if (mine == EL_OK && shared->rank == 0)
-        mine = el_shm_create(stride * (size_t)shared->size, page == HUGE_BYTES, &file);
+    EL_TRY(el_shared_agree(shared, mine, bytes, sizes));
+    for (int i = 0; i < shared->size; i++) most = sizes[i] > most ? sizes[i] : most;
+    size_t page = most < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES, stride = (most / page + 1) * page;
+    if (shared->rank == 0) mine = el_shm_create(stride * (size_t)shared->size, page == HUGE_BYTES, &file);
     enum el_status status = el_shared_agree(shared, mine, (uint64_t)file, files);
     if (status == EL_OK) {
         mine = map_all(group, files, stride, bytes, &file);

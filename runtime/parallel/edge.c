@@ -56,5 +56,5 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
 enum el_status el_edge_open(struct el_worker *worker, int64_t batch, int n_messages)
 {
     if (worker->parts->n == 1) return EL_OK;
-    return el_comm_open_mailboxes(worker->world, (size_t)n_messages * widest(worker, batch));
+    return el_comm_open_mailboxes(worker->world, NULL, (size_t)n_messages * widest(worker, batch));
 }

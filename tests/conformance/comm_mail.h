@@ -65,6 +65,20 @@ static inline enum el_status mail_stream(struct el_comm *comm)
     return EL_OK;
 }
 
+/* An empty message is one: who takes it waits for it, and one of another tag does not stand for it. */
+static inline enum el_status mail_empty(struct el_comm *comm)
+{
+    int last = el_comm_size(comm) - 1, rank = el_comm_rank(comm);
+    static const int tags[] = {1, 2, 1}, order[] = {2, 1, 1};
+    uint8_t byte = 7;
+    for (int i = 0; i < 3; i++) {
+        if (rank == 0) EL_TRY(mail(comm, EL_COMM_SEND, last, tags[i], &byte, tags[i] == 2));
+        if (rank == last && i == 0) byte = 0;
+    }
+    for (int i = 0; i < 3 && rank == last; i++) EL_TRY(mail(comm, EL_COMM_RECV, 0, order[i], &byte, order[i] == 2));
+    return byte == 7 || (rank != 0 && rank != last) ? EL_OK : el_fail(EL_ERR_INTERNAL, "%d came", byte);
+}
+
 static inline enum el_status mail_refused(struct el_comm *comm)
 {
     int rank = el_comm_rank(comm), other = (rank + 1) % el_comm_size(comm);
@@ -74,7 +88,7 @@ static inline enum el_status mail_refused(struct el_comm *comm)
         return el_fail(EL_ERR_INTERNAL, "a message that is too large: %s", el_error_message());
     if (mail(comm, EL_COMM_SEND, rank, 0, bytes, 1) != EL_ERR_INVALID)
         return el_fail(EL_ERR_INTERNAL, "a message to itself");
-    if (el_comm_open_mailboxes(comm, 1) != EL_ERR_INVALID) return el_fail(EL_ERR_INTERNAL, "opened twice");
+    if (el_comm_open_mailboxes(comm, NULL, 1) != EL_ERR_INVALID) return el_fail(EL_ERR_INTERNAL, "opened twice");
     return EL_OK;
 }
 
@@ -118,21 +132,73 @@ static inline enum el_status check_mail(struct el_comm *comm)
     uint8_t byte = 0;
     if (el_comm_has_verb(comm, EL_COMM_SEND) || mail(comm, EL_COMM_SEND, other, 0, &byte, 1) != EL_ERR_ABSENT)
         return el_fail(EL_ERR_INTERNAL, "sends without mailboxes");
-    EL_TRY(el_comm_open_mailboxes(comm, MAIL_BYTES));
+    EL_TRY(el_comm_open_mailboxes(comm, NULL, MAIL_BYTES));
     if (ledger->live_by_tag[EL_TAG_MAILBOX] != boxes)
         return el_fail(EL_ERR_INTERNAL, "%zu bytes of mailboxes", ledger->live_by_tag[EL_TAG_MAILBOX]);
     EL_TRY(mail_refused(comm));
     EL_TRY(mail_tags(comm));
     EL_TRY(mail_stream(comm));
+    EL_TRY(mail_empty(comm));
     EL_TRY(mail_muted(comm));
     return check_operations(comm, 1000, EL_F32, 0);
+}
+
+/* Between neighbours of a line alone, in a group of its own: who has one has half of the memory of who has two. */
+static inline enum el_status mail_neighbours(struct el_comm *line)
+{
+    int rank = el_comm_rank(line), last = el_comm_size(line) - 1, n = (rank > 0) + (rank < last);
+    bool partners[16] = {false};
+    size_t before = el_device_ledger(el_comm_device(line))->live_by_tag[EL_TAG_MAILBOX];
+    for (int r = 0; r <= last; r++) partners[r] = r == rank - 1 || r == rank + 1;
+    EL_TRY(el_comm_open_mailboxes(line, partners, MAIL_BYTES));
+    size_t taken = el_device_ledger(el_comm_device(line))->live_by_tag[EL_TAG_MAILBOX] - before;
+    if (taken != (size_t)n * MAIL_BYTES) return el_fail(EL_ERR_INTERNAL, "%zu bytes for %d partners", taken, n);
+    for (int i = 0; i < 9; i++) {
+        if (rank < last) EL_TRY(mail_send(line, rank + 1, 0, 10 * rank + i, 400));
+        if (rank > 0) EL_TRY(mail_take(line, rank - 1, 0, 10 * (rank - 1) + i, 400));
+        if (rank > 0) EL_TRY(mail_send(line, rank - 1, 0, 20 * rank + i, 300));
+        if (rank < last) EL_TRY(mail_take(line, rank + 1, 0, 20 * (rank + 1) + i, 300));
+    }
+    int far = rank == 0 ? last : 0;
+    if (last < 2 || far == rank - 1 || far == rank + 1) return EL_OK;
+    if (mail_send(line, far, 0, 0, 1) == EL_ERR_INVALID && strstr(el_error_message(), "no mailboxes were opened"))
+        return EL_OK;
+    return el_fail(EL_ERR_INTERNAL, "a message to no partner: %s", el_error_message());
+}
+
+/* Member 0 names the last one, which names nobody. */
+static inline enum el_status mail_one_sided(struct el_comm *group)
+{
+    int last = el_comm_size(group) - 1;
+    bool partners[16] = {false};
+    partners[last] = el_comm_rank(group) == 0;
+    enum el_status status = el_comm_open_mailboxes(group, partners, MAIL_BYTES);
+    if (status == (el_comm_rank(group) == 0 ? EL_ERR_INVALID : EL_ERR_PEER) &&
+        strstr(el_error_message(), "does not name it"))
+        return EL_OK;
+    return el_fail(EL_ERR_INTERNAL, "status %d: %s", (int)status, el_error_message());
+}
+
+/* Collective, of two or more. */
+static inline enum el_status check_partners(struct el_comm *comm)
+{
+    enum el_status (*const acts[])(struct el_comm *) = {mail_neighbours, mail_one_sided};
+    for (int i = 0; i < 2; i++) {
+        struct el_comm *part;
+        EL_TRY(el_comm_split(comm, 0, el_comm_rank(comm), &part));
+        enum el_status status = acts[i](part);
+        if (status != EL_OK) el_comm_abort(part);
+        el_comm_close(part);
+        EL_TRY(status);
+    }
+    return EL_OK;
 }
 
 /* A box that nobody empties. Member 0 waits until its time is over; all others are aborted by that. */
 static inline enum el_status check_full_mailbox(struct el_comm *comm)
 {
     int rank = el_comm_rank(comm);
-    EL_TRY(el_comm_open_mailboxes(comm, 100));
+    EL_TRY(el_comm_open_mailboxes(comm, NULL, 100));
     EL_TRY(el_comm_set_timeout(comm, rank == 0 ? 0.05 : 0));
     if (rank == 0) EL_TRY(mail_send(comm, 1, 4, 0, 60));
     enum el_status status = rank == 0 ? mail_send(comm, 1, 4, 0, 60) : mail_take(comm, 0, 9, 0, 60);

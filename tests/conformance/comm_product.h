@@ -79,7 +79,7 @@ static inline struct comm_case product_case(const struct pairwise_row *row, int 
 static inline enum el_status product_open_mailboxes(struct el_comm *comm)
 {
     if (el_comm_has_verb(comm, EL_COMM_SEND)) return EL_OK;
-    enum el_status status = el_comm_open_mailboxes(comm, PRODUCT_LARGE * sizeof(double));
+    enum el_status status = el_comm_open_mailboxes(comm, NULL, PRODUCT_LARGE * sizeof(double));
     return status == EL_ERR_ABSENT ? EL_OK : status;
 }
 

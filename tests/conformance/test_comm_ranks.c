@@ -131,7 +131,7 @@ static enum el_status check_mail(struct el_bootstrap *bootstrap, struct el_devic
 {
     struct el_comm *comm;
     EL_TRY(el_comm_open_ranks(kind, bootstrap, device, &comm));
-    enum el_status status = el_comm_open_mailboxes(comm, LETTERS * sizeof letter);
+    enum el_status status = el_comm_open_mailboxes(comm, NULL, LETTERS * sizeof letter);
     if (status == EL_OK) status = pass_letters(comm);
     if (status != EL_OK) el_comm_abort(comm); /* the others would wait for this one */
     el_comm_close(comm);

@@ -147,6 +147,7 @@ static void test_send_and_receive(void **state)
     for (int n = 2; n <= MEMBERS_MAX; n++) {
         open_group(&group, n, "cpu");
         all_do(&group, check_mail, EL_OK);
+        all_do(&group, check_partners, EL_OK);
         close_group(&group);
         open_group(&group, n, "cpu");
         all_do(&group, check_full_mailbox, EL_OK);
@@ -161,7 +162,7 @@ static void test_simulated_devices_have_links(void **state)
     struct group group;
     open_group(&group, 3, "sim");
     assert_false(el_comm_has_verb(group.comms[0], EL_COMM_SEND));
-    assert_int_equal(el_comm_open_mailboxes(group.comms[0], 100), EL_OK);
+    assert_int_equal(el_comm_open_mailboxes(group.comms[0], NULL, 100), EL_OK);
     assert_true(el_comm_has_verb(group.comms[0], EL_COMM_SEND));
     assert_int_equal(el_device_ledger(el_comm_device(group.comms[0]))->live_by_tag[EL_TAG_MAILBOX], 200);
     close_group(&group);

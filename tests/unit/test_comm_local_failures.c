@@ -134,7 +134,7 @@ static void test_different_operations_are_noticed(void **state)
 
 static enum el_status open_small_mailboxes(struct el_comm *comm)
 {
-    return el_comm_open_mailboxes(comm, 100);
+    return el_comm_open_mailboxes(comm, NULL, 100);
 }
 
 static enum el_status receive_from_first(struct el_comm *comm)
