@@ -48,6 +48,12 @@ static void print_table(const struct el_trial *trial, const struct el_memory_for
     }
 }
 
+/* Backward does not only write gradients: it adds to those of the step before, or of another micro-batch. */
+static bool adds_gradients(const struct el_train_config *config)
+{
+    return config->keep_grads || config->n_accumulate > 1 || config->n_micro > 1;
+}
+
 /* Adam's temporaries and new gradients beside kept ones, in copies of the parameters (docs/semantics.md). */
 static enum el_status count_temporaries(const struct el_train_config *config, double *temporaries_p, double *fresh_p)
 {
@@ -67,7 +73,7 @@ static enum el_status count_temporaries(const struct el_train_config *config, do
     el_graph_destroy(graph);
     double adam = config->foreach == EL_FOREACH_ON ? 1 : 2 * (double)largest / all;
     *temporaries_p = config->optimizer == EL_OPT_ADAM ? adam : 0;
-    *fresh_p = config->keep_grads ? (double)layer / all : 0;
+    *fresh_p = adds_gradients(config) ? (double)layer / all : 0;
     return EL_OK;
 }
 
@@ -82,11 +88,11 @@ static enum el_status print_closed_form(const struct el_train_config *config, si
     if (config->bucket_view) copies.backward -= copies.view, copies.optimizer -= copies.view;
     if (copies.others > 0 && !several) copies = (struct el_mode_memory){.backward = 2, .optimizer = 2};
     EL_TRY(count_temporaries(config, &t, &n));
-    bool fresh = config->keep_grads && copies.kept == 0;
+    bool fresh = adds_gradients(config) && copies.kept == 0;
     if (config->keep_grads) copies.backward += copies.kept;
     printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer, T = %.2f of its temporaries", p, slots,
            t);
-    if (fresh) printf(", N = %.2f of new gradients beside kept ones", n);
+    if (fresh) printf(", N = %.2f of new gradients beside those they are added to", n);
     printf(":\nend of backward%s (%g + S%s) P = %.2f, optimizer (%g + S + T) P = %.2f", uneven ? " on the master" : "",
            copies.backward, fresh ? " + N" : "", (copies.backward + slots + (fresh ? n : 0)) * p, copies.optimizer,
            (copies.optimizer + slots + t) * p);

@@ -156,6 +156,11 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
+    {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_TRIALS,
+     "single, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
+     "micro-step "
+     "synchronizes them, as with PyTorch's no_sync",
+     DEFAULT("1"), RANGE(1, 1024)},
     {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_TRIALS,
      "mp, pipeline: first node of each stage after the first, comma-separated, or what to balance: time, memory or "
      "nodes (default: time)"},

@@ -88,6 +88,7 @@ static json_t *config(const struct el_trial *trial)
     put_count(config, "epochs", train->epochs);
     put_count(config, "bucket_first_bytes", (int64_t)train->bucket_first_bytes);
     put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
+    put_count(config, "accumulate", train->n_accumulate);
     el_json_put_text(config, "cut", train->cut);
     put_count(config, "micro_batches", train->n_micro);
     el_json_put_text(config, "schedule", el_schedule_list()[train->schedule].name);

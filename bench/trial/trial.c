@@ -337,6 +337,7 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (el_mode_takes(train->mode, "cut") && strcmp(train->cut, "time") != 0)
         snprintf(o->cut, sizeof o->cut, "%s", train->cut);
     if (!el_mode_takes(train->mode, "micro") || train->n_micro == train->n_devices) o->train.n_micro = 0;
+    if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
     if (!el_mode_takes(train->mode, "schedule")) o->train.schedule = 0;
 }
 

@@ -19,6 +19,7 @@ static void fill_in(struct el_train_config *config)
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
     if (!*config->cut) snprintf(config->cut, sizeof config->cut, "time");
     if (!el_mode_takes(config->mode, "bucket-view")) config->bucket_view = false;
+    if (!config->n_accumulate || !el_mode_takes(config->mode, "accumulate")) config->n_accumulate = 1;
     bool has_micro = el_mode_takes(config->mode, "micro");
     if (!has_micro) config->n_micro = 1;
     if (!config->n_micro) config->n_micro = config->n_devices;
@@ -80,6 +81,12 @@ enum el_status el_train_check(struct el_train_config *config)
                        (long long)config->global_batch, n_shares);
     }
     fill_in(config);
+    if (config->n_accumulate < 1 || config->global_batch < n_shares * config->n_accumulate)
+        return el_fail(
+            EL_ERR_INVALID,
+            "--accumulate %lld: a batch of %lld is smaller than the number of micro-steps on all devices (%lld)",
+            (long long)config->n_accumulate, (long long)config->global_batch,
+            (long long)(n_shares * config->n_accumulate));
     if (layout.n_stages > 1) EL_TRY(check_pipeline(config, layout.n_stages));
     return check_numbers(config);
 }

@@ -84,7 +84,7 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
-             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view",
+             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
              .variants = "--overlap off|--bucket-view on",
              .loss = EL_LOSS_OF_RANKS,

@@ -64,7 +64,7 @@ static void copy_between(struct el_dp *dp, enum el_phase phase, const char *labe
 /* The master keeps its chunk where it is: chunk 0 is a view. */
 static void scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
 {
-    size_t sample = el_feed_sample_bytes(&dp->worker->members[0].feed), at = 0;
+    size_t sample = el_feed_sample_bytes(dp->worker->members[0].feeds), at = 0;
     for (int m = 0; m < dp->n; m++) {
         size_t bytes = (size_t)dp->sizes[m] * sample;
         dp->inputs[m] = el_view_of(inputs, at);
@@ -199,7 +199,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     dp->program = program;
     el_program_on_failure(program, abort_group, dp);
     el_shard_issue_zero_grad(master, program);
-    el_feed_issue(&worker->members[0].feed, program, &inputs, &labels);
+    el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
     scatter_inputs(dp, inputs);
     el_dp_replicate(dp);
     EL_TRY(forward(dp));

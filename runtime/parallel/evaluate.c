@@ -86,7 +86,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     for (int d = 0; d < layout->n_devices; d++) {
         if (!layout->devices[d].owns) continue;
         if (d == position) spec->part = spec->n_parts;
-        spec->batch += layout->devices[d].samples;
+        spec->batch += (layout->devices[d].samples + config->n_accumulate - 1) / config->n_accumulate;
         spec->n_parts++;
     }
 }

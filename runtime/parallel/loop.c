@@ -184,7 +184,7 @@ static enum el_status final_test(struct el_run *run, const void *best)
 enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
-    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feed.loader) : 0,
+    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feeds->loader) : 0,
             total = config->epochs * epoch_steps;
     run->round = -1;
     run->best_epoch = -1;

@@ -39,7 +39,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
-             .takes = "procs",
+             .takes = "procs accumulate",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},

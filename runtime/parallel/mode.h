@@ -23,10 +23,11 @@
 #include "runtime/parallel/parts.h"
 #include "runtime/parallel/shard.h"
 
-/* A device of a worker: what it holds, and what it is given to compute with. */
+/* A device of a worker: what it holds, and what it is given to compute with: a feed a micro-step. Micro-step k of part
+ * p of n loads part p + k n of n times their number, so that each is a rank's share of a larger job. */
 struct el_member {
     struct el_shard shard;
-    struct el_feed feed;
+    struct el_feed *feeds; /* [n_accumulate] */
 };
 
 struct el_worker {

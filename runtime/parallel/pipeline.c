@@ -162,7 +162,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     line->program = program;
     for (int p = 0; p < shard->graph->n_params; p++) line->grads[p] = shard->grads[p];
     el_shard_issue_zero_grad(shard, program);
-    el_feed_issue(&worker->members[0].feed, program, &line->inputs, &line->labels);
+    el_feed_issue(worker->members[0].feeds, program, &line->inputs, &line->labels);
     for (int i = 0; i < n; i++) {
         if (actions[i].kind == EL_ACTION_FORWARD)
             EL_TRY(forward(worker, actions[i].micro));

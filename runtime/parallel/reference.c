@@ -1,15 +1,16 @@
 /* reference: what an SPMD mode must equal, computed on one device. Each rank's share goes forward and backward by
  * itself, its loss's gradient divided by the number of ranks, and the gradients add up: the mean over ranks of each
- * rank's mean. With one share it is plain training. Not offered on the command line: it is the yardstick of tests and
- * of the gate before timing. */
+ * rank's mean. Micro-steps of a rank are shares too. With one share it is plain training. Not offered on the command
+ * line: it is the yardstick of tests and of the gate before timing. */
 #include <stdlib.h>
 
 #include "runtime/parallel/mode.h"
 #include "runtime/parallel/share.h"
 
 struct state {
-    struct el_feed feeds[EL_MEMBERS_MAX]; /* one a share */
-    struct el_buffer *losses[EL_MEMBERS_MAX];
+    int n_shares;
+    struct el_feed *feeds;    /* [n_shares] */
+    struct el_buffer *losses; /* [n_shares] */
 };
 
 static enum el_status setup(struct el_worker *worker)
@@ -17,15 +18,14 @@ static enum el_status setup(struct el_worker *worker)
     struct state *state = calloc(1, sizeof *state);
     if (!state) return el_fail_errno("reference");
     worker->state = state;
-    struct el_feed_spec spec = worker->members[0].feed.spec;
-    spec.n_parts = worker->config->n_devices;
-    for (spec.part = 0; spec.part < spec.n_parts; spec.part++) {
-        int r = spec.part;
-        EL_TRY(el_feed_open(&state->feeds[r], &spec));
-        EL_TRY(el_device_alloc(spec.device, EL_TAG_OUTPUT, el_dtype_bytes(worker->config->dtype), "loss",
-                               &state->losses[r]));
-    }
-    return EL_OK;
+    state->n_shares = worker->config->n_devices * (int)worker->config->n_accumulate;
+    state->feeds = calloc((size_t)state->n_shares, sizeof *state->feeds);
+    if (!state->feeds) return el_fail_errno("reference");
+    struct el_feed_spec spec = worker->members[0].feeds->spec;
+    spec.n_parts = state->n_shares;
+    for (spec.part = 0; spec.part < spec.n_parts; spec.part++) EL_TRY(el_feed_open(&state->feeds[spec.part], &spec));
+    size_t bytes = (size_t)state->n_shares * el_dtype_bytes(worker->config->dtype);
+    return el_device_alloc(spec.device, EL_TAG_OUTPUT, bytes, "losses", &state->losses);
 }
 
 static enum el_status issue_share(struct el_worker *worker, struct el_program *program, int r)
@@ -35,8 +35,8 @@ static enum el_status issue_share(struct el_worker *worker, struct el_program *p
     struct el_share_pass pass = {.shard = shard,
                                  .feed = &state->feeds[r],
                                  .grads = shard->grads,
-                                 .scale = 1.0 / worker->config->n_devices,
-                                 .loss = state->losses[r]};
+                                 .scale = 1.0 / state->n_shares,
+                                 .loss = el_view_of(state->losses, (size_t)r * el_dtype_bytes(shard->config->dtype))};
     EL_TRY(el_share_issue(program, &pass));
     el_share_end(program, &pass);
     return EL_OK;
@@ -45,10 +45,11 @@ static enum el_status issue_share(struct el_worker *worker, struct el_program *p
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
+    const struct state *state = worker->state;
     const struct el_shard *shard = &worker->members[0].shard;
     if (!worker->config->keep_grads) return el_fail(EL_ERR_INVALID, "reference: gradients must be kept");
     el_shard_issue_zero_grad(shard, program);
-    for (int r = 0; r < worker->config->n_devices; r++) EL_TRY(issue_share(worker, program, r));
+    for (int r = 0; r < state->n_shares; r++) EL_TRY(issue_share(worker, program, r));
     el_shard_issue_optimizer(shard, program, shard->grads);
     return EL_OK;
 }
@@ -56,24 +57,22 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
     struct state *state = worker->state;
-    struct el_shard reader = worker->members[0].shard;
     double sum = 0, one;
-    for (int r = 0; r < worker->config->n_devices; r++) {
-        reader.loss = state->losses[r];
-        EL_TRY(el_shard_read_loss(&reader, &one));
+    for (int r = 0; r < state->n_shares; r++) {
+        EL_TRY(el_shard_read_value(&worker->members[0].shard, state->losses, r, &one));
         sum += one;
     }
-    *loss_p = sum / worker->config->n_devices;
+    *loss_p = sum / state->n_shares;
     return EL_OK;
 }
 
 static void teardown(struct el_worker *worker)
 {
     struct state *state = worker->state;
-    for (int r = 0; state && r < worker->config->n_devices; r++) {
-        el_device_free(state->losses[r]);
-        el_feed_close(&state->feeds[r]);
-    }
+    if (!state) return;
+    for (int r = 0; state->feeds && r < state->n_shares; r++) el_feed_close(&state->feeds[r]);
+    el_device_free(state->losses);
+    free(state->feeds);
     free(state);
 }
 

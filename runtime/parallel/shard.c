@@ -76,10 +76,12 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
     if (config->keep_grads && !config->bucket_view) EL_TRY(alloc_like_params(shard, EL_TAG_GRAD, shard->grads));
     for (int s = 0; s < slot_count(config->optimizer); s++)
         EL_TRY(alloc_like_params(shard, EL_TAG_OPTIMIZER, shard->slots[s]));
-    EL_TRY(el_device_alloc(device, EL_TAG_OUTPUT, el_dtype_bytes(config->dtype), "loss", &shard->loss));
+    size_t width = el_dtype_bytes(config->dtype), steps = (size_t)config->n_accumulate;
+    EL_TRY(el_device_alloc(device, EL_TAG_OUTPUT, steps * width, "loss", &shard->loss));
     if (el_device_is_simulated(device)) return EL_OK;
     for (int p = 0; p < graph->n_params; p++) EL_TRY(initialize(shard, p));
-    return el_device_write(el_view_of(shard->loss, 0), &(double){0}, el_dtype_bytes(config->dtype));
+    for (size_t k = 0; k < steps; k++) EL_TRY(el_device_write(el_view_of(shard->loss, k * width), &(double){0}, width));
+    return EL_OK;
 }
 
 void el_shard_close(struct el_shard *shard)
@@ -108,5 +110,11 @@ enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffe
 
 enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p)
 {
-    return el_shard_read_value(shard, shard->loss, 0, loss_p);
+    double sum = 0, one;
+    for (int k = 0; k < shard->config->n_accumulate; k++) {
+        EL_TRY(el_shard_read_value(shard, shard->loss, k, &one));
+        sum += one;
+    }
+    *loss_p = sum / (double)shard->config->n_accumulate;
+    return EL_OK;
 }

@@ -30,7 +30,7 @@ struct el_shard {
      * Else without buffers, and allocated in each step. */
     struct el_view *grads;
     struct el_view *slots[2]; /* of the optimizer */
-    struct el_buffer *loss;   /* one element: of the last step */
+    struct el_buffer *loss;   /* [n_accumulate] of the configuration: of the last step's micro-steps */
 };
 
 /* After a failure too it is to be closed. */
@@ -42,7 +42,7 @@ void el_shard_close(struct el_shard *shard);
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
 /* Element `i` of `values`, in the type of the configuration; 0 where kernels do not compute. Between steps. */
 enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p);
-/* The same of `loss`. */
+/* The mean of `loss`. */
 enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */

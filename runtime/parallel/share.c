@@ -41,8 +41,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
     el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
                      "gradient of the output", &buffer);
     struct el_view gradient = el_view_of(buffer, 0);
-    el_share_issue_loss(shard, program, logits, el_view_of(pass->labels, 0), gradient, feed->samples,
-                        el_view_of(pass->loss, 0));
+    el_share_issue_loss(shard, program, logits, el_view_of(pass->labels, 0), gradient, feed->samples, pass->loss);
     if (pass->scale != 1)
         el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
     el_pass_backward(pass->pass, &gradient, NULL);
@@ -57,24 +56,36 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass)
     el_program_free(program, pass->labels);
 }
 
+static struct el_share_pass micro_step(struct el_member *member, const struct el_share_hooks *hooks,
+                                       struct el_view *grads, int k)
+{
+    const struct el_train_config *config = member->shard.config;
+    return (struct el_share_pass){.shard = &member->shard,
+                                  .feed = &member->feeds[k],
+                                  .grads = grads,
+                                  .overwrite = hooks->overwrite && k == 0,
+                                  .scale = 1.0 / (double)config->n_accumulate,
+                                  .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
+                                  .grad_ready = k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
+                                  .context = hooks->context};
+}
+
 enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks)
 {
     static const struct el_share_hooks none;
     struct el_shard *shard = &worker->members[0].shard;
     struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    struct el_share_pass pass;
+    int last = (int)worker->config->n_accumulate - 1;
     if (!hooks) hooks = &none;
-    struct el_share_pass pass = {.shard = shard,
-                                 .feed = &worker->members[0].feed,
-                                 .grads = grads,
-                                 .overwrite = hooks->overwrite,
-                                 .scale = 1,
-                                 .loss = shard->loss,
-                                 .grad_ready = hooks->grad_ready,
-                                 .context = hooks->context};
     for (int p = 0; p < shard->graph->n_params; p++) grads[p] = shard->grads[p];
     if (hooks->begin) hooks->begin(hooks->context, program, grads);
     el_shard_issue_zero_grad(shard, program);
-    EL_TRY(el_share_issue(program, &pass));
+    for (int k = 0; k <= last; k++) {
+        pass = micro_step(&worker->members[0], hooks, grads, k);
+        EL_TRY(el_share_issue(program, &pass));
+        if (k < last) el_share_end(program, &pass);
+    }
     if (hooks->reduce) hooks->reduce(hooks->context, program, grads);
     el_shard_issue_optimizer(shard, program, grads);
     el_shard_free_grads(shard, program, grads);

@@ -3,7 +3,7 @@
  *
  *     el_share_step(worker, program, &hooks);     all of a step, with what the mode adds to it; or, in pieces:
  *
- *     struct el_share_pass pass = {.shard = ..., .feed = ..., .grads = grads, .scale = 1, .loss = shard->loss};
+ *     struct el_share_pass pass = {.shard = ..., .feed = ..., .grads = grads, .scale = 1, .loss = ...};
  *     el_share_issue(program, &pass);     grads[] are there; inputs, labels and output still are
  *     ... reduce, optimizer ...
  *     el_share_end(program, &pass);       frees them, as a training loop's variables go at its end
@@ -21,7 +21,7 @@ struct el_share_pass {
     struct el_view *grads;                        /* [n_params], as in el_pass_spec */
     bool overwrite;                               /* likewise */
     double scale;                                 /* of the loss's gradient; 1: as it is */
-    struct el_buffer *loss;                       /* gets the share's mean loss: one element */
+    struct el_view loss;                          /* gets the share's mean loss: one element */
     void (*grad_ready)(void *context, int param); /* optional, as in el_pass_spec */
     void *context;
     struct el_buffer *inputs, *labels; /* made by el_share_issue, as the pass is */
@@ -39,7 +39,8 @@ struct el_share_hooks {
 };
 
 /* A whole step of a worker whose one member has the whole model: zeroes gradients, loads, goes forward and back, and
- * runs the optimizer. `hooks` NULL: plain training. */
+ * runs the optimizer. `hooks` NULL: plain training. Of several micro-steps (n_accumulate) each loads, goes forward and
+ * back with its loss divided by their number, and adds to the gradients; the hook grad_ready is the last one's. */
 enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks);
 
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);

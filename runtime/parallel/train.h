@@ -72,6 +72,7 @@ struct el_train_config {
     size_t bucket_first_bytes, bucket_cap_bytes;
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
+    int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
     /* Modes that cut the model. */
     char cut[128];   /* parts.h says how; empty: "time" */
     int64_t n_micro; /* micro-batches; 0: as many as there are devices */

@@ -10,23 +10,34 @@ enum el_feed_what el_worker_feeds(const struct el_layout *layout, int stage)
     return stage == 0 ? EL_FEED_INPUTS : EL_FEED_NOTHING;
 }
 
+static enum el_status open_feeds(struct el_worker *worker, const struct el_worker_spec *spec, int m)
+{
+    const struct el_spot *spot = &worker->layout->devices[worker->first + m];
+    int n_steps = (int)worker->config->n_accumulate;
+    struct el_feed_spec feed = {.config = worker->config,
+                                .graph = worker->graph,
+                                .device = spec->devices[m],
+                                .dataset = spec->dataset,
+                                .split = EL_SPLIT_TRAIN,
+                                .batch = worker->config->global_batch,
+                                .n_parts = n_steps * spot->n_feeds,
+                                .what = el_worker_feeds(worker->layout, spot->stage)};
+    worker->members[m].feeds = calloc((size_t)n_steps, sizeof *worker->members[m].feeds);
+    if (!worker->members[m].feeds) return el_fail_errno("feeds of %d micro-steps", n_steps);
+    for (int k = 0; k < n_steps; k++) {
+        feed.part = spot->feed + k * spot->n_feeds;
+        EL_TRY(el_feed_open(&worker->members[m].feeds[k], &feed));
+    }
+    return EL_OK;
+}
+
 static enum el_status open_members(struct el_worker *worker, const struct el_worker_spec *spec)
 {
-    const struct el_train_config *config = worker->config;
     for (int m = 0; m < worker->n_members; m++) {
         const struct el_spot *spot = &worker->layout->devices[worker->first + m];
-        struct el_member *member = &worker->members[m];
-        struct el_feed_spec feed = {.config = config,
-                                    .graph = worker->graph,
-                                    .device = spec->devices[m],
-                                    .dataset = spec->dataset,
-                                    .split = EL_SPLIT_TRAIN,
-                                    .batch = config->global_batch,
-                                    .part = spot->feed,
-                                    .n_parts = spot->n_feeds,
-                                    .what = el_worker_feeds(worker->layout, spot->stage)};
-        EL_TRY(el_shard_open(&member->shard, config, spec->parts->stage[spot->stage], spec->devices[m], spot->owns));
-        EL_TRY(el_feed_open(&member->feed, &feed));
+        const struct el_graph *part = spec->parts->stage[spot->stage];
+        EL_TRY(el_shard_open(&worker->members[m].shard, worker->config, part, spec->devices[m], spot->owns));
+        EL_TRY(open_feeds(worker, spec, m));
     }
     return EL_OK;
 }
@@ -55,7 +66,9 @@ void el_worker_close(struct el_worker *worker)
 {
     for (int m = 0; m < worker->n_members && worker->members; m++) {
         el_shard_close(&worker->members[m].shard);
-        el_feed_close(&worker->members[m].feed);
+        for (int k = 0; worker->members[m].feeds && k < worker->config->n_accumulate; k++)
+            el_feed_close(&worker->members[m].feeds[k]);
+        free(worker->members[m].feeds);
     }
     free(worker->members);
     worker->members = NULL;

@@ -1,0 +1,184 @@
+/* Options of modes, each against what it must equal in f64 on one device, with its memory and its bytes: gradients that
+ * accumulate over micro-steps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/equivalence/cases.h"
+
+enum { DEVICES = 4, STEPS = 12 };
+
+static struct el_dataset *dataset;
+
+static int open_all(void **state)
+{
+    (void)state;
+    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    el_dataset_close(dataset);
+    return 0;
+}
+
+/* What a device said to the others in a step. */
+struct talk {
+    uint64_t sent_bytes;
+    int n_operations;
+};
+
+struct outcome {
+    struct el_train_result result;
+    struct talk talks[DEVICES];
+};
+
+static void count_talk(void *context, const struct el_step_event *event)
+{
+    struct talk *talks = context;
+    for (int i = 0; i < event->n_ops; i++) talks[event->ops[i].device] = (struct talk){0};
+    for (int i = 0; i < event->n_ops; i++) {
+        const struct el_op_info *op = &event->ops[i];
+        if (op->op_class != EL_CLASS_COMM) continue;
+        talks[op->device].sent_bytes += op->sent_bytes;
+        talks[op->device].n_operations++;
+    }
+}
+
+/* On fresh devices of this process. */
+static enum el_status try_training(const struct el_train_config *config, const char *backend, struct outcome *outcome)
+{
+    struct el_device *devices[DEVICES];
+    struct el_probe probes[DEVICES];
+    struct el_bootstrap *self;
+    struct el_layout layout;
+    *outcome = (struct outcome){0};
+    el_layout_of(config, 1, &layout);
+    int n = layout.n_devices;
+    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    for (int d = 0; d < n; d++) {
+        struct el_device_spec spec = {
+            .backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
+        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
+        probes[d] = (struct el_probe){.context = outcome->talks, .step = count_talk};
+    }
+    struct el_train_place place = {.devices = devices, .n_devices = n, .bootstrap = self, .dataset = dataset};
+    struct el_train_hooks hooks = {.probes = probes};
+    enum el_status status = el_train(config, &place, &hooks, &outcome->result);
+    for (int d = 0; d < n; d++) el_device_close(devices[d]);
+    el_bootstrap_close(self);
+    return status;
+}
+
+static void train(const struct el_train_config *config, const char *backend, struct outcome *outcome)
+{
+    if (try_training(config, backend, outcome) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+}
+
+/* The losses of the mean over `n` shares' means, computed on one device. */
+static void train_reference(const struct el_case *c, int n, struct outcome *wanted)
+{
+    struct el_train_config config;
+    assert_int_equal(el_case_config(c, "reference", n, &config), EL_OK);
+    config.steps = STEPS;
+    train(&config, "cpu", wanted);
+}
+
+static void hold(const struct el_case *c, const struct el_train_config *config, const struct outcome *wanted)
+{
+    struct outcome outcome;
+    char text[128];
+    el_case_text(c, config->mode, config->n_devices, text, sizeof text);
+    train(config, "cpu", &outcome);
+    double difference = el_case_difference(&outcome.result, &wanted->result);
+    if (!(difference <= CASE_TOLERANCE))
+        fail_msg("%s, %d micro-steps: losses differ by %g", text, (int)config->n_accumulate, difference);
+    el_train_result_free(&outcome.result);
+}
+
+/* ---- micro-steps ---- */
+
+/* N micro-steps on n devices are a step of n N devices: for even batches and for uneven ones. */
+static void micro_steps_are_ranks_of_a_larger_job(void **state)
+{
+    (void)state;
+    static const struct el_case cases[] = {
+        {"mlp", EL_OPT_SGD, 0, 22}, {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, {"textcnn", EL_OPT_ADAM, 0.5, 23}};
+    for (int i = 0; i < 3 * DEVICES; i++) {
+        const struct el_case *c = &cases[i / DEVICES];
+        const int n = i % DEVICES + 1, micro = i % 2 ? 3 : 2;
+        struct outcome wanted;
+        train_reference(c, n * micro, &wanted);
+        for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+            struct el_train_config config;
+            if (!el_mode_takes(mode->name, "accumulate") || el_mode_devices(mode->name, n) < n) continue;
+            assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
+            config.steps = STEPS;
+            config.n_accumulate = micro;
+            hold(c, &config, &wanted);
+            config.keep_grads = false;
+            config.bucket_view = el_mode_takes(mode->name, "bucket-view");
+            hold(c, &config, &wanted);
+        }
+        el_train_result_free(&wanted.result);
+    }
+}
+
+/* At its peak a step has inputs and activations of one micro-step, and new gradients beside those of the others: what a
+ * step of that micro-batch alone has with kept gradients, but for a loss a micro-step. It sends what a step without
+ * micro-steps sends. */
+static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
+{
+    (void)state;
+    const struct el_case all = {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, one = {"textcnn", EL_OPT_MOMENTUM, 0.5, 8};
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        struct el_train_config config;
+        struct outcome whole, micro, part;
+        int n = el_mode_devices(mode->name, 2);
+        if (!el_mode_takes(mode->name, "accumulate")) continue;
+        assert_int_equal(el_case_config(&all, mode->name, n, &config), EL_OK);
+        config.steps = 3;
+        train(&config, "null", &whole);
+        config.keep_grads = false;
+        config.n_accumulate = 3;
+        train(&config, "null", &micro);
+        assert_int_equal(el_case_config(&one, mode->name, n, &config), EL_OK);
+        config.steps = 3;
+        train(&config, "null", &part);
+        for (int d = 0; d < n; d++) {
+            assert_int_equal(micro.result.ledgers[d].peak_bytes, part.result.ledgers[d].peak_bytes + 2 * sizeof(double));
+            assert_int_equal(micro.talks[d].sent_bytes, whole.talks[d].sent_bytes);
+            assert_int_equal(micro.talks[d].n_operations, whole.talks[d].n_operations);
+            assert_true(n == 1 || micro.talks[d].n_operations > 0);
+        }
+        el_train_result_free(&whole.result);
+        el_train_result_free(&micro.result);
+        el_train_result_free(&part.result);
+    }
+}
+
+static void too_many_micro_steps_are_refused(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    assert_int_equal(el_case_config(&el_cases[6], "ddp", 4, &config), EL_OK);
+    config.n_accumulate = 6; /* of 22 samples */
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
+    assert_string_equal(
+        el_error_message(),
+        "--accumulate 6: a batch of 22 is smaller than the number of micro-steps on all devices (24)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(micro_steps_are_ranks_of_a_larger_job),
+        cmocka_unit_test(micro_steps_take_the_memory_of_one_and_talk_once),
+        cmocka_unit_test(too_many_micro_steps_are_refused),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
