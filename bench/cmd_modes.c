@@ -1,5 +1,5 @@
-/* `evenload modes`: what each mode does, what its loss is equal to, what it holds and sends, which options it takes; all
- * of it from the modes' rows. */
+/* `evenload modes`: what each mode does, what its loss is equal to, what it holds and sends, which options it takes;
+ * all of it from the modes' rows. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 #include "bench/commands.h"
 #include "runtime/parallel/mode_info.h"
 
-static const char *const losses[] = {[EL_LOSS_OF_BATCH] = "single's", [EL_LOSS_OF_RANKS] = "the mean of the ranks' means"};
+static const char *const losses[] = {
+    [EL_LOSS_OF_BATCH] = "single's", [EL_LOSS_OF_RANKS] = "the mean of the ranks' means"};
 
 /* "(3 + S) P, others 2 P": the larger of the end of backward and the optimizer. */
 static void describe_memory(const struct el_mode_info *mode, char *text, size_t bytes)
@@ -68,7 +69,8 @@ enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
         status = el_print_json(rows, stdout);
     } else {
         json_array_foreach(rows, i, row) print_mode(row);
-        fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its stage; S: the\n"
+        fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its stage; S: "
+              "the\n"
               "optimizer's state in copies of them: sgd 0, momentum 1, adam 2. 'others': devices that own nothing.\n",
               stdout);
     }

@@ -86,7 +86,7 @@ const struct el_mode_ops el_mode_ddp = {
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
              .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
-             .variants = "--overlap off|--bucket-view on",
+             .variants = "--overlap off|--bucket-view on|--accumulate 2",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,

@@ -61,8 +61,7 @@ static enum el_status try_training(const struct el_train_config *config, const c
     int n = layout.n_devices;
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
     for (int d = 0; d < n; d++) {
-        struct el_device_spec spec = {
-            .backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
+        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
         assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
         probes[d] = (struct el_probe){.context = outcome->talks, .step = count_talk};
     }
@@ -150,7 +149,8 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
         config.steps = 3;
         train(&config, "null", &part);
         for (int d = 0; d < n; d++) {
-            assert_int_equal(micro.result.ledgers[d].peak_bytes, part.result.ledgers[d].peak_bytes + 2 * sizeof(double));
+            assert_int_equal(micro.result.ledgers[d].peak_bytes,
+                             part.result.ledgers[d].peak_bytes + 2 * sizeof(double));
             assert_int_equal(micro.talks[d].sent_bytes, whole.talks[d].sent_bytes);
             assert_int_equal(micro.talks[d].n_operations, whole.talks[d].n_operations);
             assert_true(n == 1 || micro.talks[d].n_operations > 0);
@@ -168,9 +168,8 @@ static void too_many_micro_steps_are_refused(void **state)
     assert_int_equal(el_case_config(&el_cases[6], "ddp", 4, &config), EL_OK);
     config.n_accumulate = 6; /* of 22 samples */
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
-    assert_string_equal(
-        el_error_message(),
-        "--accumulate 6: a batch of 22 is smaller than the number of micro-steps on all devices (24)");
+    assert_string_equal(el_error_message(),
+                        "--accumulate 6: a batch of 22 is smaller than the number of micro-steps on all devices (24)");
 }
 
 int main(void)
