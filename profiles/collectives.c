@@ -1,6 +1,7 @@
 /* Arrival, wait and transfer of collectives. It knows no recorder, device or clock: spans are on one clock already. */
 #include "profiles/collectives.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "profiles/median.h"
@@ -10,49 +11,109 @@ void el_collectives_free(struct el_collectives *collectives)
     free(collectives->spans);
     free(collectives->phases);
     free(collectives->bytes);
+    free(collectives->operations);
+    free(collectives->links);
+    free(collectives->passes);
     *collectives = (struct el_collectives){0};
 }
 
-static struct el_span span_of(const struct el_collectives *member, size_t step, size_t k)
+struct entry {
+    uint64_t operation;
+    size_t k;
+};
+
+static int by_operation(const void *a, const void *b)
 {
-    return member->spans[step * member->n + k];
+    const struct entry *x = a, *y = b;
+    if (x->operation != y->operation) return x->operation < y->operation ? -1 : 1;
+    return (x->k > y->k) - (x->k < y->k);
 }
 
-static int64_t latest_of(const struct el_collectives *members, int n_members, size_t step, size_t k)
+static struct entry *sorted(const struct el_collectives *member)
 {
-    int64_t latest = span_of(&members[0], step, k).begin_ns;
-    for (int m = 1; m < n_members; m++) {
-        int64_t begin = span_of(&members[m], step, k).begin_ns;
+    struct entry *entries = calloc(member->n + 1, sizeof *entries);
+    for (size_t k = 0; entries && k < member->n; k++) entries[k] = (struct entry){member->operations[k], k};
+    if (entries) qsort(entries, member->n, sizeof *entries, by_operation);
+    return entries;
+}
+
+/* Both in order: the j-th of a member's operations of one number is the j-th of the other's. */
+static void join(const struct entry *own, size_t n_own, const struct entry *theirs, size_t n_theirs, int *matches,
+                 int n_members)
+{
+    for (size_t i = 0, k = 0; i < n_own; i++) {
+        while (k < n_theirs && theirs[k].operation < own[i].operation) k++;
+        bool found = k < n_theirs && theirs[k].operation == own[i].operation;
+        matches[own[i].k * (size_t)n_members] = found ? (int)theirs[k++].k : -1;
+    }
+}
+
+int *el_collectives_match(const struct el_collectives *members, int n_members, int m)
+{
+    int *matches = calloc(members[m].n * (size_t)n_members + 1, sizeof *matches);
+    struct entry *own = sorted(&members[m]);
+    bool enough = matches && own;
+    for (int i = 0; i < n_members && enough; i++) {
+        struct entry *theirs = sorted(&members[i]);
+        enough = theirs != NULL;
+        if (enough) join(own, members[m].n, theirs, members[i].n, matches + i, n_members);
+        free(theirs);
+    }
+    free(own);
+    if (enough) return matches;
+    free(matches);
+    return NULL;
+}
+
+static struct el_span span_of(const struct el_collectives *member, size_t step, int k)
+{
+    return member->spans[step * member->n + (size_t)k];
+}
+
+static int64_t latest_of(const struct el_collectives *members, int n_members, const int *match, size_t step)
+{
+    int64_t latest = INT64_MIN;
+    for (int m = 0; m < n_members; m++) {
+        int64_t begin = match[m] < 0 ? latest : span_of(&members[m], step, match[m]).begin_ns;
         if (begin > latest) latest = begin;
     }
     return latest;
 }
 
-void el_collectives_latest(const struct el_collectives *members, int n_members, int64_t *latest_ns)
+void el_collectives_latest(const struct el_collectives *members, int n_members, int m, const int *matches,
+                           int64_t *latest_ns)
 {
-    for (size_t step = 0; step < members->n_steps; step++) {
-        for (size_t k = 0; k < members->n; k++)
-            latest_ns[step * members->n + k] = latest_of(members, n_members, step, k);
+    const struct el_collectives *own = &members[m];
+    for (size_t step = 0; step < own->n_steps; step++) {
+        for (size_t k = 0; k < own->n; k++)
+            latest_ns[step * own->n + k] = own->links[k] == EL_LINK_SEND
+                                               ? own->spans[step * own->n + k].begin_ns
+                                               : latest_of(members, n_members, matches + k * (size_t)n_members, step);
     }
 }
 
 /* Member m's arrival after the mean of the others', in nanoseconds. */
-static double late_ns(const struct el_collectives *members, int n_members, int m, size_t step, size_t k)
+static double late_ns(const struct el_collectives *members, int n_members, const int *match, int m, size_t step)
 {
-    int64_t own = span_of(&members[m], step, k).begin_ns;
+    int64_t own = span_of(&members[m], step, match[m]).begin_ns;
     double sum = 0;
-    for (int q = 0; q < n_members; q++)
-        if (q != m) sum += (double)(own - span_of(&members[q], step, k).begin_ns);
-    return n_members > 1 ? sum / (n_members - 1) : 0;
+    int n = 0;
+    for (int q = 0; q < n_members; q++) {
+        if (q == m || match[q] < 0) continue;
+        sum += (double)(own - span_of(&members[q], step, match[q]).begin_ns);
+        n++;
+    }
+    return n > 0 ? sum / n : 0;
 }
 
 /* The skew of one step; adds its transfer. */
-static double look_at_step(const struct el_collectives *members, int n_members, size_t step, size_t k,
+static double look_at_step(const struct el_collectives *members, int n_members, const int *match, size_t step,
                            double *transfer_ns)
 {
-    int64_t latest = latest_of(members, n_members, step, k), first = latest, last = latest;
+    int64_t latest = latest_of(members, n_members, match, step), first = latest, last = latest;
     for (int m = 0; m < n_members; m++) {
-        struct el_span span = span_of(&members[m], step, k);
+        if (match[m] < 0) continue;
+        struct el_span span = span_of(&members[m], step, match[m]);
         if (span.begin_ns < first) first = span.begin_ns;
         if (span.end_ns > last) last = span.end_ns;
     }
@@ -60,7 +121,7 @@ static double look_at_step(const struct el_collectives *members, int n_members, 
     return (double)(latest - first);
 }
 
-enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, size_t k,
+enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, const int *match,
                                       struct el_collective_figures *figures_p)
 {
     size_t n_steps = members->n_steps;
@@ -69,12 +130,13 @@ enum el_status el_collectives_figures(const struct el_collectives *members, int 
     double *values = malloc((n_steps + 1) * sizeof *values);
     if (!values) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu steps of a collective", n_steps);
     for (size_t step = 0; step < n_steps; step++) {
-        values[step] = look_at_step(members, n_members, step, k, &transfer_ns);
+        values[step] = look_at_step(members, n_members, match, step, &transfer_ns);
         skew_ns += values[step];
     }
     if (n_steps) figures.skew_median_s = el_median(values, n_steps) * 1e-9;
     for (int m = 0; m < n_members && n_steps; m++) {
-        for (size_t step = 0; step < n_steps; step++) values[step] = late_ns(members, n_members, m, step, k);
+        if (match[m] < 0) continue;
+        for (size_t step = 0; step < n_steps; step++) values[step] = late_ns(members, n_members, match, m, step);
         figures.late_s[m] = el_median(values, n_steps) * 1e-9;
     }
     free(values);

@@ -1,10 +1,12 @@
-/* Collectives of several members on one clock: who arrived when, who waited, and how long the transfer itself took.
+/* Collectives and messages of several members on one clock: who arrived when, who waited, and how long the transfer
+ * itself took.
  *
  * A member arrives when its communication stream begins the operation: its data is ready and the operation before is
  * over. With s its arrival and e its end, over the members r of one operation (definitions: docs/metrics.md):
  *     latest   = max s           skew     = max s - min s
  *     wait_r   = min(latest, e_r) - s_r    (a root may leave before the last one comes)
  *     transfer = max(0, max e - latest)    late_r = s_r - mean of the other members' s
+ * A message is an operation of two members. Who receives it waits for the other one; who sends it waits for nobody.
  * Pure arithmetic. Units: nanoseconds in spans, seconds in results. Ownership: arrays are the struct's own, until
  * el_collectives_free. Threads: any.
  */
@@ -16,12 +18,15 @@
 
 enum { EL_COLLECTIVES_MEMBERS_MAX = 64 };
 
-/* One member's: `spans` is [n_steps][n], all else [n]. */
+/* One member's: `spans` is [n_steps][n], all else but `passes` [n]. */
 struct el_collectives {
     size_t n_steps, n;
     struct el_span *spans;
-    enum el_phase *phases;
-    double *bytes; /* payload */
+    uint64_t *operations;   /* el_op_info.operation: which members' are one operation */
+    enum el_op_link *links; /* what of them are messages */
+    enum el_phase *phases;  /* may be NULL for the functions below, */
+    double *bytes;          /* and so may the payload */
+    struct el_span *passes; /* [n_steps]: from the first kernel of forward to the last of backward; empty: none */
 };
 
 void el_collectives_free(struct el_collectives *collectives);
@@ -33,10 +38,15 @@ struct el_collective_figures {
     double late_s[EL_COLLECTIVES_MEMBERS_MAX]; /* medians: one step that was disturbed does not count */
 };
 
-/* All members have the same n_steps and n. Fills latest_ns[n_steps][n]. */
-void el_collectives_latest(const struct el_collectives *members, int n_members, int64_t *latest_ns);
-/* Of operation `k` of each step. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, size_t k,
+/* Which operation of each member each of member m's is: [n of m][n_members], -1: that member has no part in it. All
+ * members have the same n_steps. To be freed; NULL: no memory. */
+int *el_collectives_match(const struct el_collectives *members, int n_members, int m);
+/* With member m's matches: when the last one that it waits for arrived, latest_ns[n_steps][n of m]. */
+void el_collectives_latest(const struct el_collectives *members, int n_members, int m, const int *matches,
+                           int64_t *latest_ns);
+/* Of one operation of each step: `match` is a row of the matches. late_s of who has no part in it is 0. Errors:
+ * EL_ERR_HOST_MEMORY. */
+enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, const int *match,
                                       struct el_collective_figures *figures_p);
 
 #endif

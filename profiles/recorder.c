@@ -18,9 +18,8 @@ enum el_status el_recorder_create(int first_position, int n_positions, struct el
     if (recorder == NULL) return el_fail_errno("recorder");
     recorder->first_position = first_position;
     recorder->n_positions = n_positions;
-    recorder->latest_ns = calloc((size_t)n_positions, sizeof *recorder->latest_ns);
-    recorder->n_latest = calloc((size_t)n_positions, sizeof *recorder->n_latest);
-    if (recorder->latest_ns == NULL || recorder->n_latest == NULL) {
+    recorder->told = calloc((size_t)n_positions * EL_RECORDER_SEGMENTS, sizeof *recorder->told);
+    if (recorder->told == NULL) {
         el_recorder_destroy(recorder);
         return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory");
     }
@@ -43,9 +42,11 @@ void el_recorder_destroy(struct el_recorder *recorder)
 {
     if (recorder == NULL) return;
     for (int i = 0; i < recorder->n_lists; i++) free_list(&recorder->lists[i]);
-    for (int i = 0; recorder->latest_ns != NULL && i < recorder->n_positions; i++) free(recorder->latest_ns[i]);
-    free(recorder->latest_ns);
-    free(recorder->n_latest);
+    for (int i = 0; recorder->told != NULL && i < recorder->n_positions * EL_RECORDER_SEGMENTS; i++) {
+        free(recorder->told[i].latest_ns);
+        free(recorder->told[i].windows);
+    }
+    free(recorder->told);
     free(recorder->lists);
     free(recorder->steps);
     free(recorder->spans);
@@ -71,7 +72,9 @@ static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
 {
     return kept->phase == op->phase && kept->op_class == op->op_class && kept->device == op->device &&
            kept->stream == op->stream && kept->flops == op->flops && kept->sent_bytes == op->sent_bytes &&
-           kept->received_bytes == op->received_bytes && kept->peer == op->peer;
+           kept->received_bytes == op->received_bytes && kept->peer == op->peer && kept->link == op->link &&
+           kept->piece.kind == op->piece.kind && kept->piece.part == op->piece.part &&
+           kept->piece.micro == op->piece.micro;
 }
 
 static bool same_mark(const struct el_mark *kept, const struct el_mark *mark)

@@ -42,6 +42,8 @@ struct el_device_summary {
     double comm_overlapped_s;          /* |K and C| */
     double comm_exposed_s;             /* |K| - |K and C| */
     bool arrivals_known;               /* else the two waits are 0 and mean nothing */
+    bool bubble_known;                 /* it is a stage of several, and what the job did is known */
+    double bubble_s, window_s;         /* of the window from the job's first forward to its last backward: idle */
     double wait_s;                     /* |W|, W within K: before the last member had arrived */
     double wait_exposed_s;             /* |W| - |W and C| */
     double queue_s;                    /* the host's, to queue a step on asynchronous devices; 0: on others */
@@ -74,9 +76,9 @@ enum el_status el_recorder_summarize(const struct el_recorder *recorder, int pos
 size_t el_recorder_step_count(const struct el_recorder *recorder);
 struct el_step_event el_recorder_step(const struct el_recorder *recorder, size_t index);
 
-/* The device's collectives in the measured steps. `n` is 0 where there are none, or where steps differ in them.
- * Ownership: the caller's, el_collectives_free. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_recorder_collectives(const struct el_recorder *recorder, int position,
+/* The device's collectives and messages in the steps of a segment. `n` is 0 where there are none, or where steps differ
+ * in them. Ownership: the caller's, el_collectives_free. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_recorder_collectives(const struct el_recorder *recorder, int position, int segment,
                                        struct el_collectives *collectives_p);
 
 /* Ops of one name and phase, a step on average over the measured steps. */
@@ -90,8 +92,25 @@ struct el_op_figures {
 /* In the order of issue. `*figures_p`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,
                                size_t *n_p);
-/* When the last member arrived at each of them, on this process's clock: [n_steps][n], copied. Errors:
- * EL_ERR_HOST_MEMORY. */
-enum el_status el_recorder_set_arrivals(struct el_recorder *recorder, int position, const int64_t *latest_ns, size_t n);
+/* What only all members together know of a segment's steps, on this process's clock; copied. `latest_ns`: when the last
+ * member arrived at each of them, [n_steps][n]. `windows`: of a model in stages, from the first forward to the last
+ * backward of all its stages, [n_steps]; NULL: it is none. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_recorder_tell(struct el_recorder *recorder, int position, int segment, const int64_t *latest_ns,
+                                size_t n_latest, const struct el_span *windows, size_t n_windows);
+
+/* What a device of a stage did in one measured step, as papers draw it: runs of kernels of one box of its schedule, or
+ * of one phase where they are in none, and messages without the wait for them. In order of their begin, in time from
+ * the step's window; none where no windows were told. `*boxes_p`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
+struct el_lane_box {
+    struct el_op_piece piece;
+    enum el_phase phase;
+    enum el_op_link link;
+    struct el_span span;
+};
+enum el_status el_recorder_lane(const struct el_recorder *recorder, int position, size_t step,
+                                struct el_lane_box **boxes_p, size_t *n_p);
+/* The most micro-batches, of all its parts, that the device has gone forward with and not yet all the way back: sets of
+ * activations that it holds. In the last measured step; 0: it has no schedule. */
+int el_recorder_in_flight(const struct el_recorder *recorder, int position);
 
 #endif

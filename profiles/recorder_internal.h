@@ -22,6 +22,13 @@ struct step {
     int64_t queue_ns;
 };
 
+/* What all members together know of a segment's steps; NULL: not known. */
+struct told {
+    int64_t *latest_ns; /* arrivals of the last members */
+    size_t n_latest, n_windows;
+    struct el_span *windows;
+};
+
 struct el_recorder {
     int first_position, n_positions;
     struct op_list *lists;
@@ -32,10 +39,14 @@ struct el_recorder {
     size_t n_spans, spans_capacity;
     int64_t n_dropped;
     bool simulated, failed;
-    int segment;         /* of the steps that come; negative: they are not kept */
-    int64_t **latest_ns; /* [n_positions]: arrivals of the last members, or NULL */
-    size_t *n_latest;
+    int segment;       /* of the steps that come; negative: they are not kept */
+    struct told *told; /* [n_positions][EL_RECORDER_SEGMENTS] */
 };
+
+static inline struct told *el_recorder_told(const struct el_recorder *recorder, int position, int segment)
+{
+    return &recorder->told[(position - recorder->first_position) * EL_RECORDER_SEGMENTS + segment];
+}
 
 static inline const struct el_span *el_recorder_spans(const struct el_recorder *recorder, const struct step *step)
 {

@@ -17,14 +17,14 @@ static bool is_collective(const struct el_op_info *op, int position)
 }
 
 /* How many there are a step and how many steps; 0 where steps differ. */
-static size_t count(const struct el_recorder *recorder, int position, size_t *n_steps_p)
+static size_t count(const struct el_recorder *recorder, int position, int segment, size_t *n_steps_p)
 {
     size_t n = 0;
     *n_steps_p = 0;
     for (size_t s = 0; s < recorder->n_steps; s++) {
         const struct op_list *list = list_of(recorder, &recorder->steps[s]);
         size_t found = 0;
-        if (list->segment != EL_RECORDER_MEASURED) continue;
+        if (list->segment != segment) continue;
         for (int i = 0; i < list->n_ops; i++) found += is_collective(&list->ops[i], position);
         if (*n_steps_p > 0 && found != n) return 0;
         n = found;
@@ -33,50 +33,82 @@ static size_t count(const struct el_recorder *recorder, int position, size_t *n_
     return n;
 }
 
-static void fill(const struct el_recorder *recorder, int position, struct el_collectives *c)
+/* From the first kernel of forward to the last of backward. */
+static struct el_span pass_of(const struct op_list *list, const struct el_span *spans, int position)
 {
-    size_t at = 0;
+    struct el_span pass = {INT64_MAX, INT64_MIN};
+    for (int i = 0; i < list->n_ops; i++) {
+        const struct el_op_info *op = &list->ops[i];
+        if (op->device != position || op->op_class != EL_CLASS_COMPUTE) continue;
+        if (op->phase == EL_PHASE_FORWARD && spans[i].begin_ns < pass.begin_ns) pass.begin_ns = spans[i].begin_ns;
+        if (op->phase == EL_PHASE_BACKWARD && spans[i].end_ns > pass.end_ns) pass.end_ns = spans[i].end_ns;
+    }
+    return pass.begin_ns < pass.end_ns ? pass : (struct el_span){0};
+}
+
+static void fill(const struct el_recorder *recorder, int position, int segment, struct el_collectives *c)
+{
+    size_t at = 0, step = 0;
     for (size_t s = 0; s < recorder->n_steps; s++) {
         const struct op_list *list = list_of(recorder, &recorder->steps[s]);
-        for (int i = 0; i < list->n_ops && list->segment == EL_RECORDER_MEASURED; i++) {
-            if (!is_collective(&list->ops[i], position)) continue;
-            c->phases[at % c->n] = list->ops[i].phase;
-            c->bytes[at % c->n] = list->ops[i].bytes;
-            c->spans[at++] = el_recorder_spans(recorder, &recorder->steps[s])[i];
+        const struct el_span *spans = el_recorder_spans(recorder, &recorder->steps[s]);
+        if (list->segment != segment) continue;
+        c->passes[step++] = pass_of(list, spans, position);
+        for (int i = 0; i < list->n_ops; i++) {
+            const struct el_op_info *op = &list->ops[i];
+            if (!is_collective(op, position)) continue;
+            c->phases[at % c->n] = op->phase;
+            c->bytes[at % c->n] = op->bytes;
+            c->operations[at % c->n] = op->operation;
+            c->links[at % c->n] = op->link;
+            c->spans[at++] = spans[i];
         }
     }
 }
 
-enum el_status el_recorder_collectives(const struct el_recorder *recorder, int position,
+enum el_status el_recorder_collectives(const struct el_recorder *recorder, int position, int segment,
                                        struct el_collectives *collectives_p)
 {
     EL_TRY(el_recorder_check(recorder, position));
     struct el_collectives c = {0};
-    c.n = count(recorder, position, &c.n_steps);
+    c.n = count(recorder, position, segment, &c.n_steps);
     if (c.n > 0) {
         c.spans = calloc(c.n_steps * c.n, sizeof *c.spans);
+        c.operations = calloc(c.n, sizeof *c.operations);
+        c.links = calloc(c.n, sizeof *c.links);
         c.phases = calloc(c.n, sizeof *c.phases);
         c.bytes = calloc(c.n, sizeof *c.bytes);
-        if (c.spans == NULL || c.phases == NULL || c.bytes == NULL) {
+        c.passes = calloc(c.n_steps, sizeof *c.passes);
+        if (!c.spans || !c.operations || !c.links || !c.phases || !c.bytes || !c.passes) {
             el_collectives_free(&c);
             return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for collectives");
         }
-        fill(recorder, position, &c);
+        fill(recorder, position, segment, &c);
     }
     *collectives_p = c;
     return EL_OK;
 }
 
-enum el_status el_recorder_set_arrivals(struct el_recorder *recorder, int position, const int64_t *latest_ns, size_t n)
+static void *copy_of(const void *array, size_t n, size_t element_bytes)
+{
+    void *copy = malloc(n * element_bytes + 1);
+    if (copy && n > 0) memcpy(copy, array, n * element_bytes);
+    return copy;
+}
+
+enum el_status el_recorder_tell(struct el_recorder *recorder, int position, int segment, const int64_t *latest_ns,
+                                size_t n_latest, const struct el_span *windows, size_t n_windows)
 {
     EL_TRY(el_recorder_check(recorder, position));
-    int64_t *copy = malloc((n + 1) * sizeof *copy);
-    if (copy == NULL) return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for arrivals");
-    if (n > 0) memcpy(copy, latest_ns, n * sizeof *copy);
-    free(recorder->latest_ns[position - recorder->first_position]);
-    recorder->latest_ns[position - recorder->first_position] = copy;
-    recorder->n_latest[position - recorder->first_position] = n;
-    return EL_OK;
+    struct told *told = el_recorder_told(recorder, position, segment);
+    free(told->latest_ns);
+    free(told->windows);
+    *told = (struct told){.latest_ns = copy_of(latest_ns, n_latest, sizeof *latest_ns), .n_latest = n_latest};
+    if (windows) told->windows = copy_of(windows, n_windows, sizeof *windows);
+    told->n_windows = n_windows;
+    return told->latest_ns && (told->windows || !windows)
+               ? EL_OK
+               : el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for arrivals");
 }
 
 static int by_phase_and_label(const void *a, const void *b)

@@ -11,6 +11,8 @@ struct step_sets {
     struct el_intervals comm;    /* K: collectives, and copies between devices */
     struct el_intervals wait;    /* W: the part of collectives before the last member had arrived */
     struct el_intervals busy;    /* kernels and copies on the compute stream */
+    struct el_intervals stage;   /* what is no bubble: all but what prepares a pass and comes after it */
+    struct el_intervals window;  /* of the step */
 };
 
 /* Collectives, and copies that come from another device. */
@@ -19,11 +21,20 @@ static bool op_is_comm(const struct el_op_info *op)
     return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
 }
 
-/* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. */
+/* Bubbles hide what may be done before a pass and after it, they are not filled by it. */
+static bool is_outside(enum el_phase phase)
+{
+    return phase == EL_PHASE_DATA || phase == EL_PHASE_H2D || phase == EL_PHASE_OPTIMIZER;
+}
+
+/* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. What receives has
+ * nothing to do before it is sent to: that is idle time. */
 static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
     int64_t arrived_ns = latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
+    if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
+    if (!is_outside(op->phase)) el_intervals_add(&sets->stage, span);
     el_intervals_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
     el_intervals_add(&sets->wait, (struct el_span){span.begin_ns, arrived_ns});
     el_intervals_add(&sets->all, span);
@@ -35,7 +46,8 @@ static void add_op(struct step_sets *sets, const struct el_op_info *op, struct e
 /* Calls `act` on every set of the step. */
 static bool each_set(struct step_sets *sets, void (*act)(struct el_intervals *))
 {
-    struct el_intervals *rest[] = {&sets->all, &sets->compute, &sets->comm, &sets->wait, &sets->busy};
+    struct el_intervals *rest[] = {&sets->all,  &sets->compute, &sets->comm,  &sets->wait,
+                                   &sets->busy, &sets->stage,   &sets->window};
     bool failed = false;
     for (int p = 0; p < EL_PHASE_COUNT; p++) {
         act(&sets->phase[p]);
@@ -59,7 +71,10 @@ static void add_times(struct el_device_summary *sum, struct step_sets *sets, str
     int64_t step = whole.end_ns - whole.begin_ns, active = el_intervals_measure(&sets->all);
     int64_t compute = el_intervals_measure(&sets->compute), wait = el_intervals_measure(&sets->wait);
     for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_intervals_measure(&sets->phase[p]));
+    int64_t window = el_intervals_measure(&sets->window);
     sum->step_s += seconds(step);
+    sum->window_s += seconds(window);
+    sum->bubble_s += seconds(window - el_intervals_common(&sets->window, &sets->stage));
     sum->busy_s += seconds(el_intervals_measure(&sets->busy));
     sum->idle_s += seconds(step > active ? step - active : 0);
     sum->other_s += seconds(active - compute - total + hidden);
@@ -84,12 +99,9 @@ static void add_counts(struct el_device_summary *sum, const struct el_op_info *o
 }
 
 /* Arrivals of the step's collectives on the device: [n], or NULL. */
-static const int64_t *latest_of(const struct el_recorder *recorder, int position, size_t measured, size_t n)
+static const int64_t *latest_of(const struct told *told, size_t number, size_t n)
 {
-    int i = position - recorder->first_position;
-    return recorder->latest_ns[i] == NULL || (measured + 1) * n > recorder->n_latest[i]
-               ? NULL
-               : recorder->latest_ns[i] + measured * n;
+    return !told->latest_ns || (number + 1) * n > told->n_latest ? NULL : told->latest_ns + number * n;
 }
 
 static size_t count_collectives(const struct op_list *list, int position)
@@ -100,16 +112,16 @@ static size_t count_collectives(const struct op_list *list, int position)
     return n;
 }
 
-/* `measured`: its place among the steps of its segment. */
+/* `number`: its place among the steps of its segment. */
 static bool add_step(struct el_device_summary *sum, struct step_sets *sets, const struct el_recorder *recorder,
-                     const struct step *step, int position, size_t measured)
+                     const struct step *step, int position, size_t number)
 {
     const struct op_list *list = &recorder->lists[step->list];
     const struct el_span *spans = el_recorder_spans(recorder, step);
-    const int64_t *latest = NULL;
-    if (list->segment == EL_RECORDER_MEASURED)
-        latest = latest_of(recorder, position, measured, count_collectives(list, position));
+    const struct told *told = el_recorder_told(recorder, position, list->segment);
+    const int64_t *latest = latest_of(told, number, count_collectives(list, position));
     each_set(sets, el_intervals_clear);
+    if (number < told->n_windows) el_intervals_add(&sets->window, told->windows[number]);
     for (int i = 0; i < list->n_ops; i++) {
         const struct el_op_info *op = &list->ops[i];
         add_counts(sum, op, position);
@@ -140,7 +152,7 @@ static void divide(struct el_device_summary *sum, double n)
         &sum->step_s,         &sum->busy_s,         &sum->other_s, &sum->idle_s,         &sum->compute_s,
         &sum->comm_total_s,   &sum->sent_bytes,     &sum->wait_s,  &sum->wait_exposed_s, &sum->comm_overlapped_s,
         &sum->comm_exposed_s, &sum->received_bytes, &sum->flops,   &sum->comm_bytes,     &sum->comm_cpu_s,
-        &sum->queue_s};
+        &sum->queue_s,        &sum->bubble_s,       &sum->window_s};
     for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] /= n;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
 }
@@ -157,10 +169,11 @@ enum el_status el_recorder_summarize(const struct el_recorder *recorder, int pos
                                      struct el_device_summary *summary_p)
 {
     EL_TRY(el_recorder_check(recorder, position));
+    const struct told *told = el_recorder_told(recorder, position, segment);
     struct el_device_summary sum = {.n_dropped = recorder->n_dropped,
                                     .simulated = recorder->simulated,
-                                    .arrivals_known = segment == EL_RECORDER_MEASURED &&
-                                                      recorder->latest_ns[position - recorder->first_position] != NULL};
+                                    .arrivals_known = told->latest_ns != NULL,
+                                    .bubble_known = told->latest_ns && told->windows};
     struct step_sets sets = {0};
     bool enough = true;
     for (size_t i = 0; i < recorder->n_steps && enough; i++) {

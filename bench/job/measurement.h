@@ -60,6 +60,7 @@ struct el_job_measurement {
     bool trained;
     struct el_clock_anchor begin, end; /* round what was measured */
     bool too_many_collectives;         /* more than are looked at */
+    size_t shown_step;                 /* the measured step that is drawn, of a model in stages */
     json_t *collectives;               /* rank 0 */
 };
 
@@ -74,8 +75,8 @@ static inline int el_job_segment(enum el_segment segment)
     return segment == EL_SEGMENT_NONE ? -1 : (int)(segment - EL_SEGMENT_MEASURED);
 }
 
-/* collectives.c. Collective: every rank gives its spans of collectives on the common clock, rank 0 finds when the last
- * one arrived at each, and all recorders are told. `collectives` on rank 0: those of docs/record.md. */
+/* collectives.c. Collective: every rank gives its spans of collectives and messages on the common clock, rank 0 finds
+ * when the last one arrived at each, and all recorders are told. `collectives` on rank 0: those of docs/record.md. */
 enum el_status el_job_relate_collectives(struct el_job_measurement *m);
 
 /* account.c: {"members", "process", "system", "recorder_cost"} of this rank. The latter is what recording cost a step,

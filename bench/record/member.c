@@ -100,6 +100,8 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
     struct el_device_summary s = {.step_s = NAN,
                                   .busy_s = NAN,
                                   .idle_s = NAN,
+                                  .bubble_s = NAN,
+                                  .window_s = NAN,
                                   .comm_total_s = NAN,
                                   .comm_overlapped_s = NAN,
                                   .comm_exposed_s = NAN,
@@ -110,6 +112,7 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
     for (int p = 0; p < EL_PHASE_COUNT; p++) s.phase_s[p] = NAN;
     if (account->recorded) s = account->summary;
     if (!s.arrivals_known) s.wait_s = s.wait_exposed_s = NAN;
+    if (!s.bubble_known) s.bubble_s = s.window_s = NAN;
     if (s.simulated) s.comm_cpu_s = NAN;
     return s;
 }
@@ -162,6 +165,32 @@ static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
     return comm;
 }
 
+/* What a box is called: as in PyTorch's tables of schedules, or by its phase. */
+static json_t *box_name(const struct el_lane_box *box)
+{
+    if (box->link) return json_string(box->link == EL_LINK_SEND ? "send" : "receive");
+    if (!box->piece.kind) return json_string(el_phase_name(box->phase));
+    return json_stringn(&box->piece.kind, 1);
+}
+
+json_t *el_record_lane(const struct el_lane_box *boxes, size_t n)
+{
+    json_t *what = json_array(), *part = json_array(), *micro = json_array(), *from = json_array(), *to = json_array();
+    for (size_t i = 0; i < n; i++) {
+        bool boxed = boxes[i].piece.kind != 0;
+        json_array_append_new(what, box_name(&boxes[i]));
+        json_array_append_new(part, boxed ? json_integer(boxes[i].piece.part) : json_null());
+        json_array_append_new(micro, boxed ? json_integer(boxes[i].piece.micro) : json_null());
+        json_array_append_new(from, json_real((double)boxes[i].span.begin_ns / 1e6));
+        json_array_append_new(to, json_real((double)boxes[i].span.end_ns / 1e6));
+    }
+    json_t *lane = json_pack("{s:o, s:o, s:o, s:o, s:o}", "what", what, "part", part, "micro", micro, "from_ms", from,
+                             "to_ms", to);
+    if (boxes) return lane;
+    json_decref(lane);
+    return json_null();
+}
+
 static json_t *block_part(const struct el_device_summary *s)
 {
     json_t *block = json_object();
@@ -204,6 +233,10 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put(member, "gpu", el_record_gpu(account->gpu));
     el_json_put(member, "busy_ms", phases);
     put_ms(member, "idle_ms", s.idle_s);
+    put_ms(member, "bubble_ms", s.bubble_s);
+    put_ms(member, "window_ms", s.window_s);
+    el_json_put(member, "activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1));
+    el_json_put(member, "lane", el_record_lane(account->boxes, account->n_boxes));
     put_ms(member, "step_ms", s.step_s);
     put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
     el_json_put(member, "comm", comm_part(&s, account->time_sliced));

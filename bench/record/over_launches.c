@@ -139,6 +139,28 @@ json_t *el_trial_breakdown(const json_t *ok, int slowest)
     return breakdown;
 }
 
+/* ---- the bubble of a model in stages ---- */
+
+static void tell_bubble(const json_t *repeat, const void *context, double *figures)
+{
+    const json_t *members = json_object_get(repeat, "members");
+    double bubble_ms = 0, window_ms = 0;
+    (void)context;
+    for (size_t i = 0; i < json_array_size(members); i++) {
+        bubble_ms += el_json_number(json_array_get(members, i), "bubble_ms");
+        window_ms += el_json_number(json_array_get(members, i), "window_ms");
+    }
+    if (window_ms > 0) figures[0] = 100 * bubble_ms / window_ms;
+}
+
+double el_trial_bubble_pct(const json_t *ok)
+{
+    struct gathered g = gather(ok, tell_bubble, NULL);
+    double median = el_stats_median(g.at[0], g.n[0]);
+    free(g.values);
+    return median;
+}
+
 /* ---- what recording cost: counted in each launch, and where there are control blocks of the recorder, toggled ---- */
 
 static void tell_recorder(const json_t *repeat, const void *context, double *figures)

@@ -24,6 +24,8 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
  * step = compute_alone + contention + exposed + other + idle; exposed_step = contention + exposed + idle_change.
  * null where there were none. */
 json_t *el_trial_breakdown(const json_t *ok, int slowest);
+/* The share of the stages' time that is bubble, in per cent: a launch's, then the median over launches. */
+double el_trial_bubble_pct(const json_t *ok);
 /* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
 /* Each measure of one value of each launch's "members", then the median over launches. */

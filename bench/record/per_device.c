@@ -86,12 +86,20 @@ static void take_timeline(json_t *device, const json_t *repeat, size_t position)
     el_json_put(json_object_get(device, "memory"), "timeline", timeline);
 }
 
+/* So is the step that is drawn. */
+static void take_lane(json_t *device, const json_t *repeat, size_t position)
+{
+    json_t *lane = json_deep_copy(json_object_get(member_at(repeat, position), "lane"));
+    if (json_is_object(lane)) json_object_set(lane, "repeat", json_object_get(repeat, "repeat"));
+    el_json_put(device, "lane", lane ? lane : json_null());
+}
+
 /* A copy of the first repeat's member whose times and bytes are medians. Who it was (rank, pid, host) and its memory
  * stay the first repeat's, but for the timeline. */
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
-    static const char *const kept[] = {"device", "host",      "rank",   "pid",  "uuid",
-                                       "model",  "simulated", "memory", "cores"};
+    static const char *const kept[] = {"device", "host",      "rank",   "pid",   "uuid",
+                                       "model",  "simulated", "memory", "cores", "activation_sets"};
     const json_t *first = member_at(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");
@@ -100,6 +108,7 @@ static json_t *device_over_repeats(const json_t *ok, size_t position, size_t med
         if (value != NULL) el_json_put(device, kept[i], json_deep_copy(value));
     }
     take_timeline(device, json_array_get(ok, median), position);
+    take_lane(device, json_array_get(ok, median), position);
     /* The first repeat's reason for null is none where another repeat had the figure. */
     json_t *utilization = json_object_get(device, "utilization");
     if (json_is_number(json_object_get(utilization, "system_pct")))

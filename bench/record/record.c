@@ -202,6 +202,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
     el_json_put(record, "slowest_member", slowest < 0 ? json_null() : json_integer(slowest));
     el_json_put(record, "phases_ms", phases == NULL ? null_phases() : json_deep_copy(phases));
     el_json_put_real(record, "idle_ms", el_json_number(of, "idle_ms"));
+    el_json_put_real(record, "bubble_pct", el_trial_bubble_pct(ok));
     json_t *breakdown = el_trial_breakdown(ok, slowest);
     el_json_put(record, "comm", el_trial_comm(per_device, slowest, breakdown));
     el_json_put(record, "breakdown", breakdown);

@@ -51,7 +51,8 @@ static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .
                                                   EL_FIGURE("transfer", 13, "comm.transfer_ms"),
                                                   EL_FIGURE("exposed", 10, "comm.exposed_ms"),
                                                   EL_SHOWN("hidden %", 9, show_hidden),
-                                                  EL_FIGURE("CPU of comm.", 16, "comm.cpu_ms"),
+                                                  EL_FIGURE("bubble", 10, "bubble_ms"),
+                                                  EL_FIGURE("CPU of comm.", 14, "comm.cpu_ms"),
                                                   EL_FIGURE("step", 14, "step_ms"),
                                                   EL_NO_MORE};
 

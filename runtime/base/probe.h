@@ -73,6 +73,16 @@ struct el_op_messages {
     uint64_t largest_bytes; /* the largest message of this member */
 };
 
+/* A box of a pipeline's schedule: what is done with which micro-batch in which part of the model. */
+struct el_op_piece {
+    char kind; /* 'F' forward, 'B' backward, 'I' and 'W' backward for inputs and for weights alone; 0: no box */
+    int part;  /* of the model, along its depth */
+    int micro; /* micro-batch */
+};
+
+/* How an op takes part in a message between two members. */
+enum el_op_link { EL_LINK_NONE, EL_LINK_SEND, EL_LINK_RECEIVE };
+
 /* What is known of an op before it runs: the same for every step of its program. */
 struct el_op_info {
     const char *label; /* "conv1d_forward conv3" */
@@ -87,6 +97,10 @@ struct el_op_info {
     uint64_t received_bytes; /* that reach `device` from another one, or from the host */
     int peer;                /* a copy between devices: the one that sends what `device` receives; else -1 */
     struct el_op_messages messages;
+    uint64_t
+        operation; /* of collectives and messages: equal for all members that take part, in all processes; else 0 */
+    enum el_op_link link;
+    struct el_op_piece piece;
     const char *how; /* what a library chose to do it by; NULL: nothing was chosen, or it does not tell */
 };
 

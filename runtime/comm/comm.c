@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/comm/member.h"
 #include "runtime/comm/mpi/module.h"
 
@@ -33,6 +34,7 @@ static enum el_status create(const struct el_comm_backend *backend, struct el_de
                              .size = size,
                              .first = comm,
                              .group = comm,
+                             .number = 1,
                              .n_parts = 1};
     enum el_status status = size > 1 ? el_device_take_stream(device, &comm->place.stream) : EL_OK;
     if (status == EL_OK)
@@ -280,6 +282,8 @@ enum el_status el_comm_split(struct el_comm *comm, int color, int key, struct el
         return status;
     }
     if (part) settle_part(part, &split);
+    const uint64_t words[] = {comm->number, comm->n_split++, (unsigned)color};
+    if (part) part->number = el_hash(EL_HASH_BEGIN, words, sizeof words);
     *part_p = part;
     return EL_OK;
 }

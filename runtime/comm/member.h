@@ -11,9 +11,11 @@ struct el_comm {
     struct el_comm_place place;
     void *state; /* NULL: a group of one that needs no transport */
     int rank, size;
-    const void *group;     /* the same for its members of this process, another for all else: what tells groups apart */
-    bool together;         /* one thread issues for all members of this process */
-    struct el_comm *first; /* of this process's members, open as long as operations are run */
+    const void *group; /* the same for its members of this process, another for all else: what tells groups apart */
+    uint64_t number;   /* the same for its members in all processes, another for all groups that came of one split */
+    uint64_t n_split;  /* groups that it was asked for */
+    bool together;     /* one thread issues for all members of this process */
+    struct el_comm *first;       /* of this process's members, open as long as operations are run */
     struct el_comm_part *parts;  /* the first member's: [n_parts], of the operation being enqueued */
     int n_parts;                 /* members in this process */
     bool *partners;              /* [size], whose mailboxes are open; NULL: they are not, or need not be */

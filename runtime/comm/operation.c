@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
 #include "runtime/comm/member.h"
 #include "runtime/comm/rounds.h"
 
@@ -134,6 +135,15 @@ static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_tas
     return EL_OK;
 }
 
+/* What tells a collective, or the messages of a link, from all others of the job. */
+static uint64_t operation_of(const struct el_comm *comm, const struct el_call_op *call)
+{
+    const struct el_call_message *link = &call->message;
+    const uint64_t words[] = {comm->number,         link->of != NULL,   call->group.number,
+                              (unsigned)link->from, (unsigned)link->to, (unsigned)link->tag};
+    return el_hash(EL_HASH_BEGIN, words, sizeof words);
+}
+
 /* Says which operation failed, in front of why. */
 static enum el_status fail_operation(struct el_comm *comm, const struct el_comm_task *task, enum el_status status)
 {
@@ -207,6 +217,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
                                                 sends ? op->root : comm->rank, op->tag, sends};
     else
         call.group = (struct el_call_group){comm->group, comm->issued++, comm->n_parts};
+    call.operation = operation_of(comm, &call);
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
 }
 

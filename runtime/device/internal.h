@@ -63,6 +63,7 @@ struct el_task {
     struct el_call_group group;
     struct el_call_message message;
     int message_number; /* of those with the same words in this program */
+    int64_t cost_ns;    /* simulated devices: what it takes */
     double stretch;     /* planted: a kernel takes so many times its time; 0: as it is */
     int64_t pause_ns;   /* planted: a kernel begins so much later */
     union {
@@ -154,7 +155,8 @@ struct el_program {
     struct el_step_buffer **buffers; /* in order of allocation */
     void (*on_failure)(void *context);
     void *failure_context;
-    int mark_clock; /* counts allocations and frees: their order */
+    struct el_op_piece piece; /* of the ops that come */
+    int mark_clock;           /* counts allocations and frees: their order */
     int n_marks, mark_capacity;
     struct el_mark *marks; /* the same as an observer sees them */
     struct el_span *spans;

@@ -150,7 +150,8 @@ static enum el_status append(struct el_program *program, struct el_device *devic
                                              .waits = task->n_waits > 0,
                                              .sent_bytes = head->sent_bytes,
                                              .received_bytes = head->received_bytes,
-                                             .peer = -1};
+                                             .peer = -1,
+                                             .piece = program->piece};
     queue->tasks[queue->n_tasks++] = id;
     program->n_tasks++;
     *task_p = task;
@@ -257,8 +258,18 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     info->op_class = op->op_class;
     info->bytes = op->bytes;
     info->messages = op->messages;
+    info->operation = op->operation;
+    if (op->message.of) {
+        info->operation += (uint64_t)task->message_number;
+        info->link = op->message.sends ? EL_LINK_SEND : EL_LINK_RECEIVE;
+    }
     if (op_id_p) *op_id_p = program->n_tasks - 1;
     return EL_OK;
+}
+
+void el_program_piece(struct el_program *program, struct el_op_piece piece)
+{
+    program->piece = piece;
 }
 
 enum el_status el_program_wait(struct el_program *program, struct el_device *device, int stream, int op_id)

@@ -94,6 +94,7 @@ struct el_call_op {
     struct el_op_messages messages;
     struct el_call_group group;
     struct el_call_message message;
+    uint64_t operation; /* what tells the collective, or the link, from all others in all processes; 0: nothing does */
 };
 
 enum el_status el_program_create(struct el_program **program_p);
@@ -113,6 +114,9 @@ enum el_status el_program_copy(struct el_program *program, struct el_device *dev
                                size_t bytes, int *op_id_p);
 enum el_status el_program_call(struct el_program *program, struct el_device *device, int stream,
                                const struct el_call_op *op, int *op_id_p);
+
+/* Ops that are queued from now on belong to this box of a pipeline's schedule; one of kind 0: to none. */
+void el_program_piece(struct el_program *program, struct el_op_piece piece);
 
 /* The next op queued on the stream starts after op `op_id` has ended. -1 is legal: no wait. */
 enum el_status el_program_wait(struct el_program *program, struct el_device *device, int stream, int op_id);

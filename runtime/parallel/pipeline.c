@@ -164,11 +164,14 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     el_shard_issue_zero_grad(shard, program);
     el_feed_issue(worker->members[0].feeds, program, &line->inputs, &line->labels);
     for (int i = 0; i < n; i++) {
-        if (actions[i].kind == EL_ACTION_FORWARD)
+        bool is_forward = actions[i].kind == EL_ACTION_FORWARD;
+        el_program_piece(program, (struct el_op_piece){is_forward ? 'F' : 'B', line->stage, actions[i].micro});
+        if (is_forward)
             EL_TRY(forward(worker, actions[i].micro));
         else
             backward(worker, actions[i].micro);
     }
+    el_program_piece(program, (struct el_op_piece){0});
     el_shard_issue_optimizer(shard, program, line->grads);
     el_shard_free_grads(shard, program, line->grads);
     el_program_free(program, line->inputs);

@@ -1,0 +1,122 @@
+/* What a stage did in one step, as papers on pipelines draw it: a row of boxes. Which step is shown, on which clock, and
+ * how it is drawn is others' business. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/recorder_internal.h"
+
+static bool same_piece(struct el_op_piece a, struct el_op_piece b)
+{
+    return a.kind == b.kind && a.part == b.part && a.micro == b.micro;
+}
+
+/* Kernels of one box, or of one phase, are one box, with the gaps between them. */
+static bool goes_on(const struct el_lane_box *box, const struct el_op_info *op)
+{
+    if (box->link || op->link || !same_piece(box->piece, op->piece)) return false;
+    return op->piece.kind || box->phase == op->phase;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct el_lane_box *x = a, *y = b;
+    return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
+}
+
+/* What the compute stream does, and messages. */
+static bool is_shown(const struct el_op_info *op, int position)
+{
+    return op->device == position && (op->link || (op->stream == 0 && op->op_class != EL_CLASS_COMM));
+}
+
+static size_t count_collectives(const struct op_list *list, int position)
+{
+    size_t n = 0;
+    for (int i = 0; i < list->n_ops; i++)
+        n += list->ops[i].device == position && list->ops[i].op_class == EL_CLASS_COMM;
+    return n;
+}
+
+/* When a member's op began to do something, if a message was waited for until `latest_ns`. */
+static struct el_span without_wait(struct el_span span, int64_t latest_ns)
+{
+    if (latest_ns > span.begin_ns) span.begin_ns = latest_ns < span.end_ns ? latest_ns : span.end_ns;
+    return span;
+}
+
+/* Returns how many boxes were filled. */
+static size_t fill_boxes(const struct op_list *list, int position, const struct el_span *spans, const int64_t *latest,
+                         struct el_lane_box *boxes)
+{
+    struct el_lane_box *last = NULL;
+    size_t n = 0;
+    for (int i = 0; i < list->n_ops; i++) {
+        const struct el_op_info *op = &list->ops[i];
+        struct el_span span = spans[i];
+        if (op->device == position && op->op_class == EL_CLASS_COMM) span = without_wait(span, *latest++);
+        if (!is_shown(op, position)) continue;
+        if (last && goes_on(last, op)) {
+            last->span.end_ns = span.end_ns;
+            continue;
+        }
+        boxes[n] = (struct el_lane_box){op->piece, op->phase, op->link, span};
+        if (!op->link) last = &boxes[n];
+        n++;
+    }
+    return n;
+}
+
+enum el_status el_recorder_lane(const struct el_recorder *recorder, int position, size_t step,
+                                struct el_lane_box **boxes_p, size_t *n_p)
+{
+    EL_TRY(el_recorder_check(recorder, position));
+    const struct told *told = el_recorder_told(recorder, position, EL_RECORDER_MEASURED);
+    *boxes_p = NULL;
+    *n_p = 0;
+    if (step >= told->n_windows || step >= el_recorder_step_count(recorder)) return EL_OK;
+    const struct op_list *list = &recorder->lists[recorder->steps[step].list];
+    size_t n_latest = count_collectives(list, position), n;
+    if ((step + 1) * n_latest > told->n_latest) return EL_OK;
+    struct el_lane_box *boxes = calloc((size_t)list->n_ops + 1, sizeof *boxes);
+    if (!boxes) return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for boxes");
+    n = fill_boxes(list, position, el_recorder_spans(recorder, &recorder->steps[step]),
+                   told->latest_ns + step * n_latest, boxes);
+    for (size_t i = 0; i < n; i++) {
+        boxes[i].span.begin_ns -= told->windows[step].begin_ns;
+        boxes[i].span.end_ns -= told->windows[step].begin_ns;
+    }
+    qsort(boxes, n, sizeof *boxes, by_begin);
+    *boxes_p = boxes;
+    *n_p = n;
+    return EL_OK;
+}
+
+/* Whether a later op of the list still goes back with what op `at` goes back with. */
+static bool is_last_of(const struct op_list *list, int at)
+{
+    const struct el_op_piece *piece = &list->ops[at].piece;
+    for (int i = at + 1; i < list->n_ops; i++) {
+        const struct el_op_info *op = &list->ops[i];
+        if (op->device != list->ops[at].device || op->op_class != EL_CLASS_COMPUTE) continue;
+        if (op->piece.kind && op->piece.micro == piece->micro && op->piece.part == piece->part) return false;
+    }
+    return true;
+}
+
+int el_recorder_in_flight(const struct el_recorder *recorder, int position)
+{
+    size_t n_steps = el_recorder_step_count(recorder);
+    int now = 0, most = 0;
+    struct el_op_piece before = {0};
+    if (n_steps == 0) return 0;
+    const struct op_list *list = &recorder->lists[recorder->steps[n_steps - 1].list];
+    for (int i = 0; i < list->n_ops; i++) {
+        const struct el_op_info *op = &list->ops[i];
+        if (op->device != position || op->op_class != EL_CLASS_COMPUTE || !op->piece.kind) continue;
+        now += op->piece.kind == 'F' && !same_piece(before, op->piece);
+        if (now > most) most = now;
+        now -= op->piece.kind != 'F' && is_last_of(list, i);
+        before = op->piece;
+    }
+    return most;
+}
