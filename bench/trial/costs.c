@@ -41,12 +41,7 @@ static struct el_cost_row *row_of(struct el_costs *costs, const char *verb, cons
 /* Several calls may have one largest message (chains of equal segments): the last stands. */
 static void add_point(struct el_cost_row *row, double bytes, double ns)
 {
-    int at = 0;
-    while (at < row->n && row->points[at].bytes < bytes) at++;
-    bool known = at < row->n && row->points[at].bytes == bytes;
-    if (!known && row->n == EL_COST_POINTS_MAX) return;
-    if (!known) memmove(&row->points[at + 1], &row->points[at], (size_t)(row->n++ - at) * sizeof *row->points);
-    row->points[at] = (struct el_cost_point){.bytes = bytes, .ns = ns};
+    row->n = el_costs_add_point(row->points, row->n, EL_COST_POINTS_MAX, (struct el_cost_point){bytes, ns});
 }
 
 static void add(struct el_costs *costs, enum el_comm_verb verb, int ranks, const json_t *point)

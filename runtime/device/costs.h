@@ -1,25 +1,34 @@
-/* What collectives and links cost on simulated devices, as measured: curves of time over the bytes of a message.
+/* What ops cost on simulated devices, as measured: curves of time over bytes.
  *
  *     costs.rows[costs.n++] = (struct el_cost_row){"all_reduce", "ring", n_points, {{bytes, ns}, ...}};
+ *     costs.ops[costs.n_ops++] = (struct el_cost_op){"linear_forward out", EL_PHASE_FORWARD, n_points, {...}};
  *     spec.costs = &costs;  el_device_open(&spec, &device);
- *     el_costs_ns(&costs, &messages)
+ *     el_costs_ns(&costs, &messages)      el_costs_op_ns(&costs, &op, &ns)
  *
- * An operation is so many rounds of messages, one after another, and each takes the time of one message of the largest
- * one's bytes. That time is latency + bytes / bandwidth between two neighbouring points: one pair for all sizes would
- * not do, as what fits into a cache goes at another rate than what does not. Below the first point it is the first's,
- * above the last one the last pair goes on.
+ * A collective or message is so many rounds of messages, one after another, and each takes the time of one message of
+ * the largest one's bytes. That time is latency + bytes / bandwidth between two neighbouring points: one pair for all
+ * sizes would not do, as what fits into a cache goes at another rate than what does not. Below the first point it is
+ * the first's, above the last one the last pair goes on.
  *
- * Units: bytes, nanoseconds. Ownership: a plain value. Threads: any; nothing is kept. Errors: none.
+ * A kernel's, copy's or host call's time is that of ops of its name and phase, which with the same model are the same
+ * work on as many samples: its bytes grow with them. Between two measured sizes it is on the line through both. Beyond
+ * them, only what computes little (under one FLOP a byte) may go on, by bytes: how fast a matrix product is at another
+ * size is not known from this one. An op of no such name goes by the bytes of its kernel's other ops if it computes
+ * little, and a copy by `copy`. Host calls that were not measured are left to the backend.
+ *
+ * Units: bytes, nanoseconds. Ownership: a plain value, of a size for the heap. Threads: any; nothing is kept.
  */
 #ifndef EL_DEVICE_COSTS_H
 #define EL_DEVICE_COSTS_H
 
 #include "runtime/base/probe.h"
+#include "runtime/base/status.h"
 
 enum { EL_COST_NAME_BYTES = 16, EL_COST_POINTS_MAX = 64, EL_COST_ROWS_MAX = 48 };
+enum { EL_COST_LABEL_BYTES = 72, EL_COST_OP_POINTS_MAX = 12, EL_COST_OPS_MAX = 4096 };
 
 struct el_cost_point {
-    double bytes, ns; /* of a message; its time */
+    double bytes, ns; /* of a message, or an op; its time */
 };
 
 struct el_cost_row {
@@ -28,13 +37,30 @@ struct el_cost_row {
     struct el_cost_point points[EL_COST_POINTS_MAX]; /* by bytes, rising */
 };
 
+struct el_cost_op {
+    char label[EL_COST_LABEL_BYTES]; /* "linear_forward out": a kernel's name and a node's */
+    enum el_phase phase;
+    int n;
+    struct el_cost_point points[EL_COST_OP_POINTS_MAX]; /* by bytes, rising */
+};
+
 struct el_costs {
     int n;
     struct el_cost_row rows[EL_COST_ROWS_MAX];
+    struct el_cost_row copy; /* of bytes within a device's memory; n 0: not measured */
+    int n_ops;               /* 0: only what communicates was measured */
+    struct el_cost_op ops[EL_COST_OPS_MAX];
 };
 
 /* By the row of this verb and algorithm; else of the verb, else of the algorithm, else the first. `costs` has rows with
- * points. */
+ * points. Errors: none. */
 double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages);
+
+/* Of anything else; -1: left to the backend. Errors: EL_ERR_INVALID where no measured op says it, naming the op. */
+enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, double *ns_p);
+
+/* Adds a point in its place; of a size that is known already the new one stands. No room: it is left out. Returns the
+ * new number of points. */
+int el_costs_add_point(struct el_cost_point *points, int n, int capacity, struct el_cost_point point);
 
 #endif

@@ -23,17 +23,19 @@ struct el_joint {
 /* ---- virtual time ---- */
 
 /* What was injected comes on top, as on devices that work. */
-static int64_t cost_ns(const struct el_program *program, int id)
+static enum el_status find_cost(struct el_program *program, int id)
 {
-    const struct el_task *task = &program->tasks[id];
+    struct el_task *task = &program->tasks[id];
     const struct el_op_info *info = &program->infos[id];
     const struct el_device *device = program->queues[task->queue]->device;
-    if (task->message.of && !task->message.sends) return 0; /* its time is the sender's */
-    int64_t cost = device->ops->cost_ns(device->state, info);
+    int64_t cost;
+    if (task->message.of && !task->message.sends) return EL_OK; /* its time is the sender's */
+    EL_TRY(device->ops->cost_ns(device->state, info, &cost));
     if (task->stretch > 0) cost = (int64_t)((double)cost * task->stretch);
     if (info->op_class == EL_CLASS_COMM)
         cost += (int64_t)(device->spec.inject.wire_ms_per_mib * 1e6 * info->bytes / (1 << 20));
-    return cost + task->pause_ns;
+    task->cost_ns = cost + task->pause_ns;
+    return EL_OK;
 }
 
 /* When an op's stream and all that it waits for are through. */
@@ -60,7 +62,7 @@ static void resolve_together(struct el_program *const *programs, const struct el
     int64_t latest = 0, longest = 0;
     for (int i = 0; i < n; i++) {
         const struct el_program *program = programs[ops[i].program];
-        int64_t ready = ready_ns(program, ops[i].id), cost = cost_ns(program, ops[i].id);
+        int64_t ready = ready_ns(program, ops[i].id), cost = program->tasks[ops[i].id].cost_ns;
         int64_t come = come_ns(programs, &ops[i]);
         program->spans[ops[i].id].begin_ns = ready;
         if (come > ready) ready = come;
@@ -142,6 +144,7 @@ enum el_status el_resolve_prepare(struct el_program *program)
 {
     struct el_program *const alone = program;
     int n_ops;
+    for (int id = 0; id < program->n_tasks; id++) EL_TRY(find_cost(program, id));
     return program->joint ? EL_OK : make_order(&alone, 1, &program->order, &n_ops);
 }
 

@@ -1,6 +1,6 @@
 /* The `sim` backend: no work is done; an op costs what constants say, in virtual time (resolve.c). It exists so that a
  * step must really be a program, and so that golden results need no clock. The constants describe no machine:
- * collectives can have measured costs instead (costs.h). */
+ * measured costs can stand in their place (costs.h). */
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
@@ -27,10 +27,8 @@ static void close_device(void *state)
     (void)state;
 }
 
-static int64_t cost_ns(void *state, const struct el_op_info *op)
+static int64_t constant_ns(const struct el_op_info *op)
 {
-    const struct el_costs *costs = state;
-    if (op->messages.verb && costs) return (int64_t)el_costs_ns(costs, &op->messages);
     switch (op->op_class) {
     case EL_CLASS_COMPUTE:
         return (int64_t)(KERNEL_NS + op->flops / FLOPS_PER_NS + op->bytes / MEMORY_BYTES_PER_NS);
@@ -42,6 +40,19 @@ static int64_t cost_ns(void *state, const struct el_op_info *op)
         return (int64_t)HOST_NS;
     }
     return 0;
+}
+
+static enum el_status cost_ns(void *state, const struct el_op_info *op, int64_t *ns_p)
+{
+    const struct el_costs *costs = state;
+    double ns = -1;
+    if (costs && op->messages.verb && costs->n == 0)
+        return el_fail(EL_ERR_INVALID, "--costs: no record has times of '%s': give one of 'evenload comm' too",
+                       op->label);
+    if (costs && op->messages.verb) ns = el_costs_ns(costs, &op->messages);
+    if (costs && !op->messages.verb) EL_TRY(el_costs_op_ns(costs, op, &ns));
+    *ns_p = ns < 0 ? constant_ns(op) : (int64_t)ns;
+    return EL_OK;
 }
 
 const struct el_device_ops el_device_sim = {.name = "sim",
