@@ -151,3 +151,35 @@ const char *el_json_shortest(double value, char *text)
     }
     return text;
 }
+
+/* Names too. The order stays; of two names that become one the last counts, as in any JSON. */
+static void clean_object(json_t *object)
+{
+    const char *key;
+    json_t *child, *cleaned = json_object();
+    json_object_foreach(object, key, child)
+    {
+        el_json_printable(child);
+        char *name = strdup(key);
+        if (name == NULL) continue;
+        el_utf8_printable(name);
+        json_object_set(cleaned, name, child);
+        free(name);
+    }
+    if (cleaned != NULL) json_object_clear(object);
+    json_object_update(object, cleaned); /* nothing where there is no memory */
+    json_decref(cleaned);
+}
+
+void el_json_printable(json_t *value)
+{
+    size_t i;
+    json_t *child;
+    if (json_is_object(value)) clean_object(value);
+    json_array_foreach(value, i, child) el_json_printable(child);
+    char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
+    if (text == NULL) return;
+    el_utf8_printable(text);
+    if (strcmp(text, json_string_value(value)) != 0) json_string_set(value, text);
+    free(text);
+}

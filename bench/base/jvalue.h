@@ -43,6 +43,9 @@ size_t el_json_numbers_at(const json_t *array, const char *path, double **values
 /* The lowest and the highest of those numbers; NAN: there is none. */
 void el_json_range(const json_t *array, const char *path, double *low_p, double *high_p);
 double el_json_highest(const json_t *array, const char *path);
+/* What is read may be anyone's: cleans every text and name in it, so that none ends a line or moves a terminal's cursor
+ * wherever it is shown. */
+void el_json_printable(json_t *value);
 /* The shortest text that reads back as the same double. `text` has at least 32 bytes. */
 const char *el_json_shortest(double value, char *text);
 

@@ -230,6 +230,7 @@ enum el_status el_wire_read(const char *path, json_t **document_p)
     json_t *document = json_load_file(path, 0, &error);
     if (document && !strcmp(el_json_text(document, "kind", ""), "comm") &&
         el_json_whole(document, "schema") == EL_WIRE_SCHEMA) {
+        el_json_printable(document);
         *document_p = document;
         return EL_OK;
     }

@@ -7,7 +7,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/record/record.h"
-#include "runtime/base/utf8.h"
 
 static void rename_key(json_t *object, const char *from, const char *to)
 {
@@ -61,41 +60,6 @@ static void upgrade(json_t *run)
     el_json_put(run, "schema", json_integer(EL_SCHEMA));
 }
 
-static void clean_text(json_t *value);
-
-/* Names too. The order stays; of two names that become one the last counts, as in any JSON. */
-static void clean_object(json_t *object)
-{
-    const char *key;
-    json_t *child, *cleaned = json_object();
-    json_object_foreach(object, key, child)
-    {
-        clean_text(child);
-        char *name = strdup(key);
-        if (name == NULL) continue;
-        el_utf8_printable(name);
-        json_object_set(cleaned, name, child);
-        free(name);
-    }
-    if (cleaned != NULL) json_object_clear(object);
-    json_object_update(object, cleaned); /* nothing where there is no memory */
-    json_decref(cleaned);
-}
-
-/* What is read may be anyone's: none of its text shall end a line or move a terminal's cursor wherever it is shown. */
-static void clean_text(json_t *value)
-{
-    size_t i;
-    json_t *child;
-    if (json_is_object(value)) clean_object(value);
-    json_array_foreach(value, i, child) clean_text(child);
-    char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
-    if (text == NULL) return;
-    el_utf8_printable(text);
-    if (strcmp(text, json_string_value(value)) != 0) json_string_set(value, text);
-    free(text);
-}
-
 enum el_status el_record_read(const char *path, json_t **run_p)
 {
     json_error_t error;
@@ -113,7 +77,7 @@ enum el_status el_record_read(const char *path, json_t **run_p)
         return el_fail(EL_ERR_INVALID, "%s is no record of a run: it has no schema and trials", path);
     }
     upgrade(run);
-    clean_text(run);
+    el_json_printable(run);
     *run_p = run;
     return EL_OK;
 }

@@ -284,7 +284,7 @@ END
     "$EVENLOAD" help regress >regress.txt
     "$EVENLOAD" help run >run.txt
     for file in "$DOCS"/../scripts/examples/regress-git{hub,lab}.yml; do
-        if python3 -c 'import yaml' 2>/dev/null; then python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' "$file"; fi
+        if command python3 -c 'import yaml' 2>/dev/null; then command python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' "$file"; fi
         grep -v '^ *#\|apt-get\|git worktree' "$file" | grep -oE -- '--[a-z-]+' >options.txt
         while read -r option; do
             grep -q -- "^  $option " regress.txt run.txt || { echo "$file: $option" && show; }

@@ -226,7 +226,7 @@ END
         echo "# long: two ranks of torchrun under watch, where PyTorch is" >&3
         return 0
     fi
-    python3 -c 'import torch' 2>/dev/null && command -v torchrun >/dev/null || skip "PyTorch is not installed"
+    command python3 -c 'import torch' 2>/dev/null && command -v torchrun >/dev/null || skip "PyTorch is not installed"
     run --separate-stderr "$EVENLOAD" watch --no-plot --out r torchrun --nproc_per_node 2 "$BATS_TEST_DIRNAME/../../scripts/examples/torch_ddp.py"
     [[ $status -eq 0 && $stderr == *"2 ranks compared"* && $stderr == *"At its peak rank 0 (process "* ]] || show
     [[ $(json r/results.json "150 < (d['trials'][0]['per_device'][0]['memory']['peak_bytes']

@@ -1,5 +1,6 @@
 /* The CUDA table on emulated threads (emulator/emulator.h): every op in f32 and f64 against the reference in f64, with
  * the same bits whichever way blocks and threads run. cuBLAS is three loops here, and cuDNN is absent. */
+#define SMALLER_CASES
 #include "tests/unit/test_kernels_cases.h"
 
 #include "kernels/cuda/native.h"

@@ -72,7 +72,8 @@ struct test_case {
     }
 
 static const struct test_case cases[] = {
-#ifdef __SANITIZE_ADDRESS__ /* minutes under it, in loops that these sizes go through too */
+/* Minutes, under a sanitizer or by an emulator, in loops that these sizes go through too. */
+#if defined __SANITIZE_ADDRESS__ || defined SMALLER_CASES
     EMBEDDING(512, 2500, 128),
     ELEMENTS(10007),
 #else
