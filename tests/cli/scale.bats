@@ -6,37 +6,6 @@ PICTURES=no
 NULL=(--devices 'null:1,2' --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
 SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --control none --repeats 2)
 
-# A step is 4 ms of pause; on two devices it has 4 ms of wire more, a MiB of parameters at 4 ms each: half is lost.
-@test "scale finds a planted loss, and says where it is" {
-    run --separate-stderr "$EVENLOAD" scale "${NULL[@]}" --features 512 --hidden 512 --steps 5 --min-time 0.03 --control-pairs 2 \
-        --inject 'pause=linear_forward hidden1:4,wire=4' --out p --json
-    [[ $status -eq 0 && -z $stderr ]] || show
-    printf '%s' "$output" >p.json
-    [[ $(json p.json '[(r["mode"], r["devices"], r["global_batch"]) for r in d["rows"]]') == \
-        "[('single', 1, 64), ('ddp', 1, 64), ('ddp', 2, 128)]" ]] || show
-    python3 - <<'END' || show
-import json
-d = json.load(open("p.json"))
-one, wrapped, two = d["rows"]
-plain, step = two["plain"], two["step"]
-assert d["scaling"] == "weak" and d["batch"] == 64 and d["buckets"] is None, d
-assert 0.2 < plain["efficiency"] < 0.75, plain # a busy machine wakes late
-assert abs(plain["speedup"] - 2 * plain["efficiency"]) < 1e-9, plain
-low, high = plain["speedup_ci95"]
-assert low <= plain["speedup"] <= high, plain
-if plain["speedup_repeat95"] is None:
-    assert plain["repeat_reason"] == "other work was on the machine", plain
-else:
-    far_low, far_high = plain["speedup_repeat95"]
-    assert far_low <= low and high <= far_high, plain
-assert 3.8 < step["exposed_ms"] < 16 and 2 < step["comm_costs_ms"] < 16, step
-assert step["exposed_ms"] > 0.5 * step["lost_ms"], step
-parts = sum(step[k] for k in ("compute_ms", "contention_ms", "exposed_ms", "idle_ms"))
-assert abs(parts - step["lost_ms"]) < 1e-6 and abs(step["ideal_ms"] + parts - step["step_ms"]) < 1e-6, step
-assert one["plain"] is None and wrapped["wrapped"] is None and two["wrapped"]["efficiency"] < 0.85, d
-END
-}
-
 @test "scale again measures what is missing, and scale DIR nothing" {
     with_gnuplot
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
@@ -128,34 +97,6 @@ END
     while read -r line; do
         [[ $all == *"$line"* ]] || { echo "no '$line'" && show; }
     done < <(sed -n 's/^    \( *[0-9]\+ \+[0-9]\+ \+[0-9.]\+ \+[0-9.]\+\) .*/\1/p' "$page")
-}
-
-# k of 10: the interval for a repeat of the whole study holds the next one's speed-up. By chance one in ten goes of ten has less than 9.
-@test "intervals hold the repeat of the whole study in at least 9 of 10" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: eleven studies on 1 and 2 devices, about four minutes" >&3
-        skip "three to four minutes"
-    }
-    local go i
-    for go in 1 2; do
-        for i in {0..10}; do
-            "$EVENLOAD" scale --devices 1,2 --modes ddp --model mlp --data dummy --min-time 0.4 --control none --quiet --json \
-                --out "$go-$i" >"$go-$i.json"
-        done
-        run python3 - "$go" <<'END'
-import json, sys
-rows = [json.load(open(f"{sys.argv[1]}-{i}.json"))["rows"] for i in range(11)]
-intervals = [study[-1]["plain"]["speedup_repeat95"] for study in rows]
-quiet = [(i, j) for i, j in zip(range(10), range(1, 11)) if intervals[i] and intervals[j]]
-held = sum(intervals[i][0] <= rows[j][-1]["plain"]["speedup"] <= intervals[i][1] for i, j in quiet)
-print(f"{held} of {len(quiet)} held; other work was on the machine in {sum(x is None for x in intervals)} of 11 studies")
-sys.exit(3 if len(quiet) < 10 else 0 if held >= 9 else 1)
-END
-        echo "# $output" >&3
-        [[ $status -eq 0 ]] && return
-    done
-    [[ $status -ne 3 ]] || skip "$output"
-    false
 }
 
 # In virtual time, so that four buckets are faster than one in every launch.
