@@ -7,6 +7,7 @@
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 #include "profiles/cost.h"
+#include "runtime/parallel/parts.h"
 
 /* What the recorder says of a member. */
 static enum el_status ask_recorder(const struct el_job_measurement *m, int i, struct el_member_account *account)
@@ -27,8 +28,9 @@ static enum el_status ask_recorder(const struct el_job_measurement *m, int i, st
 }
 
 static enum el_status add_member(const struct el_job_measurement *m, int i, const char *host,
-                                 const struct el_system_figures *system, json_t *members)
+                                 const struct el_system_figures *system, const struct el_parts *parts, json_t *members)
 {
+    const struct el_spot *spot = &m->open.layout.devices[m->open.first + i];
     const struct el_device *device = m->open.devices[i];
     const struct el_job_reading *reading = &m->window.memory[i];
     struct el_device_identity identity;
@@ -42,6 +44,8 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
                                         .host = host,
                                         .rank = el_bootstrap_rank(m->job->bootstrap),
                                         .pid = getpid(),
+                                        .spot = spot,
+                                        .part = parts->stage[spot->stage],
                                         .ledger = &m->result.ledgers[i],
                                         .reserved_bytes = reading->reserved_bytes,
                                         .driver_bytes = read ? reading->end_bytes : -1,
@@ -107,22 +111,32 @@ json_t *el_job_cost_of_ranks(const json_t *accounts)
     return most ? json_incref(most) : json_null();
 }
 
-enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
+static enum el_status add_members(const struct el_job_measurement *m, const struct el_system_figures *system,
+                                  json_t *members)
 {
     char host[256] = "";
+    struct el_parts parts;
+    gethostname(host, sizeof host - 1);
+    enum el_status status = el_parts_open(&m->job->trial->train, m->open.layout.n_stages, &parts);
+    for (int i = 0; i < m->open.n && status == EL_OK; i++) status = add_member(m, i, host, system, &parts, members);
+    el_parts_close(&parts);
+    return status;
+}
+
+enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
+{
     int64_t bytes[EL_MEMBERS_MAX] = {0}, own = m->window.resident_bytes;
     json_t *members = json_array(), *cost = NULL;
     struct el_system_figures system;
     el_job_window_compare(&m->window, &system);
-    gethostname(host, sizeof host - 1);
+    enum el_status status = add_members(m, &system, members);
+    if (status == EL_OK) status = busiest_cost(m->recorders, m->n_recorders, &cost);
+    if (status != EL_OK) {
+        json_decref(cost);
+        json_decref(members);
+        return status;
+    }
     for (int i = 0; i < m->open.n; i++) {
-        enum el_status status = add_member(m, i, host, &system, members);
-        if (status == EL_OK && i == 0) status = busiest_cost(m->recorders, m->n_recorders, &cost);
-        if (status != EL_OK) {
-            json_decref(cost);
-            json_decref(members);
-            return status;
-        }
         bytes[m->open.first + i] = m->window.memory[i].end_bytes;
         if (!el_device_is_host_memory(m->open.devices[i])) continue; /* a GPU's memory is no part of the process's */
         own = own < 0 || m->window.memory[i].end_bytes < 0 ? -1 : own - m->window.memory[i].end_bytes;

@@ -70,7 +70,8 @@ struct el_options {
     int64_t device_mem_bytes;     /* 0: no limit */
     int repeats;
     double timeout_s;
-    char cut[EL_PATH_BYTES]; /* "": the default */
+    char cut[EL_PATH_BYTES];  /* "": the default */
+    char mesh[EL_PATH_BYTES]; /* "dp=2,pp=2"; "": not given */
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
     bool tf32;

@@ -79,7 +79,9 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto")},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,
-     "processes: 1 (one thread per device), or one per device (ddp's default)", RANGE(1, EL_MEMBERS_MAX)},
+     "processes: 1 (one thread per device), or one per device (ddp's default); spmg: any number that the devices can "
+     "be shared among (default: 1)",
+     RANGE(1, EL_MEMBERS_MAX)},
     {WHAT, "batch", "LIST", AT(BATCH, batches), OF_TRIALS, "global batch: samples per step over all devices",
      DEFAULT("64,128,256"), OTHERWISE({RUN | OVERHEAD, "64"}, {SCALE, ""})},
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS,
@@ -161,6 +163,12 @@ static const struct el_option_row before_sizes[] = {
      "micro-step "
      "synchronizes them, as with PyTorch's no_sync",
      DEFAULT("1"), RANGE(1, 1024)},
+    {TRAINING, "mesh", "dp=N", AT(TEXT, mesh), OF_TRIALS,
+     "spmg: data-parallel ranks, each with as many devices (default: --procs, or 1)"},
+    {TRAINING, "reduce", "HOW", AT(CHOICE, train.reduce), OF_TRIALS,
+     "spmg: which devices sum gradients across processes: all (flat), or each process's first for its others "
+     "(hierarchical)",
+     CHOICES("flat|hierarchical"), DEFAULT("flat")},
     {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_TRIALS,
      "mp, pipeline: first node of each stage after the first, comma-separated, or what to balance: time, memory or "
      "nodes (default: time)"},

@@ -215,6 +215,19 @@ static json_t *ops_part(const struct el_member_account *account)
     return ops;
 }
 
+static json_t *layout_part(const struct el_member_account *account)
+{
+    const struct el_spot *spot = account->spot;
+    json_t *nodes = json_array();
+    for (int n = 0; account->part && n < account->part->n_nodes; n++)
+        json_array_append_new(nodes, json_string(account->part->nodes[n].name));
+    if (spot)
+        return json_pack("{s:i, s:i, s:i, s:o}", "data_rank", spot->data_rank, "stage", spot->stage, "shard",
+                         spot->shard, "nodes", nodes);
+    json_decref(nodes);
+    return json_null();
+}
+
 json_t *el_record_member(const struct el_member_account *account)
 {
     const struct el_device_summary s = told_by_spans(account);
@@ -224,6 +237,7 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put_text(member, "host", account->host);
     el_json_put(member, "rank", json_integer(account->rank));
     el_json_put(member, "pid", json_integer(account->pid));
+    el_json_put(member, "layout", layout_part(account));
     const struct el_device_identity *identity = account->identity;
     el_json_put_text(member, "uuid", identity && *identity->uuid ? identity->uuid : NULL);
     el_json_put_text(member, "model", identity && *identity->model ? identity->model : NULL);

@@ -99,7 +99,7 @@ static void take_lane(json_t *device, const json_t *repeat, size_t position)
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
     static const char *const kept[] = {"device", "host",      "rank",   "pid",   "uuid",
-                                       "model",  "simulated", "memory", "cores", "activation_sets"};
+                                       "model",  "simulated", "memory", "cores", "layout", "activation_sets"};
     const json_t *first = member_at(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");

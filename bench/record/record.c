@@ -73,7 +73,9 @@ static json_t *model_sizes(const struct el_model_config *model)
 static json_t *config(const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
+    struct el_layout layout;
     json_t *config = json_object();
+    el_layout_of(train, trial->procs, &layout);
     el_json_put(config, "model_sizes", model_sizes(&train->model));
     el_json_put_real(config, "lr", train->lr);
     el_json_put_real(config, "momentum", train->momentum);
@@ -90,6 +92,8 @@ static json_t *config(const struct el_trial *trial)
     put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
     put_count(config, "accumulate", train->n_accumulate);
     el_json_put_text(config, "cut", train->cut);
+    put_count(config, "ranks", layout.devices[0].n_feeds);
+    el_json_put_text(config, "reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat");
     put_count(config, "micro_batches", train->n_micro);
     el_json_put_text(config, "schedule", el_schedule_list()[train->schedule].name);
     el_json_put(config, "device_mem_bytes",

@@ -99,10 +99,15 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
         return el_fail(EL_ERR_INVALID, "--procs %d: simulated devices live in one process: leave --procs out", asked);
     el_layout_of(&trial->train, asked || !simulated ? asked : 1, &layout);
     if (asked && asked != layout.n_processes)
-        return el_fail(EL_ERR_INVALID,
-                       "--procs %d does not go with %d devices: give 1 (a thread a device) or %d (a process a device)",
-                       asked, n, n);
+        return layout.n_processes == n
+                   ? el_fail(EL_ERR_INVALID,
+                             "--procs %d does not go with %d devices: give 1 (a thread a device) or %d (a process a "
+                             "device)",
+                             asked, n, n)
+                   : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be shared evenly among so many", asked,
+                             n, *options->mesh ? " with --mesh " : "", options->mesh);
     trial->procs = layout.n_processes;
+    if (el_mode_takes(mode, "reduce")) trial->train.n_ranks = layout.n_workers;
     if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
         return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
     return EL_OK;
@@ -199,6 +204,17 @@ static enum el_status take_cut(const char *cut, struct el_train_config *train)
     return EL_OK;
 }
 
+/* "dp=2": data ranks. */
+static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
+{
+    char *end;
+    if (!*mesh) return EL_OK;
+    long n = strncmp(mesh, "dp=", 3) == 0 ? strtol(mesh + 3, &end, 10) : 0;
+    if (n < 1 || n > EL_MEMBERS_MAX || *end) return el_fail(EL_ERR_INVALID, "--mesh %.60s: give dp=2", mesh);
+    train->n_ranks = (int)n;
+    return EL_OK;
+}
+
 static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
                                   struct el_trial *trial)
 {
@@ -214,6 +230,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
     EL_TRY(take_cut(options->cut, &trial->train));
+    EL_TRY(take_mesh(options->mesh, &trial->train));
     el_layout_of(&trial->train, 0, &layout);
     trial->n_devices = trial->train.n_devices = layout.n_devices;
     memset(&trial->devices[trial->n_devices], 0,
@@ -339,6 +356,9 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (!el_mode_takes(train->mode, "micro") || train->n_micro == train->n_devices) o->train.n_micro = 0;
     if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
     if (!el_mode_takes(train->mode, "schedule")) o->train.schedule = 0;
+    if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;
+    if (el_mode_takes(train->mode, "mesh") && train->n_ranks > 1 && trial->procs != train->n_ranks)
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->n_ranks);
 }
 
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)

@@ -224,7 +224,10 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
  * backend has not; EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                              int *op_id_p);
-/* The same at once, between steps, on host memory: `data` and `result` are host views. For members on simulated
+/* What is issued next waits for op `op_id` of the member's device too: another communicator's, say. Errors: the
+ * program's. */
+enum el_status el_comm_wait(struct el_comm *comm, struct el_program *program, int op_id);
+/* An operation at once, between steps, on host memory: `data` and `result` are host views. For members on simulated
  * devices, whose programs move nothing. Blocking. Collective. Errors: EL_ERR_PEER; EL_ERR_INVALID for a communicator
  * that works on device memory. */
 enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *op);

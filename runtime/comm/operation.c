@@ -221,6 +221,18 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
     return el_program_call(program, comm->place.device, comm->place.stream, &call, id_p);
 }
 
+static enum el_status take_stream(struct el_comm *comm)
+{
+    return comm->place.stream == EL_COMM_NO_STREAM ? el_device_take_stream(comm->place.device, &comm->place.stream)
+                                                   : EL_OK;
+}
+
+enum el_status el_comm_wait(struct el_comm *comm, struct el_program *program, int op_id)
+{
+    EL_TRY(take_stream(comm));
+    return el_program_wait(program, comm->place.device, comm->place.stream, op_id);
+}
+
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                              int *op_id_p)
 {
@@ -229,7 +241,7 @@ enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, c
     struct arguments arguments;
     EL_TRY(el_comm_check(comm, op));
     arguments = arguments_of(comm, op);
-    if (comm->place.stream == EL_COMM_NO_STREAM) EL_TRY(el_device_take_stream(device, &comm->place.stream));
+    EL_TRY(take_stream(comm));
     EL_TRY(announce(comm, program, &arguments));
     EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
     EL_TRY(queue(comm, program, op, &arguments, &id));

@@ -65,6 +65,27 @@ static enum el_status check_pipeline(const struct el_train_config *config, int n
                    (long long)config->n_micro, (long long)config->global_batch);
 }
 
+static enum el_status check_ranks(const struct el_train_config *config)
+{
+    if (!el_mode_takes(config->mode, "mesh") || config->n_ranks == 0) return EL_OK;
+    if (config->n_ranks >= 1 && config->n_devices % config->n_ranks == 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--mesh dp=%d: %d devices cannot be shared evenly among so many", config->n_ranks,
+                   config->n_devices);
+}
+
+/* What dp leaves without work the others wait for. */
+static enum el_status check_chunks(const struct el_train_config *config, const struct el_layout *layout)
+{
+    if (el_mode_ops_find(config->mode)->info.loss == EL_LOSS_OF_BATCH) return EL_OK;
+    for (int d = 0; d < layout->n_devices; d++)
+        if (layout->devices[d].samples == 0)
+            return el_fail(EL_ERR_INVALID,
+                           "--batch %lld: cut evenly among the devices of a process, it leaves device %d without "
+                           "samples: change --batch",
+                           (long long)config->global_batch, d);
+    return EL_OK;
+}
+
 enum el_status el_train_check(struct el_train_config *config)
 {
     if (!el_mode_ops_find(config->mode)) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
@@ -74,12 +95,14 @@ enum el_status el_train_check(struct el_train_config *config)
     if (config->global_batch < 1)
         return el_fail(EL_ERR_INVALID, "--batch %lld: must be at least 1", (long long)config->global_batch);
     struct el_layout layout;
+    EL_TRY(check_ranks(config));
     el_layout_of(config, 0, &layout);
     int n_shares = layout.n_stages > 1 ? layout.n_data : layout.n_devices;
     if (config->global_batch < n_shares) {
         return el_fail(EL_ERR_INVALID, "--batch %lld: smaller than the number of devices (%d); each needs a sample",
                        (long long)config->global_batch, n_shares);
     }
+    EL_TRY(check_chunks(config, &layout));
     fill_in(config);
     if (config->n_accumulate < 1 || config->global_batch < n_shares * config->n_accumulate)
         return el_fail(

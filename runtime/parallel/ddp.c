@@ -8,26 +8,6 @@
 #include "runtime/parallel/reducer.h"
 #include "runtime/parallel/share.h"
 
-/* Everybody begins with the first member's weights. */
-static enum el_status send_weights(struct el_worker *worker)
-{
-    struct el_program *program;
-    EL_TRY(el_program_create(&program));
-    for (int p = 0; p < worker->graph->n_params; p++) {
-        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
-                                .dtype = worker->config->dtype,
-                                .count = (size_t)el_param_count(worker->graph, p),
-                                .data = worker->members[0].shard.params[p],
-                                .label = worker->graph->params[p].name,
-                                .phase = EL_PHASE_COMM};
-        el_comm_issue(worker->world, program, &op, NULL);
-    }
-    enum el_status status = el_program_end(program);
-    if (status == EL_OK) status = el_program_run(program, 0, NULL);
-    el_program_destroy(program);
-    return status;
-}
-
 static enum el_status setup(struct el_worker *worker)
 {
     struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
@@ -39,15 +19,13 @@ static enum el_status setup(struct el_worker *worker)
     EL_TRY(el_reducer_open(&spec, &reducer));
     worker->state = reducer;
     worker->comm = el_comm_backend(worker->world);
-    return send_weights(worker);
+    return el_share_send_weights(worker, worker->world);
 }
 
 static enum el_status begin_round(struct el_worker *worker, int round)
 {
-    const size_t whole[] = {SIZE_MAX};
-    const size_t rebuilt[] = {worker->config->bucket_first_bytes, worker->config->bucket_cap_bytes};
     struct el_shard *shard = &worker->members[0].shard;
-    EL_TRY(round == 0 ? el_reducer_group(worker->state, whole, 1) : el_reducer_group(worker->state, rebuilt, 2));
+    EL_TRY(el_reducer_group_round(worker->state, round));
     for (int p = 0; p < shard->graph->n_params && worker->config->bucket_view; p++)
         shard->grads[p] = el_reducer_place(worker->state, p);
     return EL_OK;

@@ -8,23 +8,33 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, size_t chunk_bytes)
+{
+    size_t bytes[EL_GRAPH_PARAMS_MAX];
+    struct el_device *devices[EL_MEMBERS_MAX];
+    dp->worker = worker;
+    dp->n = n;
+    dp->batch = worker->members[0].feeds[0].samples;
+    for (int m = 0; m < n; m++) dp->sizes[m] = worker->layout->devices[worker->first + m].samples;
+    for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_shard_param_bytes(el_dp_master(dp), p);
+    dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, chunk_bytes, dp->chunk_of);
+    for (int m = 0; m < n; m++) devices[m] = worker->members[m].shard.device;
+    EL_TRY(el_comm_open_together(devices, n, dp->comms));
+    worker->comm = el_comm_backend(dp->comms[0]);
+    for (int m = 0; m < n; m++) EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
+    return EL_OK;
+}
+
+void el_dp_close(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) el_comm_close(dp->comms[m]);
+}
+
 static enum el_status setup(struct el_worker *worker)
 {
-    struct el_dp *dp = calloc(1, sizeof *dp);
+    struct el_dp *dp = worker->state = calloc(1, sizeof *dp);
     if (!dp) return el_fail_errno("dp");
-    worker->state = dp;
-    dp->worker = worker;
-    dp->n = worker->layout->n_data;
-    for (int m = 0; m < dp->n; m++) dp->sizes[m] = worker->layout->devices[m].samples;
-    size_t bytes[EL_GRAPH_PARAMS_MAX];
-    for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_shard_param_bytes(&worker->members[0].shard, p);
-    dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, EL_DP_CHUNK_BYTES, dp->chunk_of);
-    struct el_device *devices[EL_MEMBERS_MAX];
-    for (int m = 0; m < dp->n; m++) devices[m] = worker->members[m].shard.device;
-    EL_TRY(el_comm_open_together(devices, dp->n, dp->comms));
-    worker->comm = el_comm_backend(dp->comms[0]);
-    for (int m = 0; m < dp->n; m++) EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
-    return EL_OK;
+    return el_dp_open(dp, worker, worker->layout->n_data, EL_DP_CHUNK_BYTES);
 }
 
 /* parallel_apply makes one thread a replica and step, and joins it; what the replica does is on its own stream anyway.
@@ -62,7 +72,7 @@ static void copy_between(struct el_dp *dp, enum el_phase phase, const char *labe
 }
 
 /* The master keeps its chunk where it is: chunk 0 is a view. */
-static void scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
+void el_dp_scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
 {
     size_t sample = el_feed_sample_bytes(dp->worker->members[0].feeds), at = 0;
     for (int m = 0; m < dp->n; m++) {
@@ -86,10 +96,11 @@ static void close_passes(struct el_dp *dp)
     }
 }
 
-static enum el_status forward(struct el_dp *dp)
+enum el_status el_dp_forward(struct el_dp *dp)
 {
     const struct el_train_config *config = dp->worker->config;
-    int64_t first = 0;
+    const struct el_feed_spec *feed = &dp->worker->members[0].feeds[0].spec;
+    int64_t first = feed->part;
     for (int m = 0; m < dp->n; m++) {
         struct el_pass_spec spec = {.graph = dp->worker->graph,
                                     .device = device_of(dp, m),
@@ -97,11 +108,13 @@ static enum el_status forward(struct el_dp *dp)
                                     .dtype = config->dtype,
                                     .batch = dp->sizes[m],
                                     .sample_first = first,
-                                    .sample_stride = 1,
+                                    .sample_stride = feed->n_parts,
                                     .seed = config->seed,
                                     .training = true,
                                     .params = dp->params[m],
-                                    .grads = dp->grads[m]};
+                                    .grads = dp->grads[m],
+                                    .grad_ready = dp->grad_ready,
+                                    .context = dp->contexts[m]};
         struct el_call_op thread = {
             .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
         if (dp->n > 1) el_program_call(dp->program, device_of(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
@@ -111,7 +124,7 @@ static enum el_status forward(struct el_dp *dp)
             return status;
         }
         el_pass_forward(dp->passes[m], &dp->inputs[m], &dp->outputs[m]);
-        first += dp->sizes[m];
+        first += dp->sizes[m] * feed->n_parts;
     }
     return EL_OK;
 }
@@ -125,7 +138,7 @@ static size_t output_bytes(const struct el_dp *dp, int64_t batch)
 static struct el_view gather(struct el_dp *dp)
 {
     struct el_device *master = device_of(dp, 0);
-    size_t at = 0, all = output_bytes(dp, dp->worker->config->global_batch);
+    size_t at = 0, all = output_bytes(dp, dp->batch);
     dp->gathered = NULL;
     if (dp->n == 1) return dp->outputs[0];
     el_program_alloc(dp->program, master, EL_TAG_OUTPUT, all, "gathered outputs", &dp->gathered);
@@ -144,10 +157,10 @@ static struct el_view gather(struct el_dp *dp)
 
 /* The loss over the whole batch on the master, and its gradient back to the replicas; the master's chunk stays where it
  * is. */
-static void loss(struct el_dp *dp, struct el_buffer *labels)
+void el_dp_loss(struct el_dp *dp, struct el_buffer *labels)
 {
     const struct el_shard *master = el_dp_master(dp);
-    int64_t batch = dp->worker->config->global_batch;
+    int64_t batch = dp->batch;
     struct el_buffer *dlogits;
     struct el_view logits = gather(dp);
     el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gradient of the outputs",
@@ -167,20 +180,18 @@ static void loss(struct el_dp *dp, struct el_buffer *labels)
     }
 }
 
-static void backward(struct el_dp *dp)
+void el_dp_backward(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_pass_backward(dp->passes[m], &dp->doutputs[m], NULL);
 }
 
-/* What replicas held is freed after backward and reduce. */
-static void free_replicas(struct el_dp *dp)
+void el_dp_end(struct el_dp *dp)
 {
     close_passes(dp);
     for (int m = 0; m < dp->n; m++) {
         el_program_free(dp->program, dp->doutputs[m].buffer);
         if (m > 0) el_program_free(dp->program, dp->inputs[m].buffer);
     }
-    el_dp_free_params(dp);
 }
 
 /* A failed device must not leave the others waiting for its part of a collective. */
@@ -200,14 +211,15 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     el_program_on_failure(program, abort_group, dp);
     el_shard_issue_zero_grad(master, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
-    scatter_inputs(dp, inputs);
+    el_dp_scatter_inputs(dp, inputs);
     el_dp_replicate(dp);
-    EL_TRY(forward(dp));
-    loss(dp, labels);
-    backward(dp);
+    EL_TRY(el_dp_forward(dp));
+    el_dp_loss(dp, labels);
+    el_dp_backward(dp);
     struct el_view grads[EL_GRAPH_PARAMS_MAX];
     el_dp_reduce(dp, grads);
-    free_replicas(dp);
+    el_dp_end(dp);
+    el_dp_free_params(dp);
     el_shard_issue_optimizer(master, program, grads);
     el_dp_free_grads(dp, grads);
     el_program_free(program, dp->gathered);
@@ -217,17 +229,20 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 }
 
 /* The copies of inputs and outputs go on: without them there would be nothing to compute. */
+void el_dp_mute(struct el_dp *dp, bool muted)
+{
+    for (int m = 0; m < dp->n; m++) el_comm_mute(dp->comms[m], muted);
+}
+
 static void mute(struct el_worker *worker, bool muted)
 {
-    struct el_dp *dp = worker->state;
-    for (int m = 0; m < dp->n; m++) el_comm_mute(dp->comms[m], muted);
+    el_dp_mute(worker->state, muted);
 }
 
 static void teardown(struct el_worker *worker)
 {
-    struct el_dp *dp = worker->state;
-    for (int m = 0; dp && m < dp->n; m++) el_comm_close(dp->comms[m]);
-    free(dp);
+    if (worker->state) el_dp_close(worker->state);
+    free(worker->state);
 }
 
 const struct el_mode_ops el_mode_dp = {

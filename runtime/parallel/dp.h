@@ -1,4 +1,5 @@
-/* What dp's files share: a step's replicas while it is issued. Nobody else includes it. */
+/* A step's replicas while it is issued: what dp's files share, and spmg, whose workers do the same with the batch of
+ * each. Nobody else includes it. */
 #ifndef EL_DP_H
 #define EL_DP_H
 
@@ -13,6 +14,7 @@ struct el_dp {
     struct el_worker *worker;
     struct el_program *program;            /* of the step being issued */
     int n;                                 /* devices used: there may be fewer chunks of the batch than devices */
+    int64_t batch;                         /* samples of the worker's */
     int64_t sizes[EL_MEMBERS_MAX];         /* samples of each */
     struct el_comm *comms[EL_MEMBERS_MAX]; /* among the devices used */
     int n_chunks;                          /* of the parameters */
@@ -24,6 +26,8 @@ struct el_dp {
     struct el_buffer *replicas[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* by chunk: flat storage of the parameters */
     struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: sums on the master */
     struct el_buffer *gathered;
+    void (*grad_ready)(void *context, int param); /* of a replica, as in el_pass_spec; NULL: nobody asks */
+    void *contexts[EL_MEMBERS_MAX];               /* by replica */
 };
 
 /* The only one that holds anything between steps. */
@@ -31,6 +35,20 @@ static inline const struct el_shard *el_dp_master(const struct el_dp *dp)
 {
     return &dp->worker->members[0].shard;
 }
+
+/* The first `n` devices of a worker, and a communicator among them; parameters go out in chunks of at most so many
+ * bytes. `dp` is all zeros, and to be closed after a failure too. */
+enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, size_t chunk_bytes);
+void el_dp_close(struct el_dp *dp);
+void el_dp_mute(struct el_dp *dp, bool muted);
+
+/* A step's parts, in this order; el_dp_end frees what the replicas hold but for parameters and gradients. `gathered`
+ * is the caller's to free. */
+void el_dp_scatter_inputs(struct el_dp *dp, struct el_buffer *inputs);
+enum el_status el_dp_forward(struct el_dp *dp);
+void el_dp_loss(struct el_dp *dp, struct el_buffer *labels);
+void el_dp_backward(struct el_dp *dp);
+void el_dp_end(struct el_dp *dp);
 
 /* Sends the parameters to the other devices; params[] are set. */
 void el_dp_replicate(struct el_dp *dp);

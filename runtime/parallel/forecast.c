@@ -48,22 +48,24 @@ static enum el_status forecast_all(const struct el_train_config *config, const s
                                    const struct el_parts *parts, struct el_device *const *devices,
                                    struct el_memory_forecast *forecasts)
 {
-    struct el_device *firsts[EL_MEMBERS_MAX];
-    struct el_comm *worlds[EL_MEMBERS_MAX];
+    struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
     struct el_worker_spec spec = {.config = config, .parts = parts, .layout = layout};
-    int n = layout->n_workers, first[EL_MEMBERS_MAX];
-    for (int w = 0; w < n; w++) {
-        el_layout_of_worker(layout, w, &first[w]);
-        firsts[w] = devices[first[w]];
-    }
-    EL_TRY(el_comm_open_local(firsts, n, worlds));
+    int n = layout->n_workers, n_members = layout->n_devices / n, first;
     enum el_status status = EL_OK;
-    for (spec.index = 0; spec.index < n && status == EL_OK; spec.index++) {
-        spec.world = worlds[spec.index];
-        spec.devices = &devices[first[spec.index]];
+    for (int m = 0; m < n_members && status == EL_OK; m++) {
+        struct el_device *same[EL_MEMBERS_MAX];
+        struct el_comm *world[EL_MEMBERS_MAX];
+        for (int w = 0; w < n; w++) same[w] = devices[w * n_members + m];
+        status = el_comm_open_local(same, n, world);
+        for (int w = 0; w < n && status == EL_OK; w++) worlds[w * n_members + m] = world[w];
+    }
+    for (; spec.index < n && status == EL_OK; spec.index++) {
+        el_layout_of_worker(layout, spec.index, &first);
+        spec.worlds = &worlds[first];
+        spec.devices = &devices[first];
         status = forecast_worker(&spec, forecasts);
     }
-    for (int w = 0; w < n; w++) el_comm_close(worlds[w]);
+    for (int d = 0; d < n * n_members; d++) el_comm_close(worlds[d]);
     return status;
 }
 

@@ -67,19 +67,40 @@ void el_layout_one_device(const struct el_train_config *config, int n_processes,
     layout_p->devices[0] = (struct el_spot){.samples = config->global_batch, .n_feeds = 1, .owns = true};
 }
 
+/* Worker `w` of `n_workers`: its devices are the next `n`, and share its part of the batch as tensor.chunk cuts it. */
+static void place_worker(const struct el_train_config *config, int w, int n_workers, int n, struct el_layout *layout)
+{
+    int64_t left = el_share_size(config->global_batch, n_workers, w), chunk = (left + n - 1) / n;
+    for (int d = w * n; d < (w + 1) * n; d++) {
+        bool first = d == w * n;
+        struct el_spot *spot = &layout->devices[d];
+        *spot = (struct el_spot){.process = layout->n_processes == 1 ? 0 : w,
+                                 .worker = w,
+                                 .data_rank = d,
+                                 .samples = left < chunk ? left : chunk,
+                                 .feed = first ? w : 0,
+                                 .n_feeds = first ? n_workers : 0,
+                                 .owns = first};
+        left -= spot->samples;
+        layout->n_data += spot->samples > 0;
+    }
+}
+
 void el_layout_one_worker(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     (void)n_processes;
-    int n = config->n_devices;
-    int64_t chunk = (config->global_batch + n - 1) / n, left = config->global_batch;
+    *layout_p = uncut(config->n_devices, 0);
+    place_worker(config, 0, 1, config->n_devices, layout_p);
+}
+
+void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    int n = config->n_devices, asked = config->n_ranks ? config->n_ranks : n_processes > 1 ? n_processes : 1;
+    int n_workers = asked <= n && n % asked == 0 ? asked : 1;
     *layout_p = uncut(n, 0);
-    for (int d = 0; d < n; d++) {
-        struct el_spot *spot = &layout_p->devices[d];
-        *spot = (struct el_spot){.data_rank = d, .n_feeds = d == 0, .owns = d == 0};
-        spot->samples = left < chunk ? left : chunk;
-        left -= spot->samples;
-        layout_p->n_data += spot->samples > 0;
-    }
+    layout_p->n_workers = n_workers;
+    layout_p->n_processes = n_processes == 1 ? 1 : n_workers;
+    for (int w = 0; w < n_workers; w++) place_worker(config, w, n_workers, n / n_workers, layout_p);
 }
 
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)

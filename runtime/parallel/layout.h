@@ -11,7 +11,8 @@
  * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
  * positions, and so have the workers of a process.
  *
- * Today nothing cuts a layer: n_shards is 1. Of several processes each has one worker.
+ * Today nothing cuts a layer: n_shards is 1. Of several processes each has one worker. All workers have as many
+ * devices.
  *
  * Units: samples. Ownership: a plain value; nothing points out of it. Threads: any; nothing is kept.
  * Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is answered
@@ -69,6 +70,10 @@ void el_layout_one_worker(const struct el_train_config *config, int n_processes,
 /* A worker a device; in one process, or each in its own (the default). Each owns the whole model and loads its share:
  * shares differ by at most one sample. */
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker a data rank, each with as many devices: config.n_ranks of them, or one a process; in one process, or each
+ * in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
+ * worker's, and its first device owns the model. */
+void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model; the
  * whole batch goes through all of them, and is loaded at both ends. */
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);

@@ -10,10 +10,9 @@
 
 enum { STEPS_MAX = 1000000 };
 
-static void abort_comm(void *context)
+static void abort_worker(void *context)
 {
-    struct el_worker *worker = context;
-    el_comm_abort(worker->world);
+    el_worker_abort(context);
 }
 
 /* Each algorithm once, in the order of their first collectives. */
@@ -37,7 +36,7 @@ static enum el_status issue(struct el_run *run)
     run->program = NULL;
     EL_TRY(el_program_create(&run->program));
     if (run->session->joint) el_program_join(run->program, run->session->joint, run->index);
-    el_program_on_failure(run->program, abort_comm, &run->worker);
+    el_program_on_failure(run->program, abort_worker, &run->worker);
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     EL_TRY(el_program_end(run->program));
     run->model_flops = el_program_model_flops(run->program);

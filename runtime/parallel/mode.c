@@ -9,6 +9,7 @@
     row(dp)        \
     row(ddp)       \
     row(manual)    \
+    row(spmg)      \
     row(mp)        \
     row(pipeline)  \
     row(reference)

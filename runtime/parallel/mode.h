@@ -35,8 +35,9 @@ struct el_worker {
     const struct el_parts *parts;
     const struct el_graph *graph; /* the whole model's; a member's part of it is its shard's */
     const struct el_layout *layout;
-    int first;             /* position of its first member in the job */
-    struct el_comm *world; /* all workers of the job, on the first member's device; never NULL */
+    int first;                     /* position of its first member in the job */
+    struct el_comm *world;         /* all workers of the job, on the first member's device; never NULL */
+    struct el_comm *const *worlds; /* [n_members]: the same on each member's device; worlds[0] is `world` */
     struct el_member *members;
     int n_members;
     const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
@@ -49,7 +50,7 @@ struct el_worker_spec {
     const struct el_layout *layout;
     int index;                        /* of the job's workers */
     struct el_device *const *devices; /* its members', opened */
-    struct el_comm *world;
+    struct el_comm *const *worlds;    /* one a member, among those of the same place in all workers */
     const struct el_dataset *dataset; /* NULL: nothing can be loaded (forecasts) */
 };
 
@@ -57,6 +58,8 @@ struct el_worker_spec {
  * closed. */
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec);
 void el_worker_close(struct el_worker *worker);
+/* Whoever waits for this worker's part of something need not any more. Threads: any, until it is closed. */
+void el_worker_abort(struct el_worker *worker);
 /* What goes to the devices of a stage that is fed at all. */
 enum el_feed_what el_worker_feeds(const struct el_layout *layout, int stage);
 

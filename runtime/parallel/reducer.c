@@ -12,7 +12,7 @@ struct bucket {
     int64_t count; /* elements */
     int n_params;
     int n_pending;  /* gradients that have not arrived, while a step is issued */
-    int reduced_op; /* the all-reduce of the step being issued */
+    int reduced_op; /* the step's last operation on it */
 };
 
 /* Where a parameter's gradient goes. */
@@ -88,6 +88,19 @@ static int assign(struct el_reducer *reducer, const size_t *limits, int n_limits
     return n;
 }
 
+/* Whether each member's own part of a bucket goes across. */
+static bool in_parts(const struct el_reducer_spec *spec)
+{
+    return spec->across && !spec->to_first && el_comm_size(spec->across) > 1;
+}
+
+/* Elements behind a bucket's last, so that all parts are equal. */
+static int64_t padding(const struct el_reducer_spec *spec, int64_t count)
+{
+    int64_t n = el_comm_size(spec->comm);
+    return (n - count % n) % n;
+}
+
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits)
 {
     const struct el_shard *shard = reducer->spec.shard;
@@ -95,10 +108,19 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
     int n = assign(reducer, limits, n_limits);
     for (; reducer->n_buckets < n; reducer->n_buckets++) {
         struct bucket *bucket = &reducer->buckets[reducer->n_buckets];
+        struct el_comm *comm = reducer->spec.across ? reducer->spec.across : reducer->spec.comm;
+        if (in_parts(&reducer->spec)) bucket->count += padding(&reducer->spec, bucket->count);
         size_t bytes = (size_t)bucket->count * el_dtype_bytes(shard->config->dtype);
-        EL_TRY(el_comm_alloc(reducer->spec.comm, EL_TAG_BUCKET, bytes, "bucket", &bucket->buffer));
+        EL_TRY(el_comm_alloc(comm, EL_TAG_BUCKET, bytes, "bucket", &bucket->buffer));
     }
     return EL_OK;
+}
+
+enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
+{
+    const struct el_train_config *config = reducer->spec.shard->config;
+    const size_t whole[] = {SIZE_MAX}, rebuilt[] = {config->bucket_first_bytes, config->bucket_cap_bytes};
+    return round == 0 ? el_reducer_group(reducer, whole, 1) : el_reducer_group(reducer, rebuilt, 2);
 }
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads)
@@ -110,21 +132,58 @@ void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, co
     for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
 }
 
-/* Launches the next bucket's all-reduce; what comes after it on the compute stream does not wait. */
+/* One operation on elements [first, first + count) of a bucket, or of all members' such parts; behind the last one. */
+static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_comm *comm, struct el_comm_op op,
+                   int64_t first)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(op.verb);
+    char label[48];
+    size_t own = (size_t)first * el_dtype_bytes(reducer->spec.shard->config->dtype);
+    snprintf(label, sizeof label, "%s bucket %d", row->name, reducer->next_bucket);
+    op.dtype = reducer->spec.shard->config->dtype;
+    op.data = el_view_of(bucket->buffer, row->all_data ? 0 : own);
+    if (row->all_data) op.result = el_view_of(bucket->buffer, own);
+    if (row->all_result) op.result = el_view_of(bucket->buffer, 0);
+    op.label = label;
+    op.phase = EL_PHASE_COMM;
+    el_comm_wait(comm, reducer->program, bucket->reduced_op);
+    el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op);
+}
+
+/* Within the process, across processes, and where all get the sums within it again. */
+static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    int64_t n = el_comm_size(spec->comm), rank = el_comm_rank(spec->comm), part = bucket->count / n;
+    if (spec->to_first) part = bucket->count;
+    struct el_comm_op within = {.verb = spec->to_first ? EL_COMM_REDUCE : EL_COMM_REDUCE_SCATTER,
+                                .count = (size_t)part},
+                      across = {.verb = EL_COMM_ALL_REDUCE,
+                                .reduction = spec->average ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .count = (size_t)part},
+                      back = {.verb = EL_COMM_ALL_GATHER, .count = (size_t)part};
+    int64_t first = spec->to_first ? 0 : rank * part;
+    if (n > 1) launch(reducer, bucket, spec->comm, within, first);
+    if (spec->to_first && rank > 0) return;
+    if (el_comm_size(spec->across) > 1) launch(reducer, bucket, spec->across, across, first);
+    if (n > 1 && !spec->to_first) launch(reducer, bucket, spec->comm, back, first);
+}
+
+/* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
 static void reduce_next(struct el_reducer *reducer)
 {
+    const struct el_reducer_spec *spec = &reducer->spec;
     struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
-    char label[32];
-    snprintf(label, sizeof label, "all_reduce bucket %d", reducer->next_bucket++);
-    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                            .reduction = reducer->spec.average ? EL_COMM_AVERAGE : EL_COMM_SUM,
-                            .dtype = reducer->spec.shard->config->dtype,
-                            .count = (size_t)bucket->count,
-                            .data = el_view_of(bucket->buffer, 0),
-                            .label = label,
-                            .phase = EL_PHASE_COMM};
     bucket->reduced_op = -1;
-    el_comm_issue(reducer->spec.comm, reducer->program, &op, &bucket->reduced_op);
+    if (in_parts(spec) || spec->to_first) {
+        reduce_across(reducer, bucket);
+    } else {
+        struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                                .reduction = spec->average && !spec->across ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .count = (size_t)bucket->count};
+        launch(reducer, bucket, spec->comm, op, 0);
+    }
+    reducer->next_bucket++;
 }
 
 struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
@@ -152,6 +211,7 @@ void el_reducer_finish(struct el_reducer *reducer)
 {
     const struct el_shard *shard = reducer->spec.shard;
     while (reducer->next_bucket < reducer->n_buckets) reduce_next(reducer);
+    if (reducer->spec.to_first && el_comm_rank(reducer->spec.comm) > 0) return;
     for (int b = 0; b < reducer->n_buckets; b++) {
         el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
         for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {

@@ -1,4 +1,8 @@
-/* A reducer: sums gradients over the members of a communicator while backward goes on, in buckets.
+/* A reducer: sums gradients over the members of a communicator while backward goes on, in buckets. Or over those of
+ * several processes that have several members each: `comm` is among a process's members, `across` among those of the
+ * same place in all processes. Then either all take part (reduce-scatter, an all-reduce of each part across,
+ * all-gather: each member moves as many bytes as in one ring of all), or the first of each process for the others
+ * (reduce, all-reduce across), and the others get no sums.
  *
  *     el_reducer_open(&spec, &reducer);
  *     el_reducer_group(reducer, limits, 2);                 when no program exists: which gradients share a bucket
@@ -18,8 +22,9 @@
  * Shapes: grads[n_params] of the shard's graph, each of its parameter's elements. Units: bytes.
  * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.
  * Memory: a bucket a group, from group to the next group or close (tag bucket), of the communicator's own
- * (el_comm_alloc); nothing is allocated in a step. Ownership: shard, communicator and grads are the caller's. Threads:
- * the worker's. Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
+ * (el_comm_alloc; rounded up to whole elements a member of `comm`, where parts go across); nothing is allocated in a
+ * step. Ownership: shard, communicator and grads are the caller's. Threads: the worker's. Errors: building errors are
+ * the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
  */
 #ifndef EL_REDUCER_H
 #define EL_REDUCER_H
@@ -32,7 +37,9 @@ struct el_reducer;
 struct el_reducer_spec {
     const struct el_shard *shard; /* whose gradients */
     struct el_comm *comm;         /* among those that sum */
-    bool average;                 /* means of the members' gradients, not sums */
+    struct el_comm *across;       /* NULL: they are all of `comm` */
+    bool to_first;                /* with `across`: only the first of `comm` gets sums */
+    bool average;                 /* means of the members' gradients, not sums; with `across` over its members alone */
     bool views;                   /* gradients are born in the buckets */
     bool overlap;                 /* launch what is full while backward goes on; false: all at the end */
 };
@@ -44,6 +51,9 @@ void el_reducer_close(struct el_reducer *reducer);
 /* A bucket is closed when it has reached its limit: the first one limits[0], the second limits[1], all later ones the
  * last limit. {0}: a bucket a parameter; {SIZE_MAX}: one for all. Collective in that all members group alike. */
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits);
+/* As DistributedDataParallel does in a round of steps: all in one bucket at first, later by the configuration's limits.
+ */
+enum el_status el_reducer_group_round(struct el_reducer *reducer, int round);
 /* A parameter's place in its bucket, until the next grouping. Its contents are undefined after a grouping. */
 struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
 

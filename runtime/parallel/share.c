@@ -92,3 +92,24 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
     el_share_end(program, &pass);
     return EL_OK;
 }
+
+enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    struct el_program *program;
+    if (el_comm_size(comm) == 1) return EL_OK;
+    EL_TRY(el_program_create(&program));
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = worker->config->dtype,
+                                .count = (size_t)el_param_count(shard->graph, p),
+                                .data = shard->params[p],
+                                .label = shard->graph->params[p].name,
+                                .phase = EL_PHASE_COMM};
+        el_comm_issue(comm, program, &op, NULL);
+    }
+    enum el_status status = el_program_end(program);
+    if (status == EL_OK) status = el_program_run(program, 0, NULL);
+    el_program_destroy(program);
+    return status;
+}

@@ -59,7 +59,8 @@ static enum el_status read_grads(struct el_run *run)
     return status;
 }
 
-static void run_worker(struct el_run *run, struct el_comm *world)
+/* `worlds`: by the position of a device among this process's. */
+static void run_worker(struct el_run *run, struct el_comm *const *worlds)
 {
     const struct el_session *session = run->session;
     const struct el_train_place *place = session->place;
@@ -68,12 +69,12 @@ static void run_worker(struct el_run *run, struct el_comm *world)
                                   .layout = &session->layout,
                                   .index = run->index,
                                   .devices = &place->devices[run->first],
-                                  .world = world,
+                                  .worlds = &worlds[run->first],
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_run_loop(run);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
-    if (status != EL_OK) el_comm_abort(world);
+    if (status != EL_OK) el_worker_abort(&run->worker);
     if (status != EL_OK) el_joint_abort(session->joint);
     el_error_take(status, &run->error);
     run->failed_ns = el_clock_ns();
@@ -86,40 +87,50 @@ static void run_worker(struct el_run *run, struct el_comm *world)
 struct thread {
     pthread_t thread;
     struct el_run *run;
-    struct el_comm *world;
+    struct el_comm *const *worlds;
 };
 
 static void *run_thread(void *argument)
 {
     struct thread *thread = argument;
-    run_worker(thread->run, thread->world);
+    run_worker(thread->run, thread->worlds);
     return NULL;
+}
+
+/* The first members' world, the second ones', ... */
+static enum el_status open_worlds(struct el_run **runs, int n, int n_members, struct el_comm **worlds)
+{
+    for (int m = 0; m < n_members; m++) {
+        struct el_device *devices[EL_MEMBERS_MAX];
+        struct el_comm *world[EL_MEMBERS_MAX];
+        for (int i = 0; i < n; i++) devices[i] = runs[0]->session->place->devices[runs[i]->first + m];
+        EL_TRY(el_comm_open_local(devices, n, world));
+        for (int i = 0; i < n; i++) worlds[runs[i]->first + m] = world[i];
+    }
+    return EL_OK;
 }
 
 /* One thread a worker. */
 static enum el_status run_threads(struct el_run **runs, int n)
 {
     struct el_session *session = runs[0]->session;
-    const struct el_train_place *place = session->place;
-    struct el_device *devices[EL_MEMBERS_MAX];
     struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
     struct thread threads[EL_MEMBERS_MAX];
-    for (int i = 0; i < n; i++) devices[i] = place->devices[runs[i]->first];
-    EL_TRY(el_comm_open_local(devices, n, worlds));
-    int started = 0;
-    enum el_status status = EL_OK;
-    if (el_device_is_simulated(devices[0])) status = el_joint_create(n, &session->joint);
+    int started = 0, first, n_members = el_layout_of_worker(&session->layout, runs[0]->index, &first);
+    enum el_status status = open_worlds(runs, n, n_members, worlds);
+    if (status == EL_OK && el_device_is_simulated(session->place->devices[0]))
+        status = el_joint_create(n, &session->joint);
     for (; status == EL_OK && started < n; started++) {
-        threads[started] = (struct thread){.run = runs[started], .world = worlds[started]};
+        threads[started] = (struct thread){.run = runs[started], .worlds = worlds};
         if (pthread_create(&threads[started].thread, NULL, run_thread, &threads[started]) != 0) {
             status = el_fail(EL_ERR_HOST_MEMORY, "a thread for worker %d of %d could not be made", started, n);
-            el_comm_abort(worlds[0]);
+            for (int d = 0; d < n * n_members; d++) el_comm_abort(worlds[d]);
             el_joint_abort(session->joint);
             break;
         }
     }
     for (int i = 0; i < started; i++) pthread_join(threads[i].thread, NULL);
-    for (int i = 0; i < n; i++) el_comm_close(worlds[i]);
+    for (int d = 0; d < n * n_members; d++) el_comm_close(worlds[d]);
     el_joint_destroy(session->joint);
     session->joint = NULL;
     return status;
@@ -129,14 +140,16 @@ static enum el_status run_threads(struct el_run **runs, int n)
 static enum el_status run_here(struct el_run *run)
 {
     const struct el_train_place *place = run->session->place;
-    struct el_comm *world;
-    if (el_bootstrap_size(place->bootstrap) > 1)
-        EL_TRY(el_comm_open_ranks(place->comm_kind, place->bootstrap, place->devices[0], &world));
-    else
-        EL_TRY(el_comm_open_self(place->devices[0], &world));
-    run_worker(run, world);
-    el_comm_close(world);
-    return EL_OK;
+    struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
+    int first, n = el_layout_of_worker(&run->session->layout, run->index, &first);
+    enum el_status status = EL_OK;
+    for (int m = 0; m < n && status == EL_OK; m++)
+        status = el_bootstrap_size(place->bootstrap) > 1
+                     ? el_comm_open_ranks(place->comm_kind, place->bootstrap, place->devices[m], &worlds[m])
+                     : el_comm_open_self(place->devices[m], &worlds[m]);
+    if (status == EL_OK) run_worker(run, worlds);
+    for (int m = 0; m < n; m++) el_comm_close(worlds[m]);
+    return status;
 }
 
 /* The failure that explains the others: a peer that lost its partner is not it, and of several the first lost it. */

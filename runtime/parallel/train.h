@@ -30,6 +30,12 @@ enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
  * parameters in one call, one temporary of each at the same time. */
 enum el_foreach { EL_FOREACH_AUTO, EL_FOREACH_OFF, EL_FOREACH_ON };
 
+/* spmg: which devices sum gradients across processes. */
+enum el_train_reduce {
+    EL_REDUCE_FLAT,        /* all of them */
+    EL_REDUCE_HIERARCHICAL /* each process's first, for the others of its process */
+};
+
 /* Blocks of further steps after the measured ones: in half of them something is switched off, so that its cost is the
  * difference, found in one process and in turns. Not with epochs: without communication weights mean nothing. */
 enum el_control {
@@ -63,6 +69,7 @@ struct el_train_config {
     uint64_t seed;
     int64_t global_batch;
     int n_devices; /* of the job; what the mode makes of them is its layout */
+    int n_ranks;   /* data ranks, in modes whose row takes `mesh`; 0: not given */
     int64_t warmup, steps;
     double min_time_s; /* measure at least so long: steps are added; 0: no step more than asked for, no control */
     enum el_control control;
@@ -73,6 +80,7 @@ struct el_train_config {
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
+    enum el_train_reduce reduce;
     /* Modes that cut the model. */
     char cut[128];   /* parts.h says how; empty: "time" */
     int64_t n_micro; /* micro-batches; 0: as many as there are devices */

@@ -48,11 +48,12 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
                                  .parts = spec->parts,
                                  .graph = spec->parts->model,
                                  .layout = spec->layout,
-                                 .world = spec->world};
+                                 .world = spec->worlds[0],
+                                 .worlds = spec->worlds};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
-    EL_TRY(el_worker_set_comm(worker->config, worker->world));
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_worker_set_comm(worker->config, worker->worlds[m]));
     return open_members(worker, spec);
 }
 
@@ -60,6 +61,11 @@ enum el_status el_worker_set_comm(const struct el_train_config *config, struct e
 {
     EL_TRY(el_comm_set_algorithm(comm, config->comm_algorithm));
     return el_comm_set_timeout(comm, config->comm_timeout_s);
+}
+
+void el_worker_abort(struct el_worker *worker)
+{
+    for (int m = 0; m < worker->n_members; m++) el_comm_abort(worker->worlds[m]);
 }
 
 void el_worker_close(struct el_worker *worker)

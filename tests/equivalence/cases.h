@@ -85,6 +85,16 @@ static inline bool el_case_can_be_cut(const struct el_case *c, const char *mode,
     return enough;
 }
 
+/* Shares of the batch whose means count alike. */
+static inline int el_case_shares(const struct el_case *c, const char *mode, int n_devices)
+{
+    struct el_train_config config;
+    struct el_layout layout;
+    if (el_case_config(c, mode, n_devices, &config) != EL_OK) return 0;
+    el_layout_of(&config, 0, &layout);
+    return layout.devices[0].n_feeds;
+}
+
 static inline enum el_status el_case_dataset(struct el_dataset **dataset_p)
 {
     struct el_dataset_spec spec = {.source = "dummy", .vocab = 60, .seq = 9, .classes = 4, .seed = 3};

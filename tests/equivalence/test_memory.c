@@ -198,6 +198,31 @@ static void manual_has_no_buckets(void **state)
     }
 }
 
+/* A first device holds what ddp's devices do, and with kept gradients one P more while parameters go out; replicas hold
+ * parameters, gradients and buckets, and the storage in which new parameters come. */
+static void spmgs_replicas_hold_four_p(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * 2; i++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[DEVICES];
+        bool keep = i & 1;
+        configure(&config, "spmg", "mlp", EL_OPT_MOMENTUM, keep, DEVICES, 12);
+        config.reduce = i / 2 ? EL_REDUCE_HIERARCHICAL : EL_REDUCE_FLAT;
+        measure(&config, "null", ledgers);
+        size_t params = chunk_sums(&config).params, loss = 4;
+        if (keep) assert_int_equal(ledgers[0].peak_bytes, (4 + 1) * params + loss);
+        if (!keep) assert_in_range(ledgers[0].peak_bytes, (3 + 1) * params, (3 + 1) * params + params / 8);
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_BUCKET], params);
+        assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_OPTIMIZER], params);
+        for (int d = 1; d < DEVICES; d++) {
+            assert_int_equal(ledgers[d].peak_bytes, 4 * params);
+            assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_REPLICA], 2 * params);
+            assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_OPTIMIZER], 0);
+        }
+    }
+}
+
 /* As views of buckets gradients take one P less, to the byte: all the time where they are kept, and from the end of
  * backward on where they are freed. There the peak is with Adam's temporaries; without them it may move to where it was
  * lower by less than P, in forward. */
@@ -436,7 +461,7 @@ int main(void)
         cmocka_unit_test(forecast_equals_the_ledger),        cmocka_unit_test(an_evaluation_does_not_count),
         cmocka_unit_test(too_small_a_device_names_the_tag),  cmocka_unit_test(an_observer_finds_the_ledgers_peak),
         cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p), cmocka_unit_test(adams_temporaries_are_workspace),
-        cmocka_unit_test(views_of_buckets_take_one_p_less),
+        cmocka_unit_test(views_of_buckets_take_one_p_less),  cmocka_unit_test(spmgs_replicas_hold_four_p),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,31 @@ static void a_worker_each_is_threads_or_processes(void **state)
     }
 }
 
+/* Ranks of several devices: shares as ddp's ranks have them, cut as dp cuts a batch. */
+static void workers_of_several_devices_cut_their_shares(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {2, 2, 1, 2, 2, 1}; /* 11 in shares of 6 and 5: of three devices each */
+    static const struct {
+        int asked, n_ranks, n_processes, n_workers;
+    } cases[] = {{0, 0, 1, 1}, {2, 0, 2, 2}, {1, 2, 1, 2}, {0, 2, 2, 2}, {4, 0, 1, 1}}; /* 4: not among 6 devices */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct el_train_config config = {
+            .mode = "spmg", .n_devices = 6, .global_batch = 11, .n_ranks = cases[i].n_ranks};
+        struct el_layout layout;
+        el_layout_of(&config, cases[i].asked, &layout);
+        check_groups(&layout);
+        check_samples(&layout, 11);
+        assert_int_equal(layout.n_processes, cases[i].n_processes);
+        assert_int_equal(layout.n_workers, cases[i].n_workers);
+        for (int d = 0; d < 6 && cases[i].n_workers == 2; d++) {
+            assert_int_equal(layout.devices[d].samples, d == 2 ? 2 : sizes[d]);
+            assert_int_equal(layout.devices[d].owns, d % 3 == 0);
+            assert_int_equal(layout.devices[d].n_feeds, d % 3 ? 0 : 2);
+        }
+    }
+}
+
 static void options_are_words_of_the_row(void **state)
 {
     (void)state;
@@ -137,6 +162,7 @@ int main(void)
         cmocka_unit_test(every_mode_has_a_whole_layout),
         cmocka_unit_test(one_worker_has_chunks),
         cmocka_unit_test(a_worker_each_is_threads_or_processes),
+        cmocka_unit_test(workers_of_several_devices_cut_their_shares),
         cmocka_unit_test(options_are_words_of_the_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,47 @@
+#!/usr/bin/env bats
+# Ranks that have several devices each, by the command line.
+PICTURES=no
+source "$BATS_TEST_DIRNAME/common.bash"
+
+MODEL=(--model mlp --features 16 --hidden "12,8" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+
+losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
+
+@test "spmg's ranks as threads and as processes have the same bits, and ddp's losses on as many ranks" {
+    "$EVENLOAD" run --mode ddp --devices 2 --procs 1 "${MODEL[@]}" --out ddp
+    "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2 --procs 1 "${MODEL[@]}" --out threads
+    "$EVENLOAD" run --mode spmg --devices cpu:0,cpu:1,cpu:0,cpu:1 --procs 2 --launcher own "${MODEL[@]}" --out processes
+    "$EVENLOAD" run --mode spmg --devices 4 --procs 2 --launcher own --comm tcp --reduce hierarchical "${MODEL[@]}" --out hierarchical
+    [[ $(losses threads) == "$(losses processes)" ]] || { losses threads; losses processes; false; }
+    python3 - <<'END'
+import json
+ddp, *others = [json.load(open(f"{d}/results.json"))["trials"][0] for d in ("ddp", "threads", "processes", "hierarchical")]
+for trial in others:
+    assert max(abs(a - b) for a, b in zip(ddp["loss"], trial["loss"])) < 1e-12, (ddp["loss"], trial["loss"])
+    assert trial["config"]["ranks"] == 2, trial["config"]
+    assert trial["batch_per_device"] == [2, 2, 2, 2], trial["batch_per_device"]
+    layouts = [device["layout"] for device in trial["per_device"]]
+    assert [layout["data_rank"] for layout in layouts] == [0, 1, 2, 3], layouts
+    assert layouts[0]["stage"] == layouts[3]["shard"] == 0 and layouts[0]["nodes"] == layouts[3]["nodes"], layouts
+assert [d["rank"] for d in others[1]["per_device"]] == [0, 0, 1, 1] and others[2]["config"]["reduce"] == "hierarchical"
+END
+}
+
+@test "steps without communication, and epochs with an evaluation, go through several devices a process" {
+    run "$EVENLOAD" run --mode spmg --devices 4 --procs 2 --launcher own --model mlp --features 16 --hidden 8 --data dummy --batch 8 --steps 3 \
+        --min-time 0.1 --out comm
+    [[ $status -eq 0 && $output == *"Where a step goes"* ]] || show
+    how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet)
+    "$EVENLOAD" run --mode single "${how[@]}" --out single
+    "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2 --procs 1 "${how[@]}" --out spmg
+    accuracy='d["trials"][0]["epochs"][-1]["held_out_accuracy"]'
+    [[ $(json spmg/results.json "$accuracy") == "$(json single/results.json "$accuracy")" ]]
+}
+
+@test "what devices cannot be shared among, and a device without samples, is refused by name" {
+    refuses "--procs 3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --procs 3 "${MODEL[@]}"
+    refuses "--mesh dp=3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
+    refuses "--mesh tp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"
+    refuses "--mesh: mode ddp does not take it, spmg does" "$EVENLOAD" run --mode ddp --devices 4 --mesh dp=2 "${MODEL[@]}"
+    refuses "--batch 9: cut evenly among the devices of a process, it leaves device 7 without samples" "$EVENLOAD" run --mode spmg --devices 8 "${MODEL[@]}" --batch 9
+}
