@@ -107,7 +107,7 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
                    : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be shared evenly among so many", asked,
                              n, *options->mesh ? " with --mesh " : "", options->mesh);
     trial->procs = layout.n_processes;
-    if (el_mode_takes(mode, "reduce")) trial->train.n_ranks = layout.n_workers;
+    if (el_mode_takes(mode, "reduce") && !trial->train.n_ranks) trial->train.n_ranks = layout.n_workers;
     if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
         return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
     return EL_OK;
