@@ -1,5 +1,5 @@
-/* What a stage did in one step, as papers on pipelines draw it: a row of boxes. Which step is shown, on which clock, and
- * how it is drawn is others' business. */
+/* What a stage did in one step, as papers on pipelines draw it: a row of boxes. Which step is shown, on which clock,
+ * and how it is drawn is others' business. */
 #include <stdlib.h>
 #include <string.h>
 

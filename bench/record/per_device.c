@@ -98,8 +98,8 @@ static void take_lane(json_t *device, const json_t *repeat, size_t position)
  * stay the first repeat's, but for the timeline. */
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
-    static const char *const kept[] = {"device", "host",      "rank",   "pid",   "uuid",
-                                       "model",  "simulated", "memory", "cores", "layout", "activation_sets"};
+    static const char *const kept[] = {"device",    "host",   "rank",  "pid",    "uuid",           "model",
+                                       "simulated", "memory", "cores", "layout", "activation_sets"};
     const json_t *first = member_at(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");

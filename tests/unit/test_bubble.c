@@ -1,5 +1,5 @@
-/* The bubble of a model in stages: of hand-made timelines with known answers, and of pipelines on simulated devices with
- * links that take no time and stages of equal time, where it is the papers' (p - 1) / (m + p - 1) exactly. */
+/* The bubble of a model in stages: of hand-made timelines with known answers, and of pipelines on simulated devices
+ * with links that take no time and stages of equal time, where it is the papers' (p - 1) / (m + p - 1) exactly. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,9 +37,9 @@ static void relate(struct el_recorder **recorders, int n)
         int *matches = el_collectives_match(list, n, i);
         int64_t *latest = calloc(n_steps * list[i].n + 1, sizeof *latest);
         el_collectives_latest(list, n, i, matches, latest);
-        assert_int_equal(el_recorder_tell(recorders[i], i, EL_RECORDER_MEASURED, latest, n_steps * list[i].n, windows,
-                                          n_steps),
-                         EL_OK);
+        assert_int_equal(
+            el_recorder_tell(recorders[i], i, EL_RECORDER_MEASURED, latest, n_steps * list[i].n, windows, n_steps),
+            EL_OK);
         free(latest);
         free(matches);
     }
@@ -56,14 +56,26 @@ static void near(double got_s, double wanted_ms)
 /* Stage 0 goes forward with two micro-batches and back with one, whose gradient comes late. Stage 1 loads, waits for
  * the first one, and has been through with its optimizer when stage 0 still goes back. In ms:
  *     stage 0   load -5 to 0   F0 0 to 10   send 10 to 13   F1 10 to 20   receive 20 to 62, from 60   B0 62 to 80
- *     stage 1   load  0 to 4   receive 4 to 14, from 10     F0 14 to 40   B0 40 to 60   send 60 to 61   optimizer 60 to 70
- * From 0 to 80 stage 0 is idle from 20 to 60; stage 1 from 0 to 10, and from 61 on, but for its optimizer, which is outside. */
+ *     stage 1   load  0 to 4   receive 4 to 14, from 10     F0 14 to 40   B0 40 to 60   send 60 to 61   optimizer 60 to
+ * 70 From 0 to 80 stage 0 is idle from 20 to 60; stage 1 from 0 to 10, and from 61 on, but for its optimizer, which is
+ * outside. */
 #define KERNEL(of, in, letter, number)                                                                                 \
-    {.device = (of), .phase = (in), .op_class = EL_CLASS_COMPUTE, .peer = -1, .piece = {letter, of, number}}
+    {                                                                                                                  \
+        .device = (of), .phase = (in), .op_class = EL_CLASS_COMPUTE, .peer = -1, .piece = { letter, of, number }       \
+    }
 #define MESSAGE(of, number, direction)                                                                                 \
-    {.device = (of), .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1, .peer = -1, .operation = (number),  \
-     .link = (direction), .piece = {'F', of, 0}}
-#define LOAD(of) {.device = (of), .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .peer = -1}
+    {                                                                                                                  \
+        .device = (of), .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1, .peer = -1,                    \
+        .operation = (number), .link = (direction), .piece = {                                                         \
+            'F',                                                                                                       \
+            of,                                                                                                        \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
+#define LOAD(of)                                                                                                       \
+    {                                                                                                                  \
+        .device = (of), .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .peer = -1                                  \
+    }
 
 static const struct el_op_info first_ops[] = {
     LOAD(0),
@@ -73,7 +85,7 @@ static const struct el_op_info first_ops[] = {
     MESSAGE(0, 6, EL_LINK_RECEIVE),
     KERNEL(0, EL_PHASE_BACKWARD, 'B', 0),
 };
-static const struct el_span first_spans[] = {{-5 * MS, 0},          {0, 10 * MS},         {10 * MS, 13 * MS},
+static const struct el_span first_spans[] = {{-5 * MS, 0},       {0, 10 * MS},       {10 * MS, 13 * MS},
                                              {10 * MS, 20 * MS}, {20 * MS, 62 * MS}, {62 * MS, 80 * MS}};
 static const struct el_op_info second_ops[] = {
     LOAD(1),
@@ -83,7 +95,7 @@ static const struct el_op_info second_ops[] = {
     MESSAGE(1, 6, EL_LINK_SEND),
     KERNEL(1, EL_PHASE_OPTIMIZER, 0, 0),
 };
-static const struct el_span second_spans[] = {{0, 4 * MS},          {4 * MS, 14 * MS},  {14 * MS, 40 * MS},
+static const struct el_span second_spans[] = {{0, 4 * MS},        {4 * MS, 14 * MS},  {14 * MS, 40 * MS},
                                               {40 * MS, 60 * MS}, {60 * MS, 61 * MS}, {60 * MS, 70 * MS}};
 
 static void tell(struct el_recorder *recorder, const struct el_op_info *ops, const struct el_span *spans)
@@ -132,7 +144,7 @@ static void a_lane_has_boxes(void **state)
         int micro;
         enum el_op_link link;
         int64_t from_ms, to_ms;
-    } wanted[] = {{0, 0, EL_LINK_NONE, -5, 0}, {'F', 0, EL_LINK_NONE, 0, 10},    {'F', 0, EL_LINK_SEND, 10, 13},
+    } wanted[] = {{0, 0, EL_LINK_NONE, -5, 0},    {'F', 0, EL_LINK_NONE, 0, 10},     {'F', 0, EL_LINK_SEND, 10, 13},
                   {'F', 1, EL_LINK_NONE, 10, 20}, {'F', 0, EL_LINK_RECEIVE, 60, 62}, {'B', 0, EL_LINK_NONE, 62, 80}};
     struct el_recorder *recorders[2];
     struct el_lane_box *boxes;
