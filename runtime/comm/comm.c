@@ -103,7 +103,7 @@ static enum el_status open_group(const struct el_comm_backend **backend, struct 
                                  const struct el_comm_place *place, void **state_p)
 {
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
-    if ((*backend)->open_on) return (*backend)->open_on(bootstrap, place->device, state_p);
+    if ((*backend)->open_on) return (*backend)->open_on(bootstrap, place, state_p);
     if (*backend == &mpi_backend) {
         const struct el_mpi_module *module;
         if (strcmp(el_bootstrap_kind(bootstrap), "mpi") != 0)
@@ -198,8 +198,10 @@ enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes
     if (!comm->state || !comm->backend->ops->alloc || el_device_is_simulated(device))
         return el_device_alloc(device, tag, bytes, name, buffer_p);
     enum el_status mine = el_device_has_room(device, tag, bytes, name);
-    EL_TRY(comm->backend->ops->alloc(comm->state, bytes, mine, &memory));
-    enum el_status status = el_device_adopt(device, tag, bytes, name, &memory, buffer_p);
+    enum el_status status = comm->backend->ops->alloc(comm->state, bytes, mine, &memory);
+    if (status == EL_ERR_ABSENT) return el_device_alloc(device, tag, bytes, name, buffer_p);
+    EL_TRY(status);
+    status = el_device_adopt(device, tag, bytes, name, &memory, buffer_p);
     if (status != EL_OK) memory.release(memory.owner);
     return status;
 }
@@ -220,7 +222,8 @@ static enum el_status open_mailboxes(struct el_comm *comm, bool *partners, int n
 {
     const struct el_comm_ops *ops = comm->backend->ops;
     enum el_status mine = EL_OK;
-    if (n > 0 || ops->alloc)
+    bool all_ask = ops->alloc && !ops->asynchronous;
+    if (!ops->brings_boxes && (n > 0 || all_ask))
         mine = el_comm_alloc(comm, EL_TAG_MAILBOX, bytes * (size_t)n, "mailboxes", &comm->mailboxes);
     if (mine == EL_OK && !partners)
         mine = el_fail(EL_ERR_HOST_MEMORY, "communicator %s: no memory", comm->backend->name);

@@ -112,8 +112,9 @@ struct el_comm_ops {
     /* Optional: default is plain memory of the device. Memory of this member's device that operations can work on in
      * place; all members ask at the same time, each in its own thread, between steps. `mine`: whether this
      * member has room for it; where one has not, all fail, that one with its own status, and nothing is kept. The
-     * memory may outlive the state, and goes by its release(). Never called on simulated devices. Errors: EL_ERR_PEER,
-     * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
+     * memory may outlive the state, and goes by its release(). Never called on simulated devices. Asynchronous backends
+     * ask no other member. Errors: EL_ERR_PEER, EL_ERR_HOST_MEMORY, EL_ERR_OOM; EL_ERR_ABSENT, on all members: it has
+     * none, and plain memory serves. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 
     /* Optional: default is that the backend has mailboxes of its own. Opens one for each member that partners[size]
@@ -121,6 +122,7 @@ struct el_comm_ops {
      * before it there is no send and no recv. All members at the same time, as for alloc(). Errors: EL_ERR_PEER,
      * EL_ERR_HOST_MEMORY, EL_ERR_INVALID where a partner does not name this member. */
     enum el_status (*open_mailboxes)(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes);
+    bool brings_boxes; /* open_mailboxes() has memory for them that is not the device's: `boxes` is NULL */
 
     /* Optional: default is that el_comm_split is refused. All members at the same time, each in its own thread, between
      * steps. `mine`: whether this member can take part; where one cannot, all fail, that one with its own status.
@@ -150,7 +152,7 @@ struct el_comm_backend {
     /* Optional: default is that it cannot be opened between processes. Called only where the size is above 1. */
     enum el_status (*open_ranks)(struct el_bootstrap *bootstrap, void **state_p);
     /* Optional: default is open_ranks. For communicators that work on the device itself. */
-    enum el_status (*open_on)(struct el_bootstrap *bootstrap, struct el_device *device, void **state_p);
+    enum el_status (*open_on)(struct el_bootstrap *bootstrap, const struct el_comm_place *place, void **state_p);
     /* Optional: default is that it cannot be opened within a process. Fills states[0..n), n > 1. */
     enum el_status (*open_members)(const struct el_comm_place *places, int n, void **states);
 };

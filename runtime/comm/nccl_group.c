@@ -50,10 +50,19 @@ enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int fi
     return EL_OK;
 }
 
+static enum el_status end_comm(const struct el_nccl_api *api, void **comm_p)
+{
+    api->comm_destroy(*comm_p);
+    *comm_p = NULL;
+    return EL_OK;
+}
+
 void el_nccl_group_destroy(struct el_nccl_group *group)
 {
     for (int i = 0; i < group->n; i++) {
-        if (group->members[i].comm) group->api->comm_destroy(group->members[i].comm);
+        el_nccl_memory_close(&group->members[i]);
+        el_nccl_each_comm(&group->members[i], end_comm);
+        el_nccl_mail_close(&group->members[i]);
         el_device_free(group->members[i].word);
     }
     if (!group->is_part) el_presence_close(group->presence);
@@ -61,10 +70,25 @@ void el_nccl_group_destroy(struct el_nccl_group *group)
     free(group);
 }
 
+/* What lies in mailboxes leaves first; after an abort there is nothing that would. */
+static void wait_for_mail(const struct el_nccl_member *member)
+{
+    for (int r = 0; member->mail && r < member->group->size; r++)
+        if (member->mail->to[r].comm) el_device_stream_synchronize(member->device, member->mail->to[r].stream);
+}
+
 static void close_member(void *state)
 {
     struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
+    wait_for_mail(state);
     if (--group->open == 0) el_nccl_group_destroy(group);
+}
+
+static enum el_status abort_comm(const struct el_nccl_api *api, void **comm_p)
+{
+    api->comm_abort(*comm_p);
+    *comm_p = NULL;
+    return EL_OK;
 }
 
 /* Several communicators of one process are ended in a group: each waits for kernels that wait for one another. */
@@ -76,10 +100,7 @@ static void abort_group(void *state)
     bool first = !group->aborted;
     group->aborted = true;
     if (first) group->api->group_start();
-    for (int i = 0; first && i < group->n; i++) {
-        if (group->members[i].comm) group->api->comm_abort(group->members[i].comm);
-        group->members[i].comm = NULL;
-    }
+    for (int i = 0; first && i < group->n; i++) el_nccl_each_comm(&group->members[i], abort_comm);
     if (first) group->api->group_end();
     pthread_mutex_unlock(&group->lock);
 }
@@ -177,24 +198,29 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
     if (is_aborted(group)) return say_aborted();
     EL_TRY(check_same(parts, n));
     for (int i = 0; i < n; i++) ((struct el_nccl_member *)parts[i].state)->waiting_since_ns = 0;
-    enum el_status status = enqueue_parts(group->api, parts, n);
+    enum el_status status = el_comm_verb_row(parts->task.verb)->is_link
+                                ? el_nccl_enqueue_link(parts->state, &parts->task)
+                                : enqueue_parts(group->api, parts, n);
     return status != EL_OK && is_aborted(group) ? say_aborted() : status;
+}
+
+static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
+{
+    int error = EL_NCCL_OK;
+    EL_NCCL_TRY(api, async_error, *comm_p, &error);
+    if (error == EL_NCCL_OK || error == EL_NCCL_IN_PROGRESS) return EL_OK;
+    el_nccl_check(api, error, "nccl communicator: an operation failed");
+    return EL_ERR_PEER;
 }
 
 /* What NCCL found out by itself after the calls had returned. */
 static enum el_status check_async(struct el_nccl_member *member)
 {
     struct el_nccl_group *group = member->group;
-    int error = EL_NCCL_OK, result = EL_NCCL_OK;
     pthread_mutex_lock(&group->lock);
-    bool aborted = group->aborted;
-    if (!aborted) result = group->api->async_error(member->comm, &error);
+    enum el_status status = group->aborted ? say_aborted() : el_nccl_each_comm(member, check_comm);
     pthread_mutex_unlock(&group->lock);
-    if (aborted) return say_aborted();
-    EL_TRY(el_nccl_check(group->api, result, "nccl async_error"));
-    if (error == EL_NCCL_OK || error == EL_NCCL_IN_PROGRESS) return EL_OK;
-    el_nccl_check(group->api, error, "nccl communicator: a collective failed");
-    return EL_ERR_PEER;
+    return status;
 }
 
 static enum el_status poll(void *state)
@@ -232,20 +258,26 @@ static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
     return reduction < EL_COMM_AND;
 }
 
-/* A barrier has to move something. */
-static enum el_status reserve(void *state, const struct el_comm_task *task)
+enum el_status el_nccl_reserve_word(struct el_nccl_member *member)
 {
-    struct el_nccl_member *member = state;
-    if (task->verb != EL_COMM_BARRIER || member->word) return EL_OK;
+    if (member->word) return EL_OK;
     return el_device_alloc(member->device, EL_TAG_WORKSPACE, sizeof(float), "a barrier's word", &member->word);
 }
 
+/* A barrier has to move something. */
+static enum el_status reserve(void *state, const struct el_comm_task *task)
+{
+    return task->verb == EL_COMM_BARRIER ? el_nccl_reserve_word(state) : EL_OK;
+}
+
 const struct el_comm_ops el_nccl_ops = {
-    .verbs = EL_COMM_COLLECTIVES,
+    .verbs = EL_COMM_COLLECTIVES | 1 << EL_COMM_SEND | 1 << EL_COMM_RECV,
     .reduces = reduces,
     .asynchronous = true,
     .enqueue = enqueue,
     .reserve = reserve,
+    .alloc = el_nccl_alloc,
+    .open_mailboxes = el_nccl_open_mailboxes,
     .split = el_nccl_split,
     .poll = poll,
     .traffic = traffic,

@@ -12,11 +12,41 @@
 /* How long the host waits for a step's collectives before it takes them for stuck. */
 #define EL_NCCL_PATIENCE_NS INT64_C(60000000000)
 
+/* One way between a member and another: NCCL's communicator of these two, 0 sends to 1. */
+struct el_nccl_link {
+    void *comm;  /* NULL: they exchange nothing */
+    size_t next; /* where the next message begins in the sender's mailbox: both ends count */
+    /* The sender's end; see nccl_mail.c. */
+    int stream;
+    char *box; /* [bytes of a mailbox] */
+    size_t used;
+    uint64_t n_put, n_gone;
+    struct el_nccl_letter *letters; /* [EL_NCCL_LETTERS], in the box: message k is [k % EL_NCCL_LETTERS] */
+};
+enum { EL_NCCL_LETTERS = 63 };
+
+/* A member's mailboxes. */
+struct el_nccl_mail {
+    size_t bytes;                   /* of a mailbox */
+    struct el_nccl_link *to, *from; /* [size] of the group */
+};
+
+/* Memory of NCCL's that was lent to a device; the list ends with the group. */
+struct el_nccl_memory {
+    struct el_nccl_member *member; /* NULL: closed */
+    const struct el_nccl_api *api;
+    void *memory, *handle;
+    int device;
+    struct el_nccl_memory *next;
+};
+
 struct el_nccl_member {
     struct el_nccl_group *group;
     struct el_device *device;
-    struct el_buffer *word; /* of barriers; NULL: there was none */
-    int rank;
+    struct el_buffer *word;    /* of barriers and empty messages; NULL: there was none */
+    struct el_nccl_mail *mail; /* NULL: not opened */
+    struct el_nccl_memory *memories;
+    int rank, stream;         /* of the device: the communicator's own */
     void *comm;               /* NULL: never opened, or gone after an abort */
     int64_t waiting_since_ns; /* 0: nothing has been waited for since the last operation; its issuing thread's */
     int64_t looked_ns;        /* at the other processes */
@@ -51,6 +81,21 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct 
                                     void **states);
 enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
                                  struct el_device *device, void **state_p);
+
+/* nccl_mail.c: the hook of comm_ops.h; what it does for a send or a recv; its end, by the group's last member, when
+ * nothing runs; the communicators of a member's links, of which it calls `each` with those that are open. */
+enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes,
+                                      size_t bytes);
+enum el_status el_nccl_enqueue_link(struct el_nccl_member *member, const struct el_comm_task *task);
+void el_nccl_mail_close(struct el_nccl_member *member);
+enum el_status el_nccl_each_comm(struct el_nccl_member *member,
+                                 enum el_status (*each)(const struct el_nccl_api *api, void **comm_p));
+/* The word of barriers and of empty messages, in the device's memory. */
+enum el_status el_nccl_reserve_word(struct el_nccl_member *member);
+
+/* nccl_memory.c: the hook of comm_ops.h, and the end of what it gave, before its communicator's. */
+enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
+void el_nccl_memory_close(struct el_nccl_member *member);
 
 /* nccl_parts.c: the hook of comm_ops.h, for ranks of which each is a process. */
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);

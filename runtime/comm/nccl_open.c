@@ -6,7 +6,8 @@
 
 enum { MEMBERS_MAX = 64 };
 
-enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
+/* Tests have one of their own, with a table that is not NCCL's. */
+__attribute__((weak)) enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 {
     const void *table;
     EL_TRY(el_module_table("nccl", "el_nccl_module", &table));
@@ -52,7 +53,10 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct 
                        "wait for ever for the others: unset it",
                        n);
     EL_TRY(el_nccl_group_create(api, n, 0, n, &group));
-    for (int i = 0; i < n; i++) group->members[i].device = places[i].device;
+    for (int i = 0; i < n; i++) {
+        group->members[i].device = places[i].device;
+        group->members[i].stream = places[i].stream;
+    }
     enum el_status status = open_group(group);
     if (status != EL_OK) {
         el_nccl_group_destroy(group);
@@ -103,8 +107,9 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     return el_nccl_open_members(api, places, n, states);
 }
 
-static enum el_status open_on(struct el_bootstrap *bootstrap, struct el_device *device, void **state_p)
+static enum el_status open_on(struct el_bootstrap *bootstrap, const struct el_comm_place *place, void **state_p)
 {
+    struct el_device *device = place->device;
     const struct el_nccl_api *api;
     struct el_device_identity identity;
     enum el_status status =
@@ -113,7 +118,9 @@ static enum el_status open_on(struct el_bootstrap *bootstrap, struct el_device *
             : el_fail(EL_ERR_INVALID, "%s: communicator nccl is for GPUs; take --comm auto", el_device_name(device));
     EL_TRY(el_bootstrap_agree(bootstrap, status));
     el_device_identify(device, &identity);
-    return el_nccl_open_rank(api, bootstrap, identity.uuid, device, state_p);
+    EL_TRY(el_nccl_open_rank(api, bootstrap, identity.uuid, device, state_p));
+    ((struct el_nccl_member *)*state_p)->stream = place->stream;
+    return EL_OK;
 }
 
 const struct el_comm_backend el_comm_nccl_backend = {

@@ -25,6 +25,7 @@ static enum el_status take_place(struct el_nccl_member *member, struct el_comm_s
     part->is_part = true;
     part->patience_ns = whole->patience_ns;
     part->members[0].device = split->place.device;
+    part->members[0].stream = split->place.stream;
     part->members[0].comm = comm;
     split->state = &part->members[0];
     return EL_OK;

@@ -88,6 +88,10 @@ struct el_shared {
     uint32_t steps;     /* of its own */
     uint64_t n_posts;
     struct el_shared_mail *mail; /* NULL: no mailboxes */
+    /* How a message goes into member `partner`'s box (`puts`), or comes out of this one's; returns when it has. NULL:
+     * memcpy. */
+    enum el_status (*move)(void *mover, int partner, bool puts, void *to, const void *from, size_t bytes);
+    void *mover;
     /* The operation under way. */
     int64_t deadline_ns;
     const char *late;                    /* what is to be said of a member for which the wait has been too long */

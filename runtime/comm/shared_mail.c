@@ -130,18 +130,24 @@ void el_shared_abort_mail(struct el_shared *shared)
 
 /* ---- bytes that go on at the box's beginning ---- */
 
-static void put_bytes(const struct el_shared_mail *mail, const struct end *end, const void *data, size_t bytes)
+static enum el_status move(const struct el_shared *shared, int partner, bool puts, char *box, char *data, size_t bytes)
 {
-    size_t first = mail->bytes - end->next < bytes ? mail->bytes - end->next : bytes;
-    if (first) memcpy(end->box + end->next, data, first);
-    if (bytes > first) memcpy(end->box, (const char *)data + first, bytes - first);
+    void *to = puts ? box : data, *from = puts ? data : box;
+    if (bytes == 0) return EL_OK;
+    if (shared->move) return shared->move(shared->mover, partner, puts, to, from, bytes);
+    memcpy(to, from, bytes);
+    return EL_OK;
 }
 
-static void take_bytes(const struct el_shared_mail *mail, const struct end *end, const struct note *note, void *data)
+/* The stretch of the box from `begin` on. */
+static enum el_status move_message(const struct el_shared *shared, int partner, bool puts, size_t begin, char *data,
+                                   size_t bytes)
 {
-    size_t first = mail->bytes - note->begin < note->bytes ? mail->bytes - note->begin : note->bytes;
-    if (first) memcpy(data, end->box + note->begin, first);
-    if (note->bytes > first) memcpy((char *)data + first, end->box, note->bytes - first);
+    const struct el_shared_mail *mail = shared->mail;
+    char *box = puts ? mail->to[partner].box : mail->from[partner].box;
+    size_t first = mail->bytes - begin < bytes ? mail->bytes - begin : bytes;
+    EL_TRY(move(shared, partner, puts, box + begin, data, first));
+    return move(shared, partner, puts, box, data + first, bytes - first);
 }
 
 /* ---- send ---- */
@@ -163,9 +169,10 @@ static enum el_status send_message(struct el_shared *shared, const struct el_com
         count_gone(end);
     }
     if (!el_shared_touch(shared)) return el_shared_leave(shared);
-    put_bytes(shared->mail, end, task->data, bytes);
+    enum el_status status = move_message(shared, task->root, true, end->next, task->data, bytes);
     end->link->notes[end->n_put % NOTES] = (struct note){.tag = task->tag, .bytes = bytes, .begin = end->next};
     el_shared_untouch(shared);
+    EL_TRY(status);
     end->used += bytes;
     end->next = shared->mail->bytes ? (end->next + bytes) % shared->mail->bytes : 0;
     end->n_put = el_flag_next(end->n_put);
@@ -203,7 +210,7 @@ static enum el_status receive_message(struct el_shared *shared, const struct el_
     if (note->bytes != bytes)
         return el_fail(EL_ERR_INTERNAL, "%s communicator: the message from rank %d with tag %d has %zu bytes, not %zu",
                        shared->kind, task->root, task->tag, note->bytes, bytes);
-    take_bytes(shared->mail, end, note, task->result);
+    EL_TRY(move_message(shared, task->root, false, note->begin, task->result, bytes));
     end->taken[k % NOTES] = true;
     let_go(end);
     return EL_OK;

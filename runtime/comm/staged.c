@@ -3,7 +3,10 @@
  * nothing overlaps.
  *
  * Copies go through the member's communication stream, behind what the collective waits for; one to the host has ended
- * when it returns, and what one from the host reads may be overwritten then (device.h). */
+ * when it returns, and what one from the host reads may be overwritten then (device.h).
+ *
+ * Messages between members of one process go from device to device, through mailboxes there; between processes they
+ * are staged as all else, and their mailboxes are the host's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +21,8 @@ struct staged {
     int rank, size;
     void *host; /* [bytes] */
     size_t bytes;
+    struct el_device **devices; /* [size], of all members: messages go between these; NULL: through the host */
+    struct el_lent_memory boxes;
 };
 
 /* An operation's two sides in host memory. What can be is in place there, whatever it is on the device. */
@@ -56,11 +61,17 @@ static bool gets(const struct staged *staged, const struct el_comm_task *task)
     return task->result && task->verb != EL_COMM_SEND && (everybody || staged->rank == task->root);
 }
 
+static bool goes_directly(const struct staged *staged, const struct el_comm_task *task)
+{
+    return staged->devices && el_comm_verb_row(task->verb)->is_link;
+}
+
 /* Grows between steps, never within one. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct staged *staged = state;
     size_t bytes = layout_of(staged, task).bytes;
+    if (goes_directly(staged, task)) return EL_OK;
     if (staged->inner->ops->reserve) EL_TRY(staged->inner->ops->reserve(staged->inner_state, task));
     if (bytes <= staged->bytes) return EL_OK;
     void *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -77,20 +88,87 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     struct layout layout = layout_of(staged, task);
     struct el_comm_task inner = *task;
     struct el_device *device = staged->place.device;
-    if (task->verb == EL_COMM_BARRIER) return staged->inner->ops->run(staged->inner_state, task);
+    if (task->verb == EL_COMM_BARRIER || goes_directly(staged, task))
+        return staged->inner->ops->run(staged->inner_state, task);
     if (layout.bytes > staged->bytes)
         return el_fail(EL_ERR_INTERNAL, "communicator %s: %zu bytes were not reserved", staged->backend.name,
                        layout.bytes);
     inner.data = (char *)staged->host + layout.data_begin;
     inner.result = gets(staged, task) ? (char *)staged->host + layout.result_begin : NULL;
     inner.stream = NULL;
-    if (gives(staged, task))
+    if (gives(staged, task) && layout.data_bytes > 0)
         EL_TRY(el_device_enqueue_copy(device, staged->place.stream, inner.data, NULL, task->data, device,
                                       layout.data_bytes));
     EL_TRY(staged->inner->ops->run(staged->inner_state, &inner));
-    if (!inner.result) return EL_OK;
+    if (!inner.result || layout.result_bytes == 0) return EL_OK;
     return el_device_enqueue_copy(device, staged->place.stream, task->result, device, inner.result, NULL,
                                   layout.result_bytes);
+}
+
+/* ---- mailboxes ---- */
+
+static bool within_a_process(const struct staged *staged)
+{
+    return staged->inner == &el_comm_local_backend;
+}
+
+/* One message's bytes, by the stream of who sends or receives. */
+static enum el_status move(void *mover, int partner, bool puts, void *to, const void *from, size_t bytes)
+{
+    const struct staged *staged = mover;
+    struct el_device *own = staged->place.device, *other = puts ? staged->devices[partner] : own;
+    EL_TRY(el_device_enqueue_copy(own, staged->place.stream, to, other, from, own, bytes));
+    return el_device_stream_synchronize(own, staged->place.stream);
+}
+
+/* Members tell one another where their mailboxes are. */
+static enum el_status meet_devices(struct staged *staged, enum el_status mine)
+{
+    struct el_shared *shared = staged->inner_state; /* a member of `local` begins with it */
+    uint64_t words[EL_SHARED_MEMBERS_MAX];
+    struct el_device **devices = calloc((size_t)staged->size, sizeof(struct el_device *));
+    if (mine == EL_OK && !devices) mine = el_fail(EL_ERR_HOST_MEMORY, "communicator local: no memory");
+    enum el_status status = el_shared_agree(shared, mine, (uintptr_t)staged->place.device, words);
+    if (status != EL_OK) {
+        free(devices);
+        return status;
+    }
+    for (int r = 0; r < staged->size; r++) devices[r] = (struct el_device *)(uintptr_t)words[r];
+    staged->devices = devices;
+    shared->mover = staged;
+    shared->move = move;
+    return EL_OK;
+}
+
+static void free_boxes(void *memory)
+{
+    free(memory);
+}
+
+/* In the host's memory: what other processes can reach, where that is asked for. */
+static enum el_status find_boxes(struct staged *staged, enum el_status mine, size_t bytes)
+{
+    if (staged->inner->ops->alloc) return staged->inner->ops->alloc(staged->inner_state, bytes, mine, &staged->boxes);
+    void *memory = bytes ? malloc(bytes) : NULL;
+    if (bytes && !memory) return el_fail_errno("communicator %s: mailboxes of %zu bytes", staged->backend.name, bytes);
+    staged->boxes = (struct el_lent_memory){(uintptr_t)memory, free_boxes, memory};
+    return mine;
+}
+
+static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
+{
+    struct staged *staged = state;
+    const struct el_comm_ops *ops = staged->inner->ops;
+    size_t n = 0;
+    if (within_a_process(staged)) {
+        EL_TRY(meet_devices(staged, mine));
+        return ops->open_mailboxes(staged->inner_state, EL_OK, partners, boxes, bytes);
+    }
+    for (int r = 0; partners && r < staged->size; r++) n += partners[r];
+    mine = find_boxes(staged, mine, n * bytes);
+    if (mine != EL_OK && ops->alloc) return mine; /* so have all the others failed */
+    boxes = (void *)staged->boxes.address;        /* NOLINT(performance-no-int-to-ptr): memory */
+    return ops->open_mailboxes(staged->inner_state, mine, partners, boxes, bytes);
 }
 
 static void set_timeout(void *state, int64_t timeout_ns)
@@ -125,6 +203,8 @@ static void close_staged(void *state)
 {
     struct staged *staged = state;
     staged->inner->ops->close(staged->inner_state);
+    if (staged->boxes.release) staged->boxes.release(staged->boxes.owner);
+    free(staged->devices);
     free(staged->host);
     free(staged);
 }
@@ -147,8 +227,8 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     staged->ops.run = run;
     staged->ops.reserve = reserve;
     staged->ops.alloc = NULL; /* what the inner one has is no memory of the device */
-    if (staged->ops.open_mailboxes) staged->ops.verbs &= ~(1u << EL_COMM_SEND | 1u << EL_COMM_RECV); /* likewise */
-    staged->ops.open_mailboxes = NULL;
+    if (staged->ops.open_mailboxes) staged->ops.open_mailboxes = open_mailboxes;
+    staged->ops.brings_boxes = !within_a_process(staged);
     if (staged->ops.traffic) staged->ops.traffic = traffic;
     if (staged->ops.set_timeout) staged->ops.set_timeout = set_timeout;
     if (staged->ops.split) staged->ops.split = split_inner;
@@ -178,10 +258,11 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     return status;
 }
 
-static const struct el_comm_ops local_ops = {.verbs = EL_COMM_COLLECTIVES,
+static const struct el_comm_ops local_ops = {.verbs = EL_SHARED_VERBS,
                                              .run = run,
                                              .reserve = reserve,
                                              .choose = el_shared_choose,
+                                             .open_mailboxes = open_mailboxes,
                                              .split = split_inner,
                                              .set_timeout = set_timeout,
                                              .abort = abort_inner,

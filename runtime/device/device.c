@@ -106,7 +106,8 @@ int64_t el_device_inject_hits(const struct el_device *device)
 
 int64_t el_device_reserved(const struct el_device *device)
 {
-    return device->ops->reserved ? device->ops->reserved(device->state) : device->reserved_bytes;
+    return device->ops->reserved ? device->ops->reserved(device->state) + device->adopted_bytes
+                                 : device->reserved_bytes;
 }
 
 void el_device_identify(const struct el_device *device, struct el_device_identity *identity_p)
@@ -180,6 +181,35 @@ enum el_status el_device_enqueue_wait(struct el_device *device, int stream, stru
     return async->stream_wait(opened, other->marks[other_stream]);
 }
 
+enum el_status el_device_event_open(struct el_device *device, void **event_p)
+{
+    const struct el_async_ops *async = device->ops->async;
+    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: its streams are threads, and have no events", device->name);
+    EL_TRY(async->activate(device->state));
+    return async->event_open(device->state, false, event_p);
+}
+
+void el_device_event_close(struct el_device *device, void *event)
+{
+    if (event) device->ops->async->event_close(event);
+}
+
+enum el_status el_device_enqueue_record(struct el_device *device, int stream, void *event)
+{
+    void *opened;
+    EL_TRY(el_device_stream(device, stream, &opened));
+    EL_TRY(device->ops->async->activate(device->state));
+    return device->ops->async->event_record(event, opened);
+}
+
+enum el_status el_device_enqueue_wait_event(struct el_device *device, int stream, void *event)
+{
+    void *opened;
+    EL_TRY(el_device_stream(device, stream, &opened));
+    EL_TRY(device->ops->async->activate(device->state));
+    return device->ops->async->stream_wait(opened, event);
+}
+
 enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
                                         struct el_kernel_args *args)
 {
@@ -218,7 +248,7 @@ enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p)
     int64_t bytes;
     if (device->ops->resident) {
         EL_TRY(device->ops->resident(device->state, &bytes));
-        *bytes_p = bytes + device->adopted_bytes;
+        *bytes_p = bytes + (device->ops->async ? 0 : device->adopted_bytes); /* a card's driver tells of all */
         return EL_OK;
     }
     return el_fail(EL_ERR_ABSENT, "%s: %s", device->name,

@@ -22,7 +22,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/status.h"
 
-enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MAX = 8 };
+enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MAX = 16 };
 
 struct el_costs;
 
@@ -150,6 +150,12 @@ enum el_status el_device_stream_synchronize(struct el_device *device, int stream
 /* What is queued on `stream` from now on starts after what has been queued on the other device's stream so far. Only on
  * asynchronous devices of one backend. */
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream);
+/* A place in a stream of an asynchronous device that later work can wait for, of this device or of another of its
+ * backend: made once, recorded again and again; who waits waits for the latest record. */
+enum el_status el_device_event_open(struct el_device *device, void **event_p);
+void el_device_event_close(struct el_device *device, void *event); /* NULL is legal */
+enum el_status el_device_enqueue_record(struct el_device *device, int stream, void *event);
+enum el_status el_device_enqueue_wait_event(struct el_device *device, int stream, void *event);
 /* Queues a kernel that needs neither workspace nor preparation. args->native is filled in. Errors: EL_ERR_ABSENT. */
 enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
                                         struct el_kernel_args *args);

@@ -81,7 +81,8 @@ struct el_device_ops {
     int (*library_memory)(void *state, struct el_library_memory *list, int capacity);
     /* Optional: default is el_kernels_cpu(). The backend's own kernels; after open. */
     const struct el_kernel_table *(*kernels)(void *state);
-    /* Required unless simulated. Blocking copies; streams are idle. `host_to_device`: which address is which. */
+    /* Required unless simulated. Blocking copies, of memory that no stream works on now. `host_to_device`: which
+     * address is which. */
     enum el_status (*move)(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
 
     /* Required unless simulated. A stream is an ordered queue: of functions, with a thread of its own, or the device's.

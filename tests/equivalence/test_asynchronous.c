@@ -11,6 +11,7 @@
 
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"
+#include "tests/unit/fake_nccl.h"
 
 enum { DEVICES = 3, STEPS = 12, STEPS_SANITIZED = 5 };
 
@@ -97,6 +98,16 @@ static void compare(const char *text, const struct el_train_result *result, cons
     assert_int_equal(fake.n_events, 0);
 }
 
+/* In the place of the module's. */
+enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
+{
+    *api_p = &api;
+    return EL_OK;
+}
+
+/* Whether the fake's devices are cards of their own, which NCCL joins; else they share one, and the host does. */
+static bool own_cards;
+
 /* On CPU devices once, and on the fake with each policy from `first` up to `end`. */
 static void compare_policies(const struct el_case *c, const char *mode, int n, int64_t epochs, int first, int end)
 {
@@ -110,7 +121,8 @@ static void compare_policies(const struct el_case *c, const char *mode, int n, i
     config.epochs = epochs;
     train(&config, false, &wanted, wanted_ledgers);
     for (int policy = first; policy < end; policy++) {
-        fake_reset((enum fake_policy)policy);
+        reset((enum fake_policy)policy);
+        fake.own_cards = own_cards;
         train(&config, true, &result, ledgers);
         compare(text, &result, &wanted);
         compare_ledgers(text, ledgers, wanted_ledgers, n);
@@ -127,6 +139,21 @@ static void modes_give_the_same_bits(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int m = 0; m < 3; m++)
             compare_policies(&el_cases[cases[i]], modes[m], m ? 2 + (int)i % 2 : 1, 0, 0, FAKE_POLICIES);
+}
+
+/* Messages between stages, from card to card or over NCCL's links, in each mode that cuts the model. */
+static void stages_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"mp", "pipeline"};
+    for (int cards = 0; cards < 2; cards++)
+        for (int m = 0; m < 2; m++) {
+            own_cards = cards;
+            compare_policies(&el_cases[0], modes[m], 2 + cards, 0, 0, FAKE_POLICIES);
+            assert_int_equal(nccl.n_destroyed > 0, cards);
+            assert_int_equal(nccl.n_open, 0);
+        }
+    own_cards = false;
 }
 
 /* An epoch, its evaluation, and the best weights taken to the host and back. */
@@ -165,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_give_the_same_bits),
+        cmocka_unit_test(stages_give_the_same_bits),
         cmocka_unit_test(epochs_give_the_same_accuracy),
         cmocka_unit_test(gradients_are_read_through_the_device),
     };

@@ -56,8 +56,10 @@ static enum el_status fake_move(void *state, void *host, uintptr_t address, size
 {
     FAKE_GUARD;
     for (int s = 0; s < fake.n_streams; s++)
-        if (fake.streams[s]->device == state && fake.streams[s]->first)
-            fake_breach("a blocking copy while streams are busy");
+        for (const struct fake_item *item = fake.streams[s]->first; item; item = item->next)
+            if (fake.streams[s]->device == state &&
+                (item->kind == FAKE_WORK || (item->kind == FAKE_MEET && !item->is_message)))
+                fake_breach("a blocking copy while streams are busy");
     fake_open_memory(true);
     memcpy(host_to_device ? (void *)address : host, host_to_device ? host : (void *)address, bytes);
     fake_open_memory(false);
@@ -255,11 +257,11 @@ static const struct el_kernel_table *fake_kernels(void *state)
     return &table;
 }
 
-/* All of them share a card, so that nobody thinks of NCCL. */
+/* All of them share a card, so that nobody thinks of NCCL, but where the test wants cards. */
 static void fake_identify(void *state, struct el_device_identity *identity_p)
 {
-    (void)state;
-    snprintf(identity_p->uuid, sizeof identity_p->uuid, "GPU-fake");
+    const struct fake_device *device = state;
+    snprintf(identity_p->uuid, sizeof identity_p->uuid, "GPU-fake-%d", fake.own_cards ? device->index : 0);
 }
 
 static const struct el_async_ops fake_async = {.activate = fake_activate,

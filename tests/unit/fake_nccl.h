@@ -12,7 +12,7 @@
 #include "runtime/comm/nccl_group.h"
 #include "tests/unit/fake_nccl_meetings.h"
 
-enum { CALLS_MAX = 64, FAKE_WORLDS_MAX = 64, FAKE_HALVES_MAX = 4 * FAKE_RANKS_MAX * FAKE_RANKS_MAX };
+enum { CALLS_MAX = 64, FAKE_WORLDS_MAX = 256, FAKE_HALVES_MAX = 4 * FAKE_RANKS_MAX * FAKE_RANKS_MAX };
 
 struct fake_comm {
     struct fake_world *world;
@@ -32,7 +32,7 @@ struct fake_call {
 
 static struct {
     struct fake_call calls[CALLS_MAX];
-    int n_calls, depth, n_open, n_aborted, n_destroyed;
+    int n_calls, n_open, n_aborted, n_destroyed;
     int fail_verb, fail_open_rank, fail_end; /* results of the next such call; -1: of no rank */
     int async_error;
     struct el_nccl_id last_id;
@@ -42,14 +42,29 @@ static struct {
     int split_rank, split_size;
     struct fake_world *worlds[FAKE_WORLDS_MAX];
     int n_worlds;
-    struct fake_place grouped[FAKE_HALVES_MAX];
-    int n_grouped;
+    struct fake_split *splits;
+    int n_taken, n_registered; /* memory of the library's */
+    bool no_memory;            /* it gives none */
 } nccl;
+
+/* A thread's groups. */
+static _Thread_local struct {
+    int depth, n_grouped;
+    struct fake_place grouped[FAKE_HALVES_MAX];
+} nccl_mine;
+
+/* What the members of a communicator said in their n-th split. */
+struct fake_split {
+    const struct fake_world *of;
+    int number, n_here, color[FAKE_RANKS_MAX], key[FAKE_RANKS_MAX];
+    struct fake_split *next;
+};
+static pthread_cond_t nccl_met = PTHREAD_COND_INITIALIZER;
 
 static void note(const char *what, const void *comm)
 {
     struct fake_call *call = &nccl.calls[nccl.n_calls++ % CALLS_MAX];
-    *call = (struct fake_call){.comm = comm, .depth = nccl.depth};
+    *call = (struct fake_call){.comm = comm, .depth = nccl_mine.depth};
     snprintf(call->what, sizeof call->what, "%s", what);
 }
 
@@ -102,17 +117,53 @@ static int nccl_comm_open(void **comm_p, int n, const struct el_nccl_id *id, int
     return 0;
 }
 
-/* The other members are in other processes: the test says what they made of it. */
+static struct fake_split *nccl_split(const struct fake_world *of, int number)
+{
+    struct fake_split *split = nccl.splits;
+    while (split && (split->of != of || split->number != number)) split = split->next;
+    if (split) return split;
+    split = calloc(1, sizeof *split);
+    if (!split) abort();
+    *split = (struct fake_split){.of = of, .number = number, .next = nccl.splits};
+    return nccl.splits = split;
+}
+
+/* Waits for all others, each in its thread. Returns how many there are of this one's color, and which of them it is;
+ * -1: all was aborted, and the communicator may be gone. */
+static int nccl_agree(const struct fake_comm *comm, int color, int key, int number, int *place_p)
+{
+    const struct fake_world *world = comm->world;
+    struct fake_split *split = nccl_split(world, number);
+    int size = 0, place = 0, rank = comm->rank;
+    split->color[rank] = color;
+    split->key[rank] = key;
+    split->n_here++;
+    pthread_cond_broadcast(&nccl_met);
+    while (split->n_here < world->n && !world->aborted) pthread_cond_wait(&nccl_met, &fake_lock);
+    for (int r = 0; r < world->n; r++) {
+        if (split->color[r] != color) continue;
+        size++;
+        place += split->key[r] < key || (split->key[r] == key && r < rank);
+    }
+    *place_p = place;
+    return world->aborted ? -1 : size;
+}
+
+/* Members of other processes: the test says what they made of it (`split_size`). */
 static int nccl_comm_split(void *argument, int color, int key, void **comm_p)
 {
+    FAKE_GUARD;
     struct fake_comm *comm = argument;
-    struct el_nccl_id id;
+    int number = comm->world->n_splits[comm->rank]++, place = nccl.split_rank, size = nccl.split_size;
+    struct el_nccl_id id = {{0}};
     note("split", comm);
     nccl.split_color = color;
     nccl.split_key = key;
+    if (size == 0) size = nccl_agree(comm, color, key, number, &place);
+    if (size < 0) return EL_NCCL_REMOTE;
     if (color < 0) return 0;
-    nccl_get_unique_id(&id);
-    *comm_p = nccl_member(nccl_world(&id, nccl.split_size), nccl.split_rank, comm->device);
+    snprintf(id.bytes, sizeof id.bytes, "%.90s, split %d, color %d", comm->world->id.bytes, number, color);
+    *comm_p = nccl_member(nccl_world(&id, size), place, comm->device);
     return 0;
 }
 
@@ -138,6 +189,7 @@ static int nccl_comm_abort(void *comm)
     FAKE_GUARD;
     fake.stuck = false;
     ((struct fake_comm *)comm)->world->aborted = true;
+    pthread_cond_broadcast(&nccl_met);
     return nccl_end("abort", comm, &nccl.n_aborted);
 }
 
@@ -158,24 +210,25 @@ static int nccl_async_error(void *comm, int *error_p)
 
 static int nccl_group_start(void)
 {
+    FAKE_GUARD;
     note("start", NULL);
-    nccl.depth++;
+    nccl_mine.depth++;
     return 0;
 }
 
 static void nccl_flush(void)
 {
-    while (nccl.n_grouped > 0) {
+    while (nccl_mine.n_grouped > 0) {
         struct fake_place mine[FAKE_HALVES_MAX];
         int n = 0, left = 0;
-        struct fake_place first = nccl.grouped[0];
-        for (int i = 0; i < nccl.n_grouped; i++) {
-            if (nccl.grouped[i].stream == first.stream && nccl.grouped[i].world == first.world)
-                mine[n++] = nccl.grouped[i];
+        struct fake_place first = nccl_mine.grouped[0];
+        for (int i = 0; i < nccl_mine.n_grouped; i++) {
+            if (nccl_mine.grouped[i].stream == first.stream && nccl_mine.grouped[i].world == first.world)
+                mine[n++] = nccl_mine.grouped[i];
             else
-                nccl.grouped[left++] = nccl.grouped[i];
+                nccl_mine.grouped[left++] = nccl_mine.grouped[i];
         }
-        nccl.n_grouped = left;
+        nccl_mine.n_grouped = left;
         nccl_push(mine, n);
     }
 }
@@ -183,9 +236,9 @@ static void nccl_flush(void)
 static int nccl_group_end(void)
 {
     FAKE_GUARD;
-    nccl.depth--;
+    nccl_mine.depth--;
     note("end", NULL);
-    if (nccl.depth == 0) nccl_flush();
+    if (nccl_mine.depth == 0) nccl_flush();
     return nccl.fail_end;
 }
 
@@ -204,10 +257,10 @@ static void nccl_join(const struct fake_comm *comm, const struct fake_meeting *w
     if (((struct fake_stream *)stream)->device->index != comm->device) fake_breach("a stream of another device");
     meeting->halves[half] = (struct fake_half){.data = data, .result = result, .stream = stream};
     struct fake_place place = {.world = comm->world, .meeting = meeting, .half = half, .stream = stream};
-    if (nccl.depth == 0)
+    if (nccl_mine.depth == 0)
         nccl_push(&place, 1);
     else
-        nccl.grouped[nccl.n_grouped++] = place;
+        nccl_mine.grouped[nccl_mine.n_grouped++] = place;
 }
 
 static int nccl_collective(enum el_comm_verb verb, const void *data, void *result, size_t count, enum el_dtype dtype,
@@ -218,7 +271,7 @@ static int nccl_collective(enum el_comm_verb verb, const void *data, void *resul
     note("collective", comm);
     struct fake_call *call = &nccl.calls[(nccl.n_calls - 1) % CALLS_MAX];
     *call = (struct fake_call){.comm = comm,
-                               .depth = nccl.depth,
+                               .depth = nccl_mine.depth,
                                .verb = verb,
                                .data = data,
                                .result = result,
@@ -279,7 +332,7 @@ static int nccl_message(bool sends, const void *data, void *result, size_t count
     struct fake_comm *comm = argument;
     note(sends ? "send" : "receive", comm);
     nccl_check_memory(sends ? data : result);
-    if (nccl.depth == 0 && peer == comm->rank) fake_breach("a message to oneself, and no group");
+    if (nccl_mine.depth == 0 && peer == comm->rank) fake_breach("a message to oneself, and no group");
     if (nccl.fail_verb) return nccl.fail_verb;
     int from = sends ? comm->rank : peer, to = sends ? peer : comm->rank;
     int *number = sends ? &comm->world->sent[from][to] : &comm->world->received[from][to];
@@ -297,6 +350,47 @@ static int nccl_send(const void *data, size_t count, enum el_dtype dtype, int pe
 static int nccl_receive(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
 {
     return nccl_message(false, NULL, result, count, dtype, peer, comm, stream);
+}
+
+/* ---- memory ---- */
+
+static struct fake_device nccl_card; /* whose memory the library takes */
+
+static int nccl_memory_take(void **memory_p, size_t bytes, int device)
+{
+    uintptr_t address;
+    (void)device;
+    if (nccl.no_memory) return EL_NCCL_BAD_USE;
+    fake_map(&nccl_card, bytes, &address);
+    *memory_p = (void *)address;
+    nccl.n_taken++;
+    return 0;
+}
+
+static int nccl_memory_free(void *memory, int device)
+{
+    (void)memory;
+    (void)device;
+    nccl.n_taken--;
+    return 0;
+}
+
+static int nccl_memory_register(void *comm, void *memory, size_t bytes, void **handle_p)
+{
+    FAKE_GUARD;
+    (void)comm;
+    (void)bytes;
+    nccl.n_registered++;
+    *handle_p = memory;
+    return 0;
+}
+
+static int nccl_memory_deregister(void *comm, void *handle)
+{
+    FAKE_GUARD;
+    if (!comm || !handle) fake_breach("memory is taken back from nobody");
+    nccl.n_registered--;
+    return 0;
 }
 
 /* ---- words ---- */
@@ -338,6 +432,10 @@ static const struct el_nccl_api api = {.get_version = nccl_get_version,
                                        .all_gather = nccl_all_gather,
                                        .send = nccl_send,
                                        .receive = nccl_receive,
+                                       .memory_take = nccl_memory_take,
+                                       .memory_free = nccl_memory_free,
+                                       .memory_register = nccl_memory_register,
+                                       .memory_deregister = nccl_memory_deregister,
                                        .result_text = nccl_result_text,
                                        .last_error = nccl_last_error,
                                        .host_id = nccl_host_id,
@@ -352,6 +450,10 @@ static void reset(enum fake_policy policy)
             free(m);
         }
         free(nccl.worlds[w]);
+    }
+    for (struct fake_split *next, *split = nccl.splits; split; split = next) {
+        next = split->next;
+        free(split);
     }
     memset(&nccl, 0, sizeof nccl);
     nccl.fail_open_rank = -1;

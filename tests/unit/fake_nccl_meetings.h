@@ -35,7 +35,7 @@ struct fake_meeting {
 /* What the members of one communicator share. */
 struct fake_world {
     struct el_nccl_id id;
-    int n, n_comms;
+    int n, n_comms, n_splits[FAKE_RANKS_MAX];
     bool aborted;
     int issued[FAKE_RANKS_MAX], sent[FAKE_RANKS_MAX][FAKE_RANKS_MAX], received[FAKE_RANKS_MAX][FAKE_RANKS_MAX];
     struct fake_meeting *meetings;
@@ -164,7 +164,9 @@ static void nccl_push(const struct fake_place *places, int n)
     if (!fused) abort();
     fused->n = n;
     memcpy(fused->places, places, (size_t)n * sizeof *places);
-    fake_push(places->stream, &(struct fake_item){.kind = FAKE_MEET, .meet = nccl_meet, .context = fused});
+    struct fake_item item = {.kind = FAKE_MEET, .meet = nccl_meet, .context = fused, .is_message = true};
+    for (int p = 0; p < n; p++) item.is_message &= places[p].meeting->from >= 0;
+    fake_push(places->stream, &item);
 }
 
 #endif

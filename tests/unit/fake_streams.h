@@ -40,7 +40,8 @@ struct fake_item {
     /* FAKE_MEET: work of several streams at once, as a collective is. This one has come; returns whether all have, and
      * else in whose stream one is missing (NULL: in none yet). */
     bool (*meet)(void *context, struct fake_stream **missing_p);
-    void *context; /* from malloc; the item's */
+    void *context;   /* from malloc; the item's */
+    bool is_message; /* of FAKE_MEET: it may wait beyond the step in which it was sent */
     struct fake_item *next;
 };
 
@@ -58,14 +59,15 @@ static struct {
     enum fake_policy policy;
     struct fake_stream *streams[FAKE_STREAMS_MAX];
     int n_streams, n_events, n_devices;
-    char *memory;  /* all devices' */
-    size_t taken;  /* of it; begins anew when all devices are closed */
-    bool broken;   /* the device failed: the next wait says so */
-    bool stuck;    /* no stream moves: a collective whose peer is gone */
-    int n_wrong;   /* breaches of the contract */
-    int fail_copy; /* the n-th copy from now fails to be queued; 0: none */
-    uint32_t seed; /* of what is random from now on; 0: it goes on */
-    int refuse;    /* kernels of this op + 1 fail to be queued; 0: none */
+    char *memory;   /* all devices' */
+    size_t taken;   /* of it; begins anew when all devices are closed */
+    bool broken;    /* the device failed: the next wait says so */
+    bool stuck;     /* no stream moves: a collective whose peer is gone */
+    int n_wrong;    /* breaches of the contract */
+    int fail_copy;  /* the n-th copy from now fails to be queued; 0: none */
+    uint32_t seed;  /* of what is random from now on; 0: it goes on */
+    bool own_cards; /* each device is a card of its own */
+    int refuse;     /* kernels of this op + 1 fail to be queued; 0: none */
 } fake;
 static _Thread_local struct fake_device *fake_active;
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;

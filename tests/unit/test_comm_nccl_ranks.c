@@ -205,7 +205,8 @@ static void cpu_devices_are_refused(void **state)
     struct el_device *device;
     void *opened;
     assert_int_equal(el_device_open(&spec, &device), EL_OK);
-    assert_int_equal(el_comm_nccl_backend.open_on(&bootstrap, device, &opened), EL_ERR_INVALID);
+    assert_int_equal(el_comm_nccl_backend.open_on(&bootstrap, &(struct el_comm_place){.device = device}, &opened),
+                     EL_ERR_INVALID);
     assert_ptr_equal(el_comm_choose_members(&device, 1, true), &el_comm_local_backend);
     el_device_close(device);
 }

@@ -11,6 +11,7 @@
 #include "runtime/comm/comm_ops.h"
 #include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_splits.h"
+#include "tests/unit/device_mail.h"
 #include "tests/unit/fake_async.h"
 #include "tests/unit/star_bootstrap.h"
 #include "tests/unit/together.h"
@@ -171,17 +172,24 @@ static void staged_moves_each_verbs_sides(void **state)
                 staged_case((enum fake_policy)policy, (enum el_comm_verb)verb, i / 2, i % 2);
 }
 
-/* But for links: mailboxes would have to be the device's. */
 static void staged_local_has_what_local_has(void **state)
 {
     (void)state;
     const struct el_comm_ops *staged = el_comm_staged_local_backend.ops, *local = el_comm_local_backend.ops;
-    assert_int_equal(staged->verbs, local->verbs & ~(1u << EL_COMM_SEND | 1u << EL_COMM_RECV));
+    assert_int_equal(staged->verbs, local->verbs);
+    assert_int_equal(!staged->open_mailboxes, !local->open_mailboxes);
     assert_ptr_equal(staged->choose, local->choose);
     assert_ptr_equal(staged->traffic, local->traffic);
     assert_ptr_equal(staged->reduces, local->reduces);
     assert_int_equal(!staged->split, !local->split);
     assert_int_equal(!staged->set_timeout, !local->set_timeout);
+}
+
+/* From card to card. */
+static void members_of_a_process_exchange_messages(void **state)
+{
+    (void)state;
+    check_device_mail(&el_comm_staged_local_backend, fake_reset);
 }
 
 /* Ranks of one host, each with an asynchronous device: the whole check of communicators, staged through shm. */
@@ -209,9 +217,8 @@ static void ranks_stage_through_shm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(staged_keeps_off_device_memory),
-        cmocka_unit_test(staged_moves_each_verbs_sides),
-        cmocka_unit_test(staged_local_has_what_local_has),
+        cmocka_unit_test(staged_keeps_off_device_memory),  cmocka_unit_test(staged_moves_each_verbs_sides),
+        cmocka_unit_test(staged_local_has_what_local_has), cmocka_unit_test(members_of_a_process_exchange_messages),
         cmocka_unit_test(ranks_stage_through_shm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

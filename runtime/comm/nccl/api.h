@@ -52,6 +52,12 @@ struct el_nccl_api {
     /* Messages between two members; those of one group go at the same time. */
     int (*send)(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
     int (*receive)(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
+    /* Device memory that NCCL can work in without a copy of its own, on CUDA's device `device`. NULL, all four: the
+     * library has none (before 2.19). */
+    int (*memory_take)(void **memory_p, size_t bytes, int device);
+    int (*memory_free)(void *memory, int device);
+    int (*memory_register)(void *comm, void *memory, size_t bytes, void **handle_p);
+    int (*memory_deregister)(void *comm, void *handle);
     const char *(*result_text)(int result);
     const char *(*last_error)(void); /* the library's words for this process's last failure; "" */
     const char *(*host_id)(void);    /* NCCL_HOSTID as the library takes it; "" */

@@ -83,6 +83,33 @@ static int comm_split(void *comm, int color, int key, void **comm_p)
 static int (*const comm_split)(void *comm, int color, int key, void **comm_p);
 #endif
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+static int memory_take(void **memory_p, size_t bytes, int device)
+{
+    return cudaSetDevice(device) == cudaSuccess ? ncclMemAlloc(memory_p, bytes) : ncclUnhandledCudaError;
+}
+
+static int memory_free(void *memory, int device)
+{
+    return cudaSetDevice(device) == cudaSuccess ? ncclMemFree(memory) : ncclUnhandledCudaError;
+}
+
+static int memory_register(void *comm, void *memory, size_t bytes, void **handle_p)
+{
+    return ncclCommRegister(comm, memory, bytes, handle_p);
+}
+
+static int memory_deregister(void *comm, void *handle)
+{
+    return ncclCommDeregister(comm, handle);
+}
+#else
+static int (*const memory_take)(void **memory_p, size_t bytes, int device);
+static int (*const memory_free)(void *memory, int device);
+static int (*const memory_register)(void *comm, void *memory, size_t bytes, void **handle_p);
+static int (*const memory_deregister)(void *comm, void *handle);
+#endif
+
 static int comm_place(void *comm, int *rank_p, int *size_p)
 {
     ncclResult_t result = ncclCommUserRank(comm, rank_p);
@@ -173,6 +200,10 @@ const struct el_nccl_api *el_nccl_module(void)
         .all_gather = all_gather,
         .send = send_to,
         .receive = receive,
+        .memory_take = memory_take,
+        .memory_free = memory_free,
+        .memory_register = memory_register,
+        .memory_deregister = memory_deregister,
         .result_text = result_text,
         .last_error = last_error,
         .host_id = host_id,
