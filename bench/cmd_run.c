@@ -1,5 +1,6 @@
 /* `evenload run`: one trial, launched by this process, which is never a rank itself. As a rank of a user's mpirun
  * or torchrun it goes another way: cmd_run_rank.c. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "bench/base/io.h"
@@ -27,6 +28,10 @@ static void print_result(const struct el_campaign *c)
     el_text_line(stdout, "%s/results.json", c->store.dir);
     el_text_line(stdout, "%s/trials.csv", c->store.dir);
     el_text_line(stdout, "%s/logs/", c->store.dir);
+    if (isnan(el_json_number(trial, "bubble_pct"))) return;
+    printf("\n");
+    el_text_line(stdout, "Next: %s plot %s    (bubbles: a step of each stage, in %s/plots/stages.png)",
+                 el_program_word(), c->store.dir, c->store.dir);
 }
 
 static enum el_status run_self(const struct el_options *options, int *exit_status_p)

@@ -13,7 +13,7 @@ static bool same_piece(struct el_op_piece a, struct el_op_piece b)
 /* Kernels of one box, or of one phase, are one box, with the gaps between them. */
 static bool goes_on(const struct el_lane_box *box, const struct el_op_info *op)
 {
-    if (box->link || op->link || !same_piece(box->piece, op->piece)) return false;
+    if (op->op_class == EL_CLASS_COMM || !same_piece(box->piece, op->piece)) return false;
     return op->piece.kind || box->phase == op->phase;
 }
 
@@ -23,10 +23,10 @@ static int by_begin(const void *a, const void *b)
     return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
 }
 
-/* What the compute stream does, and messages. */
+/* What the compute stream does, and communication. */
 static bool is_shown(const struct el_op_info *op, int position)
 {
-    return op->device == position && (op->link || (op->stream == 0 && op->op_class != EL_CLASS_COMM));
+    return op->device == position && (op->stream == 0 || op->op_class == EL_CLASS_COMM);
 }
 
 static size_t count_collectives(const struct op_list *list, int position)
@@ -60,19 +60,17 @@ static size_t fill_boxes(const struct op_list *list, int position, const struct 
             continue;
         }
         boxes[n] = (struct el_lane_box){op->piece, op->phase, op->link, span};
-        if (!op->link) last = &boxes[n];
+        if (op->op_class != EL_CLASS_COMM) last = &boxes[n];
         n++;
     }
     return n;
 }
 
-enum el_status el_recorder_lane(const struct el_recorder *recorder, int position, size_t step,
-                                struct el_lane_box **boxes_p, size_t *n_p)
+enum el_status el_recorder_lane(const struct el_recorder *recorder, int position, size_t step, struct el_lane *lane_p)
 {
     EL_TRY(el_recorder_check(recorder, position));
     const struct told *told = el_recorder_told(recorder, position, EL_RECORDER_MEASURED);
-    *boxes_p = NULL;
-    *n_p = 0;
+    *lane_p = (struct el_lane){0};
     if (step >= told->n_windows || step >= el_recorder_step_count(recorder)) return EL_OK;
     const struct op_list *list = &recorder->lists[recorder->steps[step].list];
     size_t n_latest = count_collectives(list, position), n;
@@ -86,8 +84,8 @@ enum el_status el_recorder_lane(const struct el_recorder *recorder, int position
         boxes[i].span.end_ns -= told->windows[step].begin_ns;
     }
     qsort(boxes, n, sizeof *boxes, by_begin);
-    *boxes_p = boxes;
-    *n_p = n;
+    *lane_p = (struct el_lane){
+        .boxes = boxes, .n = n, .window_ns = told->windows[step].end_ns - told->windows[step].begin_ns};
     return EL_OK;
 }
 

@@ -99,16 +99,20 @@ enum el_status el_recorder_tell(struct el_recorder *recorder, int position, int 
                                 size_t n_latest, const struct el_span *windows, size_t n_windows);
 
 /* What a device of a stage did in one measured step, as papers draw it: runs of kernels of one box of its schedule, or
- * of one phase where they are in none, and messages without the wait for them. In order of their begin, in time from
- * the step's window; none where no windows were told. `*boxes_p`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
+ * of one phase where they are in none, and communication without the wait for it. In order of their begin, in time from
+ * that of the step's window; none where no windows were told. `boxes`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
 struct el_lane_box {
     struct el_op_piece piece;
     enum el_phase phase;
     enum el_op_link link;
     struct el_span span;
 };
-enum el_status el_recorder_lane(const struct el_recorder *recorder, int position, size_t step,
-                                struct el_lane_box **boxes_p, size_t *n_p);
+struct el_lane {
+    struct el_lane_box *boxes; /* [n]; NULL: none */
+    size_t n;
+    int64_t window_ns; /* the window's length */
+};
+enum el_status el_recorder_lane(const struct el_recorder *recorder, int position, size_t step, struct el_lane *lane_p);
 /* The most micro-batches, of all its parts, that the device has gone forward with and not yet all the way back: sets of
  * activations that it holds. In the last measured step; 0: it has no schedule. */
 int el_recorder_in_flight(const struct el_recorder *recorder, int position);

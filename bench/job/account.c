@@ -23,7 +23,7 @@ static enum el_status ask_recorder(const struct el_job_measurement *m, int i, st
     if (account->controlled) EL_TRY(el_recorder_summarize(recorder, position, off, &account->off));
     EL_TRY(el_recorder_ops(recorder, position, &account->ops, &account->n_ops));
     account->in_flight = el_recorder_in_flight(recorder, position);
-    EL_TRY(el_recorder_lane(recorder, position, m->shown_step, &account->boxes, &account->n_boxes));
+    EL_TRY(el_recorder_lane(recorder, position, m->shown_step, &account->lane));
     return el_memory_timeline_make(recorder, position, m->result.ledgers[i].live_by_tag, &account->timeline);
 }
 
@@ -61,7 +61,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
     enum el_status status = ask_recorder(m, i, &account);
     if (status == EL_OK) json_array_append_new(members, el_record_member(&account));
     el_memory_timeline_free(&account.timeline);
-    free(account.boxes);
+    free(account.lane.boxes);
     free(account.ops);
     return status;
 }

@@ -34,6 +34,7 @@ struct el_figure {
     /* Writes all blocks, and sets *any_p where there is something to draw; it is false before. */
     enum el_status (*write)(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p);
     const void *rows; /* the writer's own */
+    bool optional;    /* most runs have nothing for it, which is not worth a word */
 };
 
 /* Makes the folder where it is missing, and writes plots_dir/<name>.dat; where there is nothing to draw that of an

@@ -138,7 +138,7 @@ static const struct kind rates = {.whiskers = true, .of_mode = throughput};
 static const struct kind step = {.stacked = true, .mode_gap = 0.45, .parts = phases};
 static const struct kind utilization = {.per_device = true, .mode_gap = 0.5, .of_mode = busy_pct};
 
-const struct el_figure el_figure_memory = {"memory", write_bars, &memory};
-const struct el_figure el_figure_throughput = {"throughput", write_bars, &rates};
-const struct el_figure el_figure_step = {"step", write_bars, &step};
-const struct el_figure el_figure_utilization = {"utilization", write_bars, &utilization};
+const struct el_figure el_figure_memory = {.name = "memory", .write = write_bars, .rows = &memory};
+const struct el_figure el_figure_throughput = {.name = "throughput", .write = write_bars, .rows = &rates};
+const struct el_figure el_figure_step = {.name = "step", .write = write_bars, .rows = &step};
+const struct el_figure el_figure_utilization = {.name = "utilization", .write = write_bars, .rows = &utilization};

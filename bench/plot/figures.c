@@ -7,8 +7,8 @@
 #include "bench/record/record.h"
 
 /* Of every run, and of a run of `evenload watch`. */
-static const struct el_figure *const of_runs[] = {&el_figure_memory, &el_figure_throughput, &el_figure_step,
-                                                  &el_figure_utilization, &el_figure_timeline};
+static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_figure_throughput, &el_figure_step,
+                                                  &el_figure_utilization, &el_figure_timeline,   &el_figure_stages};
 static const struct el_figure *const of_watches[] = {&el_figure_watch};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
 static const char *const of_subcommands[] = {"scale", "buckets", "imbalance"};
@@ -63,7 +63,11 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     enum el_status status = el_plot_data(run, plots, NULL);
     int n_own = list_figures(run, &list), n = 0;
     json_decref(run);
-    for (; n < n_own; n++) names[n] = list[n]->name;
+    for (int i = 0; i < n_own; i++) {
+        bool there = (size_t)snprintf(data, sizeof data, "%s/%s.dat", plots, list[i]->name) < sizeof data &&
+                     access(data, R_OK) == 0;
+        if (there || !list[i]->optional) names[n++] = list[i]->name;
+    }
     for (int i = 0; i < N_SUBCOMMANDS && list == of_runs; i++) {
         snprintf(data, sizeof data, "%s/%s.dat", plots, of_subcommands[i]);
         if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];

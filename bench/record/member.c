@@ -168,26 +168,27 @@ static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
 /* What a box is called: as in PyTorch's tables of schedules, or by its phase. */
 static json_t *box_name(const struct el_lane_box *box)
 {
-    if (box->link) return json_string(box->link == EL_LINK_SEND ? "send" : "receive");
+    if (box->link != EL_LINK_NONE) return json_string(box->link == EL_LINK_SEND ? "send" : "receive");
     if (!box->piece.kind) return json_string(el_phase_name(box->phase));
     return json_stringn(&box->piece.kind, 1);
 }
 
-json_t *el_record_lane(const struct el_lane_box *boxes, size_t n)
+json_t *el_record_lane(const struct el_lane *lane)
 {
     json_t *what = json_array(), *part = json_array(), *micro = json_array(), *from = json_array(), *to = json_array();
-    for (size_t i = 0; i < n; i++) {
-        bool boxed = boxes[i].piece.kind != 0;
-        json_array_append_new(what, box_name(&boxes[i]));
-        json_array_append_new(part, boxed ? json_integer(boxes[i].piece.part) : json_null());
-        json_array_append_new(micro, boxed ? json_integer(boxes[i].piece.micro) : json_null());
-        json_array_append_new(from, json_real((double)boxes[i].span.begin_ns / 1e6));
-        json_array_append_new(to, json_real((double)boxes[i].span.end_ns / 1e6));
+    for (size_t i = 0; i < lane->n; i++) {
+        const struct el_lane_box *box = &lane->boxes[i];
+        bool boxed = box->piece.kind != 0;
+        json_array_append_new(what, box_name(box));
+        json_array_append_new(part, boxed ? json_integer(box->piece.part) : json_null());
+        json_array_append_new(micro, boxed ? json_integer(box->piece.micro) : json_null());
+        json_array_append_new(from, json_real((double)box->span.begin_ns / 1e6));
+        json_array_append_new(to, json_real((double)box->span.end_ns / 1e6));
     }
-    json_t *lane = json_pack("{s:o, s:o, s:o, s:o, s:o}", "what", what, "part", part, "micro", micro, "from_ms", from,
-                             "to_ms", to);
-    if (boxes) return lane;
-    json_decref(lane);
+    json_t *record = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o}", "window_ms", (double)lane->window_ns / 1e6, "what",
+                               what, "part", part, "micro", micro, "from_ms", from, "to_ms", to);
+    if (lane->boxes) return record;
+    json_decref(record);
     return json_null();
 }
 
@@ -250,7 +251,7 @@ json_t *el_record_member(const struct el_member_account *account)
     put_ms(member, "bubble_ms", s.bubble_s);
     put_ms(member, "window_ms", s.window_s);
     el_json_put(member, "activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1));
-    el_json_put(member, "lane", el_record_lane(account->boxes, account->n_boxes));
+    el_json_put(member, "lane", el_record_lane(&account->lane));
     put_ms(member, "step_ms", s.step_s);
     put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
     el_json_put(member, "comm", comm_part(&s, account->time_sliced));

@@ -34,8 +34,7 @@ struct el_member_account {
     struct el_device_summary summary;
     struct el_memory_timeline timeline;
     int in_flight;             /* sets of activations that it holds; 0: it has no schedule */
-    struct el_lane_box *boxes; /* [n_boxes] of the step that is drawn; NULL: none is */
-    size_t n_boxes;
+    struct el_lane lane;       /* of the step that is drawn */
     struct el_op_figures *ops; /* [n_ops] */
     size_t n_ops;
     bool controlled; /* there were blocks with communication on, and off */
@@ -56,8 +55,8 @@ struct el_member_account {
 json_t *el_record_member(const struct el_member_account *account);
 /* {tag: bytes} of all tags. */
 json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT]);
-/* What a stage did in one step; null for NULL. */
-json_t *el_record_lane(const struct el_lane_box *boxes, size_t n);
+/* What a stage did in one step; null where it has no boxes. */
+json_t *el_record_lane(const struct el_lane *lane);
 /* The timeline of a member's memory; null for NULL. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline);
 /* One entry of a repeat's processes, as the system says at the end of the measured steps: what this process holds of

@@ -36,6 +36,19 @@ END
     [[ $(json pipeline/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]') == "$(json single/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]')" ]]
 }
 
+@test "a step of each stage is drawn, and run says how" {
+    "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 4 "${MODEL[@]}" --out r >out
+    grep -q "^Next: .*evenload plot r    (bubbles: a step of each stage, in r/plots/stages.png)$" out || { cat out; false; }
+    run "$EVENLOAD" plot r # writes the data: there is no gnuplot
+    grep -q "^pipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble [0-9.]* %" r/plots/stages.dat
+    if command -v gnuplot >/dev/null; then
+        with_gnuplot
+        cd r/plots && gnuplot -d -c "$BATS_TEST_DIRNAME/../../plots/stages.gnuplot" stages.dat svg >stages.svg 2>errors
+        [[ ! -s errors && $(grep -c ">3<" stages.svg) -ge 1 && $(grep -c "sim:1" stages.svg) -eq 1 ]] || { cat errors && false; }
+    fi
+    json ../results.json 'd["trials"][0]["per_device"][0]["activation_sets"]' | grep -qx 2
+}
+
 @test "what cannot be cut is refused by name" {
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --micro 3 "${MODEL[@]}"
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"

@@ -147,26 +147,27 @@ static void a_lane_has_boxes(void **state)
     } wanted[] = {{0, 0, EL_LINK_NONE, -5, 0},    {'F', 0, EL_LINK_NONE, 0, 10},     {'F', 0, EL_LINK_SEND, 10, 13},
                   {'F', 1, EL_LINK_NONE, 10, 20}, {'F', 0, EL_LINK_RECEIVE, 60, 62}, {'B', 0, EL_LINK_NONE, 62, 80}};
     struct el_recorder *recorders[2];
-    struct el_lane_box *boxes;
-    size_t n;
+    struct el_lane lane;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(el_recorder_create(i, 1, &recorders[i]), EL_OK);
         tell(recorders[i], i ? second_ops : first_ops, i ? second_spans : first_spans);
     }
-    assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &boxes, &n), EL_OK);
-    assert_true(n == 0 && !boxes);
+    assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &lane), EL_OK);
+    assert_true(lane.n == 0 && !lane.boxes);
     relate(recorders, 2);
-    assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &boxes, &n), EL_OK);
-    assert_int_equal(n, 6);
-    for (size_t i = 0, seen = 0; i < n; i++, seen = 0) {
-        for (size_t k = 0; k < n; k++) /* boxes of one begin may stand in either order */
+    assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &lane), EL_OK);
+    assert_int_equal(lane.n, 6);
+    assert_int_equal(lane.window_ns, 80 * MS);
+    const struct el_lane_box *boxes = lane.boxes;
+    for (size_t i = 0, seen = 0; i < lane.n; i++, seen = 0) {
+        for (size_t k = 0; k < lane.n; k++) /* boxes of one begin may stand in either order */
             seen += boxes[i].piece.kind == wanted[k].kind && boxes[i].piece.micro == wanted[k].micro &&
                     boxes[i].link == wanted[k].link && boxes[i].span.begin_ns == wanted[k].from_ms * MS &&
                     boxes[i].span.end_ns == wanted[k].to_ms * MS;
         assert_int_equal(seen, 1);
         assert_true(i == 0 || boxes[i - 1].span.begin_ns <= boxes[i].span.begin_ns);
     }
-    free(boxes);
+    free(lane.boxes);
     for (int i = 0; i < 2; i++) el_recorder_destroy(recorders[i]);
 }
 

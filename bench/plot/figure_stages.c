@@ -1,0 +1,274 @@
+/* A step of a model in stages, as papers on pipelines draw it: a lane a device, with a box for each forward and backward
+ * of a micro-batch, in grey the bubbles between them, and below them what is sent and received.
+ *
+ * Everything the script draws is a row here. A device's second part, third, ... of the model alternate in shade. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/plot/plot.h"
+#include "bench/report/row_names.h"
+
+enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
+enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, AXIS_PIXELS = 34 };
+static const double DIGIT_PIXELS = 6.5, THIN_RATIO = 0.002;
+/* In a lane of height 1: boxes, and under them messages. */
+static const double BOX_LOW = 0.22, BOX_HIGH = 0.94, MESSAGE_LOW = 0.04, MESSAGE_HIGH = 0.16;
+
+/* What is drawn, in the order of the legend. */
+static const struct kind {
+    const char *what, *name, *other; /* in the record; of a device's first part, third, ...; of its others */
+    bool message;
+} kinds[] = {
+    {"F", "forward", "forward_2", false},
+    {"B", "backward", "backward_2", false},
+    {"I", "backward_inputs", "backward_inputs_2", false},
+    {"W", "backward_weights", "backward_weights_2", false},
+    {"reduce", "reduce", "reduce", false},
+    {"optimizer", "optimizer", "optimizer", false},
+    {"data", "load", "load", false},
+    {"h2d", "load", "load", false},
+    {"send", "transfer", "transfer", true},
+    {"receive", "transfer", "transfer", true},
+    {"comm", "transfer", "transfer", true},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+struct panel {
+    const json_t *trial, *devices;
+    size_t n_lanes;
+    double from_ms, to_ms;
+    int top, height; /* of the lanes, in pixels */
+};
+
+struct panels {
+    struct panel list[PANELS_MAX];
+    int n, height;
+};
+
+static const json_t *lane_of(const struct panel *panel, size_t lane)
+{
+    return json_object_get(json_array_get(panel->devices, lane), "lane");
+}
+
+static double ms_of(const json_t *lane, const char *column, size_t i)
+{
+    return json_number_value(json_array_get(json_object_get(lane, column), i));
+}
+
+static size_t boxes_of(const json_t *lane)
+{
+    return json_array_size(json_object_get(lane, "what"));
+}
+
+static const struct kind *kind_of(const json_t *lane, size_t i)
+{
+    const char *what = json_string_value(json_array_get(json_object_get(lane, "what"), i));
+    for (int k = 0; k < N_KINDS && what; k++)
+        if (strcmp(what, kinds[k].what) == 0) return &kinds[k];
+    return NULL;
+}
+
+/* How many of the device's parts come before this box's. */
+static int part_of(const json_t *lane, size_t i)
+{
+    const json_t *parts = json_object_get(lane, "part");
+    json_int_t own = json_integer_value(json_array_get(parts, i));
+    bool before[PARTS_MAX] = {false};
+    int n = 0;
+    for (size_t k = 0; k < json_array_size(parts); k++) {
+        const json_t *part = json_array_get(parts, k);
+        json_int_t value = json_integer_value(part);
+        if (!json_is_integer(part) || value < 0 || value >= PARTS_MAX || value >= own || before[value]) continue;
+        before[value] = true;
+        n++;
+    }
+    return n;
+}
+
+static const char *name_of(const json_t *lane, size_t i)
+{
+    const struct kind *kind = kind_of(lane, i);
+    if (!kind) return "";
+    return part_of(lane, i) % 2 ? kind->other : kind->name;
+}
+
+static void measure(struct panel *panel)
+{
+    for (size_t d = 0; d < panel->n_lanes; d++) {
+        const json_t *lane = lane_of(panel, d);
+        panel->to_ms = fmax(panel->to_ms, el_json_number(json_array_get(panel->devices, d), "window_ms"));
+        for (size_t i = 0; i < boxes_of(lane); i++) {
+            panel->from_ms = fmin(panel->from_ms, ms_of(lane, "from_ms", i));
+            panel->to_ms = fmax(panel->to_ms, ms_of(lane, "to_ms", i));
+        }
+    }
+}
+
+/* Finished trials with lanes, in their order. */
+static void choose_panels(const json_t *trials, struct panels *panels)
+{
+    *panels = (struct panels){.height = HEAD_PIXELS};
+    for (size_t i = 0; i < json_array_size(trials) && panels->n < PANELS_MAX; i++) {
+        const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
+        struct panel panel = {.trial = trial, .devices = devices, .n_lanes = json_array_size(devices), .to_ms = 1e-6};
+        if (strcmp(el_json_text(trial, "status", ""), "ok") != 0 || boxes_of(lane_of(&panel, 0)) == 0) continue;
+        measure(&panel);
+        panel.top = panels->height + TITLE_PIXELS;
+        panel.height = (int)panel.n_lanes * (panel.n_lanes <= 4 ? 34 : panel.n_lanes <= 8 ? 26 : 16);
+        panels->height = panel.top + panel.height + AXIS_PIXELS;
+        panels->list[panels->n++] = panel;
+    }
+    panels->height += AXIS_PIXELS;
+}
+
+/* ---- blocks ---- */
+
+static void put_box(FILE *file, const json_t *lane, size_t i, double low, double high)
+{
+    fprintf(file, "%.6g\t%.6g\t%g\t%g\n", ms_of(lane, "from_ms", i), ms_of(lane, "to_ms", i), low, high);
+}
+
+/* "pipeline, batch 64 (4 stages), 1f1b, 8 micro-batches: bubble 27.3 %". */
+static void put_about(const struct panel *panel, int k, FILE *file)
+{
+    char batch[EL_CELL_BYTES];
+    double micro = el_json_number(panel->trial, "config.micro_batches"), n = (double)panel->n_lanes;
+    el_table_batch(panel->trial, NULL, batch);
+    el_data_block(file, "title, from ms, to ms, lowest lane, pixels from the top, height in pixels", "%d about", k);
+    fprintf(file, "%s%s, batch %s", el_data_word(el_json_text(panel->trial, "mode", "?")).text,
+            el_data_is_valid(panel->trial) ? "" : "*", batch);
+    if (micro > 1)
+        fprintf(file, ", %s, %.0f micro-batches",
+                el_data_word(el_json_text(panel->trial, "config.schedule", "?")).text, micro);
+    fprintf(file, ": bubble %.1f %%", el_json_number(panel->trial, "bubble_pct"));
+    fprintf(file, "\t%.6g\t%.6g\t%g\t%d\t%d\n", panel->from_ms, panel->to_ms, -n, panel->top, panel->height);
+}
+
+/* A lane's boxes lie on the window, and on its messages in pale: what is seen of the window is bubble. */
+static void put_windows(const struct panel *panel, int k, FILE *file)
+{
+    el_data_block(file, "from ms, to ms, low, high", "%d bubble", k);
+    for (size_t d = 0; d < panel->n_lanes; d++)
+        fprintf(file, "0\t%.6g\t%g\t%g\n", el_json_number(json_array_get(panel->devices, d), "lane.window_ms"),
+                BOX_LOW - (double)(d + 1), BOX_HIGH - (double)(d + 1));
+    el_data_block(file, "from ms, to ms, low, high", "%d under", k);
+    fputs("0\t0\t0\t0\n", file);
+    for (size_t d = 0; d < panel->n_lanes; d++) {
+        const json_t *lane = lane_of(panel, d);
+        for (size_t i = 0; i < boxes_of(lane); i++)
+            if (kind_of(lane, i) && kind_of(lane, i)->message)
+                put_box(file, lane, i, BOX_LOW - (double)(d + 1), BOX_HIGH - (double)(d + 1));
+    }
+    el_data_block(file, "y, device", "%d lanes", k);
+    for (size_t d = 0; d < panel->n_lanes; d++)
+        fprintf(file, "%g\t%s\n", (BOX_LOW + BOX_HIGH) / 2 - (double)(d + 1),
+                el_data_word(el_json_text(json_array_get(panel->devices, d), "device", "?")).text);
+}
+
+static void put_boxes(const struct panel *panel, int k, const char *name, FILE *file)
+{
+    el_data_block(file, "from ms, to ms, low, high", "%d %s", k, name);
+    fputs("0\t0\t0\t0\n", file); /* so that the block is never empty */
+    for (size_t d = 0; d < panel->n_lanes; d++) {
+        const json_t *lane = lane_of(panel, d);
+        for (size_t i = 0; i < boxes_of(lane); i++) {
+            if (strcmp(name_of(lane, i), name) != 0) continue;
+            bool message = kind_of(lane, i)->message;
+            put_box(file, lane, i, (message ? MESSAGE_LOW : BOX_LOW) - (double)(d + 1),
+                    (message ? MESSAGE_HIGH : BOX_HIGH) - (double)(d + 1));
+        }
+    }
+}
+
+/* Numbers of micro-batches, where they have room; letters for terminals. */
+static void put_numbers(const struct panel *panel, int k, FILE *file)
+{
+    double pixels_per_ms = AREA_PIXELS / (panel->to_ms - panel->from_ms);
+    el_data_block(file, "ms, y, micro-batch, letter", "%d numbers", k);
+    fputs("0\t0\t \t \n", file);
+    for (size_t d = 0; d < panel->n_lanes; d++) {
+        const json_t *lane = lane_of(panel, d);
+        for (size_t i = 0; i < boxes_of(lane); i++) {
+            const struct kind *kind = kind_of(lane, i);
+            double from_ms = ms_of(lane, "from_ms", i), to_ms = ms_of(lane, "to_ms", i);
+            const json_t *micro = json_array_get(json_object_get(lane, "micro"), i);
+            char number[24];
+            if (!kind || kind->message || !json_is_integer(micro)) continue;
+            int digits = snprintf(number, sizeof number, "%lld", (long long)json_integer_value(micro));
+            bool room = (to_ms - from_ms) * pixels_per_ms >= DIGIT_PIXELS * digits + 2;
+            fprintf(file, "%.6g\t%g\t%s\t%.1s\n", (from_ms + to_ms) / 2, (BOX_LOW + BOX_HIGH) / 2 - (double)(d + 1),
+                    room ? number : " ", kind->what);
+        }
+    }
+}
+
+static bool has(const struct panels *panels, const char *name)
+{
+    for (int k = 0; k < panels->n; k++) {
+        const struct panel *panel = &panels->list[k];
+        for (size_t d = 0; d < panel->n_lanes; d++) {
+            const json_t *lane = lane_of(panel, d);
+            for (size_t i = 0; i < boxes_of(lane); i++)
+                if (strcmp(name_of(lane, i), name) == 0 && ms_of(lane, "to_ms", i) - ms_of(lane, "from_ms", i) >
+                                                               THIN_RATIO * (panel->to_ms - panel->from_ms))
+                    return true;
+        }
+    }
+    return false;
+}
+
+/* Each name once: those that are seen, and those that are too thin for it. */
+static void name_all(const struct panels *panels, struct el_data_names *names)
+{
+    for (int i = 0; i < 2 * N_KINDS; i++) {
+        const char *name = i % 2 ? kinds[i / 2].other : kinds[i / 2].name;
+        bool listed = false;
+        for (int k = 0; k < i; k++) listed |= strcmp(name, k % 2 ? kinds[k / 2].other : kinds[k / 2].name) == 0;
+        if (!listed) el_data_add_name(has(panels, name) ? names->present : names->thin, name);
+    }
+    el_data_add_name(names->present, "bubble");
+}
+
+static void each_word(const struct panel *panel, int k, const char *names, FILE *file)
+{
+    for (const char *at = names, *end; *at; at = *end ? end + 1 : end) {
+        char name[EL_NAME_BYTES];
+        end = at + strcspn(at, " ");
+        snprintf(name, sizeof name, "%.*s", (int)(end - at), at);
+        if (strcmp(name, "bubble") != 0) put_boxes(panel, k, name, file);
+    }
+}
+
+static enum el_status write_stages(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
+{
+    (void)figure;
+    const json_t *trials = json_object_get(run, "trials");
+    char title[EL_TITLE_BYTES];
+    bool valid = true;
+    struct el_data_names names = {"", ""};
+    struct panels panels;
+    choose_panels(trials, &panels);
+    for (int k = 0; k < panels.n; k++) valid &= el_data_is_valid(panels.list[k].trial);
+    el_data_title(trials, title);
+    name_all(&panels, &names);
+    el_data_about(file,
+                  &(struct el_data_about){title, &names, 1, WIDTH_BARS,
+                                          valid ? "one step, of median length; numbers are those of micro-batches"
+                                                : "one step, of median length; numbers are those of micro-batches; *: "
+                                                  "suspect or not checked, see the warnings"},
+                  ", panels, height in pixels");
+    fprintf(file, "\t%d\t%d\n", panels.n, panels.height);
+    for (int k = 0; k < panels.n; k++) {
+        const struct panel *panel = &panels.list[k];
+        put_about(panel, k, file);
+        put_windows(panel, k, file);
+        each_word(panel, k, names.present, file);
+        each_word(panel, k, names.thin, file);
+        put_numbers(panel, k, file);
+    }
+    *any_p = panels.n > 0;
+    return EL_OK;
+}
+
+const struct el_figure el_figure_stages = {.name = "stages", .optional = true, .write = write_stages};

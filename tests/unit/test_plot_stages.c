@@ -1,0 +1,93 @@
+/* The data file of a step of a model in stages, from a hand-made run: which trials are drawn, and the rows of a lane. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/plot/plot.h"
+
+/* A device with two parts of the model, in ms: it loads, goes forward in both, sends, goes back for inputs and weights. */
+static json_t *lane(void)
+{
+    return json_pack("{s:f, s:[s,s,s,s,s,s], s:[n,i,i,i,i,i], s:[n,i,i,i,i,i], s:[f,f,f,f,f,f], s:[f,f,f,f,f,f]}",
+                     "window_ms", 80.0, "what", "data", "F", "F", "send", "I", "W", "part", 1, 3, 1, 3, 3, "micro", 0, 0,
+                     0, 0, 0, "from_ms", -5.0, 0.0, 20.0, 20.0, 60.0, 70.0, "to_ms", 0.0, 20.0, 40.0, 24.0, 70.0, 70.5);
+}
+
+static json_t *trial(const char *status, json_t *of_device)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:[i,i], s:f, s:{s:i, s:s}, s:[{s:s, s:f, s:o}, {s:s, s:f, s:O}]}",
+                     "mode", "pipeline", "status", status, "model", "mlp", "global_batch", 8, "devices", 2,
+                     "batch_per_device", 8, 8, "bubble_pct", 12.34, "config", "micro_batches", 4, "schedule", "1f1b",
+                     "per_device", "device", "cpu:0", "window_ms", 81.0, "lane", of_device, "device", "cpu:1",
+                     "window_ms", 81.0, "lane", of_device);
+}
+
+/* The file's text, or NULL; to be freed. */
+static char *data_of(const json_t *run, bool *drawn_p)
+{
+    char dir[] = "/tmp/el-stages-XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(el_data_save(&el_figure_stages, run, dir, drawn_p), EL_OK);
+    snprintf(path, sizeof path, "%s/stages.dat", dir);
+    FILE *file = fopen(path, "r");
+    char *text = file ? calloc(1, 1 << 16) : NULL;
+    if (file) {
+        assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+        fclose(file);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(dir), 0); /* nothing temporary is left */
+    return text;
+}
+
+static void holds(const char *text, const char *wanted)
+{
+    if (!strstr(text, wanted)) fail_msg("'%s' is not in:\n%s", wanted, text);
+}
+
+static void a_lane_has_boxes_numbers_and_bubbles(void **state)
+{
+    (void)state;
+    bool drawn = false;
+    json_t *run = json_pack("{s:[o,o]}", "trials", trial("failed", lane()), trial("ok", lane()));
+    char *text = data_of(run, &drawn);
+    assert_true(drawn && text);
+    holds(text, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t");
+    holds(text, "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-5\t81\t-2\t58\t68\n");
+    holds(text, "# 0 bubble\n# columns: from ms, to ms, low, high\n0\t80\t-0.78\t-0.06\n0\t80\t-1.78\t-1.06\n\n");
+    holds(text, "# 0 forward\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n0\t20\t-0.78\t-0.06\n0\t20\t-1.78\t-1.06\n\n");
+    holds(text, "# 0 forward_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t40\t-0.78\t-0.06\n");
+    holds(text, "# 0 backward_inputs_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n60\t70\t-0.78\t-0.06\n");
+    holds(text, "# 0 transfer\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.96\t-0.84\n");
+    holds(text, "# 0 under\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.78\t-0.06\n");
+    holds(text, "\n65\t-0.42\t0\tI\n70.25\t-0.42\t \tW\n"); /* the last box is too narrow for a number */
+    assert_null(strstr(text, "# 1 about"));
+    free(text);
+    json_decref(run);
+}
+
+static void without_lanes_there_is_no_file(void **state)
+{
+    (void)state;
+    bool drawn = false;
+    json_t *run = json_pack("{s:[o,{s:s, s:s, s:[{s:s}]}]}", "trials", trial("ok", json_null()), "mode", "ddp", "status",
+                            "ok", "per_device", "device", "cpu:0");
+    assert_null(data_of(run, &drawn));
+    assert_false(drawn);
+    json_decref(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lane_has_boxes_numbers_and_bubbles),
+        cmocka_unit_test(without_lanes_there_is_no_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
