@@ -26,10 +26,20 @@ struct el_recorder;
 enum { EL_RECORDER_SPANS_MAX = 1 << 23 };
 enum { EL_RECORDER_MEASURED = 0, EL_RECORDER_SEGMENTS = 4 };
 
+/* What a device did in one communicator: collectives and messages. Copies between devices are in none. */
+enum { EL_COMM_GROUPS_MAX = 4 };
+struct el_comm_figures {
+    const char *name;
+    double total_s, wait_s; /* from arrival to end; before the last member had arrived */
+    double sent_bytes, received_bytes;
+};
+
 /* What one device did, a step on average over the steps of a segment. Units: milliseconds only in JSON; here seconds
  * and bytes. Phases are unions of their intervals on all streams of the device, of collectives without the wait for
  * late members where that is known; definitions: docs/metrics.md. */
 struct el_device_summary {
+    struct el_comm_figures groups[EL_COMM_GROUPS_MAX]; /* by communicator, those that have operations */
+    int n_groups;
     int64_t n_steps, n_dropped;
     bool simulated;
     double step_s;                     /* mean whole step */

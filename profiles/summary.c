@@ -1,5 +1,7 @@
 /* From kept spans to what a device did: unions and intersections of intervals, a step at a time, then means. What they
  * mean: docs/metrics.md. */
+#include <string.h>
+
 #include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
 
@@ -27,12 +29,42 @@ static bool is_outside(enum el_phase phase)
     return phase == EL_PHASE_DATA || phase == EL_PHASE_H2D || phase == EL_PHASE_OPTIMIZER;
 }
 
+/* NULL: it is in no communicator, or in one more than there is room for. */
+static struct el_comm_figures *group_of(struct el_device_summary *sum, const struct el_op_info *op)
+{
+    int g = 0;
+    if (!op->communicator) return NULL;
+    while (g < sum->n_groups && strcmp(sum->groups[g].name, op->communicator) != 0) g++;
+    if (g == EL_COMM_GROUPS_MAX) return NULL;
+    if (g == sum->n_groups) sum->groups[sum->n_groups++] = (struct el_comm_figures){.name = op->communicator};
+    return &sum->groups[g];
+}
+
+static int64_t arrival(struct el_span span, int64_t latest_ns)
+{
+    return latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
+}
+
+/* As add_op has it. Operations of one communicator follow one another. */
+static void add_to_group(struct el_device_summary *sum, const struct el_op_info *op, struct el_span span,
+                         int64_t latest_ns)
+{
+    struct el_comm_figures *group = group_of(sum, op);
+    int64_t arrived_ns = arrival(span, latest_ns);
+    if (!group) return;
+    if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
+    group->total_s += (double)(span.end_ns - span.begin_ns) * 1e-9;
+    group->wait_s += (double)(arrived_ns - span.begin_ns) * 1e-9;
+    group->sent_bytes += (double)op->sent_bytes;
+    group->received_bytes += (double)op->received_bytes;
+}
+
 /* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. What receives has
  * nothing to do before it is sent to: that is idle time. */
 static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
-    int64_t arrived_ns = latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
+    int64_t arrived_ns = arrival(span, latest_ns);
     if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
     if (!is_outside(op->phase)) el_intervals_add(&sets->stage, span);
     el_intervals_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
@@ -127,7 +159,9 @@ static bool add_step(struct el_device_summary *sum, struct step_sets *sets, cons
         add_counts(sum, op, position);
         if (op->device != position) continue;
         bool known = latest != NULL && op->op_class == EL_CLASS_COMM;
-        add_op(sets, op, spans[i], known ? *latest++ : spans[i].begin_ns);
+        int64_t latest_ns = known ? *latest++ : spans[i].begin_ns;
+        add_op(sets, op, spans[i], latest_ns);
+        add_to_group(sum, op, spans[i], latest_ns);
     }
     if (!each_set(sets, el_intervals_unite)) return false;
     add_times(sum, sets, step->whole);
@@ -155,6 +189,13 @@ static void divide(struct el_device_summary *sum, double n)
         &sum->queue_s,        &sum->bubble_s,       &sum->window_s};
     for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] /= n;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
+    for (int g = 0; g < sum->n_groups; g++) {
+        struct el_comm_figures *group = &sum->groups[g];
+        group->total_s /= n;
+        group->wait_s /= n;
+        group->sent_bytes /= n;
+        group->received_bytes /= n;
+    }
 }
 
 enum el_status el_recorder_check(const struct el_recorder *recorder, int position)

@@ -103,18 +103,22 @@ static void put_card(const struct el_table *table, json_t *card, const bool chos
 }
 
 /* Replicas are copies of the parameters: one column. */
-static void fold_replicas(json_t *trial)
+static void fold_replicas(json_t *trial, const char *of)
 {
     size_t k;
-    json_t *card, *cards = json_object_get(trial, "cards"),
-                  *difference = el_json_at(trial, "difference.at_peak_by_tag");
-    if (difference)
-        el_json_put_real(difference, "param", bytes_at(difference, "param") + bytes_at(difference, "replica"));
-    json_array_foreach(cards, k, card)
+    json_t *card;
+    json_array_foreach(json_object_get(trial, of), k, card)
     {
         json_t *tags = json_object_get(card, "at_peak_by_tag");
         el_json_put_real(tags, "param", bytes_at(tags, "param") + bytes_at(tags, "replica"));
     }
+}
+
+static void fold_difference(json_t *trial)
+{
+    json_t *difference = el_json_at(trial, "difference.at_peak_by_tag");
+    if (difference)
+        el_json_put_real(difference, "param", bytes_at(difference, "param") + bytes_at(difference, "replica"));
 }
 
 static void round_small(json_t *figures)
@@ -129,7 +133,7 @@ static void round_small(json_t *figures)
 
 static void put_cards(const struct el_table *table, json_t *trial, const bool chosen[N_TAGS])
 {
-    json_t *cards = json_object_get(trial, "cards"), *difference = json_object_get(trial, "difference");
+    json_t *cards = json_object_get(trial, "cards"), *difference = json_object_get(trial, "difference"), *sum;
     double low = INFINITY, high = 0;
     char from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
     size_t n = json_array_size(cards);
@@ -145,6 +149,7 @@ static void put_cards(const struct el_table *table, json_t *trial, const bool ch
     if (n > CARDS_SHOWN)
         fprintf(table->out, "  and %zu more cards, %s to %s MiB each (--json has them all)\n", n - CARDS_SHOWN,
                 el_text_mib(low, from), el_text_mib(high, to));
+    json_array_foreach(json_object_get(trial, "shared_cards"), n, sum) put_card(table, sum, chosen);
     round_small(difference);
     round_small(json_object_get(difference, "at_peak_by_tag"));
     put_card(table, difference, chosen);
@@ -217,7 +222,11 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
     bool chosen[N_TAGS] = {false};
     char title[EL_TITLE_BYTES];
     json_t *document = el_imbalance_document(run, NULL, NULL), *trials = json_object_get(document, "trials");
-    for (size_t i = 0; i < json_array_size(trials); i++) fold_replicas(json_array_get(trials, i));
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        fold_replicas(json_array_get(trials, i), "cards");
+        fold_replicas(json_array_get(trials, i), "shared_cards");
+        fold_difference(json_array_get(trials, i));
+    }
     choose_columns(trials, chosen, columns);
     el_data_title(json_object_get(run, "trials"), title);
     fprintf(out, "Card by card: %s\n\n", title);

@@ -5,6 +5,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/report/excess.h"
+#include "bench/report/report.h"
 
 /* Memory by tag is the ledger's alone: what was watched from outside (bench/watch) has none. */
 bool el_imbalance_has_cards(const json_t *trial)
@@ -39,6 +40,7 @@ double el_imbalance_highs(const json_t *device)
 static json_t *card_of(const json_t *device, size_t position)
 {
     static const char *const copied[] = {"device",
+                                         "host",
                                          "memory.peak_bytes",
                                          "memory.at_peak_by_tag",
                                          "memory.peak_by_tag",
@@ -88,6 +90,7 @@ static json_t *trial_of(const json_t *trials, const json_t *trial)
     for (size_t i = 0; i < json_array_size(devices); i++)
         json_array_append_new(cards, card_of(json_array_get(devices, i), i));
     json_object_set_new(document, "cards", cards);
+    json_object_set_new(document, "shared_cards", el_report_shared_cards(cards));
     bool several = el_imbalance_has_cards(trial);
     if (several) el_imbalance_sentence(trials, trial, sentence);
     json_object_set_new(document, "difference", several ? difference_of(cards, sentence) : json_null());

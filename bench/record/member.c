@@ -150,6 +150,21 @@ static json_t *utilization_part(const struct el_member_account *account, const s
     return utilization;
 }
 
+static json_t *groups_part(const struct el_device_summary *s)
+{
+    json_t *groups = json_object();
+    for (int g = 0; g < s->n_groups; g++) {
+        const struct el_comm_figures *figures = &s->groups[g];
+        json_t *group = json_object();
+        put_ms(group, "total_ms", figures->total_s);
+        put_ms(group, "wait_ms", s->arrivals_known ? figures->wait_s : NAN);
+        put_bytes(group, "sent_bytes", figures->sent_bytes);
+        put_bytes(group, "received_bytes", figures->received_bytes);
+        el_json_put(groups, figures->name, group);
+    }
+    return groups;
+}
+
 static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
 {
     json_t *comm = json_object();
@@ -162,6 +177,7 @@ static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
     put_ms(comm, "transfer_ms", s->comm_total_s - s->wait_s);
     put_ms(comm, "cpu_ms", s->comm_cpu_s);
     el_json_put(comm, "time_sliced", json_boolean(time_sliced));
+    el_json_put(comm, "by_group", groups_part(s));
     return comm;
 }
 

@@ -33,6 +33,10 @@ void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool c
 /* What the rule of that name says of the trial; NULL: nothing. Borrowed. */
 const char *el_report_warned(const json_t *trial, const char *rule);
 
+/* Of devices (a trial's, or rows made of them, with `device` and `host`) that are on one card: a copy of the first
+ * whose figures are the sums over them, `card` "sum". New reference, empty where each has its own. */
+json_t *el_report_shared_cards(const json_t *devices);
+
 /* Where a step goes: a row a trial on several devices, then a line a device. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out, bool colour);
 

@@ -89,6 +89,14 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
     if (other > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(other, mib));
 }
 
+/* "cpu:0", or "cpu:0 sum" of all devices on it. */
+static void show_device(const json_t *device, const json_t *context, char *text)
+{
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%s%s", el_json_text(device, "device", "?"),
+             json_object_get(device, "card") ? " sum" : "");
+}
+
 static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                                  EL_SHOWN("global batch", -14, el_table_batch),
                                                  EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
@@ -100,12 +108,17 @@ static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_
                                                  {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
                                                  EL_NO_MORE};
 
-static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .width = -10, .path = "device"},
+static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .width = -10, .show = show_device},
                                                   EL_MIB("peak MiB", 10, "memory.peak_bytes"),
                                                   {.head = "of which", .gap = 3, .width = -53, .show = show_tags},
                                                   EL_FIGURE("busy %", 9, "utilization.busy_pct"),
                                                   EL_MIB("sent MiB", 10, "sent_bytes"),
                                                   EL_NO_MORE};
+
+static void put_devices(const struct el_table *table, const json_t *devices)
+{
+    for (size_t k = 0; k < json_array_size(devices); k++) el_table_row(table, EL_TABLE_DIM, json_array_get(devices, k));
+}
 
 static void put_failed(const json_t *trial, FILE *out, bool colour)
 {
@@ -131,8 +144,10 @@ void el_report_table(const json_t *run, FILE *out, bool colour)
         if (!el_report_is_ok(trial)) put_failed(trial, out, colour);
         if (!isnan(el_json_number(trial, "throughput.samples_per_s")))
             el_table_row(&of_trials, valid ? EL_TABLE_BOLD : EL_TABLE_YELLOW, trial);
-        for (size_t k = 0; k < json_array_size(devices); k++)
-            el_table_row(&of_devices, EL_TABLE_DIM, json_array_get(devices, k));
+        json_t *shared = el_report_shared_cards(devices);
+        put_devices(&of_devices, devices);
+        put_devices(&of_devices, shared);
+        json_decref(shared);
     }
     el_report_warnings(trials, "", out, colour);
 }

@@ -100,6 +100,7 @@ struct el_op_info {
     uint64_t
         operation; /* of collectives and messages: equal for all members that take part, in all processes; else 0 */
     enum el_op_link link;
+    const char *communicator; /* its name in the job, "world": for good; NULL: it is in none, or has no name */
     struct el_op_piece piece;
     const char *how; /* what a library chose to do it by; NULL: nothing was chosen, or it does not tell */
 };

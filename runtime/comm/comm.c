@@ -144,6 +144,12 @@ void el_comm_close(struct el_comm *comm)
     release(comm);
 }
 
+void el_comm_name(struct el_comm *comm, const char *name, int index)
+{
+    comm->name = name;
+    comm->number = el_hash(el_hash(EL_HASH_BEGIN, name, strlen(name)), &index, sizeof index);
+}
+
 int el_comm_rank(const struct el_comm *comm)
 {
     return comm->rank;

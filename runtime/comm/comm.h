@@ -140,6 +140,11 @@ const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *dev
 /* NULL is legal. Collective among ranks only in that all must have ended their operations. */
 void el_comm_close(struct el_comm *comm);
 
+/* What the group is in its job, for whoever records its operations: "world", "data", "local"; `index`: which of the
+ * groups of that name. Members in all processes say the same, and another group another. Before its first operation,
+ * and before it is split. `name` is borrowed for good. */
+void el_comm_name(struct el_comm *comm, const char *name, int index);
+
 int el_comm_rank(const struct el_comm *comm);
 int el_comm_size(const struct el_comm *comm);
 const char *el_comm_backend(const struct el_comm *comm); /* "local" */

@@ -12,6 +12,7 @@ struct el_comm {
     void *state; /* NULL: a group of one that needs no transport */
     int rank, size;
     const void *group; /* the same for its members of this process, another for all else: what tells groups apart */
+    const char *name;  /* el_comm_name's; NULL: none was given */
     uint64_t number;   /* the same for its members in all processes, another for all groups that came of one split */
     uint64_t n_split;  /* groups that it was asked for */
     bool together;     /* one thread issues for all members of this process */

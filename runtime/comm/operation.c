@@ -210,6 +210,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .argument_bytes = sizeof *arguments,
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
         .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
+        .communicator = comm->name,
         .messages = el_comm_messages(&shape)};
     bool sends = op->verb == EL_COMM_SEND;
     if (el_comm_verb_row(op->verb)->is_link)

@@ -259,6 +259,7 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     info->bytes = op->bytes;
     info->messages = op->messages;
     info->operation = op->operation;
+    info->communicator = op->communicator;
     if (op->message.of) {
         info->operation += (uint64_t)task->message_number;
         info->link = op->message.sends ? EL_LINK_SEND : EL_LINK_RECEIVE;

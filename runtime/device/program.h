@@ -90,7 +90,8 @@ struct el_call_op {
     const void *arguments; /* copied; NULL: none */
     size_t argument_bytes; /* at most EL_CALL_ARGUMENT_BYTES */
     struct el_view views[EL_ARGS_POINTERS];
-    double bytes; /* payload, for costs */
+    double bytes;             /* payload, for costs */
+    const char *communicator; /* what el_op_info says of it */
     struct el_op_messages messages;
     struct el_call_group group;
     struct el_call_message message;

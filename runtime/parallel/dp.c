@@ -21,7 +21,10 @@ enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, siz
     for (int m = 0; m < n; m++) devices[m] = worker->members[m].shard.device;
     EL_TRY(el_comm_open_together(devices, n, dp->comms));
     worker->comm = el_comm_backend(dp->comms[0]);
-    for (int m = 0; m < n; m++) EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
+    for (int m = 0; m < n; m++) {
+        el_comm_name(dp->comms[m], "local", worker->first);
+        EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
+    }
     return EL_OK;
 }
 

@@ -53,7 +53,10 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
-    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_worker_set_comm(worker->config, worker->worlds[m]));
+    for (int m = 0; m < worker->n_members; m++) {
+        el_comm_name(worker->worlds[m], "world", m);
+        EL_TRY(el_worker_set_comm(worker->config, worker->worlds[m]));
+    }
     return open_members(worker, spec);
 }
 

@@ -23,7 +23,33 @@ for trial in others:
     layouts = [device["layout"] for device in trial["per_device"]]
     assert [layout["data_rank"] for layout in layouts] == [0, 1, 2, 3], layouts
     assert layouts[0]["stage"] == layouts[3]["shard"] == 0 and layouts[0]["nodes"] == layouts[3]["nodes"], layouts
+for trial in others:
+    groups = [device["comm"]["by_group"] for device in trial["per_device"]]
+    sums = [sum(group["sent_bytes"] for group in device.values()) for device in groups]
+    assert all(set(group) <= {"world", "local"} and group["local"]["total_ms"] > 0 for group in groups), groups
+    copied = [device["comm"]["bytes"] for device in trial["per_device"]]
+    assert all(total <= bytes for total, bytes in zip(sums, copied)), (sums, copied)
+    assert groups[0]["world"]["sent_bytes"] > 0 and ("world" in groups[1]) == (trial["config"]["reduce"] == "flat"), groups
 assert [d["rank"] for d in others[1]["per_device"]] == [0, 0, 1, 1] and others[2]["config"]["reduce"] == "hierarchical"
+END
+}
+
+@test "of two processes that both take both cards, the tables add up each card" {
+    "$EVENLOAD" run --mode spmg --devices cpu:0,cpu:1,cpu:0,cpu:1 --procs 2 --launcher own "${MODEL[@]}" --out both >table
+    [[ $(grep -c "^  cpu:[01] sum " table) -eq 2 ]] || { cat table; false; }
+    [[ $("$EVENLOAD" imbalance both | grep -c "^  sum     cpu:[01] ") -eq 2 ]]
+    "$EVENLOAD" imbalance both --json >cards.json
+    python3 - <<'END'
+import json
+trial = json.load(open("cards.json"))["trials"][0]
+cards, sums = trial["cards"], trial["shared_cards"]
+for k, card in enumerate(sums):
+    own = [other for other in cards if other["device"] == card["device"]]
+    assert len(own) == 2 and card["device"] == f"cpu:{k}", (cards, sums)
+    for figure in ("peak_bytes", "sent_bytes"):
+        assert card[figure] == sum(other[figure] for other in own), (figure, card, own)
+    assert card["at_peak_by_tag"]["param"] == sum(other["at_peak_by_tag"]["param"] for other in own)
+assert len(sums) == 2
 END
 }
 

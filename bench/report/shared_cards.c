@@ -1,0 +1,47 @@
+/* Cards (or cores that stand for them) that several devices of a trial are on: their figures added up. Two processes
+ * that both take both cards look balanced device by device; what a card holds is the sum. */
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/report/report.h"
+
+/* Adds every number of `more` to the one of the same place; the rest stays the first device's. */
+static void add_up(json_t *sum, const json_t *more)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(sum, key, value)
+    {
+        const json_t *other = json_object_get(more, key);
+        if (json_is_object(value)) add_up(value, other);
+        if (json_is_integer(value))
+            json_integer_set(value, json_integer_value(value) + json_integer_value(other));
+        else if (json_is_real(value))
+            json_real_set(value, json_real_value(value) + json_number_value(other));
+    }
+}
+
+static bool is_same_card(const json_t *a, const json_t *b)
+{
+    return el_json_is(a, "device", el_json_text(b, "device", "")) && el_json_is(a, "host", el_json_text(b, "host", ""));
+}
+
+json_t *el_report_shared_cards(const json_t *devices)
+{
+    json_t *cards = json_array();
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        json_t *sum = NULL;
+        bool first = true;
+        for (size_t k = 0; k < i; k++) first &= !is_same_card(json_array_get(devices, k), device);
+        for (size_t k = i + 1; k < json_array_size(devices) && first; k++) {
+            if (!is_same_card(json_array_get(devices, k), device)) continue;
+            if (!sum) sum = json_deep_copy(device);
+            add_up(sum, json_array_get(devices, k));
+        }
+        if (!sum) continue;
+        el_json_put(sum, "card", json_string("sum"));
+        json_array_append_new(cards, sum);
+    }
+    return cards;
+}
