@@ -116,3 +116,11 @@ int64_t el_graph_param_count(const struct el_graph *graph)
     for (int i = 0; i < graph->n_params; i++) count += el_param_count(graph, i);
     return count;
 }
+
+bool el_graph_uses_param(const struct el_graph *graph, int param)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        for (int i = 0; i < graph->nodes[n].n_params; i++)
+            if (graph->nodes[n].params[i] == param) return true;
+    return false;
+}

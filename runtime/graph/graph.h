@@ -133,6 +133,8 @@ static inline int64_t el_param_count(const struct el_graph *graph, int param)
 {
     return el_shape_count(&graph->params[param].shape);
 }
+/* Whether a node reads it: else it gets no gradient. */
+bool el_graph_uses_param(const struct el_graph *graph, int param);
 /* Elements of all parameters together: P / size(dtype). */
 int64_t el_graph_param_count(const struct el_graph *graph);
 

@@ -1,7 +1,5 @@
 /* mlp: linear layers with ReLU between them, over features: all parameters are in matrices, so communication weighs
  * heavily. */
-#include <stdio.h>
-
 #include "runtime/models/internal.h"
 
 static const struct el_model_size sizes[] = {
@@ -13,15 +11,8 @@ static const struct el_model_size sizes[] = {
 
 static int build(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
-    const struct el_model_values *hidden = el_model_values(config, "hidden");
-    int64_t width = el_model_size(config, "features");
-    int y = el_graph_input(graph, "features", EL_F32, &(struct el_shape){.n = 1, .d = {width}});
-    for (int i = 0; i < hidden->n; i++) {
-        char name[EL_GRAPH_NAME_BYTES];
-        snprintf(name, sizeof name, "hidden%d", i + 1);
-        y = el_layer_linear(graph, name, y, width, hidden->v[i], true);
-        width = hidden->v[i];
-    }
+    int64_t width;
+    int y = el_layers_hidden(graph, config, &width);
     *loss_p = EL_LOSS_CROSS_ENTROPY;
     return el_layer_linear(graph, "out", y, width, config->classes, false);
 }

@@ -3,6 +3,23 @@
  * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients. */
 #include "runtime/parallel/dp.h"
 
+/* What a replica does not use is summed as zeros: so autograd hands it to the broadcast's backward. */
+static void add_missing_grads(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        const struct el_shard *shard = &dp->worker->members[m].shard;
+        for (int p = 0; p < dp->worker->graph->n_params; p++) {
+            if (el_graph_uses_param(dp->worker->graph, p)) continue;
+            struct el_buffer *zeros;
+            el_program_alloc(dp->program, shard->device, EL_TAG_GRAD, el_shard_param_bytes(el_dp_master(dp), p),
+                             dp->worker->graph->params[p].name, &zeros);
+            dp->grads[m][p] = el_view_of(zeros, 0);
+            el_shard_issue_zero(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->grads[m][p],
+                                el_param_count(dp->worker->graph, p));
+        }
+    }
+}
+
 static void reduce_chunk(struct el_dp *dp, int c)
 {
     struct el_member *members = dp->worker->members;
@@ -40,13 +57,14 @@ static void free_replica_grads(struct el_dp *dp)
     }
 }
 
-/* Views of the sums, by parameter. */
+/* Views of the sums, by parameter; none of what is not used. */
 static void take_views(const struct el_dp *dp, struct el_view *sums)
 {
     size_t at[EL_GRAPH_PARAMS_MAX] = {0};
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         int c = dp->chunk_of[p];
-        sums[p] = el_view_of(dp->results[c], at[c]);
+        sums[p] = (struct el_view){0};
+        if (el_graph_uses_param(dp->worker->graph, p)) sums[p] = el_view_of(dp->results[c], at[c]);
         at[c] += el_shard_param_bytes(el_dp_master(dp), p);
     }
 }
@@ -55,6 +73,7 @@ static void add_to_kept(struct el_dp *dp, const struct el_view *sums)
 {
     const struct el_shard *master = el_dp_master(dp);
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (!sums[p].buffer) continue;
         struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
                                   .op = EL_OP_ADD,
                                   .dtype = dp->worker->config->dtype,
@@ -78,6 +97,7 @@ void el_dp_reduce(struct el_dp *dp, struct el_view *grads)
     int n_params = dp->worker->graph->n_params;
     for (int p = 0; p < n_params; p++) grads[p] = dp->grads[0][p];
     if (dp->n == 1) return;
+    add_missing_grads(dp);
     for (int c = 0; c < dp->n_chunks; c++) reduce_chunk(dp, c);
     free_replica_grads(dp);
     take_views(dp, grads);

@@ -10,6 +10,7 @@ static void average(void *context, struct el_program *program, struct el_view *g
     const struct el_shard *shard = &worker->members[0].shard;
     for (int p = 0; p < shard->graph->n_params; p++) {
         int64_t n = el_param_count(shard->graph, p);
+        if (!grads[p].buffer) continue; /* nothing uses it: the tutorial's loop would fail on None */
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
                                 .dtype = worker->config->dtype,
                                 .count = (size_t)n,

@@ -16,12 +16,13 @@ static int slot_count(enum el_optimizer_kind optimizer)
     return optimizer == EL_OPT_ADAM ? 2 : optimizer == EL_OPT_MOMENTUM ? 1 : 0;
 }
 
-/* One buffer a parameter, filled with zeros. */
+/* One buffer a parameter, filled with zeros; but for weights none where there will be no gradient. */
 static enum el_status alloc_like_params(struct el_shard *shard, enum el_tag tag, struct el_view *views)
 {
     for (int p = 0; p < shard->graph->n_params; p++) {
         size_t bytes = el_shard_param_bytes(shard, p);
         struct el_buffer *buffer;
+        if (tag != EL_TAG_PARAM && !el_graph_uses_param(shard->graph, p)) continue;
         EL_TRY(el_device_alloc(shard->device, tag, bytes, shard->graph->params[p].name, &buffer));
         views[p] = el_view_of(buffer, 0);
         if (el_device_is_simulated(shard->device)) continue;

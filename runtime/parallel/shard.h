@@ -24,7 +24,8 @@ struct el_shard {
     const struct el_train_config *config;
     const struct el_graph *graph;
     struct el_device *device;
-    /* An owner's; NULL on a device that holds nothing between steps. */
+    /* An owner's; NULL on a device that holds nothing between steps. A parameter that the graph does not use has neither
+     * a gradient nor slots. */
     struct el_view *params;
     /* --zero-grad keep: its own. --bucket-view on: places in the mode's buckets, which the mode fills in and frees.
      * Else without buffers, and allocated in each step. */
@@ -47,8 +48,11 @@ enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program);
-/* One step of the optimizer by grads[n_params], then the limit on norms. */
+/* One step of the optimizer by grads[n_params], then the limit on norms. What has no gradient stays as it is. */
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
+/* x = 0, n elements. */
+void el_shard_issue_zero(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, struct el_view x, int64_t n);
 /* y = scale * x, n elements. */
 void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale);

@@ -1,6 +1,8 @@
 /* What a step does with a shard: gradients that are zeroed and freed, the optimizer. */
 #include "runtime/parallel/shard.h"
 
+#include <string.h>
+
 void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale)
 {
@@ -12,16 +14,24 @@ void el_shard_issue_scale(const struct el_shard *shard, struct el_program *progr
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
+void el_shard_issue_zero(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, struct el_view x, int64_t n)
+{
+    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
+                              .op = EL_OP_FILL,
+                              .dtype = shard->config->dtype,
+                              .views = {x},
+                              .args = {.d = {n}, .s = {0}}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program)
 {
     if (!shard->config->keep_grads) return;
     for (int p = 0; p < shard->graph->n_params; p++) {
-        struct el_kernel_op op = {.head = {.label = "zero_grad", .phase = EL_PHASE_OPTIMIZER},
-                                  .op = EL_OP_FILL,
-                                  .dtype = shard->config->dtype,
-                                  .views = {shard->grads[p]},
-                                  .args = {.d = {el_param_count(shard->graph, p)}, .s = {0}}};
-        el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+        if (!shard->grads[p].buffer) continue;
+        int64_t n = el_param_count(shard->graph, p);
+        el_shard_issue_zero(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n);
     }
 }
 
@@ -83,8 +93,11 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
     struct el_buffer *temporaries[EL_GRAPH_PARAMS_MAX][TEMPORARIES];
     bool together = shard->config->foreach == EL_FOREACH_ON;
     int n = shard->graph->n_params;
-    for (int p = 0; p < n && together; p++) alloc_temporaries(shard, program, p, temporaries[p]);
+    memset(temporaries, 0, sizeof temporaries);
+    for (int p = 0; p < n && together; p++)
+        if (grads[p].buffer) alloc_temporaries(shard, program, p, temporaries[p]);
     for (int p = 0; p < n; p++) {
+        if (!grads[p].buffer) continue;
         struct el_kernel_op op = update_of(shard, grads, p);
         if (!together) alloc_temporaries(shard, program, p, temporaries[p]);
         for (int t = 0; t < TEMPORARIES; t++) op.views[FIRST_TEMPORARY + t] = el_view_of(temporaries[p][t], 0);

@@ -12,6 +12,7 @@
 /* The last step's gradients of one parameter, as doubles. */
 static enum el_status read_grad(const struct el_shard *shard, int p, double *values)
 {
+    if (!shard->grads[p].buffer) return EL_OK; /* the graph does not use it: zeros */
     /* Read in place: a float's bytes stand at the front of the doubles, and are spread from the back. */
     EL_TRY(el_device_read(shard->grads[p], values, el_shard_param_bytes(shard, p)));
     for (int64_t i = el_param_count(shard->graph, p) - 1; shard->config->dtype == EL_F32 && i >= 0; i--) {
