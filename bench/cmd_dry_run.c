@@ -54,11 +54,13 @@ static bool adds_gradients(const struct el_train_config *config)
     return config->keep_grads || config->n_accumulate > 1 || config->n_micro > 1;
 }
 
-/* Adam's temporaries and new gradients beside kept ones, in copies of the parameters (docs/semantics.md). */
-static enum el_status count_temporaries(const struct el_train_config *config, double *temporaries_p, double *fresh_p)
+/* Adam's temporaries, new gradients beside kept ones, and what gets no gradient, in copies of the parameters
+ * (docs/semantics.md). */
+static enum el_status count_temporaries(const struct el_train_config *config, double *temporaries_p, double *fresh_p,
+                                        double *unused_p)
 {
     struct el_graph *graph;
-    int64_t largest = 0, layer = 0;
+    int64_t largest = 0, layer = 0, unused = 0;
     EL_TRY(el_model_build(&config->model, &graph));
     double all = (double)el_graph_param_count(graph);
     for (int n = 0; n < graph->n_nodes; n++) {
@@ -70,6 +72,9 @@ static enum el_status count_temporaries(const struct el_train_config *config, do
         }
         if (own > layer) layer = own;
     }
+    for (int p = 0; p < graph->n_params; p++)
+        if (!el_graph_uses_param(graph, p)) unused += el_param_count(graph, p);
+    *unused_p = (double)unused / all;
     el_graph_destroy(graph);
     double adam = config->foreach == EL_FOREACH_ON ? 1 : 2 * (double)largest / all;
     *temporaries_p = config->optimizer == EL_OPT_ADAM ? adam : 0;
@@ -81,13 +86,13 @@ static enum el_status count_temporaries(const struct el_train_config *config, do
 static enum el_status print_closed_form(const struct el_train_config *config, size_t params_bytes)
 {
     const double p = (double)params_bytes / (1 << 20);
-    double t, n;
+    double t, n, unused;
     int slots = config->optimizer == EL_OPT_ADAM ? 2 : config->optimizer == EL_OPT_MOMENTUM ? 1 : 0;
     struct el_mode_memory copies = el_mode_find(config->mode)->memory;
     bool several = config->n_devices > 1, uneven = several && copies.others > 0;
     if (config->bucket_view) copies.backward -= copies.view, copies.optimizer -= copies.view;
     if (copies.others > 0 && !several) copies = (struct el_mode_memory){.backward = 2, .optimizer = 2};
-    EL_TRY(count_temporaries(config, &t, &n));
+    EL_TRY(count_temporaries(config, &t, &n, &unused));
     bool fresh = adds_gradients(config) && copies.kept == 0;
     if (config->keep_grads) copies.backward += copies.kept;
     printf("\nclosed form, P = %.2f MiB of parameters, S = %d of the optimizer, T = %.2f of its temporaries", p, slots,
@@ -98,6 +103,7 @@ static enum el_status print_closed_form(const struct el_train_config *config, si
            (copies.optimizer + slots + t) * p);
     if (uneven) printf("; on each other %g P = %.2f", copies.others, copies.others * p);
     printf("%s\n", several && !uneven ? " on each" : "");
+    if (unused > 0) printf("less what U = %.4g P of parameters without gradients would have of these\n", unused);
     printf("(the table adds inputs, outputs, activations and workspace, and takes the moment at which the sum is "
            "highest)\n");
     return EL_OK;

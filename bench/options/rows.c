@@ -158,6 +158,14 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
+    {TRAINING, "find-unused", "HOW", AT(SWITCH, train.find_unused), OF_TRIALS,
+     "ddp, spmg: find parameters without gradients in every step, as PyTorch's find_unused_parameters: one more "
+     "all-reduce, "
+     "and buckets are never rebuilt",
+     CHOICES("off|on"), DEFAULT("off")},
+    {TRAINING, "static-graph", "HOW", AT(SWITCH, train.static_graph), OF_TRIALS,
+     "ddp: find them in the first step only, as PyTorch's static_graph; buckets are rebuilt", CHOICES("off|on"),
+     DEFAULT("off")},
     {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_TRIALS,
      "single, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
      "micro-step "

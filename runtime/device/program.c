@@ -127,6 +127,11 @@ static enum el_status finish(struct el_program *program)
     return EL_OK;
 }
 
+void el_program_fail(struct el_program *program, enum el_status status)
+{
+    el_program_keep(program, status);
+}
+
 enum el_status el_program_end(struct el_program *program)
 {
     if (program->failure != EL_OK) return el_error_give(&program->error);

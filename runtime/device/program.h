@@ -124,6 +124,9 @@ enum el_status el_program_wait(struct el_program *program, struct el_device *dev
 /* The id of the last op queued on the stream, or -1. */
 int el_program_last(const struct el_program *program, const struct el_device *device, int stream);
 
+/* A failure of whoever issues: kept as those of building calls are. */
+void el_program_fail(struct el_program *program, enum el_status status);
+
 /* Plans addresses and prepares every kernel on its computing thread. Errors: the first failure of building; EL_ERR_OOM.
  */
 enum el_status el_program_end(struct el_program *program);

@@ -14,6 +14,9 @@ static enum el_status setup(struct el_worker *worker)
                                    .comm = worker->world,
                                    .average = true,
                                    .views = worker->config->bucket_view,
+                                   .unused = worker->config->static_graph  ? EL_UNUSED_STATIC
+                                             : worker->config->find_unused ? EL_UNUSED_FIND
+                                                                           : EL_UNUSED_FAIL,
                                    .overlap = worker->config->overlap};
     struct el_reducer *reducer;
     EL_TRY(el_reducer_open(&spec, &reducer));
@@ -27,7 +30,7 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     struct el_shard *shard = &worker->members[0].shard;
     EL_TRY(el_reducer_group_round(worker->state, round));
     for (int p = 0; p < shard->graph->n_params && worker->config->bucket_view; p++)
-        shard->grads[p] = el_reducer_place(worker->state, p);
+        if (el_graph_uses_param(shard->graph, p)) shard->grads[p] = el_reducer_place(worker->state, p);
     return EL_OK;
 }
 
@@ -54,6 +57,12 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return el_share_step(worker, program, &hooks);
 }
 
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    EL_TRY(el_reducer_check(worker->state));
+    return el_shard_read_loss(&worker->members[0].shard, loss_p);
+}
+
 static void teardown(struct el_worker *worker)
 {
     el_reducer_close(worker->state);
@@ -62,9 +71,9 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
-             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate",
+             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate find-unused static-graph",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
-             .variants = "--overlap off|--bucket-view on|--accumulate 2",
+             .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,
@@ -74,4 +83,5 @@ const struct el_mode_ops el_mode_ddp = {
     .setup = setup,
     .begin_round = begin_round,
     .issue = issue,
+    .read_loss = read_loss,
     .teardown = teardown};

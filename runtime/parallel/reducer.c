@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/parallel/buckets.h"
+#include "runtime/parallel/used_map.h"
 
 struct bucket {
     struct el_buffer *buffer;
@@ -33,6 +34,11 @@ struct el_reducer {
     struct el_program *program;
     const struct el_view *grads;
     int next_bucket;
+    bool *arrived;  /* [n_params] */
+    int map_op;     /* the map's operation, -1: none yet */
+    bool map_known; /* by an earlier step */
+    bool unfinished;
+    struct el_used_map *map; /* NULL: unused parameters are a failure */
 };
 
 enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p)
@@ -44,13 +50,18 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     reducer->order = calloc(n, sizeof *reducer->order);
     reducer->slots = calloc(n, sizeof *reducer->slots);
     reducer->buckets = calloc(n, sizeof *reducer->buckets);
-    if (!reducer->order || !reducer->slots || !reducer->buckets) {
+    reducer->arrived = calloc(n, sizeof *reducer->arrived);
+    enum el_status status = EL_OK;
+    if (!reducer->order || !reducer->slots || !reducer->buckets || !reducer->arrived)
+        status = el_fail(EL_ERR_HOST_MEMORY, "a reducer of %zu parameters: no memory", n);
+    if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
+        status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
+    for (int p = 0; p < reducer->n_params && status == EL_OK; p++) reducer->order[p] = p;
+    if (status == EL_OK)
+        *reducer_p = reducer;
+    else
         el_reducer_close(reducer);
-        return el_fail(EL_ERR_HOST_MEMORY, "a reducer of %zu parameters: no memory", n);
-    }
-    for (int p = 0; p < reducer->n_params; p++) reducer->order[p] = p;
-    *reducer_p = reducer;
-    return EL_OK;
+    return status;
 }
 
 static void free_buckets(struct el_reducer *reducer)
@@ -63,6 +74,8 @@ void el_reducer_close(struct el_reducer *reducer)
 {
     if (!reducer) return;
     free_buckets(reducer);
+    el_used_map_close(reducer->map);
+    free(reducer->arrived);
     free(reducer->order);
     free(reducer->slots);
     free(reducer->buckets);
@@ -79,9 +92,9 @@ static int assign(struct el_reducer *reducer, const size_t *limits, int n_limits
     int n = el_buckets_assign(bytes, reducer->order, reducer->n_params, limits, n_limits, group);
     memset(reducer->buckets, 0, (size_t)n * sizeof *reducer->buckets);
     for (int i = 0; i < reducer->n_params; i++) {
-        int p = reducer->order[i];
-        struct bucket *bucket = &reducer->buckets[group[i]];
-        reducer->slots[p] = (struct slot){group[i], bucket->count};
+        int p = reducer->order[i], b = reducer->spec.unused == EL_UNUSED_FIND ? n - 1 - group[i] : group[i];
+        struct bucket *bucket = &reducer->buckets[b];
+        reducer->slots[p] = (struct slot){b, bucket->count};
         bucket->count += el_param_count(shard->graph, p);
         bucket->n_params++;
     }
@@ -101,9 +114,24 @@ static int64_t padding(const struct el_reducer_spec *spec, int64_t count)
     return (n - count % n) % n;
 }
 
+/* As in PyTorch a step whose reduction did not end is noticed when the next one is prepared. */
+static enum el_status check_finished(const struct el_reducer *reducer)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    char missing[64];
+    el_used_map_missing(shard->graph, missing, sizeof missing);
+    if (!reducer->unfinished) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s: expected to have finished reduction in the prior iteration before starting a new one: rank %d "
+                   "got no gradient of %s; give --find-unused on, or leave them out of the model",
+                   shard->config->mode, el_comm_rank(reducer->spec.comm), missing);
+}
+
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits)
 {
     const struct el_shard *shard = reducer->spec.shard;
+    EL_TRY(check_finished(reducer));
+    if (reducer->spec.unused == EL_UNUSED_FIND && reducer->n_buckets) return EL_OK;
     free_buckets(reducer);
     int n = assign(reducer, limits, n_limits);
     for (; reducer->n_buckets < n; reducer->n_buckets++) {
@@ -120,7 +148,8 @@ enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
 {
     const struct el_train_config *config = reducer->spec.shard->config;
     const size_t whole[] = {SIZE_MAX}, rebuilt[] = {config->bucket_first_bytes, config->bucket_cap_bytes};
-    return round == 0 ? el_reducer_group(reducer, whole, 1) : el_reducer_group(reducer, rebuilt, 2);
+    return round == 0 && reducer->spec.unused != EL_UNUSED_FIND ? el_reducer_group(reducer, whole, 1)
+                                                                : el_reducer_group(reducer, rebuilt, 2);
 }
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads)
@@ -129,6 +158,8 @@ void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, co
     reducer->grads = grads;
     reducer->n_ready = 0;
     reducer->next_bucket = 0;
+    reducer->map_op = -1;
+    memset(reducer->arrived, 0, (size_t)reducer->n_params * sizeof *reducer->arrived);
     for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
 }
 
@@ -193,31 +224,82 @@ struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
     return el_view_of(reducer->buckets[slot->bucket].buffer, (size_t)slot->offset * bytes);
 }
 
+/* Launches what is complete, in order; behind the last bucket the map. */
+static void launch_complete(struct el_reducer *reducer)
+{
+    while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)
+        reduce_next(reducer);
+    if (reducer->next_bucket < reducer->n_buckets || !reducer->map || reducer->map_known || reducer->map_op >= 0)
+        return;
+    el_used_map_issue(reducer->map, reducer->program, &reducer->map_op);
+}
+
+static void put_zeros(struct el_reducer *reducer)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    for (int p = 0; p < reducer->n_params; p++) {
+        if (el_graph_uses_param(shard->graph, p)) continue;
+        el_shard_issue_zero(shard, reducer->program, EL_PHASE_REDUCE, "no gradient", el_reducer_place(reducer, p),
+                            el_param_count(shard->graph, p));
+        reducer->buckets[reducer->slots[p].bucket].n_pending--;
+    }
+}
+
+static void fail_twice(struct el_reducer *reducer, int p)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    el_program_fail(reducer->program,
+                    el_fail(EL_ERR_INVALID,
+                            "%s: expected to mark a variable ready only once: '%s' got a second gradient in one step "
+                            "of rank %d",
+                            shard->config->mode, shard->graph->params[p].name, el_comm_rank(reducer->spec.comm)));
+}
+
 void el_reducer_ready(void *context, int p)
 {
     struct el_reducer *reducer = context;
     const struct el_shard *shard = reducer->spec.shard;
-    if (reducer->n_ready < reducer->n_params) reducer->order[reducer->n_ready++] = p;
+    if (reducer->arrived[p]) {
+        fail_twice(reducer, p);
+        return;
+    }
+    if (reducer->n_ready == 0 && reducer->map) put_zeros(reducer);
+    reducer->arrived[p] = true;
+    if (reducer->spec.unused != EL_UNUSED_FIND) reducer->order[reducer->n_ready] = p;
+    reducer->n_ready++;
     if (!reducer->spec.views)
         el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", reducer->grads[p],
                              el_reducer_place(reducer, p), el_param_count(shard->graph, p), 1);
     reducer->buckets[reducer->slots[p].bucket].n_pending--;
-    if (!reducer->spec.overlap) return;
-    while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)
-        reduce_next(reducer);
+    if (reducer->spec.overlap) launch_complete(reducer);
+}
+
+/* What is still to come back from bucket b, once it is summed. */
+static void take_bucket(struct el_reducer *reducer, int b)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
+    for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
+        if (reducer->slots[p].bucket != b || !reducer->arrived[p]) continue;
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket", el_reducer_place(reducer, p),
+                             reducer->grads[p], el_param_count(shard->graph, p), 1);
+    }
 }
 
 void el_reducer_finish(struct el_reducer *reducer)
 {
-    const struct el_shard *shard = reducer->spec.shard;
-    while (reducer->next_bucket < reducer->n_buckets) reduce_next(reducer);
-    if (reducer->spec.to_first && el_comm_rank(reducer->spec.comm) > 0) return;
-    for (int b = 0; b < reducer->n_buckets; b++) {
-        el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
-        for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
-            if (reducer->slots[p].bucket != b) continue;
-            el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket",
-                                 el_reducer_place(reducer, p), reducer->grads[p], el_param_count(shard->graph, p), 1);
-        }
-    }
+    const struct el_reducer_spec *spec = &reducer->spec;
+    launch_complete(reducer);
+    reducer->unfinished = reducer->next_bucket < reducer->n_buckets;
+    for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
+        if (!reducer->arrived[p]) reducer->order[i++] = p;
+    if (spec->to_first && el_comm_rank(spec->comm) > 0) return;
+    for (int b = 0; b < reducer->next_bucket; b++) take_bucket(reducer, b);
+    el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);
+    reducer->map_known = spec->unused == EL_UNUSED_STATIC && !reducer->unfinished;
+}
+
+enum el_status el_reducer_check(const struct el_reducer *reducer)
+{
+    return reducer->map ? el_used_map_check(reducer->map) : EL_OK;
 }

@@ -23,8 +23,8 @@
  * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.
  * Memory: a bucket a group, from group to the next group or close (tag bucket), of the communicator's own
  * (el_comm_alloc; rounded up to whole elements a member of `comm`, where parts go across); nothing is allocated in a
- * step. Ownership: shard, communicator and grads are the caller's. Threads: the worker's. Errors: building errors are
- * the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
+ * step; with spec.unused a map beside them. Ownership: shard, communicator and grads are the caller's. Threads: the
+ * worker's. Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
  */
 #ifndef EL_REDUCER_H
 #define EL_REDUCER_H
@@ -34,6 +34,15 @@
 
 struct el_reducer;
 
+/* What is done about parameters that get no gradient. Both others put zeros into their places at a step's first
+ * gradient, and leave those parameters without one. */
+enum el_reducer_unused {
+    EL_UNUSED_FAIL,  /* a bucket that waits for one is never summed; the next grouping fails */
+    EL_UNUSED_FIND,  /* in every step members sum a map of what they used (used_map.h). Buckets are never regrouped:
+                      * they go by the order of parameters, the last bucket first */
+    EL_UNUSED_STATIC /* the first step's map holds for all steps; in later groupings they come last */
+};
+
 struct el_reducer_spec {
     const struct el_shard *shard; /* whose gradients */
     struct el_comm *comm;         /* among those that sum */
@@ -41,7 +50,8 @@ struct el_reducer_spec {
     bool to_first;                /* with `across`: only the first of `comm` gets sums */
     bool average;                 /* means of the members' gradients, not sums; with `across` over its members alone */
     bool views;                   /* gradients are born in the buckets */
-    bool overlap;                 /* launch what is full while backward goes on; false: all at the end */
+    enum el_reducer_unused unused;
+    bool overlap; /* launch what is full while backward goes on; false: all at the end */
 };
 
 enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p);
@@ -49,7 +59,8 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
 void el_reducer_close(struct el_reducer *reducer);
 
 /* A bucket is closed when it has reached its limit: the first one limits[0], the second limits[1], all later ones the
- * last limit. {0}: a bucket a parameter; {SIZE_MAX}: one for all. Collective in that all members group alike. */
+ * last limit. {0}: a bucket a parameter; {SIZE_MAX}: one for all. Collective in that all members group alike. Errors:
+ * EL_ERR_INVALID naming the parameters for which the step before waited in vain. */
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits);
 /* As DistributedDataParallel does in a round of steps: all in one bucket at first, later by the configuration's limits.
  */
@@ -58,9 +69,12 @@ enum el_status el_reducer_group_round(struct el_reducer *reducer, int round);
 struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads);
-/* `reducer` as el_pass_spec's hook has it. The gradient's view is read from what begin was given: a pass may have
- * filled it in since. With views it is the parameter's place. */
+/* `reducer` as el_pass_spec's hook has it, once a parameter and step: a second time is EL_ERR_INVALID. The gradient's
+ * view is read from what begin was given: a pass may have filled it in since. With views it is the parameter's place.
+ */
 void el_reducer_ready(void *reducer, int param);
 void el_reducer_finish(struct el_reducer *reducer);
+/* After a step: whether what was taken to be unused is so for all members. Blocking. */
+enum el_status el_reducer_check(const struct el_reducer *reducer);
 
 #endif

@@ -49,6 +49,7 @@ static enum el_status open_member(struct el_worker *worker, int m)
                                    .across = worker->worlds[m],
                                    .to_first = config->reduce == EL_REDUCE_HIERARCHICAL,
                                    .average = true,
+                                   .unused = config->find_unused ? EL_UNUSED_FIND : EL_UNUSED_FAIL,
                                    .overlap = config->overlap};
     EL_TRY(el_reducer_open(&spec, &spmg->reducers[m]));
     spmg->dp.contexts[m] = spmg->reducers[m];
@@ -156,6 +157,13 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return EL_OK;
 }
 
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    const struct spmg *spmg = worker->state;
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_check(spmg->reducers[m]));
+    return el_shard_read_loss(&worker->members[0].shard, loss_p);
+}
+
 static void mute(struct el_worker *worker, bool muted)
 {
     struct spmg *spmg = worker->state;
@@ -166,7 +174,7 @@ static void mute(struct el_worker *worker, bool muted)
 const struct el_mode_ops el_mode_spmg = {
     .info = {.name = "spmg",
              .summary = "DistributedDataParallel up to 1.8: several devices a process, a thread per replica",
-             .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce",
+             .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused",
              .sends = "as ddp among all devices, and P to each replica at a step's begin; inputs out, outputs back",
              .variants = "--overlap off|--reduce hierarchical",
              .loss = EL_LOSS_OF_RANKS,
@@ -178,5 +186,6 @@ const struct el_mode_ops el_mode_spmg = {
     .setup = setup,
     .begin_round = begin_round,
     .issue = issue,
+    .read_loss = read_loss,
     .mute = mute,
     .teardown = teardown};

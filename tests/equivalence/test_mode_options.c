@@ -29,7 +29,7 @@ static int close_all(void **state)
 /* What a device said to the others in a step. */
 struct talk {
     uint64_t sent_bytes;
-    int n_operations;
+    char operations[256]; /* the bytes of each, in their order */
 };
 
 struct outcome {
@@ -39,13 +39,15 @@ struct outcome {
 
 static void count_talk(void *context, const struct el_step_event *event)
 {
-    struct talk *talks = context;
-    for (int i = 0; i < event->n_ops; i++) talks[event->ops[i].device] = (struct talk){0};
+    struct outcome *outcome = context;
+    for (int i = 0; i < event->n_ops; i++) outcome->talks[event->ops[i].device] = (struct talk){0};
     for (int i = 0; i < event->n_ops; i++) {
         const struct el_op_info *op = &event->ops[i];
+        struct talk *talk = &outcome->talks[op->device];
         if (op->op_class != EL_CLASS_COMM) continue;
-        talks[op->device].sent_bytes += op->sent_bytes;
-        talks[op->device].n_operations++;
+        talk->sent_bytes += op->sent_bytes;
+        size_t used = strlen(talk->operations);
+        snprintf(talk->operations + used, sizeof talk->operations - used, "%s%.0f", used ? " " : "", op->bytes);
     }
 }
 
@@ -63,7 +65,7 @@ static enum el_status try_training(const struct el_train_config *config, const c
     for (int d = 0; d < n; d++) {
         struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
         assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
-        probes[d] = (struct el_probe){.context = outcome->talks, .step = count_talk};
+        probes[d] = (struct el_probe){.context = outcome, .step = count_talk};
     }
     struct el_train_place place = {.devices = devices, .n_devices = n, .bootstrap = self, .dataset = dataset};
     struct el_train_hooks hooks = {.probes = probes};
@@ -152,13 +154,103 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
             assert_int_equal(micro.result.ledgers[d].peak_bytes,
                              part.result.ledgers[d].peak_bytes + 2 * sizeof(double));
             assert_int_equal(micro.talks[d].sent_bytes, whole.talks[d].sent_bytes);
-            assert_int_equal(micro.talks[d].n_operations, whole.talks[d].n_operations);
-            assert_true(n == 1 || micro.talks[d].n_operations > 0);
+            assert_string_equal(micro.talks[d].operations, whole.talks[d].operations);
+            assert_true(n == 1 || *micro.talks[d].operations);
         }
         el_train_result_free(&whole.result);
         el_train_result_free(&micro.result);
         el_train_result_free(&part.result);
     }
+}
+
+/* ---- parameters without gradients ---- */
+
+static const struct el_case branch = {"branch", EL_OPT_MOMENTUM, 0, 24}, branch_uneven = {"branch", EL_OPT_ADAM, 0, 22};
+
+/* Every mode trains a model of which a layer is not used, as on one device; ddp where it is told to look. */
+static void unused_parameters_are_found(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * DEVICES; i++) {
+        const struct el_case *c = i < DEVICES ? &branch : &branch_uneven;
+        const int n = i % DEVICES + 1;
+        struct outcome wanted, single;
+        train_reference(c, n, &wanted);
+        train_reference(c, 1, &single);
+        for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+            struct el_train_config config;
+            bool finds = el_mode_takes(mode->name, "find-unused"), ddp = el_mode_takes(mode->name, "static-graph");
+            if (el_mode_devices(mode->name, n) < n || !el_case_can_be_cut(c, mode->name, n)) continue;
+            for (int way = 0; way < (ddp ? 4 : 1); way++) {
+                assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
+                config.steps = STEPS;
+                config.find_unused = finds && way % 2 == 0;
+                config.static_graph = ddp && way % 2 == 1;
+                config.bucket_view = way >= 2;
+                config.keep_grads = way == 1;
+                hold(c, &config, el_case_shares(c, mode->name, n) == 1 ? &single : &wanted);
+            }
+        }
+        el_train_result_free(&wanted.result);
+        el_train_result_free(&single.result);
+    }
+}
+
+/* As in PyTorch in the second step, on all ranks: nobody waits. */
+static void unused_parameters_fail_by_name(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct outcome outcome;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        assert_int_equal(el_case_config(&branch, "ddp", 3, &config), EL_OK);
+        config.overlap = overlap;
+        config.steps = 1;
+        train(&config, "cpu", &outcome);
+        el_train_result_free(&outcome.result);
+        config.steps = 2;
+        assert_int_equal(try_training(&config, "cpu", &outcome), EL_ERR_INVALID);
+        assert_non_null(strstr(el_error_message(), "ddp: expected to have finished reduction in the prior iteration "
+                                                   "before starting a new one: rank "));
+        assert_non_null(
+            strstr(el_error_message(), " got no gradient of 'side.weight' and 1 more; give --find-unused "));
+    }
+}
+
+/* Buckets by the order of parameters, the last one first, and in every step the map; with a static graph as they became
+ * ready, what did not come last, and no map after the first step. Its bytes are of tag bucket. */
+static void what_is_done_about_unused_parameters(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    struct outcome found, once, plain;
+    const struct el_case mlp = {"mlp", EL_OPT_MOMENTUM, 0, 24};
+    const size_t unused = (7 * 4 + 4) * sizeof(double), map = 8 * sizeof(int32_t); /* side: 7 inputs, 4 classes */
+    assert_int_equal(el_case_config(&mlp, "ddp", 2, &config), EL_OK);
+    train(&config, "null", &plain);
+    assert_int_equal(el_case_config(&branch, "ddp", 2, &config), EL_OK);
+    config.static_graph = true;
+    train(&config, "null", &once);
+    config.static_graph = false;
+    config.find_unused = true;
+    train(&config, "null", &found);
+    /* 132 + 11, 77 + 7, side 28 + 4, out 28 + 4 elements; the first limit is 1 KiB, the second 4 */
+    for (int d = 0; d < 2; d++) {
+        assert_string_equal(found.talks[d].operations, "1272 1056 32");
+        assert_string_equal(once.talks[d].operations, "2072 256");
+        const struct el_ledger *of_plain = &plain.result.ledgers[d], *of_found = &found.result.ledgers[d];
+        assert_int_equal(of_found->peak_by_tag[EL_TAG_BUCKET], of_plain->peak_by_tag[EL_TAG_BUCKET] + unused + map);
+        assert_int_equal(of_found->peak_by_tag[EL_TAG_PARAM], of_plain->peak_by_tag[EL_TAG_PARAM] + unused);
+        assert_int_equal(of_found->peak_by_tag[EL_TAG_GRAD], of_plain->peak_by_tag[EL_TAG_GRAD]);
+        assert_int_equal(of_found->peak_by_tag[EL_TAG_OPTIMIZER], of_plain->peak_by_tag[EL_TAG_OPTIMIZER]);
+        assert_int_equal(of_found->peak_bytes, of_plain->peak_bytes + 2 * unused + map);
+        assert_int_equal(once.result.ledgers[d].peak_bytes, of_found->peak_bytes);
+        assert_int_equal(once.talks[d].sent_bytes, plain.talks[d].sent_bytes + unused);
+        assert_int_equal(found.talks[d].sent_bytes, once.talks[d].sent_bytes + map);
+    }
+    el_train_result_free(&plain.result);
+    el_train_result_free(&once.result);
+    el_train_result_free(&found.result);
 }
 
 static void too_many_micro_steps_are_refused(void **state)
@@ -178,6 +270,9 @@ int main(void)
         cmocka_unit_test(micro_steps_are_ranks_of_a_larger_job),
         cmocka_unit_test(micro_steps_take_the_memory_of_one_and_talk_once),
         cmocka_unit_test(too_many_micro_steps_are_refused),
+        cmocka_unit_test(unused_parameters_are_found),
+        cmocka_unit_test(unused_parameters_fail_by_name),
+        cmocka_unit_test(what_is_done_about_unused_parameters),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

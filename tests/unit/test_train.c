@@ -177,6 +177,21 @@ static int reductions_of(struct el_reducer *reducer, const struct el_shard *shar
     return n;
 }
 
+/* Two backwards in one step, say: the failure is the program's. */
+static void twice_is_refused(struct el_reducer *reducer, const struct el_shard *shard)
+{
+    struct el_program *program;
+    assert_int_equal(el_program_create(&program), EL_OK);
+    el_reducer_begin(reducer, program, shard->grads);
+    el_reducer_ready(reducer, 1);
+    el_reducer_ready(reducer, 1);
+    el_reducer_finish(reducer);
+    assert_int_equal(el_program_end(program), EL_ERR_INVALID);
+    assert_string_equal(el_error_message(), "single: expected to mark a variable ready only once: 'hidden1.bias' got a "
+                                            "second gradient in one step of rank 0");
+    el_program_destroy(program);
+}
+
 static void a_reducer_groups_by_any_limits(void **state)
 {
     (void)state;
@@ -202,6 +217,7 @@ static void a_reducer_groups_by_any_limits(void **state)
     assert_int_equal(el_reducer_group(reducer, all, 1), EL_OK);
     assert_int_equal(reductions_of(reducer, &shard), 1);
     assert_int_equal(el_device_ledger(device)->live_by_tag[EL_TAG_BUCKET], bytes);
+    twice_is_refused(reducer, &shard);
     el_reducer_close(reducer);
     assert_int_equal(el_device_ledger(device)->live_by_tag[EL_TAG_BUCKET], 0);
     el_shard_close(&shard);
