@@ -166,6 +166,9 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "static-graph", "HOW", AT(SWITCH, train.static_graph), OF_TRIALS,
      "ddp: find them in the first step only, as PyTorch's static_graph; buckets are rebuilt", CHOICES("off|on"),
      DEFAULT("off")},
+    {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_TRIALS,
+     "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
+     DEFAULT("grad")},
     {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_TRIALS,
      "single, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
      "micro-step "

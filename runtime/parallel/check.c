@@ -19,6 +19,7 @@ static void fill_in(struct el_train_config *config)
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
     if (!*config->cut) snprintf(config->cut, sizeof config->cut, "time");
     if (!el_mode_takes(config->mode, "bucket-view")) config->bucket_view = false;
+    if (!el_mode_takes(config->mode, "sync")) config->sync_params = false;
     if (!el_mode_takes(config->mode, "find-unused")) config->find_unused = false;
     if (!el_mode_takes(config->mode, "static-graph")) config->static_graph = false;
     if (!config->n_accumulate || !el_mode_takes(config->mode, "accumulate")) config->n_accumulate = 1;

@@ -1,27 +1,41 @@
 /* manual: data parallelism by hand, as PyTorch's tutorial on distributed applications has it (average_gradients). Every
  * member has the whole model, the same initial weights by the same seed, and its share of the batch. After the whole
  * backward each parameter's gradient is summed by an all-reduce of its own, waited for, and divided by the number of
- * members: no buckets, nothing overlaps. */
+ * members: no buckets, nothing overlaps. With --sync param the same is done to the parameters instead, after each
+ * member's optimizer has made a step by its own gradients.
+ *
+ * Memory on every member: what single has with the member's share. Bytes: an all-reduce of each parameter. */
 #include "runtime/parallel/share.h"
 
-static void average(void *context, struct el_program *program, struct el_view *grads)
+/* Means over the members, in place. What has no gradient is left out: the tutorial's loop would fail on its None. */
+static void average(struct el_worker *worker, struct el_program *program, const struct el_view *views)
 {
-    struct el_worker *worker = context;
     const struct el_shard *shard = &worker->members[0].shard;
     for (int p = 0; p < shard->graph->n_params; p++) {
         int64_t n = el_param_count(shard->graph, p);
-        if (!grads[p].buffer) continue; /* nothing uses it: the tutorial's loop would fail on None */
+        if (!views[p].buffer) continue;
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
                                 .dtype = worker->config->dtype,
                                 .count = (size_t)n,
-                                .data = grads[p],
+                                .data = views[p],
                                 .label = shard->graph->params[p].name,
                                 .phase = EL_PHASE_COMM,
                                 .join = true};
         el_comm_issue(worker->world, program, &op, NULL);
-        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, "divide", grads[p], grads[p], n,
+        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, "divide", views[p], views[p], n,
                              1.0 / worker->layout->n_data);
     }
+}
+
+static void average_gradients(void *worker, struct el_program *program, struct el_view *grads)
+{
+    average(worker, program, grads);
+}
+
+static void average_parameters(void *context, struct el_program *program)
+{
+    struct el_worker *worker = context;
+    average(worker, program, worker->members[0].shard.params);
 }
 
 static enum el_status setup(struct el_worker *worker)
@@ -33,15 +47,18 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    const struct el_share_hooks hooks = {.reduce = average, .context = worker};
+    bool params = worker->config->sync_params;
+    const struct el_share_hooks hooks = {
+        .reduce = params ? NULL : average_gradients, .updated = params ? average_parameters : NULL, .context = worker};
     return el_share_step(worker, program, &hooks);
 }
 
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
-             .takes = "procs accumulate",
+             .takes = "procs accumulate sync",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
+             .variants = "--sync param",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,

@@ -88,6 +88,7 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
     }
     if (hooks->reduce) hooks->reduce(hooks->context, program, grads);
     el_shard_issue_optimizer(shard, program, grads);
+    if (hooks->updated) hooks->updated(hooks->context, program);
     el_shard_free_grads(shard, program, grads);
     el_share_end(program, &pass);
     return EL_OK;

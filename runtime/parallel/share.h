@@ -35,6 +35,8 @@ struct el_share_hooks {
     /* Before anything is issued; and when all gradients are there: sums them over the members. */
     void (*begin)(void *context, struct el_program *program, struct el_view *grads);
     void (*reduce)(void *context, struct el_program *program, struct el_view *grads);
+    /* When the optimizer has changed the parameters. */
+    void (*updated)(void *context, struct el_program *program);
     void *context;
 };
 

@@ -80,7 +80,8 @@ struct el_train_config {
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
-    bool find_unused, static_graph;        /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
+    bool sync_params;               /* manual: averages parameters after the optimizer's step, instead of gradients */
+    bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
     enum el_train_reduce reduce;
     /* Modes that cut the model. */
     char cut[128];   /* parts.h says how; empty: "time" */

@@ -60,7 +60,8 @@ enum el_status el_used_map_check(const struct el_used_map *map)
         if (map->own[p]) continue;
         EL_TRY(el_device_read(el_view_of(map->sums, (size_t)p * sizeof sum), &sum, sizeof sum));
         if (sum == 0) continue;
-        return el_fail(EL_ERR_INTERNAL, "'%s' got a gradient on another rank, and none on rank %d: ranks train one graph",
+        return el_fail(EL_ERR_INTERNAL,
+                       "'%s' got a gradient on another rank, and none on rank %d: ranks train one graph",
                        map->shard->graph->params[p].name, el_comm_rank(map->comm));
     }
     return EL_OK;

@@ -1,5 +1,5 @@
 /* Options of modes, each against what it must equal in f64 on one device, with its memory and its bytes: gradients that
- * accumulate over micro-steps. */
+ * accumulate over micro-steps, parameters averaged instead of gradients, parameters without gradients. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,6 +163,46 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
     }
 }
 
+/* ---- parameters instead of gradients ---- */
+
+/* Steps of sgd and momentum are linear in the gradients, so the mean of the ranks' parameters is what the mean of their
+ * gradients gives. Adam's are not: there it is the mean of parameters that ranks stepped to by themselves. Neither its
+ * memory nor its bytes differ from those of averaged gradients. */
+static void averaged_parameters(void **state)
+{
+    (void)state;
+    static const struct el_case cases[] = {
+        {"mlp", EL_OPT_SGD, 0, 22}, {"textcnn", EL_OPT_MOMENTUM, 0.5, 23}, {"mlp", EL_OPT_ADAM, 0, 22}};
+    for (int i = 0; i < 3 * DEVICES; i++) {
+        const struct el_case *c = &cases[i % 3];
+        const int n = i / 3 + 1;
+        struct el_train_config config;
+        struct outcome of_params, of_grads, params, grads;
+        train_reference(c, n, &of_grads);
+        assert_int_equal(el_case_config(c, "reference", n, &config), EL_OK);
+        config.steps = STEPS;
+        config.sync_params = true;
+        train(&config, "cpu", &of_params);
+        double difference = el_case_difference(&of_params.result, &of_grads.result);
+        assert_true(c->optimizer == EL_OPT_ADAM && n > 1 ? difference > 1e-5 : difference <= CASE_TOLERANCE);
+        assert_int_equal(el_case_config(c, "manual", n, &config), EL_OK);
+        config.steps = STEPS;
+        train(&config, "cpu", &grads);
+        config.sync_params = true;
+        train(&config, "cpu", &params);
+        assert_true(el_case_difference(&params.result, &of_params.result) <= CASE_TOLERANCE);
+        for (int d = 0; d < n; d++) {
+            assert_string_equal(params.talks[d].operations, grads.talks[d].operations);
+            assert_int_equal(params.talks[d].sent_bytes, grads.talks[d].sent_bytes);
+            assert_int_equal(params.result.ledgers[d].peak_bytes, grads.result.ledgers[d].peak_bytes);
+        }
+        el_train_result_free(&of_params.result);
+        el_train_result_free(&of_grads.result);
+        el_train_result_free(&params.result);
+        el_train_result_free(&grads.result);
+    }
+}
+
 /* ---- parameters without gradients ---- */
 
 static const struct el_case branch = {"branch", EL_OPT_MOMENTUM, 0, 24}, branch_uneven = {"branch", EL_OPT_ADAM, 0, 22};
@@ -270,6 +310,7 @@ int main(void)
         cmocka_unit_test(micro_steps_are_ranks_of_a_larger_job),
         cmocka_unit_test(micro_steps_take_the_memory_of_one_and_talk_once),
         cmocka_unit_test(too_many_micro_steps_are_refused),
+        cmocka_unit_test(averaged_parameters),
         cmocka_unit_test(unused_parameters_are_found),
         cmocka_unit_test(unused_parameters_fail_by_name),
         cmocka_unit_test(what_is_done_about_unused_parameters),
