@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "runtime/base/rng.h"
+#include "runtime/base/vector.h"
+
+enum { DRAWN_AT_ONCE = 1024 };
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param)
 {
@@ -35,7 +38,19 @@ static enum el_status alloc_like_params(struct el_shard *shard, enum el_tag tag,
     return EL_OK;
 }
 
-/* Uniform in [-bound, bound) by (seed, parameter, element): the same numbers in f32 and f64, and for every mode. */
+/* Uniform in [-bound, bound), from element `first` on: el_rng_uniform's numbers, of which only the first word of each
+ * draw counts, so that neighbouring elements share vector lanes. */
+EL_VECTOR static void draw(const struct el_rng_key *key, int64_t first, int64_t n, double bound, float *values)
+{
+    struct el_rng_key local = *key;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t word[4];
+        el_rng_draw4(&local, 0, (uint64_t)(first + i), word);
+        values[i] = (float)((2 * ((int32_t)(word[0] >> 8) * 0x1p-24) - 1) * bound);
+    }
+}
+
+/* By (seed, parameter, element): the same numbers in f32 and f64, and for every mode. */
 static enum el_status initialize(struct el_shard *shard, int p)
 {
     const struct el_param *param = &shard->graph->params[p];
@@ -43,12 +58,15 @@ static enum el_status initialize(struct el_shard *shard, int p)
     void *values = malloc(el_shard_param_bytes(shard, p));
     if (!values) return el_fail_errno("initial values of '%s'", param->name);
     struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
-    for (int64_t i = 0; i < n; i++) {
-        float value = (float)((2 * el_rng_uniform(&key, 0, (uint64_t)i) - 1) * param->init_bound);
-        if (shard->config->dtype == EL_F64)
-            ((double *)values)[i] = value;
-        else
-            ((float *)values)[i] = value;
+    for (int64_t first = 0; first < n; first += DRAWN_AT_ONCE) {
+        float drawn[DRAWN_AT_ONCE];
+        int64_t some = n - first < DRAWN_AT_ONCE ? n - first : DRAWN_AT_ONCE;
+        draw(&key, first, some, param->init_bound, drawn);
+        for (int64_t i = 0; i < some; i++)
+            if (shard->config->dtype == EL_F64)
+                ((double *)values)[first + i] = drawn[i];
+            else
+                ((float *)values)[first + i] = drawn[i];
     }
     enum el_status status = el_device_write(shard->params[p], values, el_shard_param_bytes(shard, p));
     free(values);

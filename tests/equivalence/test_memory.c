@@ -18,26 +18,30 @@
 #include "profiles/memory_timeline.h"
 #include "tests/equivalence/cases.h"
 
-enum { DEVICES = 3, CHUNK_BYTES = 10 << 20 };
+enum { DEVICES = 3, CHUNK_BYTES = 10 << 20, FEATURES = 256, HIDDEN = 256 };
 
 static void configure(struct el_train_config *config, const char *mode, const char *model,
                       enum el_optimizer_kind optimizer, bool keep, int n_devices, int64_t batch)
 {
-    *config = (struct el_train_config){
-        .dtype = EL_F32,
-        .optimizer = optimizer,
-        .lr = 0.01,
-        .momentum = 0.9,
-        .keep_grads = keep,
-        .overlap = true,
-        .capture = true,
-        .seed = 1,
-        .global_batch = batch,
-        .n_micro = 2,
-        .n_devices = n_devices,
-        .warmup = 1,
-        .steps = 2,
-        .model = {.sizes = {{"vocab", 1, {6000}}, {"embed", 1, {64}}, {"seq", 1, {12}}}, .classes = 10}};
+    *config = (struct el_train_config){.dtype = EL_F32,
+                                       .optimizer = optimizer,
+                                       .lr = 0.01,
+                                       .momentum = 0.9,
+                                       .keep_grads = keep,
+                                       .overlap = true,
+                                       .capture = true,
+                                       .seed = 1,
+                                       .global_batch = batch,
+                                       .n_micro = 2,
+                                       .n_devices = n_devices,
+                                       .warmup = 1,
+                                       .steps = 2,
+                                       .model = {.sizes = {{"vocab", 1, {6000}},
+                                                           {"embed", 1, {64}},
+                                                           {"seq", 1, {12}},
+                                                           {"features", 1, {FEATURES}},
+                                                           {"hidden", 2, {HIDDEN, HIDDEN}}},
+                                                 .classes = 10}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     snprintf(config->model.name, sizeof config->model.name, "%s", model);
     assert_int_equal(el_model_resolve(&config->model), EL_OK);
@@ -129,9 +133,10 @@ static void dp_has_the_closed_forms_peak(void **state)
         bool keep = i & 1;
         size_t slots = (size_t)optimizer, batch = 12, n = DEVICES;
         configure(&config, "dp", models[i / 6], optimizer, keep, DEVICES, (int64_t)batch);
+        el_model_set(&config.model, "hidden", (int64_t[]){1024, 1024, 1024}, 3); /* more than one chunk */
         measure(&config, "null", ledgers);
         struct sums sums = chunk_sums(&config);
-        size_t input = i / 6 ? 12 * 4 : 1024 * 4, outputs = batch * 10 * 4, labels = batch * 4, loss = 4;
+        size_t input = i / 6 ? 12 * 4 : FEATURES * 4, outputs = batch * 10 * 4, labels = batch * 4, loss = 4;
         size_t wanted = (1 + keep + slots) * sums.params + sums.params + sums.master_extra + batch * input + labels +
                         2 * outputs + loss;
         assert_int_equal(ledgers[0].peak_bytes, wanted);
@@ -171,7 +176,7 @@ static void ddp_is_balanced_and_holds_buckets(void **state)
     struct el_ledger ledgers[DEVICES];
     configure(&config, "ddp", "mlp", EL_OPT_ADAM, true, DEVICES, 12);
     measure(&config, "null", ledgers);
-    size_t params = chunk_sums(&config).params, layer = (1024 * 1024 + 1024) * 4; /* hidden: its new gradients */
+    size_t params = chunk_sums(&config).params, layer = (HIDDEN * HIDDEN + HIDDEN) * 4; /* hidden: its new gradients */
     for (int d = 0; d < DEVICES; d++) {
         assert_int_equal(ledgers[d].peak_bytes, ledgers[0].peak_bytes);
         assert_int_equal(ledgers[d].peak_by_tag[EL_TAG_BUCKET], params);
@@ -294,7 +299,7 @@ static void adams_temporaries_are_workspace(void **state)
         configure(&config, "single", "mlp", EL_OPT_ADAM, false, 1, 12);
         config.foreach = on ? EL_FOREACH_ON : EL_FOREACH_OFF;
         measure(&config, "null", ledgers);
-        size_t wanted = on ? chunk_sums(&config).params : 2 * 1024 * 1024 * 4;
+        size_t wanted = on ? chunk_sums(&config).params : 2 * HIDDEN * HIDDEN * 4;
         assert_int_equal(ledgers[0].peak_by_tag[EL_TAG_WORKSPACE], wanted);
     }
 }
