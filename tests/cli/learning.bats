@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # It learns: Kim's sentence classifier by ddp on two devices, through the whole program, from files on disk. With the TREC questions at
 # hand (EVENLOAD_TREC: a folder with train.txt and test.txt) at least 90 % of the test questions must be right after 12 epochs, as the mean of three
-# seeds (PyTorch 91.1; the paper's CNN-rand 91.2), with --long; else at least 89 % after 6 by one seed. Without them only the synthetic set is
+# seeds (PyTorch 91.1; the paper's CNN-rand 91.2), with --long; else at least 88 % after 6 by one seed and a smaller model (three seeds gave
+# 89.8, 90.8 and 90.8). Without them only the synthetic set is
 # learned. No learning rate is given: the optimizer's default must do.
 load common
 
@@ -12,16 +13,16 @@ accuracy() {
     json record.json 'd["accuracy"]'
 }
 
-@test "learning: TREC reaches 90 % (89 % in the short run)" {
+@test "learning: TREC reaches 90 % (88 % in the short run)" {
     [[ -n ${EVENLOAD_TREC-} ]] || skip "EVENLOAD_TREC names no folder with the TREC questions: the synthetic set is learned instead"
-    local seed sum=0 one seeds=(3) epochs=6 least=0.89
+    local seed sum=0 one seeds=(3) epochs=6 least=0.88 model=(--embed 128 --filters 64)
     if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
-        seeds=(1 2 3) epochs=12 least=0.90
+        seeds=(1 2 3) epochs=12 least=0.90 model=(--embed 300 --filters 100)
     else
         echo "# long: TREC, 12 epochs, as the mean of three seeds" >&3
     fi
     for seed in "${seeds[@]}"; do
-        one=$(accuracy --embed 300 --filters 100 --data "$EVENLOAD_TREC/train.txt" --test "$EVENLOAD_TREC/test.txt" --epochs "$epochs" --seed "$seed")
+        one=$(accuracy "${model[@]}" --data "$EVENLOAD_TREC/train.txt" --test "$EVENLOAD_TREC/test.txt" --epochs "$epochs" --seed "$seed")
         echo "seed $seed: $one"
         sum=$(awk -v a="$sum" -v b="$one" 'BEGIN { print a + b }')
     done

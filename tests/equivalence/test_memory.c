@@ -133,7 +133,7 @@ static void dp_has_the_closed_forms_peak(void **state)
         bool keep = i & 1;
         size_t slots = (size_t)optimizer, batch = 12, n = DEVICES;
         configure(&config, "dp", models[i / 6], optimizer, keep, DEVICES, (int64_t)batch);
-        el_model_set(&config.model, "hidden", (int64_t[]){1024, 1024, 1024}, 3); /* more than one chunk */
+        el_model_set(&config.model, "hidden", (int64_t[]){1024, 1024, 1024, 1024}, 4); /* more than a chunk */
         measure(&config, "null", ledgers);
         struct sums sums = chunk_sums(&config);
         size_t input = i / 6 ? 12 * 4 : FEATURES * 4, outputs = batch * 10 * 4, labels = batch * 4, loss = 4;

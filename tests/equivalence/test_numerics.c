@@ -35,6 +35,12 @@ static void configure(struct el_train_config *config, const char *mode, const ch
         .n_devices = n,
         .steps = 1,
         .model = {.sizes = {{"vocab", 1, {2000}}, {"seq", 1, {24}}}, .classes = 5, .dropout = 0.5}};
+    if (is_sanitized()) { /* its kernels are slow, and their sizes are test_kernels' */
+        config->model.sizes[2] = (struct el_model_values){"embed", 1, {40}};
+        config->model.sizes[3] = (struct el_model_values){"filters", 1, {20}};
+        config->model.sizes[4] = (struct el_model_values){"features", 1, {200}};
+        config->model.sizes[5] = (struct el_model_values){"hidden", 2, {150, 100}};
+    }
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     snprintf(config->model.name, sizeof config->model.name, "%s", model);
     assert_int_equal(el_model_resolve(&config->model), EL_OK);

@@ -65,7 +65,7 @@ static enum el_status run_rank(void)
     EL_TRY(el_bootstrap_open("self", &self));
     EL_TRY(el_case_dataset(&dataset));
     enum el_status status = EL_OK;
-    for (int i = 0; i < N_CASES && status == EL_OK; i++) {
+    for (int i = el_case_next(-1); i < N_CASES && status == EL_OK; i = el_case_next(i)) {
         bool both = !is_sanitized(); /* else in turns */
         if (both || i % 2 == 0)
             status = run_case(&el_cases[i], el_bootstrap_kind(world), world, self, dataset); /* mpi, or tcp */
