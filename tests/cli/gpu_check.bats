@@ -14,9 +14,10 @@ need_compiler() {
 bring_build() { # bring_build FOLDER
     mkdir -p "$1"
     local part
-    for part in bench kernels runtime profiles tests emulated modules probes flags.stamp cuda.stamp commit.stamp libevenload.a; do
+    for part in bench kernels runtime profiles modules probes flags.stamp cuda.stamp commit.stamp libevenload.a; do
         [[ ! -e $EVENLOAD_BUILD/$part ]] || cp -a "$EVENLOAD_BUILD/$part" "$1/"
     done
+    (cd "$EVENLOAD_BUILD" && find tests -name '*.[od]' -exec cp -a --parents -t "$1" {} +)
     rm -f "$1"/bench/base/jvalue.o
 }
 
