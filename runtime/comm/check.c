@@ -9,7 +9,7 @@ static enum el_status check_link(const struct el_comm *comm, const struct el_com
     if (op->root == comm->rank)
         return el_fail(EL_ERR_INVALID, "%s: rank %d cannot be its own partner", name, comm->rank);
     if (op->tag < 0) return el_fail(EL_ERR_INVALID, "%s: tag %d is below 0", name, op->tag);
-    if (comm->state && comm->backend->ops->open_mailboxes && !comm->partners)
+    if (comm->state && !comm->partners && comm->backend->ops->open_mailboxes)
         return el_fail(EL_ERR_ABSENT, "communicator %s: has no %s before its mailboxes are opened", comm->backend->name,
                        name);
     if (comm->partners && !comm->partners[op->root])

@@ -170,14 +170,9 @@ struct el_device *el_comm_device(const struct el_comm *comm)
     return comm->place.device;
 }
 
-static bool needs_mailboxes(const struct el_comm *comm)
-{
-    return comm->state && (comm->backend->ops->open_mailboxes || el_device_is_simulated(comm->place.device));
-}
-
 bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb)
 {
-    if (el_comm_verb_row(verb)->is_link && needs_mailboxes(comm) && !comm->partners) return false;
+    if (el_comm_verb_row(verb)->is_link && !comm->partners) return false;
     return comm->state ? comm->backend->ops->verbs >> verb & 1 : !el_comm_verb_row(verb)->is_link;
 }
 
@@ -243,7 +238,6 @@ enum el_status el_comm_open_mailboxes(struct el_comm *comm, const bool *partners
     int n = 0;
     if (!comm->state) return EL_OK;
     EL_TRY(check_opening(comm));
-    if (!comm->backend->ops->open_mailboxes) return EL_OK;
     bool *kept = calloc((size_t)comm->size, sizeof *kept);
     for (int r = 0; kept && r < comm->size; r++) {
         kept[r] = r != comm->rank && (!partners || partners[r]);

@@ -183,14 +183,14 @@ enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
 
 /* Opens a mailbox of so many bytes for each way between this member and its partners, at the receiver: bytes for each
  * partner, of tag `mailbox`, in the ledger of this member's device. `partners` [size]: with whom it exchanges messages
- * (its own place is not looked at), who say the same of it; NULL: with all others. Before it `local`, `shm` and `nccl`
- * have no send and no recv; backends whose library keeps what was sent (mpi, tcp) need none, and take it for said.
- * `nccl`, which has no tags, has the mailboxes at the sender and takes a link's messages in the order in which they
- * were sent. A message larger than the mailbox is refused when it is issued. A send waits only while the mailbox has no
- * room for its message, or holds 63 of them; room comes free in the order in which messages were sent, and for more
- * than the time-out the operation fails, naming the rank. Once a communicator. Between steps. Blocking. Collective: all
- * members, each in its own thread. Errors: as el_comm_alloc; EL_ERR_ABSENT where the backend has no links;
- * EL_ERR_INVALID (twice; members that one thread issues for; a partner that does not say the same). */
+ * (its own place is not looked at), who say the same of it; NULL: with all others. Before it there is
+ * no send and no recv. `mpi` and `nccl` have the mailboxes at the sender; `nccl` has no tags, and takes a link's
+ * messages in the order in which they were sent. A message larger than the mailbox is refused when it is issued. A send
+ * waits only while the mailbox has no room for its message, or holds 63 of them; room comes free in the order in which
+ * messages were sent, and for more than the time-out the operation fails, naming the rank. Once a communicator. Between
+ * steps. Blocking. Collective: all members, each in its own thread. Errors: as el_comm_alloc; EL_ERR_ABSENT where the
+ * backend has no links; EL_ERR_INVALID (twice; members that one thread issues for; a partner that does not say the
+ * same). */
 enum el_status el_comm_open_mailboxes(struct el_comm *comm, const bool *partners, size_t bytes);
 
 /* Splits the group: members that give the same color are together in a new one, ranked by key, and by rank where keys

@@ -117,7 +117,7 @@ struct el_comm_ops {
      * none, and plain memory serves. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 
-    /* Optional: default is that the backend has mailboxes of its own. Opens one for each member that partners[size]
+    /* Required where it has send and recv. Opens a mailbox for each member that partners[size]
      * names, by rank, in `boxes` [number of partners][bytes] of this member's, of alloc() (NULL: it has no partner);
      * before it there is no send and no recv. All members at the same time, as for alloc(). Errors: EL_ERR_PEER,
      * EL_ERR_HOST_MEMORY, EL_ERR_INVALID where a partner does not name this member. */
@@ -167,6 +167,12 @@ const struct el_comm_backend *el_comm_choose_members(struct el_device *const *de
  * split's rank and size, and members[0..size) with the ranks, now, of those in it. */
 uint64_t el_comm_split_word(const struct el_comm_split *split);
 void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members);
+
+/* partners.c: for open_mailboxes() of members that share no memory: whether all have room (`mine`) and name each other,
+ * by an all-gather of the backend's own. What comes in mail may come before this returns. Errors: as open_mailboxes().
+ */
+enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state, int rank, int size,
+                                     enum el_status mine, const bool *partners);
 
 /* comm.c: as el_comm_open_local and el_comm_open_together, with a backend that need not be the best, nor known. */
 enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct el_device *const *devices, int n,

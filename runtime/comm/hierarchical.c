@@ -89,6 +89,13 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     return h->whole.ops->run(h->whole.state, task);
 }
 
+/* Messages go over sockets, whoever they are between. */
+static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
+{
+    const struct hierarchy *h = state;
+    return h->whole.ops->open_mailboxes(h->whole.state, mine, partners, boxes, bytes);
+}
+
 static enum el_comm_algorithm choose(const struct el_comm_shape *shape)
 {
     return el_comm_tcp_backend.ops->choose(shape);
@@ -264,6 +271,7 @@ static const struct el_comm_ops hierarchical_ops = {
     .run = run,
     .choose = choose,
     .traffic = traffic,
+    .open_mailboxes = open_mailboxes,
     .set_timeout = set_timeout,
     .abort = abort_all,
     .close = close_all,

@@ -19,7 +19,7 @@ struct el_comm {
     struct el_comm *first;       /* of this process's members, open as long as operations are run */
     struct el_comm_part *parts;  /* the first member's: [n_parts], of the operation being enqueued */
     int n_parts;                 /* members in this process */
-    bool *partners;              /* [size], whose mailboxes are open; NULL: they are not, or need not be */
+    bool *partners;              /* [size], whose mailboxes are open; NULL: none are */
     struct el_buffer *mailboxes; /* NULL: none, or the backend's own */
     size_t mailbox_bytes;        /* of each */
     uint64_t issued;             /* collectives: members issue the same ones in the same order */

@@ -1,7 +1,7 @@
-/* Messages between members of the communicator `nccl`. NCCL's own send ends when its message has been received; ours when
- * the message lies in a mailbox at the sender, from where it leaves on a stream and a communicator of the link's own: no
- * order of sends and receives can dead-lock while the mailboxes are not full. What is received goes straight to its
- * place.
+/* Messages between members of the communicator `nccl`. NCCL's own send ends when its message has been received; ours
+ * when the message lies in a mailbox at the sender, from where it leaves on a stream and a communicator of the link's
+ * own: no order of sends and receives can dead-lock while the mailboxes are not full. What is received goes straight to
+ * its place.
  *
  * NCCL has no tags: messages of a link are received in the order in which they were sent. In the mailbox they stand one
  * behind the other, and go on at its beginning; what is cut there leaves as two messages of NCCL's, and comes so, since
@@ -172,13 +172,13 @@ static enum el_status open_ways(struct el_nccl_member *member, const bool *partn
     for (int x = 1; x < end; x++) {
         int peer = member->rank ^ x;
         if (peer >= size || !partners[peer]) peer = -1;
-        for (int way = 0; way < 2; way++) EL_TRY(open_way(member, peer, (member->rank < peer) == (way == 0), missing_p));
+        for (int way = 0; way < 2; way++)
+            EL_TRY(open_way(member, peer, (member->rank < peer) == (way == 0), missing_p));
     }
     return EL_OK;
 }
 
-enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes,
-                                      size_t bytes)
+enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct el_nccl_member *member = state;
     struct el_error cause;
@@ -189,7 +189,8 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
     if (mine == EL_OK) mine = open_ways(member, partners, &missing);
     if (mine == EL_OK && missing < 0) return EL_OK;
     if (mine == EL_OK)
-        return el_fail(EL_ERR_INVALID, "mailboxes: rank %d names rank %d, which does not name it", member->rank, missing);
+        return el_fail(EL_ERR_INVALID, "mailboxes: rank %d names rank %d, which does not name it", member->rank,
+                       missing);
     el_error_take(mine, &cause); /* the others would wait for this one in NCCL */
     el_nccl_ops.abort(state);
     return el_error_give(&cause);

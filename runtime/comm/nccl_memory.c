@@ -1,5 +1,5 @@
-/* Memory that NCCL gives and knows: it is worked on in place, without a copy through NCCL's own buffers. Libraries before
- * 2.19 have none, and plain memory serves. */
+/* Memory that NCCL gives and knows: it is worked on in place, without a copy through NCCL's own buffers. Libraries
+ * before 2.19 have none, and plain memory serves. */
 #include <stdlib.h>
 
 #include "runtime/comm/nccl_group.h"
@@ -22,7 +22,8 @@ enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, str
     struct el_nccl_member *member = state;
     const struct el_nccl_api *api = member->group->api;
     if (mine != EL_OK) return mine;
-    if (!api->memory_take) return el_fail(EL_ERR_ABSENT, "nccl communicator: memory of its own needs NCCL 2.19 or newer");
+    if (!api->memory_take)
+        return el_fail(EL_ERR_ABSENT, "nccl communicator: memory of its own needs NCCL 2.19 or newer");
     struct el_nccl_memory *made = calloc(1, sizeof *made);
     if (!made) return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory");
     *made = (struct el_nccl_memory){.api = api, .device = el_device_index(member->device)};

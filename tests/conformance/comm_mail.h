@@ -127,14 +127,14 @@ static inline enum el_status mail_muted(struct el_comm *comm)
 static inline enum el_status check_mail(struct el_comm *comm)
 {
     const struct el_ledger *ledger = el_device_ledger(el_comm_device(comm));
-    size_t boxes = (size_t)(el_comm_size(comm) - 1) * MAIL_BYTES;
+    size_t boxes = (size_t)(el_comm_size(comm) - 1) * MAIL_BYTES, before = ledger->live_by_tag[EL_TAG_MAILBOX];
     int other = (el_comm_rank(comm) + 1) % el_comm_size(comm);
     uint8_t byte = 0;
     if (el_comm_has_verb(comm, EL_COMM_SEND) || mail(comm, EL_COMM_SEND, other, 0, &byte, 1) != EL_ERR_ABSENT)
         return el_fail(EL_ERR_INTERNAL, "sends without mailboxes");
     EL_TRY(el_comm_open_mailboxes(comm, NULL, MAIL_BYTES));
-    if (ledger->live_by_tag[EL_TAG_MAILBOX] != boxes)
-        return el_fail(EL_ERR_INTERNAL, "%zu bytes of mailboxes", ledger->live_by_tag[EL_TAG_MAILBOX]);
+    if (ledger->live_by_tag[EL_TAG_MAILBOX] != before + boxes)
+        return el_fail(EL_ERR_INTERNAL, "%zu bytes of mailboxes", ledger->live_by_tag[EL_TAG_MAILBOX] - before);
     EL_TRY(mail_refused(comm));
     EL_TRY(mail_tags(comm));
     EL_TRY(mail_stream(comm));

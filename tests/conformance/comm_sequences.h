@@ -26,7 +26,8 @@ static inline enum el_status sequence_split(struct sequence *s, int group, int w
     uint64_t mine = el_rng_u64(&s->key, s->number, (uint64_t)1 << 32 | (uint64_t)(group << 8 | world_rank));
     int color = (int)(mine % (SEQUENCE_COLORS + 1)) - 1, key = (int)(mine >> 32 & 7);
     if (!s->comms[group - 1]) return EL_OK;
-    return el_comm_split(s->comms[group - 1], color, key, &s->comms[group]);
+    EL_TRY(el_comm_split(s->comms[group - 1], color, key, &s->comms[group]));
+    return s->comms[group] ? product_open_mailboxes(s->comms[group]) : EL_OK;
 }
 
 /* Draws until it is a case that the backend has: by the whole group, whose parts are of the same kind. */
@@ -55,7 +56,7 @@ static inline struct comm_case sequence_case(struct sequence *s, int size)
 /* Links need a partner. */
 static inline bool sequence_can(const struct comm_case *c, const struct el_comm *comm)
 {
-    return comm && (c->verb != EL_COMM_SEND || el_comm_size(comm) > 1);
+    return comm && (c->verb != EL_COMM_SEND || el_comm_has_verb(comm, EL_COMM_SEND));
 }
 
 static inline enum el_status sequence_play(struct sequence *s)

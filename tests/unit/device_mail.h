@@ -37,7 +37,8 @@ static enum el_status mail_sides_open(struct el_device *device, struct mail_side
     return EL_OK;
 }
 
-static void mail_copy(struct el_program *program, struct el_device *device, struct el_buffer *to, struct el_buffer *from)
+static void mail_copy(struct el_program *program, struct el_device *device, struct el_buffer *to,
+                      struct el_buffer *from)
 {
     const struct el_op_head head = {.phase = EL_PHASE_COMM};
     el_program_copy(program, device, EL_STREAM_COMPUTE, &head, el_view_of(to, 0), el_view_of(from, 0), from->bytes,

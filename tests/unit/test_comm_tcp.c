@@ -16,6 +16,7 @@
 
 #include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/group.h"
+#include "tests/conformance/comm_mail.h"
 #include "tests/conformance/comm_scenes.h"
 #include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
@@ -63,6 +64,19 @@ static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *com
 {
     EL_TRY(check_splits(comm));
     return el_bootstrap_barrier(bootstrap);
+}
+
+static enum el_status send_and_receive(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(check_mail(comm));
+    EL_TRY(check_partners(comm));
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static void test_send_and_receive(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, send_and_receive), 0);
 }
 
 static void test_groups_split(void **state)
@@ -317,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_send_and_receive),
         cmocka_unit_test(test_groups_split),
         cmocka_unit_test(test_random_sequences_over_random_groups),
         cmocka_unit_test(test_many_mib),

@@ -190,6 +190,7 @@ static const struct el_comm_ops mpi_ops = {
     .run = run,
     .reserve = reserve,
     .choose = choose,
+    .open_mailboxes = el_mpi_open_mailboxes,
     .split = split_group,
     .set_timeout = set_timeout,
     .abort = abort_group,

@@ -133,6 +133,7 @@ static const struct el_comm_ops tcp_ops = {
     .run = el_tcp_run,
     .reserve = el_tcp_reserve,
     .choose = choose,
+    .open_mailboxes = el_tcp_open_mailboxes,
     .split = el_tcp_split,
     .set_timeout = set_timeout,
     .abort = abort_group,

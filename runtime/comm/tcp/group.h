@@ -31,7 +31,7 @@ struct el_tcp_peer {
     _Atomic int from[EL_TCP_LANES]; /* from it */
     bool left;                      /* said farewell: what ends there is no alarm */
     uint64_t headed_out, headed_in; /* collectives in which a header has gone there, or come from there */
-    _Atomic uint64_t unread_bytes;  /* of mail sent there that its operation has not taken yet */
+    _Atomic uint64_t unread_bytes;  /* of mail sent there whose room is not free again */
     struct el_tcp_post post;        /* mail that came from there */
 };
 
@@ -48,7 +48,8 @@ struct el_tcp_group {
     int64_t timeout_ns, deadline_ns; /* of an operation, of the running one; 0: none */
     uint64_t collectives;            /* begun */
     char *inbox;                     /* [EL_TCP_INBOX_BYTES] */
-    char *scratch;                   /* [scratch_bytes] */
+    size_t mailbox_bytes;
+    char *scratch; /* [scratch_bytes] */
     size_t scratch_bytes;
 
     pthread_mutex_t mutex; /* of `reason`, what is said to neighbours, and all posts */

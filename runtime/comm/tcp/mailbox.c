@@ -30,8 +30,7 @@ static enum el_status wait_for_room(struct el_tcp_group *group, int rank, size_t
     struct el_tcp_peer *peer = &group->peers[rank];
     struct pollfd polls[1];
     for (;;) {
-        uint64_t unread = atomic_load(&peer->unread_bytes);
-        if (unread == 0 || unread + bytes <= EL_TCP_MAILBOX_BYTES) return EL_OK;
+        if (atomic_load(&peer->unread_bytes) + bytes <= group->mailbox_bytes) return EL_OK;
         EL_TRY(el_tcp_wait(group, polls, 1, rank));
     }
 }
@@ -75,19 +74,29 @@ bool el_tcp_mail_hear(struct el_tcp_group *group, int rank)
 
 /* ---- the receiver's attendant ---- */
 
+/* Bytes of a stretch of the box that lie behind one another, from its byte `at` on. */
+static size_t unbroken(const struct el_tcp_group *group, size_t begin, size_t at, size_t bytes, size_t *where_p)
+{
+    size_t box = group->mailbox_bytes, where = box ? (begin + at) % box : 0;
+    *where_p = where;
+    return bytes - at < box - where ? bytes - at : box - where;
+}
+
 /* The head has come. */
 static bool open_letter(struct el_tcp_group *group, struct el_tcp_post *post)
 {
     struct head head;
     memcpy(&head, post->head, sizeof head);
-    post->coming = head.bytes < SIZE_MAX / 2 ? malloc(sizeof *post->coming + (size_t)head.bytes) : NULL;
-    if (!post->coming) {
-        el_tcp_give_up(group, "no memory for a message that came");
-        return false;
-    }
-    *post->coming = (struct el_tcp_letter){.tag = head.tag, .bytes = head.bytes};
+    pthread_mutex_lock(&group->mutex);
+    bool fits = post->box ? head.bytes <= group->mailbox_bytes : head.bytes == 0;
+    post->coming = fits ? malloc(sizeof *post->coming) : NULL;
+    if (post->coming) *post->coming = (struct el_tcp_letter){.tag = head.tag, .bytes = head.bytes, .begin = post->next};
+    if (post->coming && head.bytes) post->next = (post->next + (size_t)head.bytes) % group->mailbox_bytes;
+    pthread_mutex_unlock(&group->mutex);
     post->done = 0;
-    return true;
+    if (!post->coming)
+        el_tcp_give_up(group, fits ? "no memory for a message that came" : "a message came without a mailbox");
+    return post->coming;
 }
 
 /* All of it has come. */
@@ -110,9 +119,10 @@ bool el_tcp_mail_take(struct el_tcp_group *group, int rank)
     struct el_tcp_post *post = &group->peers[rank].post;
     int socket = atomic_load(&group->peers[rank].from[EL_TCP_LANE_MAIL]);
     for (;;) {
-        size_t bytes = post->coming ? (size_t)post->coming->bytes : sizeof post->head;
-        char *to = post->coming ? post->coming->data : post->head;
-        ssize_t got = recv(socket, to + post->done, bytes - post->done, MSG_DONTWAIT);
+        size_t bytes = post->coming ? (size_t)post->coming->bytes : sizeof post->head, at = post->done,
+               most = bytes - at;
+        if (post->coming) most = unbroken(group, post->coming->begin, post->done, bytes, &at);
+        ssize_t got = recv(socket, (post->coming ? post->box : post->head) + at, most, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
         if (got <= 0) return false;
         post->done += (size_t)got;
@@ -134,37 +144,50 @@ void el_tcp_mail_clear(struct el_tcp_post *post)
 
 /* ---- the receiver ---- */
 
-/* The oldest with this tag, out of the queue; NULL: none. */
+/* The oldest with this tag; NULL: none. */
 static struct el_tcp_letter *find(struct el_tcp_group *group, struct el_tcp_post *post, int tag)
 {
-    struct el_tcp_letter *before = NULL, *letter;
     pthread_mutex_lock(&group->mutex);
-    for (letter = post->first; letter && letter->tag != tag; letter = letter->next) before = letter;
-    if (letter) {
-        if (before)
-            before->next = letter->next;
-        else
-            post->first = letter->next;
-        if (post->last == letter) post->last = before;
-    }
+    struct el_tcp_letter *letter = post->first;
+    while (letter && (letter->taken || letter->tag != tag)) letter = letter->next;
     pthread_mutex_unlock(&group->mutex);
     return letter;
 }
 
-static enum el_status take(struct el_tcp_group *group, const struct el_comm_task *task,
-                           const struct el_tcp_letter *letter)
+/* The oldest ones leave that were taken; returns their bytes. */
+static uint64_t let_go(struct el_tcp_group *group, struct el_tcp_post *post, struct el_tcp_letter *taken)
+{
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&group->mutex);
+    taken->taken = true;
+    while (post->first && post->first->taken) {
+        struct el_tcp_letter *gone = post->first;
+        post->first = gone->next;
+        if (post->last == gone) post->last = NULL;
+        bytes += gone->bytes;
+        free(gone);
+    }
+    pthread_mutex_unlock(&group->mutex);
+    return bytes;
+}
+
+static enum el_status take(struct el_tcp_group *group, const struct el_comm_task *task, struct el_tcp_letter *letter)
 {
     char words[EL_COMM_WORDS_BYTES];
-    uint64_t taken = letter->bytes;
+    struct el_tcp_post *post = &group->peers[task->root].post;
     int socket = atomic_load(&group->peers[task->root].from[EL_TCP_LANE_MAIL]);
     if (letter->bytes != bytes_of(task)) {
         el_comm_task_words(task, words);
         return el_fail(EL_ERR_INTERNAL, "tcp communicator: rank %d: for the %s came a message of %llu bytes",
                        group->rank, words, (unsigned long long)letter->bytes);
     }
-    memcpy(task->result, letter->data, letter->bytes);
+    for (size_t at = 0, where, most; at < letter->bytes; at += most) {
+        most = unbroken(group, letter->begin, at, (size_t)letter->bytes, &where);
+        memcpy((char *)task->result + at, post->box + where, most);
+    }
+    uint64_t room = let_go(group, post, letter);
     /* A sender may end before all that it sent is taken. */
-    return put_all(group, task->root, socket, &taken, sizeof taken, true);
+    return room ? put_all(group, task->root, socket, &room, sizeof room, true) : EL_OK;
 }
 
 enum el_status el_tcp_receive(struct el_tcp_group *group, const struct el_comm_task *task)
@@ -178,7 +201,29 @@ enum el_status el_tcp_receive(struct el_tcp_group *group, const struct el_comm_t
         if (ended) return el_tcp_fail_rank(group, task->root, 0);
         EL_TRY(el_tcp_wait(group, polls, 1, task->root));
     }
-    enum el_status status = take(group, task, letter);
-    free(letter);
+    return take(group, task, letter);
+}
+
+/* ---- opening ---- */
+
+static void give_boxes(struct el_tcp_group *group, const bool *partners, char *boxes, size_t bytes)
+{
+    pthread_mutex_lock(&group->mutex);
+    group->mailbox_bytes = bytes;
+    for (int r = 0; r < group->size; r++) {
+        group->peers[r].post.box = partners && partners[r] ? boxes : NULL;
+        if (partners && partners[r]) boxes += bytes;
+    }
+    pthread_mutex_unlock(&group->mutex);
+}
+
+/* Another member may send as soon as all have said that they can. */
+enum el_status el_tcp_open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
+{
+    struct el_tcp_group *group = state;
+    if (mine == EL_OK) give_boxes(group, partners, boxes, bytes);
+    enum el_status status =
+        el_comm_meet_partners(el_comm_tcp_backend.ops, group, group->rank, group->size, mine, partners);
+    if (status != EL_OK) give_boxes(group, NULL, NULL, 0);
     return status;
 }
