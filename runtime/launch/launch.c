@@ -27,8 +27,16 @@
 extern char **environ;
 
 /* SHARED_BYTES, RANK_BYTES: what Open MPI 4.1 keeps in its folder is 8.4 MiB and 0.1 MiB a rank (measured, 2 to 16
- * ranks); with less it fails half-way, and its ranks wait for one another without end. */
-enum { TICK_NS = 100000000, TEXT_BYTES = 65536, EXTRA_MAX = 16, SHARED_BYTES = 16 << 20, RANK_BYTES = 512 << 10 };
+ * ranks); with less it fails half-way, and its ranks wait for one another without end. PATIENCE: graces that mpirun has
+ * to end when its ranks have: now and then 4.1.4 never does (it waits in PMIx_server_finalize). */
+enum {
+    TICK_NS = 100000000,
+    PATIENCE = 5,
+    TEXT_BYTES = 65536,
+    EXTRA_MAX = 16,
+    SHARED_BYTES = 16 << 20,
+    RANK_BYTES = 512 << 10
+};
 
 struct launch {
     struct el_launch_spec spec;
@@ -43,6 +51,8 @@ struct launch {
     int64_t begin_ns;
     int failed; /* the first child that did; -1: none */
     int64_t failed_ns;
+    int64_t deserted_ns; /* since when mpirun has no ranks any more; 0: it has */
+    bool stuck;          /* mpirun was ended for that */
     int was_subreaper;
 };
 
@@ -254,6 +264,16 @@ static bool is_beyond_hope(const struct launch *launch)
            (launch->failed >= 0 && el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
 }
 
+/* Whether mpirun alone is left, and for too long. */
+static bool is_stuck(struct launch *launch)
+{
+    int64_t now_ns = el_clock_ns();
+    if (!by_mpirun(launch) || !el_mpirun_is_deserted(launch->log_dir, launch->spec.procs)) return false;
+    if (!launch->deserted_ns) launch->deserted_ns = now_ns;
+    launch->stuck = now_ns - launch->deserted_ns > (int64_t)(PATIENCE * launch->spec.grace_s * 1e9);
+    return launch->stuck;
+}
+
 /* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */
 static bool watch(struct launch *launch, struct el_launch_result *result)
 {
@@ -267,7 +287,7 @@ static bool watch(struct launch *launch, struct el_launch_result *result)
         bool ended = el_children_wait(launch->children, launch->n_children, patience_ns);
         note_failure(launch);
         if (ended) return true;
-        if (is_beyond_hope(launch)) return false;
+        if (is_beyond_hope(launch) || is_stuck(launch)) return false;
         result->timed_out = spec->timeout_s > 0 && elapsed_s(launch) >= spec->timeout_s;
         if (result->timed_out) return false;
         result->cancelled = spec->progress && !spec->progress(spec->context, elapsed_s(launch));
@@ -290,12 +310,9 @@ static void reap_ranks(const struct launch *launch)
 {
     char path[PATH_MAX + 32];
     for (int rank = 0; launch->spec.procs > 1 && rank < launch->spec.procs; rank++) {
-        int pid = 0;
+        int pid = by_mpirun(launch) ? el_mpirun_rank_pid(launch->log_dir, rank) : 0;
+        if (pid) waitpid(pid, NULL, WNOHANG);
         make_path(launch, rank, "pid", path);
-        FILE *file = fopen(path, "r");
-        if (!file) continue;
-        if (by_mpirun(launch) && fscanf(file, "%d", &pid) == 1 && pid > 1) waitpid(pid, NULL, WNOHANG);
-        fclose(file);
         unlink(path);
     }
 }
@@ -318,7 +335,7 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
 {
     char who[32] = "mpirun", words[400] = "";
     result->exit_status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-    result->signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    result->signal = WIFSIGNALED(wait_status) && !launch->stuck ? WTERMSIG(wait_status) : 0;
     result->ok = result->exit_status == 0 && !result->timed_out && !result->cancelled;
     if (result->ok) return;
     find_cause(launch, result, words, sizeof words);
@@ -327,6 +344,11 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
         snprintf(result->reason, sizeof result->reason, "timed out after %g s", launch->spec.timeout_s);
     else if (result->cancelled)
         snprintf(result->reason, sizeof result->reason, "interrupted after %.1f s", result->wall_s);
+    else if (launch->stuck && result->failed_rank < 0)
+        snprintf(result->reason, sizeof result->reason,
+                 "mpirun did not end within %g s after all its ranks had, and was ended: try again, or take --launcher "
+                 "own",
+                 PATIENCE * launch->spec.grace_s);
     else if (result->signal)
         snprintf(result->reason, sizeof result->reason, "%s was killed by signal %d (%s)", who, result->signal,
                  strsignal(result->signal));

@@ -1,11 +1,15 @@
-/* Calls mpirun so that it works where users are, and reads its messages. It starts nothing itself. */
+/* Calls mpirun so that it works where users are, and reads its messages and its ranks' files. It starts nothing itself.
+ */
 #include "runtime/launch/mpirun.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#include "runtime/base/process.h"
 
 /* Open MPI 4.1 needs 27 and 4 a rank (measured, 2 to 16 ranks); with fewer it fails half-way, and waits for ranks that
  * never came. */
@@ -47,6 +51,28 @@ char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], con
     memcpy(command, before, sizeof before);
     memcpy(command + n_before, argv, (n + 1) * sizeof *command);
     return command;
+}
+
+int el_mpirun_rank_pid(const char *log_dir, int rank)
+{
+    char path[PATH_MAX + 32];
+    int pid = 0;
+    snprintf(path, sizeof path, "%s/rank-%d.pid", log_dir, rank);
+    FILE *file = fopen(path, "r");
+    bool read = file && fscanf(file, "%d", &pid) == 1;
+    if (file) fclose(file);
+    return read && pid > 1 ? pid : 0;
+}
+
+bool el_mpirun_is_deserted(const char *log_dir, int procs)
+{
+    for (int rank = 0; rank < procs; rank++) {
+        int pid = el_mpirun_rank_pid(log_dir, rank), file = pid ? el_process_file(pid) : -1;
+        bool gone = pid && el_process_is_gone(pid, file);
+        if (file >= 0) close(file);
+        if (!gone) return false;
+    }
+    return true;
 }
 
 /* "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed)." */

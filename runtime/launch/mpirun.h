@@ -21,4 +21,9 @@ void el_mpirun_explain(const char *text, struct el_launch_result *result);
  * paragraph, where it names the component, the file or the call. "" where there is none. */
 void el_mpirun_said(const char *text, char *words, size_t bytes);
 
+/* The process of a rank that was started by this command; 0: it has not come so far. */
+int el_mpirun_rank_pid(const char *log_dir, int rank);
+/* Whether all ranks have come and have ended. */
+bool el_mpirun_is_deserted(const char *log_dir, int procs);
+
 #endif
