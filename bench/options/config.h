@@ -72,6 +72,7 @@ struct el_options {
     double timeout_s;
     char cut[EL_PATH_BYTES];  /* "": the default */
     char mesh[EL_PATH_BYTES]; /* "dp=2,pp=2"; "": not given */
+    char schedule[EL_PATH_BYTES];
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char out[EL_PATH_BYTES]; /* "": results/<time>-<command> */
     bool tf32;

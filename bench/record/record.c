@@ -9,7 +9,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
-#include "runtime/parallel/schedule.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
@@ -98,7 +97,8 @@ static json_t *config(const struct el_trial *trial)
     put_count(config, "ranks", layout.devices[0].n_feeds);
     el_json_put_text(config, "reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat");
     put_count(config, "micro_batches", train->n_micro);
-    el_json_put_text(config, "schedule", el_schedule_list()[train->schedule].name);
+    el_json_put_text(config, "schedule", train->schedule);
+    put_count(config, "parts_per_device", train->parts);
     el_json_put(config, "device_mem_bytes",
                 trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
     el_json_put_real(config, "timeout_s", trial->timeout_s);

@@ -196,11 +196,10 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
-static enum el_status take_cut(const char *cut, struct el_train_config *train)
+static enum el_status take_text(const char *option, const char *text, char *to, size_t room)
 {
-    if (strlen(cut) >= sizeof train->cut)
-        return el_fail(EL_ERR_INVALID, "--cut: longer than %zu characters", sizeof train->cut - 1);
-    strcpy(train->cut, cut);
+    if (strlen(text) >= room) return el_fail(EL_ERR_INVALID, "--%s: longer than %zu characters", option, room - 1);
+    strcpy(to, text);
     return EL_OK;
 }
 
@@ -229,7 +228,8 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.bucket_view = choice->bucket_view;
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
-    EL_TRY(take_cut(options->cut, &trial->train));
+    EL_TRY(take_text("cut", options->cut, trial->train.cut, sizeof trial->train.cut));
+    EL_TRY(take_text("schedule", options->schedule, trial->train.schedule, sizeof trial->train.schedule));
     EL_TRY(take_mesh(options->mesh, &trial->train));
     el_layout_of(&trial->train, 0, &layout);
     trial->n_devices = trial->train.n_devices = layout.n_devices;
@@ -355,7 +355,7 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
         snprintf(o->cut, sizeof o->cut, "%s", train->cut);
     if (!el_mode_takes(train->mode, "micro") || train->n_micro == train->n_devices) o->train.n_micro = 0;
     if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
-    if (!el_mode_takes(train->mode, "schedule")) o->train.schedule = 0;
+    if (el_mode_takes(train->mode, "schedule")) snprintf(o->schedule, sizeof o->schedule, "%s", train->schedule);
     if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;
     if (el_mode_takes(train->mode, "mesh") && train->n_ranks > 1 && trial->procs != train->n_ranks)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->n_ranks);

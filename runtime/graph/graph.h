@@ -63,17 +63,24 @@ struct el_pass;
 struct el_node;
 struct el_graph;
 
-/* What a node's backward needs of its forward. */
-enum { EL_KEEPS_INPUT = 1, EL_KEEPS_OUTPUT = 2 };
+/* What a node's backward needs of its forward: its inputs for the gradients of its weights; its output for those of its
+ * inputs, backward_begin among them. */
+enum { EL_KEEPS_INPUT_FOR_WEIGHTS = 1, EL_KEEPS_OUTPUT = 2 };
 
-/* How a kind of node works. `forward` and `backward` issue ops through pass.h's accessors. */
+/* How a kind of node works. Its hooks issue ops through pass.h's accessors. Backward goes begin, weights, inputs; or,
+ * where a schedule parts it, begin and inputs, and weights at a later time. */
 struct el_node_type {
     const char *name;
     /* Required. The output's shape; EL_ERR_INVALID where inputs or parameters do not fit. */
     enum el_status (*shape)(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p);
     /* Required. */
     void (*forward)(struct el_pass *pass, const struct el_node *node);
-    void (*backward)(struct el_pass *pass, const struct el_node *node);
+    /* Optional: default is nothing. Once, before the two others: changes the output's gradient, which both read. */
+    void (*backward_begin)(struct el_pass *pass, const struct el_node *node);
+    /* Optional: default is that its inputs have no gradient. */
+    void (*backward_inputs)(struct el_pass *pass, const struct el_node *node);
+    /* Optional: default is that it has no parameters. */
+    void (*backward_weights)(struct el_pass *pass, const struct el_node *node);
     /* Optional: default 0. EL_KEEPS_... for backward. */
     unsigned (*keeps)(const struct el_node *node);
     /* Optional: default 0. int32 values a sample that forward leaves for backward (argmax). */

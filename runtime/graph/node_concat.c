@@ -35,7 +35,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-static void backward(struct el_pass *pass, const struct el_node *node)
+static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
     int64_t column = 0, all = width(spec->graph, node->output);
@@ -54,4 +54,5 @@ static void backward(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-const struct el_node_type el_node_concat = {.name = "concat", .shape = shape, .forward = forward, .backward = backward};
+const struct el_node_type el_node_concat = {
+    .name = "concat", .shape = shape, .forward = forward, .backward_inputs = backward_inputs};

@@ -33,35 +33,45 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     el_pass_emit(pass, node, &op);
 }
 
-static void backward(struct el_pass *pass, const struct el_node *node)
+static void backward_begin(struct el_pass *pass, const struct el_node *node)
 {
     int64_t d[5];
-    sizes(pass, node, d);
     struct el_view dy = el_pass_output_grad(pass, node);
-    if (node->attributes.relu) {
-        el_pass_emit(pass, node,
-                     &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD,
-                                            .views = {dy, el_pass_output(pass, node), dy},
-                                            .args.d = {d[0] * (d[1] - d[4] + 1) * d[3]}});
-    }
-    double acc;
-    struct el_view dx;
-    struct el_view dw = el_pass_param_grad(pass, node, 0, &acc), dbias = el_pass_param_grad(pass, node, 1, &acc);
+    if (!node->attributes.relu) return;
+    sizes(pass, node, d);
     el_pass_emit(pass, node,
-                 &(struct el_kernel_op){.op = EL_OP_CONV1D_BACKWARD_WEIGHTS,
-                                        .views = {el_pass_input(pass, node, 0), dy, dw, dbias},
-                                        .args = {.d = {d[0], d[1], d[2], d[3], d[4]}, .s = {acc}}});
-    if (!el_pass_input_grad(pass, node, 0, &dx, &acc)) return;
-    el_pass_emit(pass, node,
-                 &(struct el_kernel_op){.op = EL_OP_CONV1D_BACKWARD_DATA,
-                                        .views = {dy, el_pass_param(pass, node, 0), dx},
-                                        .args = {.d = {d[0], d[1], d[2], d[3], d[4]}, .s = {acc}}});
+                 &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD,
+                                        .views = {dy, el_pass_output(pass, node), dy},
+                                        .args.d = {d[0] * (d[1] - d[4] + 1) * d[3]}});
+}
+
+static void backward_weights(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.op = EL_OP_CONV1D_BACKWARD_WEIGHTS,
+                              .views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node)}};
+    for (int i = 0; i < 2; i++) op.views[2 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
+    sizes(pass, node, op.args.d);
+    el_pass_emit(pass, node, &op);
+}
+
+static void backward_inputs(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.op = EL_OP_CONV1D_BACKWARD_DATA,
+                              .views = {el_pass_output_grad(pass, node), el_pass_param(pass, node, 0)}};
+    if (!el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0])) return;
+    sizes(pass, node, op.args.d);
+    el_pass_emit(pass, node, &op);
 }
 
 static unsigned keeps(const struct el_node *node)
 {
-    return node->attributes.relu ? EL_KEEPS_INPUT | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT;
+    return node->attributes.relu ? EL_KEEPS_INPUT_FOR_WEIGHTS | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT_FOR_WEIGHTS;
 }
 
-const struct el_node_type el_node_conv1d = {
-    .name = "conv1d", .shape = shape, .forward = forward, .backward = backward, .keeps = keeps};
+const struct el_node_type el_node_conv1d = {.name = "conv1d",
+                                            .shape = shape,
+                                            .forward = forward,
+                                            .backward_begin = backward_begin,
+                                            .backward_inputs = backward_inputs,
+                                            .backward_weights = backward_weights,
+                                            .keeps = keeps};

@@ -25,7 +25,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     emit(pass, node, el_pass_input(pass, node, 0), el_pass_output(pass, node));
 }
 
-static void backward(struct el_pass *pass, const struct el_node *node)
+static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dx;
     if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
@@ -34,4 +34,4 @@ static void backward(struct el_pass *pass, const struct el_node *node)
 }
 
 const struct el_node_type el_node_dropout = {
-    .name = "dropout", .shape = shape, .forward = forward, .backward = backward};
+    .name = "dropout", .shape = shape, .forward = forward, .backward_inputs = backward_inputs};

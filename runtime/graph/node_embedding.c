@@ -27,7 +27,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     el_pass_emit(pass, node, &op);
 }
 
-static void backward(struct el_pass *pass, const struct el_node *node)
+static void backward_weights(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.op = EL_OP_EMBEDDING_BACKWARD,
                               .views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node)}};
@@ -39,8 +39,8 @@ static void backward(struct el_pass *pass, const struct el_node *node)
 static unsigned keeps(const struct el_node *node)
 {
     (void)node;
-    return EL_KEEPS_INPUT;
+    return EL_KEEPS_INPUT_FOR_WEIGHTS;
 }
 
 const struct el_node_type el_node_embedding = {
-    .name = "embedding", .shape = shape, .forward = forward, .backward = backward, .keeps = keeps};
+    .name = "embedding", .shape = shape, .forward = forward, .backward_weights = backward_weights, .keeps = keeps};

@@ -22,7 +22,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
          el_pass_indices(pass, node));
 }
 
-static void backward(struct el_pass *pass, const struct el_node *node)
+static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dx;
     if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
@@ -35,5 +35,8 @@ static int64_t kept_indices(const struct el_graph *graph, const struct el_node *
     return graph->tensors[node->inputs[0]].shape.d[1];
 }
 
-const struct el_node_type el_node_max_time = {
-    .name = "max_time", .shape = shape, .forward = forward, .backward = backward, .kept_indices = kept_indices};
+const struct el_node_type el_node_max_time = {.name = "max_time",
+                                              .shape = shape,
+                                              .forward = forward,
+                                              .backward_inputs = backward_inputs,
+                                              .kept_indices = kept_indices};

@@ -103,3 +103,27 @@ enum el_status el_graph_part(const struct el_graph *model, int first, int n_node
         el_graph_destroy(cut.part);
     return status;
 }
+
+/* Of the parameters behind `origin`, of all parts, the first in the model's order; NULL: there is none. */
+static const struct el_param *next_param(const struct el_graph *const *parts, int n, int origin)
+{
+    const struct el_param *next = NULL;
+    for (int k = 0; k < n; k++)
+        for (int p = 0; p < parts[k]->n_params; p++) {
+            const struct el_param *param = &parts[k]->params[p];
+            if (param->origin > origin && (!next || param->origin < next->origin)) next = param;
+        }
+    return next;
+}
+
+enum el_status el_graph_params_of(const struct el_graph *const *parts, int n, struct el_graph **graph_p)
+{
+    struct el_graph *graph;
+    int origin = -1;
+    EL_TRY(el_graph_create(&graph));
+    graph->loss = parts[0]->loss;
+    for (const struct el_param *param; (param = next_param(parts, n, origin)) != NULL; origin = param->origin)
+        graph->params[graph->n_params++] = *param;
+    *graph_p = graph;
+    return EL_OK;
+}

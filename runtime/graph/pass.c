@@ -16,7 +16,8 @@ struct el_pass {
     bool is_output[EL_GRAPH_TENSORS_MAX];
     struct el_buffer *indices[EL_GRAPH_NODES_MAX];
     int last_forward[EL_GRAPH_TENSORS_MAX];    /* last node that reads it, -1: none */
-    int last_backward[EL_GRAPH_TENSORS_MAX];   /* lowest node whose backward reads it, -1: none */
+    int last_inputs[EL_GRAPH_TENSORS_MAX];     /* lowest node whose backward for inputs reads it, -1: none */
+    int last_weights[EL_GRAPH_TENSORS_MAX];    /* the same of backward for weights */
     int param_uses[EL_GRAPH_PARAMS_MAX];       /* backward contributions to come */
     struct el_view fresh[EL_GRAPH_PARAMS_MAX]; /* new gradients that are to be added to kept ones */
     bool begun[EL_GRAPH_PARAMS_MAX];           /* overwritten gradients that have a contribution */
@@ -30,23 +31,24 @@ static unsigned keeps(const struct el_node *node)
 /* The lower of two node indices, where -1 is none. */
 static int lower(int a, int b)
 {
-    return a < 0 || b < a ? b : a;
+    if (a < 0 || b < 0) return a < 0 ? b : a;
+    return a < b ? a : b;
 }
 
 static void find_uses(struct el_pass *pass)
 {
     const struct el_graph *graph = pass->spec.graph;
-    for (int t = 0; t < graph->n_tensors; t++) pass->last_forward[t] = pass->last_backward[t] = -1;
+    for (int t = 0; t < graph->n_tensors; t++)
+        pass->last_forward[t] = pass->last_inputs[t] = pass->last_weights[t] = -1;
     for (int i = 0; i < graph->n_outputs; i++) pass->is_output[graph->outputs[i]] = true;
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct el_node *node = &graph->nodes[n];
         for (int i = 0; i < node->n_inputs; i++) {
             int t = node->inputs[i];
             pass->last_forward[t] = n;
-            if (keeps(node) & EL_KEEPS_INPUT) pass->last_backward[t] = lower(pass->last_backward[t], n);
+            if (keeps(node) & EL_KEEPS_INPUT_FOR_WEIGHTS) pass->last_weights[t] = lower(pass->last_weights[t], n);
         }
-        if (keeps(node) & EL_KEEPS_OUTPUT)
-            pass->last_backward[node->output] = lower(pass->last_backward[node->output], n);
+        if (keeps(node) & EL_KEEPS_OUTPUT) pass->last_inputs[node->output] = lower(pass->last_inputs[node->output], n);
         for (int i = 0; i < node->n_params; i++) pass->param_uses[node->params[i]]++;
     }
 }
@@ -97,7 +99,7 @@ static void drop_indices(struct el_pass *pass, int n)
 
 static bool kept(const struct el_pass *pass, int t)
 {
-    return pass->is_output[t] || (pass->spec.training && pass->last_backward[t] >= 0);
+    return pass->is_output[t] || (pass->spec.training && lower(pass->last_inputs[t], pass->last_weights[t]) >= 0);
 }
 
 static void forward_node(struct el_pass *pass, const struct el_node *node)
@@ -141,18 +143,26 @@ static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
     pass->fresh[p] = (struct el_view){0};
 }
 
-static void backward_node(struct el_pass *pass, const struct el_node *node)
+/* What of backward is gone through. */
+enum halves { INPUTS = 1, WEIGHTS = 2, BOTH = 3 };
+
+static void call(void (*hook)(struct el_pass *, const struct el_node *), struct el_pass *pass,
+                 const struct el_node *node)
 {
-    node->type->backward(pass, node);
-    drop_grad(pass, node->output);
-    drop_indices(pass, node->index);
-    for (int i = 0; i < node->n_inputs; i++) {
-        int t = node->inputs[i];
-        if (pass->last_backward[t] == node->index && !pass->is_output[t]) drop_value(pass, t);
-    }
-    if (pass->last_backward[node->output] == node->index && !pass->is_output[node->output]) {
-        drop_value(pass, node->output);
-    }
+    if (hook) hook(pass, node);
+}
+
+/* No node that is still to come reads it, in this half or a later one. */
+static void drop_after(struct el_pass *pass, const struct el_node *node, int t, enum halves halves)
+{
+    int last = halves == INPUTS ? pass->last_inputs[t] : pass->last_weights[t];
+    if (halves == BOTH) last = lower(pass->last_inputs[t], pass->last_weights[t]);
+    if (halves == INPUTS && pass->last_weights[t] >= 0) return;
+    if (last == node->index && !pass->is_output[t]) drop_value(pass, t);
+}
+
+static void count_param_uses(struct el_pass *pass, const struct el_node *node)
+{
     for (int i = 0; i < node->n_params; i++) {
         int p = node->params[node->type->last_param_first ? node->n_params - 1 - i : i];
         if (--pass->param_uses[p] > 0) continue;
@@ -161,13 +171,45 @@ static void backward_node(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-void el_pass_backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs)
+static void backward_node(struct el_pass *pass, const struct el_node *node, enum halves halves)
+{
+    if (halves & INPUTS) call(node->type->backward_begin, pass, node);
+    if (halves & WEIGHTS) call(node->type->backward_weights, pass, node);
+    if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
+    if (halves & WEIGHTS || !node->type->backward_weights) drop_grad(pass, node->output);
+    if (halves & INPUTS) drop_indices(pass, node->index);
+    for (int i = 0; i < node->n_inputs; i++) drop_after(pass, node, node->inputs[i], halves);
+    drop_after(pass, node, node->output, halves);
+    if (halves & WEIGHTS) count_param_uses(pass, node);
+}
+
+static void go_back(struct el_pass *pass, enum halves halves)
+{
+    pass->phase = EL_PHASE_BACKWARD;
+    for (int n = pass->spec.graph->n_nodes - 1; n >= 0; n--) backward_node(pass, &pass->spec.graph->nodes[n], halves);
+}
+
+static void backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs, enum halves halves)
 {
     const struct el_graph *graph = pass->spec.graph;
-    pass->phase = EL_PHASE_BACKWARD;
     for (int i = 0; i < graph->n_outputs; i++) pass->grads[graph->outputs[i]] = doutputs[i];
-    for (int n = graph->n_nodes - 1; n >= 0; n--) backward_node(pass, &graph->nodes[n]);
+    go_back(pass, halves);
     for (int i = 0; dinputs && i < graph->n_inputs; i++) dinputs[i] = pass->grads[graph->inputs[i]];
+}
+
+void el_pass_backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs)
+{
+    backward(pass, doutputs, dinputs, BOTH);
+}
+
+void el_pass_backward_inputs(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs)
+{
+    backward(pass, doutputs, dinputs, INPUTS);
+}
+
+void el_pass_backward_weights(struct el_pass *pass)
+{
+    go_back(pass, WEIGHTS);
 }
 
 void el_pass_release_outputs(struct el_pass *pass)

@@ -3,11 +3,14 @@
  *     el_pass_open(program, &spec, &pass);
  *     el_pass_forward(pass, inputs, outputs);      activations are allocated here, kept where some backward needs them
  *     ... the loss's gradient ...
- *     el_pass_backward(pass, doutputs, dinputs);   gradients of parameters; a hook a parameter after its last use
+ *     el_pass_backward(pass, doutputs, dinputs);   gradients of parameters; a hook a parameter after its last use; or
+ *     el_pass_backward_inputs(pass, doutputs, dinputs); ... el_pass_backward_weights(pass);      the same at two times
  *     el_pass_close(pass);                         frees what is left (the output above all)
  *
  * Memory: an activation is freed after its last use in forward if no backward keeps it, else after the last backward
  * that does; the gradient of a tensor is allocated with its first contribution and freed after its producer's backward.
+ * In two halves what gradients of weights need stays until the second: inputs of nodes that have any, and the gradients
+ * of their outputs.
  * All marks and ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its
  * gradient have the graph's. Ownership: a pass borrows what its spec points to until close; views that it gives are
  * valid until then. Threads: one. Errors: kept by the program (program.h).
@@ -47,6 +50,10 @@ void el_pass_forward(struct el_pass *pass, const struct el_view *inputs, struct 
  * spec.input_grads asks for them; dinputs may be NULL. Their memory is the pass's until close; of an input that only
  * passes through it is the output's gradient itself, and of ids there is none. */
 void el_pass_backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs);
+/* Its two halves, which together issue the same kernels. The first gives dinputs, the second gradients of parameters:
+ * until then doutputs, which the first may change, are the pass's too. */
+void el_pass_backward_inputs(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs);
+void el_pass_backward_weights(struct el_pass *pass);
 /* Frees the outputs before close, where nobody needs them any more. */
 void el_pass_release_outputs(struct el_pass *pass);
 /* Marks what is left as freed. NULL is legal. */

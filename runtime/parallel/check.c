@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "runtime/parallel/mode.h"
-#include "runtime/parallel/schedule.h"
 
 double el_train_default_lr(enum el_optimizer_kind optimizer)
 {
@@ -23,9 +22,10 @@ static void fill_in(struct el_train_config *config)
     if (!el_mode_takes(config->mode, "find-unused")) config->find_unused = false;
     if (!el_mode_takes(config->mode, "static-graph")) config->static_graph = false;
     if (!config->n_accumulate || !el_mode_takes(config->mode, "accumulate")) config->n_accumulate = 1;
-    bool has_micro = el_mode_takes(config->mode, "micro");
-    if (!has_micro) config->n_micro = 1;
-    if (!config->n_micro) config->n_micro = config->n_devices;
+    if (!el_mode_takes(config->mode, "micro")) config->n_micro = 1;
+    if (!el_mode_takes(config->mode, "schedule")) *config->schedule = 0;
+    if (!*config->schedule) snprintf(config->schedule, sizeof config->schedule, "%s", el_schedule_list()->name);
+    if (!el_mode_takes(config->mode, "parts")) config->parts = 0;
 }
 
 static enum el_status check_numbers(const struct el_train_config *config)
@@ -47,21 +47,14 @@ static enum el_status check_numbers(const struct el_train_config *config)
     return EL_OK;
 }
 
-/* Whether the model can be cut into so many parts. */
-static enum el_status check_cut(const struct el_train_config *config, int n_stages)
+/* Whether the model can be cut as the schedule has it, and the batch too. */
+static enum el_status check_pipeline(struct el_train_config *config, int n_stages)
 {
     struct el_parts parts;
     enum el_status status = el_parts_open(config, n_stages, &parts);
+    config->n_micro = parts.schedule.n_micro;
     el_parts_close(&parts);
-    return status;
-}
-
-static enum el_status check_pipeline(const struct el_train_config *config, int n_stages)
-{
-    EL_TRY(check_cut(config, n_stages));
-    if (config->n_micro < 1 || config->n_micro > EL_MICRO_MAX)
-        return el_fail(EL_ERR_INVALID, "--micro %lld: must be between 1 and %d", (long long)config->n_micro,
-                       EL_MICRO_MAX);
+    EL_TRY(status);
     if (config->global_batch % config->n_micro == 0) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
@@ -113,6 +106,6 @@ enum el_status el_train_check(struct el_train_config *config)
             "--accumulate %lld: a batch of %lld is smaller than the number of micro-steps on all devices (%lld)",
             (long long)config->n_accumulate, (long long)config->global_batch,
             (long long)(n_shares * config->n_accumulate));
-    if (layout.n_stages > 1) EL_TRY(check_pipeline(config, layout.n_stages));
+    if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages));
     return check_numbers(config);
 }

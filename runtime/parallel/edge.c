@@ -13,6 +13,7 @@ static struct el_comm_op message(const struct el_worker *worker, const struct el
     return (struct el_comm_op){.dtype = t->is_float ? worker->config->dtype : t->dtype,
                                .count = (size_t)(edge->batch * el_shape_count(&t->shape)),
                                .root = edge->peer,
+                               .tag = edge->tag,
                                .label = t->name,
                                .phase = EL_PHASE_COMM};
 }
@@ -40,12 +41,18 @@ void el_edge_send(struct el_worker *worker, struct el_program *program, const st
     el_comm_issue(worker->world, program, &op, op_p);
 }
 
+/* At most 2 * EL_PARTS_MAX * EL_MICRO_MAX: what MPI promises at least. */
+int el_edge_tag(const struct el_worker *worker, int part, int micro, enum el_way way)
+{
+    return (2 * part + (int)way) * worker->parts->schedule.n_micro + micro;
+}
+
 /* What crosses the widest cut. */
 static size_t widest(const struct el_worker *worker, int64_t batch)
 {
     size_t most = 0;
     for (int k = 1; k < worker->parts->n; k++) {
-        const struct el_graph *part = worker->parts->stage[k];
+        const struct el_graph *part = worker->parts->part[k];
         size_t bytes = 0;
         for (int i = 0; i < part->n_inputs; i++) bytes += el_edge_bytes(worker, batch, part->inputs[i]);
         if (bytes > most) most = bytes;
@@ -53,8 +60,14 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
     return most;
 }
 
-enum el_status el_edge_open(struct el_worker *worker, int64_t batch, int n_messages)
+enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held, int64_t batch)
 {
-    if (worker->parts->n == 1) return EL_OK;
-    return el_comm_open_mailboxes(worker->world, NULL, (size_t)n_messages * widest(worker, batch));
+    bool partners[EL_MEMBERS_MAX] = {false};
+    if (worker->parts->n_stages == 1) return EL_OK;
+    for (int i = 0; i < held->n; i++) {
+        if (held->parts[i].before >= 0) partners[held->parts[i].before] = true;
+        if (held->parts[i].behind >= 0) partners[held->parts[i].behind] = true;
+    }
+    return el_comm_open_mailboxes(worker->world, partners,
+                                  (size_t)worker->parts->schedule.room * widest(worker, batch));
 }

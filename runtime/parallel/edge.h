@@ -1,8 +1,9 @@
-/* What crosses a cut of the model: values to the next stage, gradients to the one before, as messages between
- * neighbours on the world's communicator. One message a tensor, in the order of the parts' edges, which both sides
- * have alike.
+/* What crosses a cut of the model: values to the next part, gradients to the one before, as messages between the
+ * devices that have them, on the world's communicator. One message a tensor, in the order of the parts' edges, which
+ * both sides have alike; a tag says of which part and micro-batch they are, as both may go through those in another
+ * order.
  *
- *     el_edge_open(worker, batch, n_messages);                       mailboxes: once, before the first program
+ *     el_edge_open(worker, &held, batch);                            mailboxes: once, before the first program
  *     el_edge_receive(worker, program, &edge, tensor, &buffer);      in a step: the compute stream waits for it
  *     el_edge_send(worker, program, &edge, tensor, view, &op);       the view may be freed behind op `op`
  *
@@ -12,15 +13,21 @@
 #ifndef EL_EDGE_H
 #define EL_EDGE_H
 
-#include "runtime/parallel/mode.h"
+#include "runtime/parallel/held.h"
 
 struct el_edge {
     int peer;      /* worker */
+    int tag;       /* the same for all tensors of an edge */
     int64_t batch; /* samples of each message */
 };
 
-/* Mailboxes for so many micro-batches of `batch` samples each way. Collective. */
-enum el_status el_edge_open(struct el_worker *worker, int64_t batch, int n_messages);
+enum el_way { EL_WAY_FORWARD, EL_WAY_BACK };
+
+/* A message to part `part`, of which another device sends it. */
+int el_edge_tag(const struct el_worker *worker, int part, int micro, enum el_way way);
+/* Mailboxes between those that exchange anything, with the room that the schedule needs, for micro-batches of `batch`
+ * samples. Collective. */
+enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held, int64_t batch);
 /* Of a tensor of the whole model. */
 size_t el_edge_bytes(const struct el_worker *worker, int64_t batch, int tensor);
 struct el_view el_edge_receive(struct el_worker *worker, struct el_program *program, const struct el_edge *edge,

@@ -6,13 +6,13 @@
 #include "runtime/parallel/edge.h"
 #include "runtime/parallel/session.h"
 
-/* A batch's way through one member: all of it, or its stage. */
+/* A batch's way through one member: through all of the model, or the parts that it holds. */
 struct way {
     struct el_worker *worker;
     const struct el_shard *shard;
     struct el_feed *feed;
-    struct el_buffer *correct; /* on the last stage, else NULL */
-    int stage;
+    struct el_held held;
+    struct el_buffer *correct; /* where the last part is, else NULL */
 };
 
 static void issue_count(const struct way *way, struct el_program *program, struct el_view logits,
@@ -26,32 +26,64 @@ static void issue_count(const struct way *way, struct el_program *program, struc
     el_program_kernel(program, way->shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-static enum el_status issue(const struct way *way, struct el_program *program)
+/* Where a batch is between two parts: inputs of the one that comes. */
+struct place {
+    struct el_program *program;
+    struct el_buffer *fed, *labels;
+    struct el_view values[EL_GRAPH_EDGE_MAX];
+};
+
+static void receive_values(const struct way *way, const struct el_held_part *part, struct place *place)
 {
-    const struct el_shard *shard = way->shard;
-    const struct el_graph *part = shard->graph;
-    struct el_buffer *fed, *labels, *received;
-    struct el_view inputs[EL_GRAPH_EDGE_MAX], outputs[EL_GRAPH_EDGE_MAX];
-    struct el_edge before = {.peer = way->stage - 1, .batch = way->feed->samples},
-                   behind = {.peer = way->stage + 1, .batch = way->feed->samples};
-    el_feed_issue(way->feed, program, &fed, &labels);
-    if (way->stage == 0) inputs[0] = el_view_of(fed, 0);
-    for (int i = 0; i < part->n_inputs && way->stage > 0; i++)
-        inputs[i] = el_edge_receive(way->worker, program, &before, part->inputs[i], &received);
-    struct el_pass_spec spec = {.graph = part,
-                                .device = shard->device,
+    struct el_buffer *received;
+    struct el_edge from = {.peer = part->before,
+                           .tag = el_edge_tag(way->worker, part->number, 0, EL_WAY_FORWARD),
+                           .batch = way->feed->samples};
+    if (part->before == EL_HELD_NOBODY) place->values[0] = el_view_of(place->fed, 0);
+    for (int i = 0; i < part->graph->n_inputs && part->before >= 0; i++)
+        place->values[i] = el_edge_receive(way->worker, place->program, &from, part->graph->inputs[i], &received);
+}
+
+static void send_values(const struct way *way, const struct el_held_part *part, const struct place *place)
+{
+    struct el_edge to = {.peer = part->behind,
+                         .tag = el_edge_tag(way->worker, part->number + 1, 0, EL_WAY_FORWARD),
+                         .batch = way->feed->samples};
+    for (int i = 0; i < part->graph->n_outputs && part->behind >= 0; i++)
+        el_edge_send(way->worker, place->program, &to, part->graph->outputs[i], place->values[i], NULL);
+}
+
+static enum el_status go_through(const struct way *way, const struct el_held_part *part, struct place *place,
+                                 struct el_pass **pass_p)
+{
+    struct el_view outputs[EL_GRAPH_EDGE_MAX];
+    struct el_pass_spec spec = {.graph = part->graph,
+                                .device = way->shard->device,
                                 .stream = EL_STREAM_COMPUTE,
-                                .dtype = shard->config->dtype,
+                                .dtype = way->shard->config->dtype,
                                 .batch = way->feed->samples,
                                 .sample_stride = 1,
-                                .params = shard->params};
-    struct el_pass *pass;
-    EL_TRY(el_pass_open(program, &spec, &pass));
-    el_pass_forward(pass, inputs, outputs);
-    for (int i = 0; i < part->n_outputs && !way->correct; i++)
-        el_edge_send(way->worker, program, &behind, part->outputs[i], outputs[i], NULL);
-    if (way->correct) issue_count(way, program, outputs[0], labels);
-    el_pass_close(pass);
+                                .params = part->params};
+    EL_TRY(el_pass_open(place->program, &spec, pass_p));
+    receive_values(way, part, place);
+    el_pass_forward(*pass_p, place->values, outputs);
+    memcpy(place->values, outputs, (size_t)part->graph->n_outputs * sizeof *outputs);
+    send_values(way, part, place);
+    return EL_OK;
+}
+
+/* Outputs live until the end: the next part may be on this device, or a message on its way. */
+static enum el_status issue(const struct way *way, struct el_program *program)
+{
+    struct el_pass *passes[EL_PARTS_MAX] = {NULL};
+    struct place place = {.program = program};
+    enum el_status status = EL_OK;
+    el_feed_issue(way->feed, program, &place.fed, &place.labels);
+    for (int i = 0; i < way->held.n && status == EL_OK; i++)
+        status = go_through(way, &way->held.parts[i], &place, &passes[i]);
+    if (way->correct && status == EL_OK) issue_count(way, program, place.values[0], place.labels);
+    for (int i = 0; i < way->held.n; i++) el_pass_close(passes[i]);
+    EL_TRY(status);
     return el_program_end(program);
 }
 
@@ -80,7 +112,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     if (layout->n_stages > 1) {
         spec->batch = config->global_batch / config->n_micro;
         spec->n_parts = 1;
-        spec->what = el_worker_feeds(layout, layout->devices[position].stage);
+        spec->what = el_worker_feeds(&run->session->parts, layout->devices[position].stage);
         return;
     }
     for (int d = 0; d < layout->n_devices; d++) {
@@ -94,23 +126,23 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
 /* Correct answers that this member has counted. */
 static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, double *count_p)
 {
-    const struct el_layout *layout = &run->session->layout;
     const struct el_shard *owner = &run->worker.members[member].shard;
-    int position = run->worker.first + member;
     struct el_feed feed;
-    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed, .stage = layout->devices[position].stage};
+    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed};
     struct el_feed_spec spec = {.config = owner->config,
                                 .graph = run->worker.graph,
                                 .device = owner->device,
                                 .dataset = run->session->place->dataset,
                                 .split = split};
-    spec_feed(run, position, &spec);
+    spec_feed(run, run->worker.first + member, &spec);
     struct el_ledger before = *el_device_ledger(owner->device);
     enum el_status status = el_feed_open(&feed, &spec);
-    if (status == EL_OK && way.stage == layout->n_stages - 1)
+    if (status == EL_OK) status = el_held_open(&run->worker, member, &way.held);
+    if (status == EL_OK && way.held.parts[way.held.n - 1].behind == EL_HELD_NOBODY)
         status = el_device_alloc(owner->device, EL_TAG_OUTPUT, sizeof(int32_t), "correct", &way.correct);
     if (status == EL_OK) status = count(&way, count_p);
     el_device_free(way.correct);
+    el_held_close(&way.held);
     el_feed_close(&feed);
     el_device_ledger_restore_peak(owner->device, &before);
     return status;

@@ -50,8 +50,8 @@ int el_mode_devices(const char *mode, int n)
 
 bool el_mode_takes(const char *mode, const char *option)
 {
-    const struct el_mode_info *info = el_mode_find(mode);
-    const char *at = info ? info->takes : option;
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
+    const char *at = ops ? ops->info.takes : option;
     size_t length = strlen(option);
     for (; at; at = strchr(at, ' ')) {
         at += *at == ' ';

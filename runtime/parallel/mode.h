@@ -61,7 +61,7 @@ void el_worker_close(struct el_worker *worker);
 /* Whoever waits for this worker's part of something need not any more. Threads: any, until it is closed. */
 void el_worker_abort(struct el_worker *worker);
 /* What goes to the devices of a stage that is fed at all. */
-enum el_feed_what el_worker_feeds(const struct el_layout *layout, int stage);
+enum el_feed_what el_worker_feeds(const struct el_parts *parts, int stage);
 
 /* What the configuration says of communicators: algorithm and time-out. Collective. Errors: EL_ERR_ABSENT where this
  * one has no choice of algorithms, or no time-out, and one was asked for. */

@@ -58,7 +58,7 @@ static enum el_status weigh(const struct el_train_config *config, const struct e
 
 /* Part `k` begins at node first[k]; first[n] is the number of nodes. */
 struct cuts {
-    int n, first[EL_MEMBERS_MAX + 1];
+    int n, first[EL_PARTS_MAX + 1];
 };
 
 /* The least that the heaviest of `n` parts can weigh, by the number of parts and where the last one ends; a part is
@@ -67,7 +67,7 @@ static void balance(const double *weights, int n_nodes, struct cuts *cuts)
 {
     static const double none = INFINITY;
     double least[EL_GRAPH_NODES_MAX + 1], next[EL_GRAPH_NODES_MAX + 1];
-    short from[EL_MEMBERS_MAX + 1][EL_GRAPH_NODES_MAX + 1];
+    short from[EL_PARTS_MAX + 1][EL_GRAPH_NODES_MAX + 1];
     for (int end = 0; end <= n_nodes; end++) least[end] = end == 0 ? 0 : none;
     for (int k = 1; k <= cuts->n; k++) {
         for (int end = 0; end <= n_nodes; end++) {
@@ -124,7 +124,7 @@ static enum el_status find_named(const struct el_train_config *config, const str
     }
     cuts->first[cuts->n] = model->n_nodes;
     if (k == cuts->n) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--cut %s: gives %d stages, and there are %d devices", config->cut, k, cuts->n);
+    return el_fail(EL_ERR_INVALID, "--cut %s: gives %d parts, and there must be %d", config->cut, k, cuts->n);
 }
 
 static bool is_balance(const char *cut)
@@ -136,30 +136,56 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
 {
     struct cuts cuts = {.n = n};
     if (n > parts->model->n_nodes)
-        return el_fail(EL_ERR_INVALID, "%s has %d nodes: it cannot be cut into %d stages: give fewer --devices",
-                       config->model.name, parts->model->n_nodes, n);
+        return el_fail(EL_ERR_INVALID, "%s has %d nodes: it cannot be cut into %d parts: give fewer --devices%s",
+                       config->model.name, parts->model->n_nodes, n, n > parts->n_stages ? ", or fewer --parts" : "");
     EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
                                    : find_named(config, parts->model, &cuts));
     for (; parts->n < n; parts->n++) {
         int first = cuts.first[parts->n];
-        EL_TRY(el_graph_part(parts->model, first, cuts.first[parts->n + 1] - first, &parts->stage[parts->n]));
+        EL_TRY(el_graph_part(parts->model, first, cuts.first[parts->n + 1] - first, &parts->part[parts->n]));
     }
     return EL_OK;
 }
 
-enum el_status el_parts_open(const struct el_train_config *config, int n, struct el_parts *parts)
+/* What each stage holds. */
+static enum el_status fill_stages(struct el_parts *parts)
 {
-    *parts = (struct el_parts){0};
-    EL_TRY(el_model_build(&config->model, &parts->model));
-    if (n > 1) return cut_up(config, parts, n);
-    parts->stage[parts->n++] = parts->model;
+    for (int s = 0; s < parts->n_stages; s++) {
+        const struct el_graph *held[EL_PARTS_MAX];
+        int n = 0;
+        for (int k = 0; k < parts->n; k++)
+            if (parts->schedule.device[k] == s) held[n++] = parts->stage[s] = parts->part[k];
+        if (n > 1) EL_TRY(el_graph_params_of(held, n, &parts->stage[s]));
+    }
     return EL_OK;
+}
+
+enum el_status el_parts_open(const struct el_train_config *config, int n_stages, struct el_parts *parts)
+{
+    *parts = (struct el_parts){.n_stages = n_stages};
+    EL_TRY(el_model_build(&config->model, &parts->model));
+    if (el_mode_takes(config->mode, "cut")) EL_TRY(el_schedule_open(config, n_stages, &parts->schedule));
+    if (parts->schedule.n_parts > 1)
+        EL_TRY(cut_up(config, parts, parts->schedule.n_parts));
+    else
+        parts->part[parts->n++] = parts->model;
+    return fill_stages(parts);
+}
+
+static bool is_part(const struct el_parts *parts, const struct el_graph *graph)
+{
+    for (int k = 0; k < parts->n; k++)
+        if (parts->part[k] == graph) return true;
+    return false;
 }
 
 void el_parts_close(struct el_parts *parts)
 {
+    for (int s = 0; s < parts->n_stages; s++)
+        if (!is_part(parts, parts->stage[s])) el_graph_destroy(parts->stage[s]);
     for (int k = 0; k < parts->n; k++)
-        if (parts->stage[k] != parts->model) el_graph_destroy(parts->stage[k]);
+        if (parts->part[k] != parts->model) el_graph_destroy(parts->part[k]);
     el_graph_destroy(parts->model);
+    el_schedule_close(&parts->schedule);
     *parts = (struct el_parts){0};
 }

@@ -1,7 +1,9 @@
-/* The model of a job, and the parts into which its layout cuts it along its depth: one a stage.
+/* The model of a job, and the parts into which it is cut along its depth: one a stage of the layout, or several, as the
+ * schedule has them.
  *
  *     el_parts_open(&config, layout.n_stages, &parts);
- *     parts.stage[spot->stage]      what a device of that stage trains; parts.model itself where nothing is cut
+ *     parts.stage[spot->stage]      what a device of that stage holds; parts.model itself where nothing is cut
+ *     el_held_open(worker, member, &held);   ... held.parts[0 .. held.n)     the parts on it, with their parameters
  *     el_parts_close(&parts);
  *
  * Where the cuts are: config.cut. Names of nodes, comma-separated: the first of each later part. Or `time`, `memory`,
@@ -15,17 +17,20 @@
 
 #include "runtime/graph/part.h"
 #include "runtime/graph/pass.h"
+#include "runtime/parallel/schedule.h"
 #include "runtime/parallel/train.h"
 
 struct el_parts {
     struct el_graph *model;
-    int n;
-    struct el_graph *stage[EL_MEMBERS_MAX]; /* [n] */
+    int n, n_stages;
+    struct el_graph *part[EL_PARTS_MAX];    /* [n] */
+    struct el_graph *stage[EL_MEMBERS_MAX]; /* [n_stages]: its part, or the parameters of all its parts */
+    struct el_schedule schedule;            /* of a mode that cuts; else zeros: one part, on stage 0 */
 };
 
 /* Errors: EL_ERR_INVALID naming --cut: a node that there is not, more parts than nodes, a cut that the model does not
- * allow; EL_ERR_HOST_MEMORY. After a failure too it may be closed. */
-enum el_status el_parts_open(const struct el_train_config *config, int n, struct el_parts *parts);
+ * allow; those of the schedule; EL_ERR_HOST_MEMORY. After a failure too it may be closed. */
+enum el_status el_parts_open(const struct el_train_config *config, int n_stages, struct el_parts *parts);
 /* Parts of zeros are legal. */
 void el_parts_close(struct el_parts *parts);
 

@@ -84,9 +84,10 @@ struct el_train_config {
     bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
     enum el_train_reduce reduce;
     /* Modes that cut the model. */
-    char cut[128];   /* parts.h says how; empty: "time" */
-    int64_t n_micro; /* micro-batches; 0: as many as there are devices */
-    int schedule;    /* a row of schedule.h's list */
+    char cut[128];      /* parts.h says how; empty: "time" */
+    int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */
+    char schedule[256]; /* of schedule.h's list, or a FILE.csv; empty: the list's first */
+    int parts;          /* a device; 0: the schedule's choice */
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */

@@ -3,11 +3,12 @@
 
 #include "runtime/parallel/mode.h"
 
-enum el_feed_what el_worker_feeds(const struct el_layout *layout, int stage)
+enum el_feed_what el_worker_feeds(const struct el_parts *parts, int stage)
 {
-    if (layout->n_stages == 1) return EL_FEED_ALL;
-    if (stage == layout->n_stages - 1) return EL_FEED_LABELS;
-    return stage == 0 ? EL_FEED_INPUTS : EL_FEED_NOTHING;
+    bool first = parts->schedule.device[0] == stage, last = parts->schedule.device[parts->n - 1] == stage;
+    if (first && last) return EL_FEED_ALL;
+    if (last) return EL_FEED_LABELS;
+    return first ? EL_FEED_INPUTS : EL_FEED_NOTHING;
 }
 
 static enum el_status open_feeds(struct el_worker *worker, const struct el_worker_spec *spec, int m)
@@ -21,7 +22,7 @@ static enum el_status open_feeds(struct el_worker *worker, const struct el_worke
                                 .split = EL_SPLIT_TRAIN,
                                 .batch = worker->config->global_batch,
                                 .n_parts = n_steps * spot->n_feeds,
-                                .what = el_worker_feeds(worker->layout, spot->stage)};
+                                .what = el_worker_feeds(worker->parts, spot->stage)};
     worker->members[m].feeds = calloc((size_t)n_steps, sizeof *worker->members[m].feeds);
     if (!worker->members[m].feeds) return el_fail_errno("feeds of %d micro-steps", n_steps);
     for (int k = 0; k < n_steps; k++) {

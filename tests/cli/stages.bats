@@ -52,6 +52,6 @@ END
 @test "what cannot be cut is refused by name" {
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --micro 3 "${MODEL[@]}"
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"
-    refuses "--cut out: gives 2 stages, and there are 3 devices" "$EVENLOAD" run --mode mp --devices 3 --cut out "${MODEL[@]}"
-    refuses "mlp has 4 nodes: it cannot be cut into 5 stages" "$EVENLOAD" run --mode mp --devices sim:5 "${MODEL[@]}"
+    refuses "--cut out: gives 2 parts, and there must be 3" "$EVENLOAD" run --mode mp --devices 3 --cut out "${MODEL[@]}"
+    refuses "mlp has 4 nodes: it cannot be cut into 5 parts" "$EVENLOAD" run --mode mp --devices sim:5 "${MODEL[@]}"
 }

@@ -73,11 +73,11 @@ static void what_cannot_be_cut_is_said(void **state)
         int n;
     } rows[] = {
         {"conv9", "--cut conv9: mlp has no node 'conv9'", 2},
-        {"out", "--cut out: gives 2 stages, and there are 3 devices", 3},
-        {"hidden2,out", "--cut hidden2,out: gives 3 stages, and there are 2 devices", 2},
+        {"out", "--cut out: gives 2 parts, and there must be 3", 3},
+        {"hidden2,out", "--cut hidden2,out: gives 3 parts, and there must be 2", 2},
         {"hidden1", "--cut hidden1: 'hidden1' is not after the previous cut", 2},
         {"out,hidden2", "--cut out,hidden2: 'hidden2' is not after the previous cut", 3},
-        {"time", "mlp has 4 nodes: it cannot be cut into 5 stages: give fewer --devices", 5},
+        {"time", "mlp has 4 nodes: it cannot be cut into 5 parts: give fewer --devices", 5},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct el_train_config config = config_of(rows[i].cut, even);

@@ -1,111 +1,338 @@
-/* Schedules: their rows as papers print them, how many micro-batches they hold, and that they cannot dead-lock. */
+/* Schedules: their rows as papers print them and as PyTorch writes them, how many sets of activations they hold, how
+ * long they take, and every way in which a file's is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "runtime/parallel/schedule.h"
+#include "runtime/parallel/train.h"
 
-enum { ONE_F_ONE_B, GPIPE };
-static const int stage_counts[] = {1, 2, 4, 8}, micro_counts[] = {1, 2, 4, 5, 8};
+#define TABLES "tests/unit/data/schedules/" /* by tests/torch/schedules.py */
+
+static const int device_counts[] = {1, 2, 4, 8, 2}, micro_counts[] = {1, 2, 4, 5, 8};
 #define EACH(i, list) (size_t i = 0; (i) < sizeof(list) / sizeof(list)[0]; (i)++)
 
-static const char *row(int schedule, int n_stages, int n_micro, int stage)
+static enum el_status open_schedule(const char *name, int n_devices, int n_micro, int parts,
+                                    struct el_schedule *schedule)
 {
-    static char text[256];
-    struct el_action actions[2 * EL_MICRO_MAX];
-    int n = el_schedule_fill(&el_schedule_list()[schedule], n_stages, n_micro, stage, actions), at = 0;
-    for (int i = 0; i < n; i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%c%d", i ? " " : "",
-                       actions[i].kind == EL_ACTION_FORWARD ? 'F' : 'B', actions[i].micro);
-    return text;
+    struct el_train_config config = {.n_micro = n_micro, .parts = parts};
+    snprintf(config.schedule, sizeof config.schedule, "%s", name);
+    return el_schedule_open(&config, n_devices, schedule);
+}
+
+static struct el_schedule opened(const char *name, int n_devices, int n_micro, int parts)
+{
+    struct el_schedule schedule;
+    if (open_schedule(name, n_devices, n_micro, parts, &schedule) != EL_OK) fail_msg("%s", el_error_message());
+    return schedule;
+}
+
+/* "0F0 0F1 0B0 0B1" */
+static const char *row(const struct el_schedule *schedule, int device)
+{
+    static char text[2][2048];
+    static int turn;
+    char *to = text[turn ^= 1], one[16];
+    int at = 0;
+    *to = 0;
+    for (int i = 0; i < schedule->n_actions[device]; i++)
+        at += snprintf(to + at, sizeof text[0] - (size_t)at, "%s%s", i ? " " : "",
+                       el_action_text(schedule->actions[device][i], one));
+    return to;
 }
 
 static void rows_are_those_of_the_papers(void **state)
 {
     (void)state;
-    assert_string_equal(row(GPIPE, 2, 3, 0), "F0 F1 F2 B0 B1 B2");
-    assert_string_equal(row(GPIPE, 2, 3, 1), "F0 F1 F2 B0 B1 B2");
-    assert_string_equal(row(ONE_F_ONE_B, 4, 4, 0), "F0 F1 F2 F3 B0 B1 B2 B3");
-    assert_string_equal(row(ONE_F_ONE_B, 4, 4, 1), "F0 F1 F2 B0 F3 B1 B2 B3");
-    assert_string_equal(row(ONE_F_ONE_B, 4, 4, 2), "F0 F1 B0 F2 B1 F3 B2 B3");
-    assert_string_equal(row(ONE_F_ONE_B, 4, 4, 3), "F0 B0 F1 B1 F2 B2 F3 B3");
-    assert_string_equal(row(ONE_F_ONE_B, 2, 1, 0), "F0 B0");
+    static const struct {
+        const char *name;
+        int devices, micro, parts, device;
+        const char *row;
+    } rows[] = {
+        {"gpipe", 2, 3, 0, 0, "0F0 0F1 0F2 0B0 0B1 0B2"},
+        {"gpipe", 2, 3, 0, 1, "1F0 1F1 1F2 1B0 1B1 1B2"},
+        {"1f1b", 4, 4, 0, 0, "0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3"},
+        {"1f1b", 4, 4, 0, 1, "1F0 1F1 1F2 1B0 1F3 1B1 1B2 1B3"},
+        {"", 4, 4, 0, 3, "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3"},
+        {"1f1b", 2, 1, 0, 0, "0F0 0B0"},
+        {"interleaved", 2, 2, 0, 1, "1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1"},
+        {"zero-bubble", 2, 3, 0, 0, "0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2"},
+        {"zero-bubble", 2, 3, 0, 1, "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2"},
+        {"interleaved", 1, 2, 2, 0, "0F0 1F0 1B0 0F1 0B0 1F1 1B1 0B1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct el_schedule schedule = opened(rows[i].name, rows[i].devices, rows[i].micro, rows[i].parts);
+        assert_string_equal(row(&schedule, rows[i].device), rows[i].row);
+        el_schedule_close(&schedule);
+    }
 }
 
-static void a_stage_holds_as_many_as_its_closed_form(void **state)
+/* Where the names mean the same. */
+static void rows_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *file;
+        int devices, micro, parts;
+    } tables[] = {
+        {"gpipe", TABLES "GPipe-1x4-6.csv", 4, 6, 0},
+        {"1f1b", TABLES "1F1B-1x4-6.csv", 4, 6, 0},
+        {"interleaved", TABLES "Interleaved1F1B-2x2-4.csv", 2, 4, 0},
+        {"interleaved", TABLES "Interleaved1F1B-3x4-8.csv", 4, 8, 3},
+        {"zero-bubble", TABLES "InterleavedZeroBubble-1x4-6.csv", 4, 6, 0},
+        {"zero-bubble", TABLES "InterleavedZeroBubble-2x2-6.csv", 2, 6, 2},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        struct el_schedule ours = opened(tables[i].name, tables[i].devices, tables[i].micro, tables[i].parts),
+                           theirs = opened(tables[i].file, tables[i].devices, 0, 0);
+        assert_int_equal(theirs.n_micro, tables[i].micro);
+        assert_int_equal(theirs.n_parts, ours.n_parts);
+        assert_memory_equal(theirs.device, ours.device, sizeof theirs.device);
+        for (int d = 0; d < tables[i].devices; d++) assert_string_equal(row(&ours, d), row(&theirs, d));
+        el_schedule_close(&ours);
+        el_schedule_close(&theirs);
+    }
+}
+
+static void a_device_holds_as_many_as_its_closed_form(void **state)
 {
     (void)state;
     for
-        EACH(p, stage_counts)
+        EACH(p, device_counts)
         for
             EACH(m, micro_counts)
-        for (int s = 0; s < stage_counts[p]; s++) {
-            int left = stage_counts[p] - s, micro = micro_counts[m];
-            const struct el_schedule *list = el_schedule_list();
-            assert_int_equal(el_schedule_in_flight(&list[GPIPE], stage_counts[p], micro, s), micro);
-            assert_int_equal(el_schedule_in_flight(&list[ONE_F_ONE_B], stage_counts[p], micro, s),
-                             left < micro ? left : micro);
+        for (int d = 0; d < device_counts[p]; d++) {
+            int left = device_counts[p] - d, micro = micro_counts[m];
+            static const char *const names[] = {"gpipe", "1f1b", "zero-bubble"};
+            const int wanted[] = {micro, left < micro ? left : micro,
+                                  device_counts[p] < micro ? device_counts[p] : micro};
+            for (int i = 0; i < 3; i++) {
+                struct el_schedule schedule = opened(names[i], device_counts[p], micro, 0);
+                assert_int_equal(el_schedule_in_flight(&schedule, d), wanted[i]);
+                el_schedule_close(&schedule);
+            }
         }
 }
 
-/* Time in units of one forward, which a backward takes too; messages cost nothing. Returns the end of the last one;
- * -1: some stage never goes on. */
-static int makespan(int schedule, int n_stages, int n_micro)
+/* ---- how long they take ---- */
+
+/* When an action of a part with a micro-batch ends: forward, back, weights. */
+enum { DEVICES = 8, PARTS = 16 };
+static int ends[3][PARTS][EL_MICRO_MAX];
+
+static int kind_of(struct el_action action)
 {
-    enum { STAGES = 8 };
-    static struct el_action actions[STAGES][2 * EL_MICRO_MAX];
-    static int ends[2][STAGES][EL_MICRO_MAX];
-    int n = 0, next[STAGES] = {0}, time[STAGES] = {0}, last = 0, done = 0;
-    for (int s = 0; s < n_stages; s++) {
-        n = el_schedule_fill(&el_schedule_list()[schedule], n_stages, n_micro, s, actions[s]);
-        for (int m = 0; m < n_micro; m++) ends[0][s][m] = ends[1][s][m] = -1;
-    }
+    return action.kind == EL_ACTION_FORWARD ? 0 : action.kind == EL_ACTION_BACKWARD_WEIGHTS ? 2 : 1;
+}
+
+/* When what it needs is there; -1: not yet. */
+static int ready_at(const struct el_schedule *schedule, struct el_action action)
+{
+    int part = action.part, kind = kind_of(action);
+    if (kind == 2) return ends[1][part][action.micro];
+    if (kind == 0) return part > 0 ? ends[0][part - 1][action.micro] : 0;
+    return part < schedule->n_parts - 1 ? ends[1][part + 1][action.micro] : ends[0][part][action.micro];
+}
+
+/* In units of a forward of one part; messages cost nothing. A whole backward takes `whole`, a half one unit. */
+static int makespan(const struct el_schedule *schedule, int whole)
+{
+    int next[DEVICES] = {0}, time[DEVICES] = {0}, last = 0;
+    memset(ends, 0xff, sizeof ends);
     for (bool moved = true; moved;) {
         moved = false;
-        for (int s = 0; s < n_stages; s++) {
-            if (next[s] == n) continue;
-            struct el_action action = actions[s][next[s]];
-            bool is_backward = action.kind == EL_ACTION_BACKWARD;
-            int from = is_backward ? s + 1 : s - 1, ready = 0;
-            if (from >= 0 && from < n_stages) ready = ends[is_backward][from][action.micro];
-            if (from == n_stages) ready = ends[0][s][action.micro];
+        for (int d = 0; d < schedule->n_devices; d++) {
+            if (next[d] == schedule->n_actions[d]) continue;
+            struct el_action action = schedule->actions[d][next[d]];
+            int ready = ready_at(schedule, action);
             if (ready < 0) continue;
-            time[s] = (ready > time[s] ? ready : time[s]) + 1;
-            ends[is_backward][s][action.micro] = time[s];
-            if (time[s] > last) last = time[s];
-            next[s]++;
-            done++;
+            time[d] = (ready > time[d] ? ready : time[d]) + (action.kind == EL_ACTION_BACKWARD ? whole : 1);
+            ends[kind_of(action)][action.part][action.micro] = time[d];
+            if (time[d] > last) last = time[d];
+            next[d]++;
             moved = true;
         }
     }
-    return done == n * n_stages ? last : -1;
+    for (int d = 0; d < schedule->n_devices; d++) assert_int_equal(next[d], schedule->n_actions[d]);
+    return last;
 }
 
-/* (p - 1) / (m + p - 1) of the stages' time is idle: the whole takes 2 (m + p - 1). */
+static int makespan_of(const char *name, int n_devices, int n_micro, int parts, int whole)
+{
+    struct el_schedule schedule = opened(name, n_devices, n_micro, parts);
+    int time = makespan(&schedule, whole);
+    el_schedule_close(&schedule);
+    return time;
+}
+
+/* Of one part a device (p - 1) / (m + p - 1) of the time is idle: the whole takes 2 (m + p - 1). */
 static void the_bubble_is_the_papers(void **state)
 {
     (void)state;
-    for (int schedule = 0; el_schedule_list()[schedule].name; schedule++)
+    for
+        EACH(p, device_counts)
         for
-            EACH(p, stage_counts)
-            for
-                EACH(m, micro_counts)
-            assert_int_equal(makespan(schedule, stage_counts[p], micro_counts[m]),
-                             2 * (micro_counts[m] + stage_counts[p] - 1));
+            EACH(m, micro_counts)
+            {
+                int devices = device_counts[p], micro = micro_counts[m];
+                assert_int_equal(makespan_of("gpipe", devices, micro, 0, 1), 2 * (micro + devices - 1));
+                assert_int_equal(makespan_of("1f1b", devices, micro, 0, 1), 2 * (micro + devices - 1));
+            }
+}
+
+/* With v parts a device the bubble is a v-th of that; with its weights apart, in thirds of a step, a third. */
+static void several_parts_and_parted_backwards_wait_less(void **state)
+{
+    (void)state;
+    for (int p = 2; p <= DEVICES; p *= 2)
+        for (int rounds = 1; rounds < 4; rounds++) {
+            int m = p * rounds;
+            assert_int_equal(makespan_of("interleaved", p, m, 2, 1), 2 * (2 * m + p - 1));
+            assert_int_equal(makespan_of("1f1b", p, m, 0, 2), 3 * (m + p - 1));
+            assert_int_equal(makespan_of("zero-bubble", p, m, 0, 2), 3 * m + p - 1);
+        }
+}
+
+/* ---- files ---- */
+
+static void every_table_of_pytorch_can_be_run(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        int devices, micro, in_flight, room;
+    } tables[] = {
+        {TABLES "ZBVZeroBubble-2x2-4.csv", 2, 4, 4, 2},
+        {TABLES "ZBVZeroBubble-2x4-8.csv", 4, 8, 8, 4}, /* with less room its devices would wait for one another */
+        {TABLES "DualPipeV-2x2-6.csv", 2, 6, 5, 2},
+        {TABLES "LoopedBFS-2x2-4.csv", 2, 4, 8, 2},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        int n = tables[i].devices;
+        struct el_schedule schedule = opened(tables[i].file, n, 0, 0);
+        assert_int_equal(schedule.n_micro, tables[i].micro);
+        assert_int_equal(schedule.n_parts, 2 * n);
+        bool is_v = !strstr(tables[i].file, "Looped");
+        for (int k = 0; k < 2 * n; k++) assert_int_equal(schedule.device[k], k < n ? k : is_v ? 2 * n - 1 - k : k - n);
+        assert_int_equal(el_schedule_in_flight(&schedule, 0), tables[i].in_flight);
+        assert_int_equal(schedule.room, tables[i].room);
+        el_schedule_close(&schedule);
+    }
+}
+
+/* An action that PyTorch overlaps with another stands beside it. */
+static void overlapped_actions_come_in_their_order(void **state)
+{
+    (void)state;
+    struct el_schedule schedule = opened(TABLES "DualPipeV-2x2-6.csv", 2, 6, 0);
+    assert_non_null(strstr(row(&schedule, 0), "3F1 0F3 3B1 3F2 0B0 0F4 3B2"));
+    el_schedule_close(&schedule);
+}
+
+static void what_is_wrong_with_a_file_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+        int devices;
+    } rows[] = {
+        {"0F0,0B0\n1F0\n", "stage 1 has no backward of micro-batch 0 (of 1)", 2},
+        {"0F0,0I0,0W0\n1F0,1I0\n", "stage 1 has no backward for weights of micro-batch 0 (of 1)", 2},
+        {"0F0,0W0\n", "stage 0 has no backward for inputs of micro-batch 0 (of 1)", 1},
+        {"0F1,0B1\n", "stage 0 has no forward of micro-batch 0 (of 2)", 1},
+        {"0F0,0F0,0B0\n", "stage 0 has more than one forward of micro-batch 0", 1},
+        {"0F0,0I0,0B0\n", "stage 0 has a whole backward of micro-batch 0, and a half", 1},
+        {"0F0,0B0\n1B0,1F0\n",
+         "dead-lock: device 0 would wait for ever before 0B0 for 1B0, which cannot come before it", 2},
+        {"0F0,3F0,3B0,0B0\n1F0,2F0,1B0,2B0\n",
+         "dead-lock: device 0 would wait for ever before 0B0 for 1B0, which cannot come before it", 2},
+        {"0F0,0W0,0I0\n", "dead-lock: device 0 would wait for ever before 0W0 for 0I0, which cannot come before it", 1},
+        {"0F0,0SEND_F0,0B0\n",
+         "row 1, cell 2: '0SEND_F0': no action that computes (F, B, I, W, OVERLAP_F_B): write the file with "
+         "format=\"compute_only\"",
+         1},
+        {"0F0,,0B0,0REDUCE_GRAD\n",
+         "row 1, cell 4: '0REDUCE_GRAD': no action that computes (F, B, I, W, OVERLAP_F_B): write the file with "
+         "format=\"compute_only\"",
+         1},
+        {"0F0,(0B0;)OVERLAP\n", "row 1, cell 2: '(0B0;)OVERLAP': no action that computes (F, B, I, W, OVERLAP_F_B)", 1},
+        {"0F0x,0B0\n", "row 1, cell 1: '0F0x': more than an action", 1},
+        {"99999999999F0\n", "row 1, cell 1: '99999999999F0': stages go from 0 to 63", 1},
+        {"0F256\n", "row 1, cell 1: '0F256': micro-batches go from 0 to 255", 1},
+        {"0F0,0B0\n0F1,0B1\n", "row 2, cell 1: '0F1': this stage is in an earlier row too; each has one device", 2},
+        {"0F0,0B0,2F0,2B0\n", "has stage 2, and no stage 1", 1},
+        {"0F0,0B0\n,\n", "row 2: no action in it", 2},
+        {"0F0,0B0\n", "has a row for each of 1 devices, and there are 2: change --devices", 2},
+        {"0F0,0B0\n1F0,1B0\n2F0,2B0\n", "has a row for each of 3 devices, and there are 2: change --devices", 2},
+        {"", "has a row for each of 0 devices, and there are 1: change --devices", 1},
+    };
+    char path[] = "/tmp/evenload-schedule-XXXXXX.csv";
+    assert_true(mkstemps(path, 4) >= 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char wanted[300];
+        struct el_schedule schedule;
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(rows[i].text, file);
+        fclose(file);
+        assert_int_equal(open_schedule(path, rows[i].devices, 0, 0, &schedule), EL_ERR_INVALID);
+        snprintf(wanted, sizeof wanted, "--schedule %s: %s", path, rows[i].why);
+        assert_string_equal(el_error_message(), wanted);
+        el_schedule_close(&schedule);
+    }
+    unlink(path);
+}
+
+static void options_that_do_not_fit_are_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *why;
+        int devices, micro, parts;
+    } rows[] = {
+        {"fifo", "--schedule fifo: no such schedule: give 1f1b, gpipe, interleaved, zero-bubble or a FILE.csv", 2, 2,
+         0},
+        {"missing.csv", "--schedule missing.csv: No such file or directory", 2, 0, 0},
+        {"gpipe", "--parts 2: --schedule gpipe has one part per device: leave it out, or give --schedule interleaved",
+         2, 2, 2},
+        {"interleaved",
+         "--micro 7: --schedule interleaved on 3 devices has 2 rounds of as many micro-batches each: give --micro 6", 3,
+         7, 2},
+        {"interleaved", "--parts 40: on 2 devices that makes more than 64 parts", 2, 2, 40},
+        {TABLES "1F1B-1x4-6.csv",
+         "--micro 4: --schedule " TABLES "1F1B-1x4-6.csv has 6 micro-batches: leave --micro out", 4, 4, 0},
+        {TABLES "1F1B-1x4-6.csv", "--parts: --schedule " TABLES "1F1B-1x4-6.csv says how many there are: leave it out",
+         4, 0, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct el_schedule schedule;
+        assert_int_equal(open_schedule(rows[i].name, rows[i].devices, rows[i].micro, rows[i].parts, &schedule),
+                         EL_ERR_INVALID);
+        assert_string_equal(el_error_message(), rows[i].why);
+        el_schedule_close(&schedule);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_papers),
-        cmocka_unit_test(a_stage_holds_as_many_as_its_closed_form),
+        cmocka_unit_test(rows_are_those_of_pytorch),
+        cmocka_unit_test(a_device_holds_as_many_as_its_closed_form),
         cmocka_unit_test(the_bubble_is_the_papers),
+        cmocka_unit_test(several_parts_and_parted_backwards_wait_less),
+        cmocka_unit_test(every_table_of_pytorch_can_be_run),
+        cmocka_unit_test(overlapped_actions_come_in_their_order),
+        cmocka_unit_test(what_is_wrong_with_a_file_is_said),
+        cmocka_unit_test(options_that_do_not_fit_are_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

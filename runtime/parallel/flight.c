@@ -1,0 +1,236 @@
+/* A micro-batch on its way through a part; see flight.h.
+ *
+ * The loss is the mean over the micro-batches' means, each of which divides its gradient by their number: plain
+ * training's, as they are of equal size. */
+#include "runtime/parallel/flight.h"
+
+#include <stdlib.h>
+
+#include "runtime/parallel/share.h"
+
+/* One of the line's parts with one micro-batch. */
+struct at {
+    struct el_line *line;
+    int local; /* among the device's parts */
+    int micro;
+    const struct el_held_part *part;
+    struct el_flight *flight;
+};
+
+static struct at at(struct el_line *line, int local, int micro)
+{
+    return (struct at){line, local, micro, &line->held.parts[local], &line->flights[local * line->n_micro + micro]};
+}
+
+static const struct el_shard *shard_of(const struct el_line *line)
+{
+    return &line->worker->members[0].shard;
+}
+
+/* ---- messages ---- */
+
+static struct el_edge edge(const struct at *a, int peer, int to_part, enum el_way way)
+{
+    return (struct el_edge){.peer = peer,
+                            .tag = el_edge_tag(a->line->worker, to_part, a->micro, way),
+                            .batch = a->line->micro_batch};
+}
+
+static struct el_view receive(const struct at *a, const struct el_edge *from, int tensor)
+{
+    struct el_flight *flight = a->flight;
+    return el_edge_receive(a->line->worker, a->line->program, from, tensor, &flight->owned[flight->n_owned++]);
+}
+
+static void send(const struct at *a, const struct el_edge *to, int tensor, struct el_view view)
+{
+    el_edge_send(a->line->worker, a->line->program, to, tensor, view, &a->flight->sent_op);
+}
+
+static bool is_float(const struct at *a, int tensor)
+{
+    return a->line->worker->graph->tensors[tensor].is_float;
+}
+
+/* ---- forward ---- */
+
+static void take_inputs(const struct at *a, struct el_view *inputs)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_edge from = edge(a, a->part->before, a->part->number, EL_WAY_FORWARD);
+    for (int i = 0; i < graph->n_inputs; i++) {
+        size_t bytes = el_edge_bytes(a->line->worker, a->line->micro_batch, graph->inputs[i]);
+        if (a->part->before == EL_HELD_NOBODY)
+            inputs[i] = el_view_of(a->line->inputs, (size_t)a->micro * bytes);
+        else if (a->part->before == EL_HELD_HERE)
+            inputs[i] = at(a->line, a->local - 1, a->micro).flight->outputs[i];
+        else
+            inputs[i] = receive(a, &from, graph->inputs[i]);
+    }
+}
+
+static enum el_status forward(const struct at *a)
+{
+    const struct el_line *line = a->line;
+    const struct el_train_config *config = line->worker->config;
+    struct el_view inputs[EL_GRAPH_EDGE_MAX];
+    struct el_pass_spec spec = {.graph = a->part->graph,
+                                .device = shard_of(line)->device,
+                                .stream = EL_STREAM_COMPUTE,
+                                .dtype = config->dtype,
+                                .batch = line->micro_batch,
+                                .sample_first = a->micro * line->micro_batch,
+                                .sample_stride = 1,
+                                .seed = config->seed,
+                                .training = true,
+                                .input_grads = a->part->before != EL_HELD_NOBODY,
+                                .params = a->part->params,
+                                .grads = line->grads[a->local]};
+    *a->flight = (struct el_flight){.sent_op = -1};
+    EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
+    take_inputs(a, inputs);
+    el_pass_forward(a->flight->pass, inputs, a->flight->outputs);
+    struct el_edge to = edge(a, a->part->behind, a->part->number + 1, EL_WAY_FORWARD);
+    for (int i = 0; i < a->part->graph->n_outputs && a->part->behind >= 0; i++)
+        send(a, &to, a->part->graph->outputs[i], a->flight->outputs[i]);
+    return EL_OK;
+}
+
+/* ---- backward ---- */
+
+/* The loss's gradient, of a micro-batch of which the mean over all will be taken. */
+static struct el_view issue_loss(const struct at *a)
+{
+    const struct el_line *line = a->line;
+    const struct el_shard *shard = shard_of(line);
+    size_t width = el_dtype_bytes(line->worker->config->dtype);
+    size_t labels_at = (size_t)a->micro * (size_t)line->micro_batch * sizeof(int32_t);
+    int64_t n = line->micro_batch * line->worker->config->model.classes;
+    struct el_buffer *buffer;
+    el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * width, "gradient of the output", &buffer);
+    a->flight->owned[a->flight->n_owned++] = buffer;
+    struct el_view gradient = el_view_of(buffer, 0);
+    el_share_issue_loss(shard, line->program, a->flight->outputs[0], el_view_of(line->labels, labels_at), gradient,
+                        line->micro_batch, el_view_of(line->losses, (size_t)a->micro * width));
+    if (line->n_micro > 1)
+        el_shard_issue_scale(shard, line->program, EL_PHASE_LOSS, "divide", gradient, gradient, n, 1.0 / line->n_micro);
+    return gradient;
+}
+
+static void take_doutputs(const struct at *a, struct el_view *doutputs)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_edge from = edge(a, a->part->behind, a->part->number, EL_WAY_BACK);
+    if (a->part->behind == EL_HELD_NOBODY) doutputs[0] = issue_loss(a);
+    for (int i = 0; i < graph->n_outputs && a->part->behind != EL_HELD_NOBODY; i++) {
+        if (!is_float(a, graph->outputs[i])) continue;
+        doutputs[i] = a->part->behind == EL_HELD_HERE ? at(a->line, a->local + 1, a->micro).flight->dinputs[i]
+                                                      : receive(a, &from, graph->outputs[i]);
+    }
+}
+
+/* Frees what it still holds, when all that it sent has left and no neighbour on this device uses its values. */
+static void end_if_over(const struct at *a)
+{
+    struct el_flight *flight = a->flight;
+    bool over = flight->pass && flight->is_back;
+    if (over && a->part->before == EL_HELD_HERE) over = at(a->line, a->local - 1, a->micro).flight->is_back;
+    if (over && a->part->behind == EL_HELD_HERE) over = at(a->line, a->local + 1, a->micro).flight->is_back;
+    if (!over) return;
+    el_program_wait(a->line->program, shard_of(a->line)->device, EL_STREAM_COMPUTE, flight->sent_op);
+    el_pass_close(flight->pass);
+    flight->pass = NULL;
+    while (flight->n_owned > 0) el_program_free(a->line->program, flight->owned[--flight->n_owned]);
+}
+
+static void end(const struct at *a)
+{
+    a->flight->is_back = true;
+    for (int local = a->local - 1; local <= a->local + 1; local++) {
+        if (local < 0 || local >= a->line->held.n) continue;
+        struct at near = at(a->line, local, a->micro);
+        end_if_over(&near);
+    }
+}
+
+/* Whole, or its half for inputs. */
+static void backward(const struct at *a, bool whole)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_view doutputs[EL_GRAPH_EDGE_MAX];
+    take_doutputs(a, doutputs);
+    (whole ? el_pass_backward : el_pass_backward_inputs)(a->flight->pass, doutputs, a->flight->dinputs);
+    struct el_edge to = edge(a, a->part->before, a->part->number - 1, EL_WAY_BACK);
+    for (int i = 0; i < graph->n_inputs && a->part->before >= 0; i++)
+        if (is_float(a, graph->inputs[i])) send(a, &to, graph->inputs[i], a->flight->dinputs[i]);
+    if (whole) end(a);
+}
+
+/* ---- a step ---- */
+
+enum el_status el_line_do(struct el_line *line, struct el_action action)
+{
+    int local = 0;
+    while (line->held.parts[local].number != action.part) local++;
+    struct at a = at(line, local, action.micro);
+    switch (action.kind) {
+    case EL_ACTION_FORWARD:
+        return forward(&a);
+    case EL_ACTION_BACKWARD:
+        backward(&a, true);
+        return EL_OK;
+    case EL_ACTION_BACKWARD_INPUTS:
+        backward(&a, false);
+        return EL_OK;
+    case EL_ACTION_BACKWARD_WEIGHTS:
+        el_pass_backward_weights(a.flight->pass);
+        end(&a);
+        return EL_OK;
+    }
+    return EL_OK;
+}
+
+void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs, struct el_buffer *labels)
+{
+    line->program = program;
+    line->inputs = inputs;
+    line->labels = labels;
+    for (int i = 0; i < line->held.n; i++)
+        for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
+            line->grads[i][p] = shard_of(line)->grads[line->held.parts[i].place[p]];
+    for (int i = 0; i < line->held.n * line->n_micro; i++) line->flights[i] = (struct el_flight){.sent_op = -1};
+}
+
+void el_line_end(const struct el_line *line, struct el_view *grads)
+{
+    for (int i = 0; i < line->held.n; i++)
+        for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
+            grads[line->held.parts[i].place[p]] = line->grads[i][p];
+}
+
+/* ---- life ---- */
+
+enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
+{
+    const struct el_train_config *config = worker->config;
+    *line = (struct el_line){.worker = worker,
+                             .n_micro = (int)config->n_micro,
+                             .micro_batch = config->global_batch / config->n_micro};
+    EL_TRY(el_held_open(worker, 0, &line->held));
+    size_t n = (size_t)line->held.n;
+    line->grads = calloc(n, sizeof *line->grads);
+    line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
+    if (!line->grads || !line->flights) return el_fail_errno("%d micro-batches", line->n_micro);
+    if (line->held.parts[n - 1].behind == EL_HELD_NOBODY)
+        EL_TRY(el_device_alloc(shard_of(line)->device, EL_TAG_OUTPUT,
+                               (size_t)line->n_micro * el_dtype_bytes(config->dtype), "losses", &line->losses));
+    return el_edge_open(worker, &line->held, line->micro_batch);
+}
+
+void el_line_close(struct el_line *line)
+{
+    el_device_free(line->losses);
+    free(line->flights);
+    free(line->grads);
+    el_held_close(&line->held);
+}
