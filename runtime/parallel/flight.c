@@ -31,9 +31,8 @@ static const struct el_shard *shard_of(const struct el_line *line)
 
 static struct el_edge edge(const struct at *a, int peer, int to_part, enum el_way way)
 {
-    return (struct el_edge){.peer = peer,
-                            .tag = el_edge_tag(a->line->worker, to_part, a->micro, way),
-                            .batch = a->line->micro_batch};
+    return (struct el_edge){
+        .peer = peer, .tag = el_edge_tag(a->line->worker, to_part, a->micro, way), .batch = a->line->micro_batch};
 }
 
 static struct el_view receive(const struct at *a, const struct el_edge *from, int tensor)
@@ -213,9 +212,8 @@ void el_line_end(const struct el_line *line, struct el_view *grads)
 enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
 {
     const struct el_train_config *config = worker->config;
-    *line = (struct el_line){.worker = worker,
-                             .n_micro = (int)config->n_micro,
-                             .micro_batch = config->global_batch / config->n_micro};
+    *line = (struct el_line){
+        .worker = worker, .n_micro = (int)config->n_micro, .micro_batch = config->global_batch / config->n_micro};
     EL_TRY(el_held_open(worker, 0, &line->held));
     size_t n = (size_t)line->held.n;
     line->grads = calloc(n, sizeof *line->grads);

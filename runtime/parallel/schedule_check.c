@@ -37,12 +37,12 @@ static enum el_status check_cell(const struct el_schedule *schedule, const char 
         if (n[kind] > 1)
             return el_fail(EL_ERR_INVALID, "--schedule %s: stage %d has more than one %s of micro-batch %d", name, part,
                            what[kind], micro);
-    const char *missing = !n[EL_ACTION_FORWARD]                                               ? what[0]
-                          : n[EL_ACTION_BACKWARD]                                             ? NULL
+    const char *missing = !n[EL_ACTION_FORWARD]                                             ? what[0]
+                          : n[EL_ACTION_BACKWARD]                                           ? NULL
                           : !n[EL_ACTION_BACKWARD_INPUTS] && !n[EL_ACTION_BACKWARD_WEIGHTS] ? what[1]
-                          : !n[EL_ACTION_BACKWARD_INPUTS]                                     ? what[2]
-                          : !n[EL_ACTION_BACKWARD_WEIGHTS]                                    ? what[3]
-                                                                                              : NULL;
+                          : !n[EL_ACTION_BACKWARD_INPUTS]                                   ? what[2]
+                          : !n[EL_ACTION_BACKWARD_WEIGHTS]                                  ? what[3]
+                                                                                            : NULL;
     if (missing)
         return el_fail(EL_ERR_INVALID, "--schedule %s: stage %d has no %s of micro-batch %d (of %d)", name, part,
                        missing, micro, schedule->n_micro);

@@ -58,8 +58,9 @@ static enum el_status read_action(const struct reader *reader, const char *text)
     struct el_action action = {.part = take_number(&at, EL_PARTS_MAX)};
     const char *letter = *at ? strchr(letters, *at) : NULL;
     if (action.part < 0 || !letter || !isdigit((unsigned char)at[1]))
-        return fail_cell(reader, text,
-                         "no action that computes (F, B, I, W, OVERLAP_F_B): write the file with format=\"compute_only\"");
+        return fail_cell(
+            reader, text,
+            "no action that computes (F, B, I, W, OVERLAP_F_B): write the file with format=\"compute_only\"");
     action.kind = (enum el_action_kind)(letter - letters);
     at++;
     action.micro = take_number(&at, EL_MICRO_MAX);
@@ -118,8 +119,9 @@ static enum el_status read_rows(struct reader *reader, FILE *file)
     EL_TRY(status);
     if (ferror(file)) return el_fail(EL_ERR_IO, "--schedule %s: cannot be read", reader->path);
     if (reader->row == reader->schedule->n_devices) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--schedule %s: has a row for each of %d devices, and there are %d: change --devices",
-                   reader->path, reader->row, reader->schedule->n_devices);
+    return el_fail(EL_ERR_INVALID,
+                   "--schedule %s: has a row for each of %d devices, and there are %d: change --devices", reader->path,
+                   reader->row, reader->schedule->n_devices);
 }
 
 enum el_status el_schedule_read(const char *path, int n_devices, struct el_schedule *schedule)
