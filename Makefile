@@ -104,12 +104,12 @@ INJECTED     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/injected/*.c)) $(BUIL
 FUZZ         := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filter fuzz,$(SAN)),,driver))
 
-# What is installed beside the program, written by itself from the rows of its commands and options.
-INSTALLED := $(addprefix $(BUILD)/share/,evenload.1 evenload.bash evenload.zsh evenload.fish)
+# The man page, made of the program's own help.
+MANUAL := $(BUILD)/share/evenload.1
 
 .PHONY: all check injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb FORCE
 .DELETE_ON_ERROR:
-all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(INSTALLED))
+all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(MANUAL))
 	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
 
 report:
@@ -162,13 +162,9 @@ format:
 clean:
 	$(Q)rm -rf $(BUILD)
 
-$(BUILD)/share/evenload.1: FLAG = man
-$(BUILD)/share/evenload.bash: FLAG = bash
-$(BUILD)/share/evenload.zsh: FLAG = zsh
-$(BUILD)/share/evenload.fish: FLAG = fish
-$(INSTALLED): $(BUILD)/evenload
+$(MANUAL): packaging/manual $(BUILD)/evenload
 	@mkdir -p $(@D)
-	$(Q)$(abspath $<) help --$(FLAG) > $@
+	$(Q)packaging/manual $(abspath $(BUILD)/evenload) $(VERSION) > $@
 
 # Under sudo what its caller built is installed as it is: root's PATH may not have a compiler or toolkit that was there.
 BIN   := $(DESTDIR)$(PREFIX)/bin
@@ -182,10 +178,10 @@ install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(Q)install $(BUILD)/evenload "$(BIN)"
 	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
 	$(Q)install -m 644 plots/*.gnuplot "$(SHARE)/evenload/plots"
-	$(Q)install -m 644 $(BUILD)/share/evenload.1 "$(SHARE)/man/man1"
-	$(Q)install -m 644 $(BUILD)/share/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
-	$(Q)install -m 644 $(BUILD)/share/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
-	$(Q)install -m 644 $(BUILD)/share/evenload.fish "$(DESTDIR)$(FISHDIR)"
+	$(Q)install -m 644 $(MANUAL) "$(SHARE)/man/man1"
+	$(Q)install -m 644 packaging/completion/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
+	$(Q)install -m 644 packaging/completion/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
+	$(Q)install -m 644 packaging/completion/evenload.fish "$(DESTDIR)$(FISHDIR)"
 	$(Q)install -m 644 LICENSE docs/*.md "$(SHARE)/doc/evenload"
 	$(Q)install -m 644 scripts/examples/* "$(SHARE)/doc/evenload/examples"
 	@echo "installed: $(BIN)/evenload"

@@ -124,15 +124,9 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     return end(status, exit_status);
 }
 
-/* `help COMMAND`; `help --man`, `help --bash` ...: what `make install` installs beside the program. */
-static enum el_status print_help(const char *what)
+static enum el_status print_help(const char *name)
 {
-    if (!strcmp(what, "--man")) {
-        el_options_manual(stdout, EL_VERSION);
-        return EL_OK;
-    }
-    if (!strncmp(what, "--", 2)) return el_options_completion(stdout, what + 2);
-    const struct el_command_row *command = find_command(what);
+    const struct el_command_row *command = find_command(name);
     if (!command) return EL_ERR_INVALID;
     el_options_help(stdout, command->bit);
     return EL_OK;

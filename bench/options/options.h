@@ -99,9 +99,6 @@ enum el_status el_options_parse(unsigned command, int argc, char **argv, struct 
 /* Whether it stood on a command line that was read into them, be it with its default. */
 bool el_option_given(const struct el_options *options, const char *name);
 void el_options_help(FILE *file, unsigned command);
-/* The whole program's man page (roff), and what a shell completes: "bash", "zsh" or "fish". `make` installs them. */
-void el_options_manual(FILE *file, const char *version);
-enum el_status el_options_completion(FILE *file, const char *shell);
 /* Of a user's own command line (a worker is given every option): EL_ERR_INVALID where one of two options that were
  * given would change nothing. */
 enum el_status el_options_check_together(const struct el_options *options);
