@@ -12,58 +12,10 @@
 #include "bench/scale/scale.h"
 #include "bench/trial/default_devices.h"
 
-/* The mode that sums by buckets, alone, with these sizes. False: what was asked for is not known, or is of one device.
- */
-static bool with_buckets(const struct el_options *asked, const double *sizes_mib, int n, struct el_options *next)
-{
-    *next = *asked;
-    snprintf(next->modes[0], sizeof next->modes[0], "%s", el_mode_with("bucket-mb")->name);
-    next->n_modes = 1;
-    memcpy(next->bucket_mib, sizes_mib, sizeof *sizes_mib * (size_t)n);
-    next->n_buckets = n;
-    return asked->n_counts > 0 && asked->counts[asked->n_counts - 1] > 1;
-}
-
-/* The same trials with the size of buckets as a sweep. */
-static bool print_sweep(const struct el_options *asked)
-{
-    static const double sizes_mib[] = {1, 5, 25, 100};
-    struct el_options next;
-    char note[64];
-    snprintf(note, sizeof note, "    (%s's buckets)", el_mode_with("bucket-mb")->name);
-    return with_buckets(asked, sizes_mib, sizeof sizes_mib / sizeof sizes_mib[0], &next) &&
-           el_say_next(EL_CMD_SCALE, &next, note);
-}
-
-/* The recommended buckets on the most devices. */
-static bool print_best(const struct el_options *asked, double best_mib)
-{
-    struct el_options next;
-    if (!with_buckets(asked, &best_mib, 1, &next)) return false;
-    next.n_devices = asked->counts[asked->n_counts - 1];
-    for (int i = 0; i < next.n_devices; i++) {
-        next.devices[i].index = i;
-        memcpy(next.devices[i].backend, asked->counts_backend, sizeof next.devices[i].backend);
-    }
-    return el_say_next(EL_CMD_COMPARE, &next, "");
-}
-
-static void print_next(const json_t *document, const struct el_options *options, const char *dir)
-{
-    const char *program = el_program_word();
-    char word[EL_WORD_BYTES];
-    double best = el_json_number(document, "buckets.recommended_mib");
-    bool swept = json_is_object(json_object_get(document, "buckets"));
-    if (best > 0 && print_best(options, best)) return;
-    if (best > 0)
-        printf("Next: %s compare --modes %s --bucket-mb %g\n", program, el_mode_with("bucket-mb")->name, best);
-    else if (swept || !print_sweep(options))
-        el_text_line(stdout, "Next: %s plot %s --term", program, el_shell_word(dir, word, sizeof word));
-}
-
 static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
 {
-    static const struct el_figure *const figures[] = {&el_figure_scale, &el_figure_buckets};
+    static const struct el_figure *const figure = &el_figure_scale;
+    char word[EL_WORD_BYTES];
     FILE *messages = options->json ? NULL : stdout;
     json_t *document = NULL;
     enum el_status status = EL_OK;
@@ -75,27 +27,20 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
         printf("\n");
         el_text_line(stdout, "%s/results.json", dir);
     }
-    if (status == EL_OK) el_say_not_drawn(el_plot_figures(figures, 2, document, dir, messages), messages);
+    if (status == EL_OK) el_say_not_drawn(el_plot_figures(&figure, 1, document, dir, messages), messages);
     if (status == EL_OK && !options->json) {
         printf("\n");
-        print_next(document, options, dir);
+        el_text_line(stdout, "Next: %s plot %s --term", el_program_word(), el_shell_word(dir, word, sizeof word));
     }
     json_decref(document);
     return status;
 }
 
-/* From records alone; what comes next as the folder was begun, where that can be read. */
-static enum el_status report(struct el_options *options)
+static enum el_status report(const struct el_options *options)
 {
-    struct el_options begun;
-    char dir[EL_PATH_BYTES];
     json_t *run;
     EL_TRY(el_read_records("scale", options, &run));
-    bool json = options->json, known = el_recall_command(EL_CMD_SCALE, "scale", options->dir, &begun) == EL_OK;
-    memcpy(dir, options->dir, sizeof dir);
-    if (known) *options = begun;
-    options->json = json;
-    enum el_status status = show(options, run, dir);
+    enum el_status status = show(options, run, options->dir);
     json_decref(run);
     return status;
 }

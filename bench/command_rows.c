@@ -12,6 +12,7 @@ static const struct el_command_row commands[] = {
      "  evenload compare                                      about two minutes on two cores\n"
      "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
      "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
+     "  evenload compare --modes ddp --bucket-mb 1,5,25,100    which size of buckets is best here\n"
      "  evenload compare --resume --out results/mlp            continue an interrupted run\n",
      el_cmd_compare},
     {"run", MEASURE, "train one model in one mode, and write its record", EL_CMD_RUN,
@@ -44,12 +45,12 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance --devices 8 --modes dp --dry-run\n",
      el_cmd_imbalance},
     {"scale", JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost", EL_CMD_SCALE,
-     "[DIR] [--devices LIST] [--weak | --strong] [--bucket-mb LIST] [options]",
-     "Speed-up and efficiency of each mode at each number of devices, where the rest is lost, and the best size of "
-     "ddp's buckets. With DIR: from its records, runs nothing.",
+     "[DIR] [--devices LIST] [--weak | --strong] [options]",
+     "Speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: "
+     "from its records, runs nothing.",
      "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
      "  evenload scale --devices 1,2 --strong --batch 128\n"
-     "  evenload scale --devices cuda:1,2,4,8 --modes ddp --bucket-mb 1,5,25,100\n"
+     "  evenload scale --devices cuda:1,2,4,8 --modes ddp\n"
      "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
      "  evenload scale results/mine                     from its records: runs nothing\n",
      el_cmd_scale},

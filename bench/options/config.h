@@ -62,7 +62,7 @@ struct el_options {
     int64_t batches[EL_LIST_MAX];
     int n_batches;
     bool batch_is_per_device;
-    double bucket_mib[EL_LIST_MAX]; /* ddp's; the first is everyone's, the others are for the highest count */
+    double bucket_mib[EL_LIST_MAX]; /* ddp's; of several a trial each, of other modes by the first */
     int n_buckets;                  /* 0: not given */
     double first_bucket_mib;        /* negative: not given */
     enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view; /* both: a trial each */

@@ -17,6 +17,9 @@
 #define RANGE(low, high) .min = (low), .max = (high)
 #define LETTER(c)        .letter = (c)
 
+#define BUCKET_MB                                                                                                      \
+    "ddp: MiB of gradients at which a bucket is closed, as PyTorch's bucket_cap_mb (default: the first 1, the others " \
+    "25)"
 #define BUCKET_VIEW                                                                                                    \
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: saves the copies in and "     \
     "out, "                                                                                                            \
@@ -144,13 +147,9 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("f32|f64"), DEFAULT("f32")},
     {TRAINING, "overlap", "HOW", AT(SWITCH, train.overlap), OF_TRIALS, "ddp: all-reduce during backward",
      CHOICES("off|on"), DEFAULT("on")},
-    {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), COMPARE | RUN | OVERHEAD | IMBALANCE,
-     "ddp: MiB of gradients at which a bucket is closed, as PyTorch's bucket_cap_mb (default: the first 1, the others "
-     "25)",
+    {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | OVERHEAD | SCALE | IMBALANCE, BUCKET_MB,
      RANGE(0.001, 1e5)},
-    {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), SCALE,
-     "ddp: MiB of gradients at which a bucket is closed; a list is tried on the most devices, against the default (the "
-     "first 1, the others 25)",
+    {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; of a list, one row for each",
      RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
      "ddp: the same of the first bucket alone (default: 1, or --bucket-mb where that is given)", RANGE(0.001, 1e5)},

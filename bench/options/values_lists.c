@@ -215,7 +215,7 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_COUNTS:
         return set_counts(row, text, options);
     case EL_OPTION_BUCKETS:
-        return each_item(row, text, row->commands & EL_CMD_SCALE ? EL_LIST_MAX : 1, take_bucket, options->bucket_mib,
+        return each_item(row, text, row->commands & EL_CMD_COMPARE ? EL_LIST_MAX : 1, take_bucket, options->bucket_mib,
                          &options->n_buckets);
     default:
         return el_fail(EL_ERR_INTERNAL, "--%s: a kind of option nobody reads", row->name);

@@ -11,7 +11,7 @@ static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_fi
                                                   &el_figure_utilization, &el_figure_timeline,   &el_figure_stages};
 static const struct el_figure *const of_watches[] = {&el_figure_watch};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
-static const char *const of_subcommands[] = {"scale", "buckets", "imbalance"};
+static const char *const of_subcommands[] = {"scale", "imbalance"};
 enum { N_RUNS = sizeof of_runs / sizeof of_runs[0], N_SUBCOMMANDS = sizeof of_subcommands / sizeof of_subcommands[0] };
 
 static int list_figures(const json_t *run, const struct el_figure *const **list_p)

@@ -1,17 +1,23 @@
 /* Short names for the rows of tables. */
 #include "bench/report/row_names.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "runtime/base/utf8.h"
+#include "runtime/parallel/train.h"
 
 void el_table_mode(const json_t *trial, char *text, size_t bytes)
 {
+    const char *mode = el_json_text(trial, "mode", "?");
+    double cap_bytes = el_json_number(trial, "config.bucket_cap_bytes");
     bool view = strcmp(el_json_text(trial, "config.bucket_view", "off"), "on") == 0;
-    snprintf(text, bytes, "%s%s", el_json_text(trial, "mode", "?"), view ? " view" : "");
+    snprintf(text, bytes, "%s%s", mode, view ? " view" : "");
+    if (el_mode_takes(mode, "bucket-mb") && !isnan(cap_bytes) && cap_bytes != EL_BUCKET_CAP_BYTES)
+        el_text_append(text, bytes, " %g MiB", cap_bytes / (1 << 20));
 }
 
 void el_table_batch(const json_t *trial, const json_t *context, char *text)

@@ -7,7 +7,8 @@
 
 #include "bench/base/table.h"
 
-/* "ddp"; "ddp view" where gradients are views of the buckets. */
+/* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 5 MiB" where those are closed at another size than
+ * 25 MiB. */
 void el_table_mode(const json_t *trial, char *text, size_t bytes);
 
 /* A column's `show`: "256 (2 x 128)"; uneven shares "65 (33..32)". */

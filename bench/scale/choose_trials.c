@@ -46,22 +46,6 @@ static enum el_status add_one(struct el_options *o)
     return EL_OK;
 }
 
-static enum el_status put_base_bucket_first(const struct el_options *asked, struct el_options *o)
-{
-    o->n_buckets = 1;
-    o->bucket_mib[0] = EL_SCALE_BUCKET_MIB;
-    for (int k = 0; k < asked->n_buckets; k++) {
-        if (asked->bucket_mib[k] == EL_SCALE_BUCKET_MIB) continue;
-        if (o->n_buckets == EL_LIST_MAX)
-            return el_fail(EL_ERR_INVALID,
-                           "--bucket-mb: %g is measured too, as the baseline, and there is room "
-                           "for %d sizes: leave out one",
-                           EL_SCALE_BUCKET_MIB, EL_LIST_MAX);
-        o->bucket_mib[o->n_buckets++] = asked->bucket_mib[k];
-    }
-    return EL_OK;
-}
-
 enum el_status el_scale_options(const struct el_options *asked, int cores, int gpus, struct el_options *options_p)
 {
     struct el_options *o = options_p;
@@ -81,16 +65,8 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
     snprintf(o->modes[0], sizeof o->modes[0], "%s", plain);
     for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++) /* fewer modes than that there are */
         if (strcmp(asked->modes[m], plain)) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
-    EL_TRY(put_base_bucket_first(asked, o));
     if (o->n_modes == 1)
         return el_fail(EL_ERR_INVALID, "--modes: %s runs on one device only: add one that runs on several",
                        o->modes[0]);
-    bool buckets = false;
-    for (int m = 0; m < o->n_modes; m++) buckets = buckets || el_mode_takes(o->modes[m], "bucket-mb");
-    if (o->n_buckets > 1 && !buckets)
-        return el_fail(EL_ERR_INVALID, "--bucket-mb: buckets are %s's: add it to --modes",
-                       el_mode_with("bucket-mb")->name);
-    if (o->n_buckets > 1 && o->counts[o->n_counts - 1] == 1)
-        return el_fail(EL_ERR_INVALID, "--bucket-mb: one device has nothing to sum: add more to --devices");
     return EL_OK;
 }

@@ -137,39 +137,6 @@ static void say_blocks(const json_t *rows, FILE *out)
     }
 }
 
-static void say_buckets(const json_t *buckets, FILE *out)
-{
-    const json_t *rows = json_object_get(buckets, "rows");
-    double best = el_json_number(buckets, "recommended_mib"), base = el_json_number(buckets, "base_mib");
-    double sizes = el_json_number(buckets, "comparisons");
-    const json_t *taken = NULL, *usual = NULL;
-    bool interval = false; /* of a size that makes other buckets */
-    if (!json_is_object(buckets)) return;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (el_json_number(row, "mib") == best) taken = row;
-        if (el_json_number(row, "mib") == base) usual = row;
-        interval |= json_is_false(json_object_get(row, "same")) && json_is_array(json_object_get(row, "significant95"));
-    }
-    if (is_shared(buckets))
-        SAY(out, "Buckets: the devices share a core or card, so no size is recommended.");
-    else if (!el_report_is_ok(usual))
-        SAY(out, "Buckets: %g, which the others are compared with, did not finish: no size is recommended.", base);
-    else if (sizes < 1)
-        SAY(out, "Buckets: every size makes the same buckets as %g: keep it.", base);
-    else if (!interval)
-        SAY(out, "Buckets: no size has an interval: none is recommended.");
-    else if (isnan(best))
-        SAY(out, "Buckets: no size is significantly faster than %g, corrected for testing %.0f: keep %g.", base, sizes,
-            base);
-    else
-        SAY(out,
-            "Buckets: take --bucket-mb %g: its step is %.3g times that of %g (%.3g to %.3g, corrected for testing %.0f "
-            "sizes).",
-            best, el_json_number(taken, "ratio"), base, el_json_number(taken, "significant95.0"),
-            el_json_number(taken, "significant95.1"), sizes);
-}
-
 void el_scale_say(const json_t *document, FILE *out)
 {
     const json_t *rows = json_object_get(document, "rows");
@@ -180,6 +147,5 @@ void el_scale_say(const json_t *document, FILE *out)
     for (size_t i = 0; i < json_array_size(rows); i++) disturbed |= el_scale_disturbed(json_array_get(rows, i));
     if (disturbed) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
-    say_buckets(json_object_get(document, "buckets"), out);
     el_report_warnings(rows, "shared_", out, false);
 }

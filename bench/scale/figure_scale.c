@@ -1,5 +1,4 @@
-/* The figures of scaling: speed-up over devices with the ideal line, and efficiency below it; and of a sweep of bucket
- * sizes each size's step against the usual one's. */
+/* The figure of scaling: speed-up over devices with the ideal line, and efficiency below it. */
 #include <math.h>
 #include <string.h>
 
@@ -76,16 +75,6 @@ static void put_axes(const json_t *rows, FILE *file)
     }
 }
 
-/* "; textcnn, f32": the end of a title. */
-static void add_model(const json_t *document, char title[EL_TITLE_BYTES])
-{
-    size_t used = strlen(title);
-    snprintf(title + used, EL_TITLE_BYTES - used, "; %s, %s%s",
-             el_data_label(el_json_text(document, "model", "?")).text,
-             el_data_label(el_json_text(document, "dtype", "?")).text,
-             json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
-}
-
 /* Whether a row of the mode of row `of` has devices that share. */
 static bool shares(const json_t *rows, size_t of)
 {
@@ -112,9 +101,11 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
         el_data_add_name(modes.present, mode);
         if (shares(rows, i)) el_data_add_name(modes.thin, mode);
     }
-    snprintf(title, sizeof title, "%s scaling: %.0f samples a step on %s", weak ? "Weak" : "Strong",
-             el_json_number(document, "batch"), weak ? "each device" : "all devices");
-    add_model(document, title);
+    snprintf(title, sizeof title, "%s scaling: %.0f samples a step on %s; %s, %s%s", weak ? "Weak" : "Strong",
+             el_json_number(document, "batch"), weak ? "each device" : "all devices",
+             el_data_label(el_json_text(document, "model", "?")).text,
+             el_data_label(el_json_text(document, "dtype", "?")).text,
+             json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
     find_extent(rows, &low, &high);
     el_data_foot(rows, "circled", foot);
     el_data_about(file, &(struct el_data_about){title, &modes, most_devices(rows) * MARGIN, BARS, foot},
@@ -127,42 +118,4 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     return EL_OK;
 }
 
-static bool is_step_known(const json_t *row)
-{
-    return el_json_number(row, "step_ms") > 0 && el_json_number(row, "mib") > 0 && el_json_number(row, "ratio") > 0;
-}
-
-/* "Size of ddp's buckets on 2 devices; textcnn, f32" */
-static enum el_status write_buckets(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
-{
-    (void)figure;
-    const json_t *rows = el_json_at(document, "buckets.rows");
-    double low = INFINITY, high = 0;
-    char title[EL_TITLE_BYTES];
-    struct el_data_names mode = {"", ""};
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        if (!is_step_known(json_array_get(rows, i))) continue;
-        low = fmin(low, el_json_number(json_array_get(rows, i), "mib"));
-        high = fmax(high, el_json_number(json_array_get(rows, i), "mib"));
-        *any_p = true;
-    }
-    el_data_add_name(mode.present, el_json_text(document, "buckets.mode", "?"));
-    snprintf(title, sizeof title, "Size of %.31s's buckets on %.0f devices", mode.present,
-             el_json_number(document, "buckets.devices"));
-    add_model(document, title);
-    el_data_about(file, &(struct el_data_about){title, &mode, high * MARGIN, BARS, NULL}, ", left end, base MiB");
-    fprintf(file, "\t%.6g\t%.6g\n", low / MARGIN, el_json_number(document, "buckets.base_mib"));
-    el_data_looks(file, &mode);
-    el_data_block(file, "MiB, step against the base, ci95 low, high, step ms, label", "sizes");
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (!is_step_known(row)) continue;
-        fprintf(file, "%.6g", el_json_number(row, "mib"));
-        put_point(el_json_number(row, "ratio"), el_json_number(row, "ci95.0"), el_json_number(row, "ci95.1"), file);
-        fprintf(file, "\t%.6g\t%.3g\n", el_json_number(row, "step_ms"), el_json_number(row, "mib"));
-    }
-    return EL_OK;
-}
-
 const struct el_figure el_figure_scale = {.name = "scale", .write = write_scale};
-const struct el_figure el_figure_buckets = {.name = "buckets", .write = write_buckets};

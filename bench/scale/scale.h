@@ -1,11 +1,11 @@
 /* `evenload scale`: what more devices bring. Throughput, speed-up and efficiency of each mode at each number of
- * devices, held against plain training on one device and against the same mode on one; where the loss goes; and which
- * size of ddp's buckets is fastest (docs/scale.md has the definitions).
+ * devices, held against plain training on one device and against the same mode on one; and where the loss goes
+ * (docs/scale.md has the definitions).
  *
  *     el_scale_options(&asked, cores, gpus, &options);      what is to be measured: a campaign's options
  *     el_scale_document(run, dir, &document);               from a run's document (results.json) alone
  *     el_scale_print(document, stdout);
- *     el_figure_scale, el_figure_buckets                    for el_plot_figures
+ *     el_figure_scale                                       for el_plot_figures
  *
  * Ratios are of repeats with the same number, which ran in the same round; intervals are Student's t on their
  * logarithms. Counts whose devices share a core or a card are marked, and nothing is claimed of them.
@@ -17,37 +17,23 @@
 
 #include "bench/options/config.h"
 #include "bench/plot/data_file.h"
-#include "bench/stats/stats.h"
-
-/* What torch's reducer takes where nobody says otherwise: the size that all others are held against. */
-#define EL_SCALE_BUCKET_MIB 25.0
 
 /* What goes together, and what was left out: counts (with 1 always among them), the batch, single in front of the
- * modes, 25 in front of the buckets. `gpus` 0: none. Errors: EL_ERR_INVALID naming the options. */
+ * modes. `gpus` 0: none. Errors: EL_ERR_INVALID naming the options. */
 enum el_status el_scale_options(const struct el_options *asked, int cores, int gpus, struct el_options *options_p);
 
 /* What `scale --json` prints: docs/scale.md has its fields. New reference. Errors: EL_ERR_INVALID: there is no plain
  * single in the run, or more than one batch. */
 enum el_status el_scale_document(const json_t *run, const char *dir, json_t **document_p);
 
-/* The part "buckets" (compare_buckets.c): trials on the most devices with other sizes than `base_cap_bytes`, against
- * the one with that size; null where there is none. New reference. */
-json_t *el_scale_buckets(const json_t *trials, double base_cap_bytes);
-
-/* Between scaling_json.c and compare_buckets.c.
- * Why the devices are not each on its own: the verdict's words; NULL: they are. Borrowed. */
-const char *el_scale_shared(const json_t *trial);
 /* Whether other work was on the machine: then a ratio is another one under the next load, and no scatter within these
  * trials tells by how much (docs/scale.md has what was measured). */
 bool el_scale_disturbed(const json_t *trial);
-/* [low, high], or null. New reference. */
-json_t *el_scale_interval(struct el_interval interval, double divisor);
-
 /* What it comes to in sentences, and what made rows doubtful: a part of what el_scale_print prints (conclude.c). */
 void el_scale_say(const json_t *document, FILE *out);
-/* Two tables, that of the buckets, and el_scale_say; 110 columns. */
+/* Two tables, and el_scale_say; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
-/* Speed-up and efficiency; and of a sweep of bucket sizes each one's step, where sizes were swept; figure_scale.c. */
-extern const struct el_figure el_figure_scale, el_figure_buckets;
+/* Speed-up and efficiency (figure_scale.c). */
+extern const struct el_figure el_figure_scale;
 
 #endif

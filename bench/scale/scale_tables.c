@@ -1,4 +1,4 @@
-/* Scaling as a person reads it: two tables, the sweep's, and what is said of them. From the document alone. */
+/* Scaling as a person reads it: two tables, and what is said of them. From the document alone. */
 #include <math.h>
 #include <string.h>
 
@@ -110,56 +110,12 @@ static void print_heading(const json_t *document, FILE *out)
     fputc('\n', out);
 }
 
-static void show_size(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    snprintf(text, EL_CELL_BYTES, "%g", el_json_number(row, "mib"));
-}
-
-static void show_same(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    snprintf(text, EL_CELL_BYTES, "%s", json_is_true(json_object_get(row, "same")) ? "same" : "");
-}
-
-/* Seven columns, and three against the usual size. */
-static const struct el_column bucket_columns[] = {EL_SHOWN("size", 8, show_size),
-                                                  EL_COUNT("buckets", 9, "buckets"),
-                                                  EL_MIB("first MiB", 11, "first_bytes"),
-                                                  EL_MIB("largest MiB", 13, "largest_bytes"),
-                                                  EL_FIGURE("step ms", 9, "step_ms"),
-                                                  EL_FIGURE("comm. costs", 13, "comm_costs_ms"),
-                                                  EL_FIGURE("ratio", 9, "ratio"),
-                                                  EL_INTERVAL("95 % interval", 15, "ci95"),
-                                                  EL_INTERVAL("corrected", 18, "significant95"),
-                                                  {.head = "", .gap = 1, .width = -4, .show = show_same},
-                                                  EL_NO_MORE};
-
-static void print_buckets(const json_t *buckets, FILE *out)
-{
-    const json_t *rows = json_object_get(buckets, "rows");
-    fprintf(out, "\nBuckets of %s on %.0f devices, MiB; 'same': the same buckets as %g MiB, as tensors are not split\n",
-            el_json_text(buckets, "mode", "?"), el_json_number(buckets, "devices"),
-            el_json_number(buckets, "base_mib"));
-    el_table_heads(&(struct el_table){.columns = bucket_columns, .out = out}, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        bool base = json_is_null(json_object_get(row, "ci95")) && json_is_null(json_object_get(row, "reason"));
-        if (el_report_is_ok(row))
-            print_first(bucket_columns, base ? 7 : 10, row, out);
-        else
-            fprintf(out, "%8g  %s: %s\n", el_json_number(row, "mib"), el_json_text(row, "status", "failed"),
-                    el_json_text(row, "failure", "no reason was given"));
-    }
-}
-
 void el_scale_print(const json_t *document, FILE *out)
 {
-    const json_t *rows = json_object_get(document, "rows"), *buckets = json_object_get(document, "buckets");
+    const json_t *rows = json_object_get(document, "rows");
     print_heading(document, out);
     print_speedups(rows, out);
     print_losses(rows, out);
-    if (json_is_object(buckets)) print_buckets(buckets, out);
     fputc('\n', out);
     el_scale_say(document, out);
 }

@@ -11,16 +11,16 @@
 struct baselines {
     const json_t *plain;
     bool weak;
-    double cap_bytes; /* the bucket size of all but the sweep's trials */
+    double cap_bytes; /* of buckets: trials of `compare` with another size are none of ours */
 };
 
-json_t *el_scale_interval(struct el_interval interval, double divisor)
+static json_t *interval_json(struct el_interval interval, double divisor)
 {
     if (!interval.valid) return json_null();
     return json_pack("[o, o]", el_json_real(interval.low / divisor), el_json_real(interval.high / divisor));
 }
 
-const char *el_scale_shared(const json_t *trial)
+static const char *shared_words(const json_t *trial)
 {
     const char *core = el_report_warned(trial, "shared_core");
     return core ? core : el_report_warned(trial, "shared_gpu");
@@ -41,9 +41,9 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
     bool disturbed = el_scale_disturbed(trial) || el_scale_disturbed(base);
     repeat.valid = repeat.valid && !disturbed;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
-                     el_scale_interval(ratio, 1), "speedup_repeat95", el_scale_interval(repeat, 1), "efficiency",
-                     el_json_real(ratio.centre / devices), "efficiency_ci95", el_scale_interval(ratio, devices),
-                     "efficiency_repeat95", el_scale_interval(repeat, devices), "reason",
+                     interval_json(ratio, 1), "speedup_repeat95", interval_json(repeat, 1), "efficiency",
+                     el_json_real(ratio.centre / devices), "efficiency_ci95", interval_json(ratio, devices),
+                     "efficiency_repeat95", interval_json(repeat, devices), "reason",
                      el_json_string(n == 0 ? "no repeat of both was finished" : ratio.reason), "repeat_reason",
                      el_json_string(ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
@@ -73,7 +73,7 @@ static json_t *step_of(const json_t *trial, const struct baselines *base)
                      json_is_array(costs) ? json_deep_copy(costs) : json_null());
 }
 
-static bool is_swept(const json_t *trial, const struct baselines *base)
+static bool has_other_buckets(const json_t *trial, const struct baselines *base)
 {
     return el_json_number(trial, "config.bucket_cap_bytes") != base->cap_bytes;
 }
@@ -84,7 +84,7 @@ static const json_t *wrapped_one(const json_t *trials, const json_t *trial, cons
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *other = json_array_get(trials, i);
         bool same = strcmp(el_json_text(other, "mode", ""), el_json_text(trial, "mode", "?")) == 0;
-        if (same && el_json_number(other, "devices") == 1 && !is_swept(other, base)) return other;
+        if (same && el_json_number(other, "devices") == 1 && !has_other_buckets(other, base)) return other;
     }
     return NULL;
 }
@@ -98,7 +98,7 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     bool held = one && one != trial && one != base->plain;
     json_t *row = json_object();
     el_json_copy(row, trial, copied);
-    el_json_put_text(row, "shared", el_scale_shared(trial));
+    el_json_put_text(row, "shared", shared_words(trial));
     el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
     json_object_set_new(row, "ci95", json_is_array(ci) ? json_deep_copy(ci) : json_null());
     json_object_set_new(row, "plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain));
@@ -146,15 +146,14 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
     json_t *rows = json_array();
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
-        if (!is_swept(trial, &base)) json_array_append_new(rows, row_of(trials, trial, &base));
+        if (!has_other_buckets(trial, &base)) json_array_append_new(rows, row_of(trials, trial, &base));
     }
     json_t *document =
-        json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir",
+        json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir",
                   el_json_string(dir), "batch", el_json_count((int64_t)batch_of(base.plain, base.weak)), "model",
                   el_json_text(base.plain, "model", "?"), "dtype", el_json_text(base.plain, "dtype", "?"), "optimizer",
                   el_json_text(base.plain, "optimizer", "?"), "simulated",
-                  json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows, "buckets",
-                  el_scale_buckets(trials, base.cap_bytes));
+                  json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the scaling document");
     *document_p = document;
     return EL_OK;

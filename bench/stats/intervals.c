@@ -84,10 +84,3 @@ struct el_interval el_stats_interval_stretch(struct el_interval interval, double
     interval.high = interval.centre * pow(interval.high / interval.centre, factor);
     return interval;
 }
-
-double el_stats_stretch_of_looks(size_t n, int looks)
-{
-    double df = (double)n - 1;
-    if (looks < 2 || !(df > 0)) return 1;
-    return el_stats_t_quantile(1 - 0.025 / looks, df) / el_stats_t_quantile(0.975, df);
-}

@@ -44,9 +44,6 @@ struct el_interval el_stats_difference(const double *x, size_t n);
 /* The same centre with the half width, on logarithms, times `factor`. Of an interval that is not valid: itself.
  * A whole repeat of a study, with as many repeats, is to be expected within sqrt(2) times: both have been measured. */
 struct el_interval el_stats_interval_stretch(struct el_interval interval, double factor);
-/* What the half width of n repeats is to be stretched by, so that `looks` such intervals hold all at once in 95 of 100
- * (Bonferroni). */
-double el_stats_stretch_of_looks(size_t n, int looks);
 /* Do steps get slower (or faster) within a repeat? drift.c says what the bounds are for. */
 struct el_drift {
     double ratio;     /* geometric mean over repeats of second half over first; above 1: it got slower */

@@ -259,24 +259,26 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
                    trial->train.global_batch, samples, trial->data);
 }
 
-/* Of one mode, batch and way of holding gradients: each count with the usual buckets, then the highest count with the
- * others. */
+/* Of one mode, batch, way of holding gradients and size of buckets: each count. */
 static enum el_status add_counts(unsigned command, const struct el_options *options, struct choice choice,
                                  struct el_trial_set *set)
 {
-    if (options->n_counts == 0) {
-        choice.bucket_mib = options->bucket_mib[0];
-        EL_TRY(add_trial(command, options, &choice, set));
-    }
+    if (options->n_counts == 0) return add_trial(command, options, &choice, set);
     for (int c = 0; c < options->n_counts; c++) {
         if (c > 0 && el_mode_devices(choice.mode, options->counts[c]) == el_mode_devices(choice.mode, choice.count))
             continue;
         choice.count = options->counts[c];
         EL_TRY(add_trial(command, options, &choice, set));
     }
-    for (int k = 1; k < options->n_buckets && el_mode_takes(choice.mode, "bucket-mb"); k++) {
+    return EL_OK;
+}
+
+static enum el_status add_buckets(unsigned command, const struct el_options *options, struct choice choice,
+                                  struct el_trial_set *set)
+{
+    for (int k = 0; k == 0 || (k < options->n_buckets && el_mode_takes(choice.mode, "bucket-mb")); k++) {
         choice.bucket_mib = options->bucket_mib[k];
-        EL_TRY(add_trial(command, options, &choice, set));
+        EL_TRY(add_counts(command, options, choice, set));
     }
     return EL_OK;
 }
@@ -286,16 +288,16 @@ static enum el_status add_mode(unsigned command, const struct el_options *option
 {
     bool both = options->bucket_view == EL_VIEW_BOTH && el_mode_takes(choice.mode, "bucket-view");
     choice.bucket_view = options->bucket_view == EL_VIEW_ON;
-    EL_TRY(add_counts(command, options, choice, set));
+    EL_TRY(add_buckets(command, options, choice, set));
     choice.bucket_view = true;
-    return both ? add_counts(command, options, choice, set) : EL_OK;
+    return both ? add_buckets(command, options, choice, set) : EL_OK;
 }
 
 static enum el_status add_all(unsigned command, const struct el_options *options, const struct el_model_config *model,
                               struct el_trial_set *set)
 {
-    size_t most =
-        2 * (size_t)(options->n_batches * options->n_modes) * (size_t)(1 + options->n_counts + options->n_buckets);
+    size_t most = 2 * (size_t)(options->n_batches * options->n_modes) *
+                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets));
     set->trials = calloc(most, sizeof *set->trials);
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {

@@ -33,7 +33,7 @@ struct el_trial {
 };
 
 struct el_trial_set {
-    struct el_trial *trials; /* batches outer, then modes, then counts of devices, then further buckets */
+    struct el_trial *trials; /* batches outer, then modes, then sizes of buckets, then counts of devices */
     int n;
     struct el_dataset *dataset;
 };

@@ -14,7 +14,7 @@ run --inject delay=9:1|run --inject straggler=0:-1|run --device-mem 5XB|run --de
 run --launcher nosuch|run --optimizer nosuch|run --dtype f16|run --zero-grad maybe|run --model nosuch|run --hidden x|run --hidden 1,2,3,
 run --epochs 2 --steps 5|run --batch 8 --batch-per-device 8|run --out /proc/x|run --out /dev/null|run --out /dev/null/x|compare --resume
 compare --resume --out nosuch|compare --resume nosuch|plot|plot nosuch|plot /dev/null|plot --term nosuch|scale nosuch|scale --strong --weak
-scale --devices 0|scale --bucket-mb 0|scale --bucket-mb x|imbalance nosuch|imbalance --preset nosuch
+scale --devices 0|compare --bucket-mb 0|compare --bucket-mb x|imbalance nosuch|imbalance --preset nosuch
 regress|regress --ab true|regress --ab true true --blocks 1|regress --ab true true --blocks x|regress --baseline nosuch|regress --current nosuch
 regress --ab true true --budget x|regress --ab true true --min-effect -1|baseline nosuch|baseline add|baseline add nosuch|watch|watch --
 watch --interval 0 -- true|watch --interval x -- true|worker|worker measure|worker gate a b c d e|worker measure /x 0 0 /x id --mode nosuch

@@ -13,7 +13,6 @@ static void scale(const json_t *run, const char *plots)
     el_scale_print(document, out);
     fuzz_print_end(out);
     fuzz_status(el_data_save(&el_figure_scale, document, plots, &drawn));
-    fuzz_status(el_data_save(&el_figure_buckets, document, plots, &drawn));
     json_decref(document);
 }
 

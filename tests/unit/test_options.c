@@ -330,6 +330,23 @@ static void foreach_follows_the_device(void **state)
     }
 }
 
+/* In compare a list of sizes is a trial each of a mode that has buckets, and one of any other. */
+static void sizes_of_buckets_are_trials(void **state)
+{
+    (void)state;
+    static const size_t caps_mib[] = {1, 1, 3, 25};
+    struct el_trial_set set =
+        resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,ddp --bucket-mb 1,3,25");
+    assert_int_equal(set.n, 4);
+    for (int t = 0; t < set.n; t++) {
+        assert_int_equal(set.trials[t].train.bucket_cap_bytes, caps_mib[t] << 20);
+        for (int j = 0; j < t; j++) assert_string_not_equal(set.trials[t].id, set.trials[j].id);
+    }
+    el_trials_free(&set);
+    assert_int_equal(parse(EL_CMD_COMPARE, "--bucket-mb 1,1"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-mb 1,5"), EL_ERR_INVALID);
+}
+
 /* In compare both ways of a mode that has buckets; alone only where there are buckets. */
 static void views_of_buckets_are_a_trial_of_their_own(void **state)
 {
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
         cmocka_unit_test(what_is_not_given_is_as_in_pytorch),
         cmocka_unit_test(foreach_follows_the_device),
+        cmocka_unit_test(sizes_of_buckets_are_trials),
         cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
         cmocka_unit_test(what_no_mode_takes_is_refused),
         cmocka_unit_test(every_communicator_that_is_listed_is_taken),

@@ -59,41 +59,29 @@ static void a_batch_belongs_to_weak_or_strong(void **state)
     assert_true(options.strong && !options.batch_is_per_device && options.batches[0] == 96);
     assert_int_equal(choose("--strong", 0), EL_OK);
     assert_true(!options.batch_is_per_device && options.batches[0] == 64);
-    static const char *const bad[] = {"--weak --strong",
-                                      "--batch 64",
-                                      "--weak --batch 64",
-                                      "--strong --batch-per-device 8",
-                                      "--strong --batch 8,9",
-                                      "--modes single",
-                                      "--bucket-mb 1 --modes dp",
-                                      "--bucket-mb 1 --devices 1",
-                                      "--bucket-mb 1,1",
-                                      "--devices 2,2",
-                                      "--devices 0",
-                                      "--devices cpu:0,cpu:1"};
+    static const char *const bad[] = {
+        "--weak --strong",      "--batch 64",           "--weak --batch 64", "--strong --batch-per-device 8",
+        "--strong --batch 8,9", "--modes single",       "--bucket-mb 1,5",   "--devices 2,2",
+        "--devices 0",          "--devices cpu:0,cpu:1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_int_equal(choose(bad[i], 0), EL_ERR_INVALID);
 }
 
-/* single once, every mode at every count, and other buckets on the most devices only. */
+/* single once, every mode at every count. */
 static void trials_are_counts_times_modes(void **state)
 {
     (void)state;
     struct el_trial_set set = {0};
-    assert_int_equal(choose("--data dummy --devices null:1,2,4 --procs 1 --bucket-mb 1,25,3", 0), EL_OK);
+    assert_int_equal(choose("--data dummy --devices null:1,2,4 --procs 1", 0), EL_OK);
     assert_int_equal(el_trials_resolve(EL_CMD_SCALE, &options, &set), EL_OK);
     static const struct {
         const char *mode;
-        int devices, bucket_mib;
-    } wanted[] = {{"single", 1, 25}, {"dp", 1, 25},  {"dp", 2, 25}, {"dp", 4, 25}, {"ddp", 1, 25},
-                  {"ddp", 2, 25},    {"ddp", 4, 25}, {"ddp", 4, 1}, {"ddp", 4, 3}};
+        int devices;
+    } wanted[] = {{"single", 1}, {"dp", 1}, {"dp", 2}, {"dp", 4}, {"ddp", 1}, {"ddp", 2}, {"ddp", 4}};
     assert_int_equal(set.n, sizeof wanted / sizeof wanted[0]);
     for (int i = 0; i < set.n; i++) {
         const struct el_trial *trial = &set.trials[i];
         assert_string_equal(trial->train.mode, wanted[i].mode);
         assert_int_equal(trial->n_devices, wanted[i].devices);
-        size_t first_mib = wanted[i].bucket_mib == 25 ? 1 : (size_t)wanted[i].bucket_mib;
-        assert_int_equal(trial->train.bucket_first_bytes, first_mib << 20);
-        assert_int_equal(trial->train.bucket_cap_bytes, (size_t)wanted[i].bucket_mib << 20);
         assert_int_equal(trial->train.global_batch, 64 * wanted[i].devices);
         for (int j = 0; j < i; j++) assert_string_not_equal(trial->id, set.trials[j].id);
     }
