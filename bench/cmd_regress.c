@@ -1,4 +1,4 @@
-/* `evenload regress`: did it get slower? Two programs interleaved (--ab), two runs, or a run and a store of sessions.
+/* `evenload regress`: did it get slower? Two programs interleaved (--ab), or a run and a store of sessions.
  * What is judged and how is bench/regress/'s; here are the command line, the files it asks for, and the exit status. */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "bench/regress/store.h"
 
 /* What there is to compare. */
-enum way { AB = 1, FROM = 2, RUNS = 4, STORE = 8 };
+enum way { AB = 1, FROM = 2, STORE = 4 };
 
 /* Options that would do nothing in another way. */
 static const struct only {
@@ -29,14 +29,13 @@ static const struct only {
     {AB | FROM, " exact higher lower timeout prepare export-csv name ",
      "programs that are launched (--ab, --from): runs have been measured"},
     {FROM, " launches ", "--from 'COMMAND'"},
-    {RUNS, " session ", "two runs: --ab measures both sides in one session, and in a store is how far sessions differ"},
     {STORE, " add ", "a store to add to: --baseline results/baseline"},
 };
 
 static enum el_status check_together(const struct el_options *options)
 {
     const struct el_regress_options *r = &options->regress;
-    unsigned way = r->ab[0] ? AB : el_regress_is_run(r->baseline) ? RUNS : STORE;
+    unsigned way = r->ab[0] ? AB : STORE;
     if (r->from[0]) way |= FROM;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         char word[64];
@@ -57,7 +56,8 @@ static enum el_status check(const struct el_options *options)
 {
     const struct el_regress_options *r = &options->regress;
     bool ab = r->ab[0], runs = r->baseline[0] || r->current[0] || r->from[0];
-    if (ab && runs) return el_fail(EL_ERR_INVALID, "--ab launches two programs, --baseline reads two runs: give one");
+    if (ab && runs)
+        return el_fail(EL_ERR_INVALID, "--ab launches two programs, --baseline reads a store of sessions: give one");
     if (ab && !options->dir[0])
         return el_fail(EL_ERR_INVALID, "--ab takes two commands: regress --ab 'BASE COMMAND' 'HEAD COMMAND'");
     if (!ab && !runs)
@@ -72,6 +72,12 @@ static enum el_status check(const struct el_options *options)
     if (runs && !r->current[0] && !r->from[0])
         return el_fail(EL_ERR_INVALID,
                        "--baseline DIR needs --current DIR, the run that is judged, or --from 'COMMAND'");
+    if (runs && el_regress_is_run(r->baseline))
+        return el_fail(
+            EL_ERR_INVALID,
+            "--baseline %s is one run, whose times say nothing of how far runs differ: compare two programs by "
+            "--ab, or make a store of it: 'evenload baseline add %s --store DIR'",
+            r->baseline, r->baseline);
     return check_together(options);
 }
 
@@ -193,9 +199,7 @@ static enum el_status regress(const struct el_options *options, struct el_regres
 {
     bool ab = options->regress.ab[0];
     set->least_effect = 1 + options->regress.min_effect_pct / 100;
-    set->session_effect = 1 + options->regress.session_pct / 100;
     enum el_status status = ab ? el_launching_ab(options, store->dir, set) : read_runs(options, set, store->dir);
-    if (status == EL_ERR_ABSENT && !ab) *exit_status_p = EL_REGRESS_NO_BASELINE;
     if (status == EL_OK && (set->blocks > 0 || set->n > 0)) return show(options, set, store, exit_status_p);
     if (status == EL_OK) *exit_status_p = el_exit_interrupted();
     return status;

@@ -56,12 +56,13 @@ static const struct el_command_row commands[] = {
      el_cmd_scale},
     {"regress", JOBS, "did training get slower? exit status for CI, with a known rate of false alarms", EL_CMD_REGRESS,
      "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
-     "Did training get slower? Compares two programs, interleaved, or two runs. Exit status: 0 no, 1 yes, 2 "
+     "Did training get slower? Compares two programs, interleaved, or a run with earlier ones. Exit status: 0 no, 1 "
+     "yes, 2 "
      "bad use "
      "or unreadable input, 3 inconclusive, 4 no baseline that fits.",
      "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
      "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
-     "  evenload regress --baseline results/before --current results/after\n"
+     "  evenload regress --baseline results/baseline --current results/mlp\n"
      "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
      el_cmd_regress},
     {"baseline", JOBS, "keep runs of this machine, for regress to compare with", EL_CMD_BASELINE,

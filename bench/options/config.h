@@ -31,7 +31,7 @@ struct el_regress_options {
     char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES], lower[EL_PATH_BYTES];
     char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], csv[EL_PATH_BYTES];
     double budget_s; /* negative: none */
-    double min_effect_pct, session_pct;
+    double min_effect_pct;
     int blocks, max_samples, launches;
     bool add; /* to the store */
     enum { EL_INCONCLUSIVE_TELL, EL_INCONCLUSIVE_PASS, EL_INCONCLUSIVE_FAIL } inconclusive;

@@ -94,8 +94,7 @@ static const struct el_option_row before_sizes[] = {
 
     {GATE, "ab", "'BASE' 'HEAD'", AT(TEXT, regress.ab), REGRESS,
      "two shell commands, interleaved in one session; each prints lines 'metric value unit'"},
-    {GATE, "baseline", "DIR", AT(TEXT, regress.baseline), REGRESS,
-     "folder of a run, or a store of this machine's sessions"},
+    {GATE, "baseline", "DIR", AT(TEXT, regress.baseline), REGRESS, "store of this machine's sessions"},
     {GATE, "current", "DIR", AT(TEXT, regress.current), REGRESS, "folder of the run to compare with --baseline"},
     {GATE, "from", "'COMMAND'", AT(TEXT, regress.from), REGRESS | BASELINE,
      "shell command to launch in place of a run that was measured; prints metrics, as with --ab"},
@@ -123,8 +122,6 @@ static const struct el_option_row before_sizes[] = {
     {RULE, "blocks", "N", AT(INT, regress.blocks), REGRESS, "one analysis only, after N blocks", RANGE(1, 200)},
     {RULE, "min-effect", "PCT", AT(PERCENT, regress.min_effect_pct), REGRESS,
      "smallest effect that counts as a regression", DEFAULT("2"), RANGE(0.01, 1000)},
-    {RULE, "session", "PCT", AT(PERCENT, regress.session_pct), REGRESS,
-     "the same for two separate runs: sessions vary by more than their launches do", DEFAULT("12"), RANGE(0.01, 1000)},
     {RULE, "inconclusive", "HOW", AT(CHOICE, regress.inconclusive), REGRESS,
      "exit status if inconclusive: tell 3, pass 0, fail 1", CHOICES("tell|pass|fail"), DEFAULT("tell")},
 

@@ -7,7 +7,6 @@
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/regress/answer.h"
-#include "bench/regress/run_folder.h"
 #include "bench/regress/store.h"
 
 enum { BLOCKS_MAX = 200 };
@@ -75,19 +74,14 @@ void el_answer_print_next(const struct el_options *options, const struct el_regr
     enum el_regress_exit outcome = el_regress_outcome(set);
     const char *name = el_program_word(), *store = options->regress.baseline;
     bool found = outcome == EL_REGRESS_FOUND, open = outcome == EL_REGRESS_INCONCLUSIVE, ab = options->regress.ab[0];
-    char word[EL_WORD_BYTES];
-    if (*store && !el_regress_is_run(store) && outcome != EL_REGRESS_USE && (added || !open))
+    if (*store && outcome != EL_REGRESS_USE && (added || !open))
         print_of_store(store, found, added || (found ? set->other_trials : set->new_trials) == 0, run, out);
     else if (open && ab)
         print_of_open_ab(options, set, out);
     else if (open)
-        fprintf(out, "Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (detects more than two sessions do)\n",
-                name);
+        fprintf(out, "Next: %s regress --ab 'BASE COMMAND' 'HEAD COMMAND'    (detects more than sessions do)\n", name);
     else if (found && ab && options->regress.blocks == 0)
         fprintf(out, "Next: %s regress ... --blocks 40 --seed 2    (again, in another order, to the end)\n", name);
-    else if (outcome == EL_REGRESS_NONE && !ab)
-        el_text_line(out, "Next: %s baseline add %s    (after eight such sessions their spread is known)", name,
-                     el_shell_word(run, word, sizeof word));
     else
         fprintf(out, "Next: %s help regress\n", name);
 }

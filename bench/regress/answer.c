@@ -29,17 +29,11 @@ const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict)
 
 /* ---- rows ---- */
 
-static double centre(const struct el_regress_cell *cell, const double *x, size_t n)
-{
-    if (n == 0) return NAN;
-    return cell->kind == EL_CELL_SESSION ? el_stats_geometric_mean(x, n) : el_stats_median(x, n);
-}
-
 void el_answer_figures(const struct el_regress_cell *cell, double *base_p, double *head_p)
 {
     double ratio = cell->better == EL_BETTER_HIGHER ? 1 / cell->effect : cell->effect;
-    *base_p = centre(cell, cell->base, cell->n_base);
-    *head_p = centre(cell, cell->head, cell->n_head);
+    *base_p = el_stats_median(cell->base, cell->n_base);
+    *head_p = el_stats_median(cell->head, cell->n_head);
     if (cell->kind == EL_CELL_EXACT || isnan(ratio)) return;
     if (cell->kind == EL_CELL_HISTORY)
         *base_p = *head_p / ratio;
@@ -180,10 +174,8 @@ void el_answer_sentence(const struct el_regress_set *set, char *text, size_t byt
 
 static json_t *cell_json(const struct el_regress_cell *cell)
 {
-    static const char *const kinds[] = {[EL_CELL_EXACT] = "exact",
-                                        [EL_CELL_PAIRED] = "paired",
-                                        [EL_CELL_SESSION] = "session",
-                                        [EL_CELL_HISTORY] = "history"};
+    static const char *const kinds[] = {
+        [EL_CELL_EXACT] = "exact", [EL_CELL_PAIRED] = "paired", [EL_CELL_HISTORY] = "history"};
     json_t *interval = isnan(cell->low) ? json_null() : json_pack("[f, f]", cell->low, cell->high);
     return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name",
                      el_json_string(cell->name), "unit", el_json_string(cell->unit), "better",

@@ -26,8 +26,7 @@ const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict);
  * apply. New reference. */
 extern const struct el_column el_answer_columns[];
 json_t *el_answer_row(const struct el_regress_cell *cell);
-/* The sides' figures as tables have them, NAN for none. One is the median of its samples (of two runs the
- * geometric mean over launches, as in their own tables); the other follows from it by
+/* The sides' figures as tables have them, NAN for none. One is the median of its samples; the other follows from it by
  * the effect, which is estimated from pairs or from logarithms and may contradict two medians: of a history the base,
  * else the head. Exact ones are as they were measured. */
 void el_answer_figures(const struct el_regress_cell *cell, double *base_p, double *head_p);

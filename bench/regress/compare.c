@@ -1,5 +1,4 @@
-/* Which trial belongs to which, on which machine: sessions of the past, of a store many, of a run one, beside the
- * session that is judged. */
+/* Which trial belongs to which, on which machine: sessions of the past beside the session that is judged. */
 #include "bench/regress/compare.h"
 
 #include <dirent.h>
@@ -14,32 +13,15 @@
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
 
-struct side {
-    const char *dir;
-    json_t *run; /* of a base NULL: it is a store */
-    struct el_fingerprint print;
-};
-
 struct comparison {
-    struct side base, head;
-    char folder[EL_PATH_BYTES]; /* the machine's, of a store */
+    const char *store, *dir; /* dir: of the run that is judged */
+    json_t *run;
+    struct el_fingerprint print;
+    char folder[EL_PATH_BYTES]; /* the machine's, of the store */
     const char *metrics;
     FILE *notes;
     struct el_regress_set *set;
 };
-
-static enum el_status load_side(const char *dir, struct side *side)
-{
-    side->dir = dir;
-    EL_TRY(el_run_load(dir, &side->run));
-    return el_fingerprint_of(side->run, &side->print);
-}
-
-static void close_side(struct side *side)
-{
-    json_decref(side->run);
-    el_fingerprint_free(&side->print);
-}
 
 #define NOTE(c, ...) ((c)->notes ? el_text_line((c)->notes, "note: " __VA_ARGS__) : (void)0)
 
@@ -55,7 +37,7 @@ static enum el_status add_fault(const struct comparison *c, const char *name, en
 {
     struct el_regress_cell *cell;
     EL_TRY(el_regress_add(c->set, name, &cell));
-    cell->kind = c->base.run ? EL_CELL_SESSION : EL_CELL_HISTORY;
+    cell->kind = EL_CELL_HISTORY;
     el_regress_fault(cell, fault, "%s%.120s", reason, more);
     return EL_OK;
 }
@@ -66,7 +48,6 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
     const char *run = el_json_text(t->head, "run", "");
     const json_t *last = NULL;
     size_t n = json_array_size(t->past);
-    if (c->base.run) return json_array_get(t->past, 0);
     if (el_sessions_is_level(t->past, run)) {
         NOTE(c, "%s: this run is the accepted level, and the only session of it so far", t->name);
         return json_array_get(t->past, n - 1);
@@ -81,40 +62,11 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
     return last;
 }
 
-/* The trial of `run` with the same workload, or NULL. `differs`: of the one that has only the name. A program of one's
- * own is one trial a run, and two versions of it may have two command lines. */
-static const json_t *find_trial(const json_t *run, const json_t *trial, char *differs, size_t bytes)
-{
-    const json_t *trials = json_object_get(run, "trials"), *other, *found = NULL;
-    char wanted[EL_CELL_NAME_BYTES], name[EL_CELL_NAME_BYTES];
-    size_t i;
-    json_t *workload = el_workload_of(trial);
-    el_workload_name(trial, wanted, sizeof wanted);
-    json_array_foreach(trials, i, other)
-    {
-        json_t *its = el_workload_of(other);
-        el_workload_name(other, name, sizeof name);
-        bool named = !strcmp(name, wanted), programs = el_program_is(trial) && el_program_is(other);
-        if (!found && (programs || el_workload_same(workload, its, named ? differs : NULL, bytes))) found = other;
-        json_decref(its);
-    }
-    json_decref(workload);
-    return found;
-}
-
-/* What the base has of a trial: sessions, or NULL, after a note or a cell that says why. */
+/* What the store has of a trial: sessions, or NULL, after a cell that says why. */
 static enum el_status find_past(const struct comparison *c, const json_t *trial, const char *name, json_t **past_p)
 {
     char path[EL_PATH_BYTES];
     bool exists = false;
-    if (c->base.run) {
-        const json_t *before = find_trial(c->base.run, trial, NULL, 0);
-        if (before && el_json_is(before, "status", "ok"))
-            *past_p = json_pack("[o]", el_session_of(c->base.run, before, c->base.dir));
-        else if (!before)
-            NOTE(c, "%s is only in the current run: not compared", name);
-        return EL_OK;
-    }
     json_t *workload = el_workload_of(trial);
     enum el_status status = el_sessions_path(c->folder, workload, path, sizeof path, &exists);
     json_decref(workload);
@@ -139,69 +91,36 @@ static enum el_status add_figures(const struct comparison *c, struct el_compared
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], reason[EL_CELL_REASON_BYTES];
-    bool finished = el_json_is(trial, "status", "ok");
-    json_t *past = NULL, *head = NULL;
+    json_t *past = NULL;
     el_workload_name(trial, name, sizeof name);
-    enum el_status status = finished || c->base.run ? find_past(c, trial, name, &past) : EL_OK;
-    if (status == EL_OK && !finished && (past || !c->base.run)) {
+    if (!el_json_is(trial, "status", "ok")) {
         snprintf(reason, sizeof reason, "%.40s in the current run: ", el_json_text(trial, "status", "failed"));
-        status =
-            add_fault(c, name, EL_CELL_UNREADABLE, reason, el_json_text(trial, "reason", "no reason is in its record"));
-    } else if (status == EL_OK && past) {
-        head = el_session_of(c->head.run, trial, c->head.dir);
-        status =
-            add_figures(c, &(struct el_compared){.name = name, .stored = !c->base.run, .past = past, .head = head});
+        return add_fault(c, name, EL_CELL_UNREADABLE, reason,
+                         el_json_text(trial, "reason", "no reason is in its record"));
     }
-    json_decref(head);
+    enum el_status status = find_past(c, trial, name, &past);
+    if (status == EL_OK && past) {
+        json_t *head = el_session_of(c->run, trial, c->dir);
+        status = add_figures(c, &(struct el_compared){.name = name, .past = past, .head = head});
+        json_decref(head);
+    }
     json_decref(past);
     return status;
 }
 
-/* Of two runs: what only the base has, or could not be measured there. */
-static enum el_status add_missing(const struct comparison *c)
-{
-    const json_t *trials = json_object_get(c->base.run, "trials"), *trial;
-    char name[EL_CELL_NAME_BYTES];
-    size_t i;
-    json_array_foreach(trials, i, trial)
-    {
-        char differs[120] = "";
-        el_workload_name(trial, name, sizeof name);
-        if (!el_json_is(trial, "status", "ok"))
-            NOTE(c, "%s did not finish in %s: not compared", name, c->base.dir);
-        else if (!find_trial(c->head.run, trial, differs, sizeof differs))
-            EL_TRY(add_fault(c, name, EL_CELL_UNREADABLE,
-                             *differs ? "the current run has no such trial; it has one with another "
-                                      : "the current run has no such trial",
-                             differs));
-    }
-    return EL_OK;
-}
-
 /* ---- machines ---- */
-
-static enum el_status check_machines(const struct comparison *c)
-{
-    char differences[256];
-    if (!el_fingerprint_differences(c->base.print.fields, c->head.print.fields, differences, sizeof differences))
-        return EL_OK;
-    return el_fail(EL_ERR_ABSENT,
-                   "no baseline that fits: %.60s and %.60s differ in machine or build: %s: measure both side by side, "
-                   "by 'evenload regress --ab BASE HEAD'",
-                   c->base.dir, c->head.dir, differences);
-}
 
 /* The machine of the store that differs in the fewest fields, in words. */
 static void find_nearest(const struct comparison *c, char *text, size_t bytes)
 {
     int fewest = 0;
-    DIR *entries = opendir(c->base.dir);
+    DIR *entries = opendir(c->store);
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         char path[EL_PATH_BYTES * 2], differences[256];
-        snprintf(path, sizeof path, "%s/%s/machine.json", c->base.dir, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s/machine.json", c->store, entry->d_name);
         json_t *machine = json_load_file(path, 0, NULL);
         const json_t *fields = json_object_get(machine, "fields");
-        int n = el_fingerprint_differences(fields, c->head.print.fields, differences, sizeof differences);
+        int n = el_fingerprint_differences(fields, c->print.fields, differences, sizeof differences);
         if (fields && (fewest == 0 || n < fewest)) {
             fewest = n;
             snprintf(text, bytes, "the nearest, %.16s, differs in %s", entry->d_name, differences);
@@ -215,14 +134,14 @@ static void find_nearest(const struct comparison *c, char *text, size_t bytes)
 static enum el_status find_machine(struct comparison *c)
 {
     char words[320] = "it holds none at all";
-    EL_TRY(el_store_machine(c->base.dir, &c->head.print, c->folder));
+    EL_TRY(el_store_machine(c->store, &c->print, c->folder));
     if (access(c->folder, F_OK) == 0) return EL_OK;
-    if (access(c->base.dir, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
+    if (access(c->store, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
     find_nearest(c, words, sizeof words);
     NOTE(c,
          "no baseline that fits: %.200s has no sessions of this machine (%s); %s: --add fills it from this run "
          "on, and 'evenload regress --ab BASE HEAD' needs none",
-         c->base.dir, c->head.print.key, words);
+         c->store, c->print.key, words);
     return EL_OK;
 }
 
@@ -253,29 +172,24 @@ static enum el_status check_metrics(const struct comparison *c, const json_t *tr
 
 static enum el_status compare(struct comparison *c)
 {
-    const json_t *trials = json_object_get(c->head.run, "trials"), *trial;
+    EL_TRY(el_run_load(c->dir, &c->run));
+    EL_TRY(el_fingerprint_of(c->run, &c->print));
+    EL_TRY(find_machine(c));
+    const json_t *trials = json_object_get(c->run, "trials"), *trial;
     size_t i;
-    EL_TRY(c->base.run ? check_machines(c) : find_machine(c));
     EL_TRY(check_metrics(c, trials));
-    json_array_foreach(trials, i, trial)
-    {
-        EL_TRY(add_trial(c, trial));
-    }
-    EL_TRY(add_missing(c));
-    if (c->set->n) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s and %s have no figure in common: there is nothing to compare", c->base.dir,
-                   c->head.dir);
+    json_array_foreach(trials, i, trial) EL_TRY(add_trial(c, trial));
+    return c->set->n ? EL_OK
+                     : el_fail(EL_ERR_INVALID, "%s has no figure that is asked for: nothing to compare", c->dir);
 }
 
-enum el_status el_regress_dirs(const char *base_dir, const char *head_dir, const char *metrics, FILE *notes,
+enum el_status el_regress_dirs(const char *store_dir, const char *run_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set)
 {
-    struct comparison c = {.base = {.dir = base_dir}, .metrics = metrics, .notes = notes, .set = set};
-    el_regress_name_sides(set, base_dir, head_dir);
-    enum el_status status = load_side(head_dir, &c.head);
-    if (status == EL_OK && el_regress_is_run(base_dir)) status = load_side(base_dir, &c.base);
-    if (status == EL_OK) status = compare(&c);
-    close_side(&c.base);
-    close_side(&c.head);
+    struct comparison c = {.store = store_dir, .dir = run_dir, .metrics = metrics, .notes = notes, .set = set};
+    el_regress_name_sides(set, store_dir, run_dir);
+    enum el_status status = compare(&c);
+    json_decref(c.run);
+    el_fingerprint_free(&c.print);
     return status;
 }

@@ -1,5 +1,4 @@
-/* Figures of a session beside those of the past: which of them are judged, what makes a side of one unreadable, and
- * samples. */
+/* Figures of a session beside those of the past: which of them are judged, and what makes a side of one unreadable. */
 #include <math.h>
 #include <string.h>
 
@@ -34,29 +33,15 @@ static void find_faults(const json_t *base, const json_t *head, struct el_regres
         el_regress_fault(cell, bad, "the baseline's figure is %g, and must be above 0", earlier);
 }
 
-static void put_rules(const char *side, const json_t *session, char *text, size_t bytes)
+static void put_rules(const json_t *session, char *text, size_t bytes)
 {
     const json_t *rules = json_object_get(session, "suspect"), *rule;
     size_t i;
     json_array_foreach(rules, i, rule)
     {
         const char *its = json_string_value(rule);
-        if (i == 0) el_text_append(text, bytes, "%s%s is suspect: ", *text ? "; " : "", side);
-        el_text_append(text, bytes, "%s%s", i ? ", " : "", its ? its : "?");
+        el_text_append(text, bytes, "%s%s", i ? ", " : "current is suspect: ", its ? its : "?");
     }
-}
-
-/* One figure, or all launches; null as NAN. */
-static enum el_status put_samples(const json_t *figure, bool launches, double **values, size_t *n)
-{
-    const json_t *list = json_object_get(figure, "launches"), *value;
-    size_t i;
-    if (!launches) return el_regress_append(values, n, el_json_number(figure, "value"));
-    json_array_foreach(list, i, value)
-    {
-        EL_TRY(el_regress_append(values, n, json_is_number(value) ? json_number_value(value) : NAN));
-    }
-    return EL_OK;
 }
 
 /* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
@@ -89,7 +74,6 @@ static enum el_status put_level(const struct el_compared *t, const char *name, s
     return EL_OK;
 }
 
-/* Of two runs a timed figure has all its launches, on both sides. */
 static enum el_status add_figure(const struct el_compared *t, const char *name, struct el_regress_set *set)
 {
     const json_t *before = figure_of(t->last, name), *now = figure_of(t->head, name);
@@ -101,15 +85,13 @@ static enum el_status add_figure(const struct el_compared *t, const char *name, 
     snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(before, "unit", ""));
     el_utf8_printable(cell->unit);
     cell->better = el_figure_better(before);
-    cell->kind = exact ? EL_CELL_EXACT : t->stored ? EL_CELL_HISTORY : EL_CELL_SESSION;
-    if (!t->stored) put_rules("baseline", t->last, cell->doubt, sizeof cell->doubt);
-    put_rules("current", t->head, cell->doubt, sizeof cell->doubt);
+    cell->kind = exact ? EL_CELL_EXACT : EL_CELL_HISTORY;
+    put_rules(t->head, cell->doubt, sizeof cell->doubt);
     find_faults(before, now, cell);
     if (cell->fault != EL_CELL_SAME) return EL_OK;
-    bool launches = cell->kind == EL_CELL_SESSION;
-    EL_TRY(put_samples(now, launches, &cell->head, &cell->n_head));
+    EL_TRY(el_regress_append(&cell->head, &cell->n_head, el_json_number(now, "value")));
     if (cell->kind == EL_CELL_HISTORY) return put_level(t, name, set, cell);
-    return put_samples(before, launches, &cell->base, &cell->n_base);
+    return el_regress_append(&cell->base, &cell->n_base, el_json_number(before, "value"));
 }
 
 enum el_status el_compare_figures(const struct el_compared *trial, const char *metrics, struct el_regress_set *set)

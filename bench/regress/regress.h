@@ -1,7 +1,7 @@
 /* Did training get slower? Cells, each judged by itself, and what is said of them.
  *
  *     el_regress_ab(&ask, &set);                                two programs interleaved (launches.h)
- *     el_regress_dirs(base_dir, head_dir, "", stderr, &set);    or two runs, or a run and a store (compare.h)
+ *     el_regress_dirs(store_dir, run_dir, "", stderr, &set);    or a run and a store of sessions (compare.h)
  *     el_regress_judge(&set);                                   verdicts (rule.c); pure
  *     el_answer_print(&set, stdout); ...                        one answer, several forms (answer.h)
  *     el_regress_free(&set);
@@ -28,11 +28,10 @@ enum { EL_CELL_NAME_BYTES = 256, EL_CELL_UNIT_BYTES = 48, EL_CELL_REASON_BYTES =
 
 /* How two sides of a cell were measured; the rule follows from it. */
 enum el_cell_kind {
-    EL_CELL_EXACT,   /* has no noise (bytes, operations): one figure a side, any change for the worse is a regression.
+    EL_CELL_EXACT,  /* has no noise (bytes, operations): one figure a side, any change for the worse is a regression.
                         0 is a figure like any other */
-    EL_CELL_PAIRED,  /* base[i] and head[i] ran next to each other, in random order: signed ranks */
-    EL_CELL_SESSION, /* one session a side: base[] and head[] are its launches; sessions differ by more than launches */
-    EL_CELL_HISTORY  /* base[] are sessions of the past, oldest first; head[] is one figure: this session */
+    EL_CELL_PAIRED, /* base[i] and head[i] ran next to each other, in random order: signed ranks */
+    EL_CELL_HISTORY /* base[] are sessions of the past, oldest first; head[] is one figure: this session */
 };
 
 /* What says that a launched program's cell is exact: its unit only as long as it is seen to be. */
@@ -78,7 +77,6 @@ struct el_regress_set {
     bool last_analysis; /* no more samples will come: what is not decided stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
     double least_effect;                                               /* as a ratio: what counts at least; 0: 1.02 */
-    double session_effect;  /* the same of sessions, which differ by more than launches; 0: 1.12 */
     size_t new_trials;      /* against a store: trials of the head that are not in it */
     size_t other_trials;    /* and those that are not its level */
     size_t sessions_needed; /* by the store until all can be judged, before this run is added; 0: none */

@@ -57,7 +57,6 @@ static const struct kind {
 } kinds[] = {
     {EL_CELL_PAIRED, el_regress_measure_paired, el_regress_decide_paired},
     {EL_CELL_HISTORY, el_regress_measure_history, el_regress_decide_history},
-    {EL_CELL_SESSION, NULL, el_regress_decide_session},
     {EL_CELL_EXACT, NULL, el_regress_decide_exact},
 };
 
@@ -106,10 +105,7 @@ static void say_noisy(struct el_regress_set *set, double limit)
 
 void el_regress_judge(struct el_regress_set *set)
 {
-    struct el_regress_context context = {
-        .least_effect = set->least_effect > 0 ? set->least_effect : 1.02,
-        .session_effect = set->session_effect > 0 ? set->session_effect : 1.12,
-    };
+    struct el_regress_context context = {.least_effect = set->least_effect > 0 ? set->least_effect : 1.02};
     for (size_t i = 0; i < set->n; i++) {
         struct el_regress_cell *cell = &set->cells[i];
         cell->effect = cell->low = cell->high = cell->p = cell->p_adjusted = cell->floor = cell->detectable = NAN;

@@ -28,7 +28,7 @@ bool el_regress_constant(const double *x, size_t n);
 /* What the judge knows beside the cell. */
 struct el_regress_context {
     size_t cells; /* of this kind that can be judged: Holm's family */
-    double level, least_effect, session_effect;
+    double level, least_effect;
 };
 
 void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
@@ -39,8 +39,7 @@ void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p
                                 const struct el_regress_context *context);
 void el_regress_decide_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
 
-/* These are not tested: no p to adjust. */
-void el_regress_decide_session(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context);
+/* Not tested: no p to adjust. */
 void el_regress_decide_exact(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context);
 
 /* What a gate of so many histories like this one would detect in 90 of 100 runs, as a ratio; NAN: it judges none. */

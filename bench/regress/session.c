@@ -68,30 +68,23 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
              view ? " views of buckets" : "");
 }
 
-/* Keys that both have. */
-static bool same_fields(const json_t *base, const json_t *head, char *differs, size_t bytes)
+/* By the keys that both have. */
+static bool same_fields(const json_t *base, const json_t *head)
 {
-    json_t *all = (json_t *)(uintptr_t)base;
-    for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at)) {
-        const char *key = json_object_iter_key(at);
-        const json_t *earlier = json_object_iter_value(at), *later = json_object_get(head, key);
-        if (!later || !strcmp(key, "config") || json_equal(earlier, later)) continue;
-        if (!differs) return false;
-        char *before = json_dumps(earlier, JSON_ENCODE_ANY | JSON_COMPACT);
-        char *now = json_dumps(later, JSON_ENCODE_ANY | JSON_COMPACT);
-        snprintf(differs, bytes, "%s %.40s, then %.40s", key, before ? before : "?", now ? now : "?");
-        free(before);
-        free(now);
-        return false;
+    const char *key;
+    json_t *earlier;
+    json_object_foreach((json_t *)(uintptr_t)base, key, earlier)
+    {
+        const json_t *later = json_object_get(head, key);
+        if (later && strcmp(key, "config") && !json_equal(earlier, later)) return false;
     }
     return true;
 }
 
-bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes)
+bool el_workload_same(const json_t *base, const json_t *head)
 {
-    if (el_program_is(base) != el_program_is(head)) return false;
-    return same_fields(base, head, differs, bytes) &&
-           same_fields(json_object_get(base, "config"), json_object_get(head, "config"), differs, bytes);
+    return el_program_is(base) == el_program_is(head) && same_fields(base, head) &&
+           same_fields(json_object_get(base, "config"), json_object_get(head, "config"));
 }
 
 /* ---- exact figures: rows of the metric table ---- */

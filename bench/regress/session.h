@@ -30,9 +30,8 @@ json_t *el_workload_of(const json_t *trial);
 /* "ddp 2 devices textcnn batch 128", and " buckets of 1 MiB" where ddp's are not the usual 25 MiB. */
 void el_workload_name(const json_t *trial, char *text, size_t bytes);
 /* Whether figures of both may be compared. A field of `config` that only one of them has is ignored: it came with a
- * later version. `differs` is, where they are not the same, the first
- * field: "seed 1, then 2"; NULL: not wanted. */
-bool el_workload_same(const json_t *base, const json_t *head, char *differs, size_t bytes);
+ * later version. */
+bool el_workload_same(const json_t *base, const json_t *head);
 
 /* The figures of a trial that finished. New reference; NULL: no memory. */
 json_t *el_session_figures(const json_t *trial);

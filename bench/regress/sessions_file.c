@@ -65,7 +65,7 @@ enum el_status el_sessions_path(const char *folder, const json_t *workload, char
         if ((size_t)snprintf(path, bytes, "%s/%s", folder, entry->d_name) >= bytes) continue;
         json_t *its;
         FILE *file = open_sessions(path, &its);
-        found = its && el_workload_same(its, workload, NULL, 0);
+        found = its && el_workload_same(its, workload);
         if (file) fclose(file);
         json_decref(its);
     }

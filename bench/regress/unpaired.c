@@ -1,8 +1,7 @@
-/* Cells whose sides did not run interleaved: exact figures, two sessions, and a history of sessions.
+/* Cells whose sides did not run interleaved: exact figures, and a history of sessions.
  *
- * Two sessions of one machine differ by more than their launches do (another load, another temperature, other pages),
- * and nothing in them says by how much. So an interval over launches is not enough: the effect must be larger than what
- * sessions are known to differ by. A history holds that very spread, and needs no such guess. */
+ * Sessions of one machine differ by more than their launches do (another load, another temperature, other pages), and
+ * nothing in one of them says by how much. A history holds that very spread. */
 #include <math.h>
 #include <stdio.h>
 
@@ -73,32 +72,6 @@ void el_regress_decide_exact(struct el_regress_cell *cell, double no_p, const st
                  *cell->unit ? " " : "", cell->unit, exact_figure(head, t[1]));
 }
 
-void el_regress_decide_session(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context)
-{
-    (void)no_p;
-    bool lower = el_regress_sign(cell) > 0;
-    struct el_interval i = lower ? el_stats_ratio_welch(cell->head, cell->n_head, cell->base, cell->n_base)
-                                 : el_stats_ratio_welch(cell->base, cell->n_base, cell->head, cell->n_head);
-    cell->effect = i.centre;
-    cell->floor = context->session_effect;
-    cell->verdict = EL_CELL_INCONCLUSIVE;
-    if (!i.valid) {
-        size_t fewer = cell->n_base < cell->n_head ? cell->n_base : cell->n_head;
-        cell->more = fewer < EL_REPEATS_MIN ? EL_REPEATS_MIN - (int)fewer : 0;
-        snprintf(cell->reason, sizeof cell->reason, "%zu and %zu launches give no interval: %d a side are needed",
-                 cell->n_base, cell->n_head, EL_REPEATS_MIN);
-        return;
-    }
-    cell->low = i.low;
-    cell->high = i.high;
-    double half = (log(i.high) - log(i.low)) / 2; /* at 95 %: from there to 90 of 100 found is 1.28 / 1.96 of it */
-    cell->detectable = exp(fmax(log(cell->floor), half) + 0.65 * half);
-    if (!el_regress_settle(cell, cell->low > 1 && cell->effect >= cell->floor,
-                           cell->high < 1 && cell->effect <= 1 / cell->floor, cell->high < cell->floor))
-        snprintf(cell->reason, sizeof cell->reason, "between %+.1f and %+.1f %%: sessions alone may differ by %.0f %%",
-                 el_regress_pct(cell->low), el_regress_pct(cell->high), el_regress_pct(cell->floor));
-}
-
 /* The last sessions, as logarithms: how many, their mean, and how much the next one may differ from it. */
 struct past {
     size_t n, df;
@@ -144,7 +117,7 @@ double el_regress_history_detects(const struct el_level *level, size_t cells)
 {
     struct el_level copy = *level;
     struct el_regress_cell cell = {.base = copy.values, .n_base = copy.n, .base_df = copy.df, .head = &copy.centre};
-    const struct el_regress_context context = {cells, EL_REGRESS_LEVEL, EL_LEVEL_FLOOR_RATIO, 0};
+    const struct el_regress_context context = {cells, EL_REGRESS_LEVEL, EL_LEVEL_FLOOR_RATIO};
     double p_better;
     cell.detectable = NAN;
     if (copy.n > 0) el_regress_measure_history(&cell, &p_better, &context);

@@ -55,19 +55,6 @@ struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_
     return of_pairs(a, b, n);
 }
 
-struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b)
-{
-    double mean_a, mean_b, v_a, v_b;
-    double centre = el_stats_geometric_mean(a, n_a) / el_stats_geometric_mean(b, n_b);
-    if (n_a < EL_REPEATS_MIN || n_b < EL_REPEATS_MIN) return none(centre, TOO_FEW);
-    if (isnan(centre)) return none(centre, NOT_POSITIVE);
-    log_moments(a, NULL, n_a, &mean_a, &v_a);
-    log_moments(b, NULL, n_b, &mean_b, &v_b);
-    double v = v_a + v_b; /* Welch-Satterthwaite */
-    double df = v * v / (v_a * v_a / (double)(n_a - 1) + v_b * v_b / (double)(n_b - 1));
-    return around(mean_a - mean_b, sqrt(v), df);
-}
-
 struct el_interval el_stats_difference(const double *x, size_t n)
 {
     double mean = el_stats_mean(x, n);

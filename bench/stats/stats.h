@@ -37,8 +37,6 @@ struct el_interval {
 struct el_interval el_stats_interval(const double *x, size_t n);
 /* The 95 % interval of the ratio a/b. Paired: a[i] and b[i] ran next to each other (round-robin), n of each. */
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
-/* The same for independent repeats (Welch). */
-struct el_interval el_stats_ratio_welch(const double *a, size_t n_a, const double *b, size_t n_b);
 /* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
 struct el_interval el_stats_difference(const double *x, size_t n);
 /* The same centre with the half width, on logarithms, times `factor`. Of an interval that is not valid: itself.

@@ -91,7 +91,7 @@ END
     asks() { # asks REPLY WORD...
         local reply=$1
         shift
-        run bash ask.bash "$(there share/bash-completion/completions/evenload)" evenload "$@"
+        run env PATH="$(there bin):$PATH" bash ask.bash "$(there share/bash-completion/completions/evenload)" evenload "$@"
         [[ $status -eq 0 && $output == "$reply" ]] || show
     }
     asks "regress" re
@@ -118,7 +118,7 @@ END
         missing=zsh
     fi
     if command -v fish >/dev/null; then
-        run env HOME="$PWD" fish -c 'source $argv[1]; complete -C "evenload run --mod"; complete -C "evenload run --mode d"' \
+        run env HOME="$PWD" PATH="$(there bin):$PATH" fish -c 'source $argv[1]; complete -C "evenload run --mod"; complete -C "evenload run --mode d"' \
             "$(there share/fish/vendor_completions.d/evenload.fish)"
         [[ $status -eq 0 && $output == *--mode*--model*ddp*dp* ]] || show
     else

@@ -26,7 +26,8 @@ all_ok() { # all_ok RUN TRIALS: each was measured, and its processes ended witho
     ours compare --resume c --repeats 2 --quiet --json
     ours imbalance c --json
     ours scale c --json
-    run --separate-stderr "$EVENLOAD" regress --baseline c --current c
+    "$EVENLOAD" baseline add c --store s >out.txt
+    run --separate-stderr "$EVENLOAD" regress --baseline s --current c
     [[ $status -lt 5 && $stderr != *Sanitizer* && $stderr != *"runtime error"* ]] || show
 }
 

@@ -1,11 +1,13 @@
-/* Two runs' documents into the gate: cells, verdicts, every form of its answer; and the same run into a store of
- * sessions. The base is the input, and the head is it too: what is read of one side is read of the other. */
+/* A run's document into a store of sessions, and against it into the gate: cells, verdicts, every form of its answer.
+ * The base is the input, and the head is it too. */
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
 #include "bench/regress/compare.h"
 #include "bench/regress/fingerprint.h"
 #include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
+#include "bench/regress/store.h"
+#include "runtime/base/scratch.h"
 #include "tests/fuzz/fuzz.h"
 
 static void answer(const struct el_regress_set *set)
@@ -38,15 +40,19 @@ static void remember(const json_t *run)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct el_regress_set set = {.last_analysis = true};
+    char store[512];
     json_t *run;
     fuzz_file("results.json", data, size);
+    snprintf(store, sizeof store, "%s/store", fuzz_folder());
     FILE *notes = fuzz_print_begin();
     if (fuzz_status(el_run_load(fuzz_folder(), &run))) {
         remember(run);
         json_decref(run);
     }
-    bool read = fuzz_status(el_regress_dirs(fuzz_folder(), fuzz_folder(), "", notes, &set));
+    fuzz_status(el_baseline_add(store, fuzz_folder(), true, true, notes));
+    bool read = fuzz_status(el_regress_dirs(store, fuzz_folder(), "", notes, &set));
     fuzz_print_end(notes);
+    el_scratch_remove(store);
     if (read) {
         el_regress_judge(&set);
         answer(&set);

@@ -129,7 +129,6 @@ static void this_machine_says_all_it_can(void **state)
 static void a_workload_is_what_is_trained(void **state)
 {
     (void)state;
-    char differs[120] = "";
     json_t *run = version_1(), *trial = json_array_get(json_object_get(run, "trials"), 2);
     json_t *before = el_workload_of(trial), *after;
     json_object_set_new(trial, "id", json_string("another build"));
@@ -137,13 +136,12 @@ static void a_workload_is_what_is_trained(void **state)
     set(trial, "config.inject", json_string("compute=2"));
     set(trial, "config.of_a_later_version", json_string("x"));
     after = el_workload_of(trial);
-    assert_true(el_workload_same(before, after, differs, sizeof differs));
-    assert_true(el_workload_same(after, before, differs, sizeof differs));
+    assert_true(el_workload_same(before, after));
+    assert_true(el_workload_same(after, before));
     json_decref(after);
     set(trial, "config.lr", json_real(0.5));
     after = el_workload_of(trial);
-    assert_false(el_workload_same(before, after, differs, sizeof differs));
-    assert_string_equal(differs, "lr 0.050000000000000003, then 0.5");
+    assert_false(el_workload_same(before, after));
     json_decref(after);
     json_decref(before);
     json_decref(run);

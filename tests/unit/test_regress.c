@@ -209,33 +209,6 @@ static void test_exact(void **state)
     assert_int_equal(exact(EL_BETTER_LOWER, 2.1, 2.1 * (1 + 1e-8), 2.1 * (1 + 1e-8)), EL_CELL_REGRESSION);
 }
 
-static enum el_cell_verdict session(int launches, double effect, double *detectable_p)
-{
-    struct el_regress_set set = {0};
-    enum el_cell_verdict verdict;
-    struct el_regress_cell *cell = add(&set, EL_CELL_SESSION, EL_BETTER_LOWER);
-    for (int i = 0; i < launches; i++) sample(cell, 10 + 0.1 * (i % 3), effect * (10 + 0.1 * (i % 2)));
-    el_regress_judge(&set);
-    *detectable_p = cell->detectable;
-    judged(&set, &verdict);
-    return verdict;
-}
-
-/* 8 % is told from 1 by its interval, and yet no more than sessions differ by. */
-static void test_session(void **state)
-{
-    (void)state;
-    double detectable;
-    assert_int_equal(session(5, 1, &detectable), EL_CELL_SAME);
-    assert_true(detectable > 1.12 && detectable < 1.14);
-    assert_int_equal(session(5, 1.08, &detectable), EL_CELL_SAME);
-    assert_int_equal(session(5, 1.15, &detectable), EL_CELL_REGRESSION);
-    assert_int_equal(session(5, 0.85, &detectable), EL_CELL_IMPROVEMENT);
-    assert_int_equal(session(5, 1.12, &detectable), EL_CELL_INCONCLUSIVE);
-    assert_int_equal(session(4, 1.5, &detectable), EL_CELL_INCONCLUSIVE); /* no interval of four */
-    assert_true(isnan(detectable));
-}
-
 static enum el_regress_exit history(int sessions, double spread, double effect, enum el_cell_verdict *verdict_p)
 {
     struct el_regress_set set = {0};
@@ -436,14 +409,21 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),          cmocka_unit_test(test_paired),
-        cmocka_unit_test(test_paired_figures),  cmocka_unit_test(test_noisy),
-        cmocka_unit_test(test_holm_over_cells), cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_session),         cmocka_unit_test(test_history),
-        cmocka_unit_test(test_history_forgets), cmocka_unit_test(test_history_of_large_effects),
-        cmocka_unit_test(test_unreadable),      cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_table),           cmocka_unit_test(test_more_blocks_decide),
-        cmocka_unit_test(test_figures_agree),   cmocka_unit_test(test_holm_over_improvements),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_paired),
+        cmocka_unit_test(test_paired_figures),
+        cmocka_unit_test(test_noisy),
+        cmocka_unit_test(test_holm_over_cells),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history_forgets),
+        cmocka_unit_test(test_history_of_large_effects),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_more_blocks_decide),
+        cmocka_unit_test(test_figures_agree),
+        cmocka_unit_test(test_holm_over_improvements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

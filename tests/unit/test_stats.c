@@ -85,20 +85,9 @@ static void test_ratios(void **state)
     const double b[] = {1, 1.5, 2, 3, 4}, noise[] = {1.01, 0.99, 1, 1.02, 0.98};
     double a[5];
     for (int i = 0; i < 5; i++) a[i] = 1.1 * b[i] * noise[i];
-    struct el_interval paired = el_stats_ratio_paired(a, b, 5), welch = el_stats_ratio_welch(a, 5, b, 5);
-    assert_true(paired.valid && welch.valid);
-    assert_true(paired.low > 1.07 && paired.high < 1.13);
-    assert_true(welch.low < 0.6 && welch.high > 1.8);
-    near(paired.centre, welch.centre, 1e-12);
-    /* Welch on logs of {1,2,3,4,5}+2 and {1,2,3,4,5}: difference 2, se 1, df 8 */
-    double p[5], q[5];
-    for (int i = 0; i < 5; i++) {
-        q[i] = exp(i + 1);
-        p[i] = exp(i + 3);
-    }
-    welch = el_stats_ratio_welch(p, 5, q, 5);
-    near(log(welch.low), 2 - 2.306004135204166, 1e-9);
-    assert_false(el_stats_ratio_paired(p, q, 4).valid);
+    struct el_interval paired = el_stats_ratio_paired(a, b, 5);
+    assert_true(paired.valid && paired.low > 1.07 && paired.high < 1.13);
+    assert_false(el_stats_ratio_paired(a, b, 4).valid);
 }
 
 static void test_difference(void **state)
