@@ -97,12 +97,6 @@ static const struct el_command_row commands[] = {
      "[--json] [--out DIR]",
      "Inject a delay, a slow op, a leak and a straggler on this machine, and report what was found of each.",
      "  evenload selfcheck                    ten to twenty seconds\n", el_cmd_selfcheck},
-    {"overhead", TRUST, "what recording costs per step", EL_CMD_OVERHEAD,
-     "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
-     "What recording costs per step: its events counted, and A/B blocks of steps with and without it.",
-     "  evenload overhead                          the comparison's smallest batch: about 90 seconds\n"
-     "  evenload overhead --modes dp --repeats 20  one mode, a narrower interval\n",
-     el_cmd_overhead},
     {.name = NULL},
 };
 

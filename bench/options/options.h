@@ -22,7 +22,6 @@ enum el_command_bit {
     EL_CMD_DEVICES = 4,
     EL_CMD_PLOT = 8,
     EL_CMD_SELFCHECK = 16,
-    EL_CMD_OVERHEAD = 32,
     EL_CMD_IMBALANCE = 64,
     EL_CMD_SCALE = 128,
     EL_CMD_REGRESS = 256,
@@ -31,7 +30,7 @@ enum el_command_bit {
     EL_CMD_COMM = 2048,
     EL_CMD_MODES = 4096,
     EL_CMD_ALL = 8191,
-    EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_OVERHEAD | EL_CMD_SCALE | EL_CMD_IMBALANCE
+    EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE
 };
 
 enum el_option_kind {

@@ -39,6 +39,8 @@ json_t *el_report_shared_cards(const json_t *devices);
 
 /* Where a step goes: a row a trial on several devices, then a line a device. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out, bool colour);
+/* What recording costs, of trials with --control record. Nothing where there is none. */
+void el_report_recorder(const json_t *run, FILE *out, bool colour);
 
 /* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */
 void el_report_processes(const json_t *run, FILE *out, bool colour);

@@ -1,5 +1,5 @@
-/* Where a step goes: a row a trial from its control blocks, then a line a device with its waits and transfers. All from
- * the record; trials on one device have no such rows. */
+/* Where a step goes: a row a trial from its control blocks, then a line a device with its waits and transfers; and what
+ * recording costs, of trials whose control blocks switched that. All from the record. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -77,5 +77,32 @@ void el_report_steps(const json_t *run, FILE *out, bool colour)
         el_table_row(&of_trials, EL_TABLE_BOLD, trial);
         for (size_t k = 0; k < json_array_size(devices); k++)
             el_table_row(&of_devices, EL_TABLE_DIM, json_array_get(devices, k));
+    }
+}
+
+static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                                EL_SHOWN("global batch", -14, el_table_batch),
+                                                EL_FIGURE("step ms", 8, "step_ms.mean"),
+                                                EL_FIGURE("counted us", 12, "recorder.counted_us"),
+                                                EL_FIGURE("% of step", 11, "recorder.counted_pct"),
+                                                EL_FIGURE("toggled us", 12, "recorder.toggled_us"),
+                                                EL_INTERVAL("95 % interval", 16, "recorder.toggled_us_ci95"),
+                                                EL_INTERVAL("in % of step", 17, "recorder.toggled_pct_ci95"),
+                                                EL_NO_MORE};
+
+void el_report_recorder(const json_t *run, FILE *out, bool colour)
+{
+    const json_t *trials = json_object_get(run, "trials"), *trial;
+    const struct el_table table = {.columns = cost_columns, .out = out, .colour = colour};
+    bool begun = false;
+    size_t i;
+    json_array_foreach(trials, i, trial)
+    {
+        if (isnan(el_json_number(trial, "recorder.toggled_us"))) continue;
+        if (!begun)
+            fputs("\nWhat recording costs: its events by the price of each, and A/B blocks with and without\n", out);
+        if (!begun) el_table_heads(&table, EL_TABLE_BOLD);
+        begun = true;
+        el_table_row(&table, EL_TABLE_PLAIN, trial);
     }
 }

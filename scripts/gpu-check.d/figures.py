@@ -109,7 +109,7 @@ def overhead(path):
             words.append(f"{trial['mode']}: {trial['status']} ({trial['reason']})")
             continue
         said = f"{recorder['toggled_us']:.1f} us of {trial['step_ms']:.3f} ms, {recorder['toggled_pct']:.2f} %"
-        words.append(f"{trial['mode']}: {said}" + (f" ({band[0]:.2f} to {band[1]:.2f})" if band else "") + f": {trial['verdict']}")
+        words.append(f"{trial['mode']}: {said}" + (f" ({band[0]:.2f} to {band[1]:.2f})" if band else ", no interval"))
     print("; ".join(words))
     return all(trial["status"] == "ok" for trial in trials)
 

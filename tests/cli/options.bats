@@ -36,7 +36,7 @@ load common
 }
 
 @test "no line of help is wider than 100 columns" {
-    for command in '' compare run modes plot imbalance scale regress baseline watch comm devices selfcheck overhead; do
+    for command in '' compare run modes plot imbalance scale regress baseline watch comm devices selfcheck; do
         run "$EVENLOAD" help $command
         for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     done
@@ -294,7 +294,6 @@ run --classes 1
 compare --batch 8,100000
 imbalance --inject foo
 scale --tf32 on
-overhead --batch 1
 END
 }
 

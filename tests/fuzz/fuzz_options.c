@@ -12,7 +12,7 @@ enum { WORDS_MAX = 64, LINE_BYTES = 8192 };
 static void resolve(unsigned command, struct el_options *options)
 {
     struct el_trial_set set;
-    const unsigned trials = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_OVERHEAD | EL_CMD_IMBALANCE;
+    const unsigned trials = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_IMBALANCE;
     if (!(command & trials) || options->help) return;
     fuzz_own_data(options);
     if (fuzz_status(el_trials_resolve(command, options, &set))) el_trials_free(&set);

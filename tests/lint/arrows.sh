@@ -32,7 +32,7 @@ job
 campaign
 report
 plot
-comm imbalance overhead regress scale selfcheck watch'
+comm imbalance regress scale selfcheck watch'
 
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='

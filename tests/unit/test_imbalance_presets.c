@@ -121,14 +121,6 @@ static void every_preset_is_named_in_the_help(void **state)
     assert_non_null(strstr(el_error_message(), "did you mean 'momentum'"));
 }
 
-/* A trial of imbalance is one of any campaign: what overhead's take, and compare's share records with. */
-static void it_takes_every_option_of_a_trial(void **state)
-{
-    (void)state;
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
-        if ((row->commands & EL_CMD_OVERHEAD) && !(row->commands & EL_CMD_IMBALANCE)) fail_msg("no --%s", row->name);
-}
-
 static void a_forecast_is_a_record_without_times(void **state)
 {
     (void)state;
@@ -156,9 +148,9 @@ static void a_forecast_is_a_record_without_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_length_is_the_fitted_one),        cmocka_unit_test(two_cards_beside_what_was_published),
-        cmocka_unit_test(the_presets_differ_by_what_they_say), cmocka_unit_test(every_preset_is_named_in_the_help),
-        cmocka_unit_test(it_takes_every_option_of_a_trial),    cmocka_unit_test(a_forecast_is_a_record_without_times),
+        cmocka_unit_test(the_length_is_the_fitted_one),         cmocka_unit_test(two_cards_beside_what_was_published),
+        cmocka_unit_test(the_presets_differ_by_what_they_say),  cmocka_unit_test(every_preset_is_named_in_the_help),
+        cmocka_unit_test(a_forecast_is_a_record_without_times),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* What recording costs: events counted on a hand-made list and held against the readings that a real step makes; the
- * shift of paired blocks; what a trial's record says of both, and the judgement. No time is looked at. */
+ * shift of paired blocks; what a trial's record says of both. No time is looked at. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +14,12 @@
 #include <cmocka.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/overhead/overhead.h"
 #include "bench/record/parts.h"
 #include "bench/stats/signed_rank.h"
 #include "profiles/cost.h"
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
 #include "runtime/parallel/train.h"
-#include "tests/unit/printed.h"
 
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */
 static void counts_a_list(void **state)
@@ -282,90 +280,6 @@ static void a_trial_says_both(void **state)
     json_decref(recorder);
 }
 
-static const char *judge(double low, double high)
-{
-    const char *why;
-    json_t *recorder = json_pack("{s:[f, f]}", "toggled_pct_ci95", low, high);
-    const char *verdict = el_overhead_judge(recorder, &why);
-    assert_int_equal(!strcmp(verdict, EL_OVERHEAD_INCONCLUSIVE), *why != 0);
-    json_decref(recorder);
-    return verdict;
-}
-
-static json_t *run_of(const double high[2])
-{
-    json_t *trials = json_array();
-    for (int t = 0; t < 2; t++)
-        json_array_append_new(trials, json_pack("{s:s, s:i, s:s, s:{s:f}, s:{s:[f, f]}, s:[]}", "mode", "dp",
-                                                "global_batch", 64, "status", "ok", "step_ms", "mean", 20.0, "recorder",
-                                                "toggled_pct_ci95", high[t] - 0.5, high[t], "warnings"));
-    return json_pack("{s:o}", "trials", trials);
-}
-
-static void null_devices_are_not_judged(void **state)
-{
-    (void)state;
-    json_t *run = run_of((double[]){5.0, 5.0});
-    json_object_set_new(json_array_get(json_object_get(run, "trials"), 0), "device_names", json_pack("[s]", "null:0"));
-    json_object_set_new(json_array_get(json_object_get(run, "trials"), 1), "device_names", json_pack("[s]", "cpu:0"));
-    json_t *document = el_overhead_document(run, "d");
-    assert_string_equal(el_json_text(document, "trials.0.verdict", ""), "inconclusive");
-    assert_string_equal(el_json_text(document, "trials.1.verdict", ""), "over");
-    json_decref(document);
-    json_decref(run);
-}
-
-static char holds_of(double first_high, double second_high)
-{
-    json_t *run = run_of((double[]){first_high, second_high}), *document = el_overhead_document(run, "d");
-    const json_t *holds = json_object_get(document, "holds");
-    char found = json_is_true(holds) ? 't' : json_is_false(holds) ? 'f' : json_is_null(holds) ? 'n' : '?';
-    json_decref(document);
-    json_decref(run);
-    return found;
-}
-
-static void judgement(void **state)
-{
-    (void)state;
-    assert_string_equal(judge(-0.4, 0.6), EL_OVERHEAD_UNDER);
-    assert_string_equal(judge(-0.4, 1.1), EL_OVERHEAD_INCONCLUSIVE);
-    assert_string_equal(judge(1.1, 2.0), EL_OVERHEAD_OVER);
-    assert_int_equal(holds_of(0.5, 0.9), 't');
-    assert_int_equal(holds_of(0.5, 1.2), 'n');
-    assert_int_equal(holds_of(1.2, 1.6), 'f');
-    const char *why;
-    json_t *nothing = json_null();
-    assert_string_equal(el_overhead_judge(nothing, &why), EL_OVERHEAD_INCONCLUSIVE);
-    assert_true(*why != 0);
-}
-
-/* The sentence below the table, of a run without an interval that decides. */
-static void says(double counted_pct, double toggled_pct, const char *wanted, const char *unwanted)
-{
-    json_t *run = run_of((double[]){0.5, 1.2}), *trial = json_array_get(json_object_get(run, "trials"), 1);
-    json_t *recorder = json_object_get(trial, "recorder");
-    json_object_set_new(trial, "mode", json_string("ddp"));
-    json_object_set_new(recorder, "counted_pct", json_real(counted_pct));
-    json_object_set_new(recorder, "toggled_pct", json_real(toggled_pct));
-    json_t *document = el_overhead_document(run, "d");
-    char *text = printed(el_overhead_print, document);
-    if (!strstr(text, wanted) || strstr(text, unwanted)) fail_msg("no '%s', or '%s', in:\n%s", wanted, unwanted, text);
-    free(text);
-    json_decref(document);
-    json_decref(run);
-}
-
-static void a_share_above_the_limit_is_said(void **state)
-{
-    (void)state;
-    says(0.2, 0.9, "No estimate is above 1 %", "Inconclusive:");
-    says(5.16, 0.9, "Inconclusive: counting alone puts ddp at 5.16 % of a step, and the interval does not decide.\n",
-         "No estimate");
-    says(0.2, 1.1, "Inconclusive: the toggled cost puts ddp at 1.10 % of a step, and the interval does not decide.\n",
-         "No estimate");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,9 +290,6 @@ int main(void)
         cmocka_unit_test(prices_are_measured),
         cmocka_unit_test(shift_of_pairs),
         cmocka_unit_test(a_trial_says_both),
-        cmocka_unit_test(null_devices_are_not_judged),
-        cmocka_unit_test(judgement),
-        cmocka_unit_test(a_share_above_the_limit_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
