@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/rng.h"
+#include "bench/stats/stats.h"
 #include "tests/unit/scale_trials.h"
 
 /* The machine's ups and downs are in both: a paired ratio has none of them. */
