@@ -14,8 +14,8 @@ static const char *const actions[N_ACTIONS + 1] = {"add", "show", "accept", NULL
 
 static enum el_status find_action(const struct el_options *options, enum action *action_p)
 {
-    static const char *const of_from[] = {"launches", "name",    "prepare", "metric",     "higher", "lower",
-                                          "exact",    "timeout", "out",     "export-csv", "quiet",  NULL};
+    static const char *const of_from[] = {"launches", "name",    "prepare", "metric", "higher", "lower",
+                                          "exact",    "timeout", "out",     "quiet",  NULL};
     const char *word = options->action[0] ? options->action : actions[ACTION_SHOW];
     for (int i = 0; i < N_ACTIONS; i++) {
         if (strcmp(actions[i], word) != 0) continue;

@@ -26,7 +26,7 @@ static const struct only {
     const char *words;
 } only[] = {
     {AB, " blocks budget max-samples seed ", "two programs launched interleaved (--ab)"},
-    {AB | FROM, " exact higher lower timeout prepare export-csv name ",
+    {AB | FROM, " exact higher lower timeout prepare name ",
      "programs that are launched (--ab, --from): runs have been measured"},
     {FROM, " launches ", "--from 'COMMAND'"},
     {STORE, " add ", "a store to add to: --baseline results/baseline"},
@@ -214,7 +214,6 @@ enum el_status el_cmd_regress(struct el_options *options, int *exit_status_p)
     EL_TRY(check(options));
     EL_TRY(check_file("junit", options->regress.junit));
     EL_TRY(check_file("markdown", options->regress.markdown));
-    EL_TRY(check_file("export-csv", options->regress.csv));
     EL_TRY(el_store_create(options->out, "regress", &store));
     enum el_status status = regress(options, &set, &store, exit_status_p);
     el_store_discard(&store);

@@ -40,15 +40,9 @@ int el_exit_flush(int exit_status);
  * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
 void el_say_not_drawn(enum el_status status, FILE *messages);
 
-/* Prints "Next: evenload COMMAND ..." with what `next` says but its folder, --quiet and --json (which it loses), and
- * `note`. Returns whether it did: not where the options are too long. */
-bool el_say_next(unsigned command, struct el_options *next, const char *note);
 /* The document of the folder in `dir`, for a command that shows records and measures nothing. Errors: those of
  * el_record_read; EL_ERR_INVALID: options that only a measurement takes, a record of `watch`. */
 enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p);
-/* The options that the folder's run was begun with, by a command of this name. Errors: those of el_store_open and
- * el_store_load_command; EL_ERR_INVALID: what the file says is no option, or no value of it. */
-enum el_status el_recall_command(unsigned command, const char *name, const char *dir, struct el_options *options_p);
 /* After el_campaign_measure came to `status`: says where it was interrupted and `how` to go on (NULL: nothing can), or
  * shows what was measured; `show` may change its exit_status, which the trials give. Ends the campaign. Returns
  * `status`, or that of `show`. */

@@ -1,4 +1,4 @@
-/* A hash of what was built, so that a resumed run never mixes two builds. */
+/* A hash of what was built, so that a run that is gone on with never mixes two builds. */
 #ifndef EL_BENCH_HASH_H
 #define EL_BENCH_HASH_H
 

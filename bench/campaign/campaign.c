@@ -53,23 +53,6 @@ static enum el_status keep_others(struct el_campaign *c)
     return status;
 }
 
-/* A folder that is gone on with keeps the options it was begun by, but for more repeats: else the next one to go on
- * would take those out of results.json again. */
-static enum el_status save_repeats(struct el_campaign *c)
-{
-    json_t *echo;
-    char text[16];
-    snprintf(text, sizeof text, "%d", c->options->repeats);
-    EL_TRY(el_store_load_command(&c->store, el_command_name(c->command), &echo));
-    enum el_status status = EL_OK;
-    if (strcmp(el_json_text(echo, "repeats", ""), text) != 0) {
-        json_object_set_new(echo, "repeats", json_string(text));
-        status = el_store_save_command(&c->store, el_command_name(c->command), echo);
-    }
-    json_decref(echo);
-    return status;
-}
-
 /* For whoever wants to see what was trained on, or train something else on it. */
 static enum el_status keep_data(const struct el_campaign *c)
 {
@@ -123,7 +106,6 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     for (int t = 0; t < c->set.n; t++) json_array_append_new(c->trials, json_null());
     if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
-    if (c->options->resume) EL_TRY(save_repeats(c));
     if (again) return load(c);
     json_t *echo = el_options_echo(c->command, c->options);
     enum el_status status = el_store_save_command(&c->store, el_command_name(c->command), echo);
@@ -134,8 +116,8 @@ static enum el_status prepare(struct el_campaign *c, bool again)
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     struct el_campaign c = {.command = command, .options = options};
-    bool goes_on = command & (EL_CMD_SCALE | EL_CMD_IMBALANCE);
-    bool again = options->resume || (goes_on && options->out[0] && el_store_holds(options->out));
+    bool goes_on = command & (EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE);
+    bool again = goes_on && options->out[0] && el_store_holds(options->out);
     EL_TRY(again ? el_store_open(options->out, &c.store)
                  : el_store_create(options->out, el_command_name(command), &c.store));
     enum el_status status = el_store_lock(&c.store);

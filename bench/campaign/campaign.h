@@ -26,9 +26,8 @@ struct el_campaign {
 };
 
 /* Who launches catches signals before (el_runner_catch_signals), lest one leave a folder behind without a word; a rank
- * of somebody else's launcher does not. command.json is written into a fresh folder: one that
- * is gone on with keeps what it was begun by, but for more repeats. With --resume, and where scale's or imbalance's
- * --out holds a run already, its repeats are taken, those of the same configuration and build. Errors: EL_ERR_INVALID
+ * of somebody else's launcher does not. Where the --out of compare, scale or imbalance holds a run already, its repeats
+ * are taken, those of the same configuration and build. Errors: EL_ERR_INVALID
  * (also where that run has trials that this one has not, for results.json would lose them; the folder is left as it
  * was), EL_ERR_IO; an empty folder it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);

@@ -82,12 +82,11 @@ static enum el_status name_folder(const char *dir, struct el_store *store)
     return EL_OK;
 }
 
-static enum el_status check_fresh(const struct el_store *store, const char *command)
+static enum el_status check_fresh(const struct el_store *store)
 {
     if (!exists(store, "command.json") && !exists(store, "results.json") && !exists(store, "regress.json"))
         return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s holds a run already: %sgive another --out", store->dir,
-                   strcmp(command, "compare") ? "" : "go on with it by --resume, or ");
+    return el_fail(EL_ERR_INVALID, "%s holds a run already: give another --out", store->dir);
 }
 
 /* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
@@ -122,7 +121,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
     EL_TRY(*out ? el_folder_make(store.dir, advice) : make_named(command, &store));
     if (*out) EL_TRY(check_folder(&store));
     enum el_status status = el_store_lock(&store);
-    if (status == EL_OK) status = check_fresh(&store, command); /* by now nobody else can begin one */
+    if (status == EL_OK) status = check_fresh(&store); /* by now nobody else can begin one */
     if (status == EL_OK) {
         *store_p = store;
         return EL_OK;
@@ -136,15 +135,19 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
 bool el_store_holds(const char *dir)
 {
     struct el_store store;
-    return name_folder(dir, &store) == EL_OK && exists(&store, "command.json");
+    char path[EL_PATH_BYTES];
+    if (name_folder(dir, &store) != EL_OK || !exists(&store, "command.json")) return false;
+    el_store_path(&store, path, "command.json");
+    json_t *document = json_load_file(path, 0, NULL);
+    bool trials = !el_json_is(document, "command", "comm");
+    json_decref(document);
+    return trials;
 }
 
 enum el_status el_store_open(const char *dir, struct el_store *store_p)
 {
     struct el_store store;
     EL_TRY(name_folder(dir, &store));
-    if (!exists(&store, "command.json"))
-        return el_fail(EL_ERR_INVALID, "%s: there is no run to go on with (no command.json in it)", dir);
     EL_TRY(check_folder(&store));
     store.existing = strlen(store.dir);
     *store_p = store;
@@ -202,26 +205,6 @@ enum el_status el_store_save_command(const struct el_store *store, const char *c
     json_t *document = json_pack("{s:i, s:s, s:O}", "schema", EL_SCHEMA, "command", command, "options", echo);
     el_store_path(store, path, "command.json");
     enum el_status status = document ? el_write_json(document, path) : el_fail_errno("%s", path);
-    json_decref(document);
-    return status;
-}
-
-enum el_status el_store_load_command(const struct el_store *store, const char *command, json_t **echo_p)
-{
-    char path[EL_PATH_BYTES];
-    json_error_t error;
-    enum el_status status = EL_OK;
-    el_store_path(store, path, "command.json");
-    json_t *document = json_load_file(path, 0, &error), *echo = json_object_get(document, "options");
-    const char *word = el_json_text(document, "command", command); /* folders of old have none: it was compare's */
-    if (strcmp(word, command) != 0)
-        status = el_fail(EL_ERR_INVALID, "%s holds a run of '%s', not of '%s': give another --out", store->dir, word,
-                         command);
-    else if (!json_is_object(echo))
-        status = el_fail(EL_ERR_INVALID, "%s, line %d: %s", path, document ? 1 : error.line,
-                         document ? "no options in it" : error.text);
-    else
-        *echo_p = json_incref(echo);
     json_decref(document);
     return status;
 }

@@ -22,10 +22,9 @@ struct el_store {
 /* Makes the folder, `out`, or results/<time>-<command> where that is "", and locks it. Errors: EL_ERR_INVALID (holds a
  * run already, or another program writes into it), EL_ERR_IO; empty folders it made are gone again. */
 enum el_status el_store_create(const char *out, const char *command, struct el_store *store_p);
-/* Whether a run was begun in this folder: el_store_open takes it. */
+/* Whether a run of trials was begun in this folder: el_store_open takes it. */
 bool el_store_holds(const char *dir);
-/* Finds the folder of a run that was cut off; to write into it, lock it. Errors: EL_ERR_INVALID (there is no run in
- * it). */
+/* Finds the folder of such a run; to write into it, lock it. Errors: EL_ERR_INVALID, EL_ERR_IO. */
 enum el_status el_store_open(const char *dir, struct el_store *store_p);
 /* Keeps other programs from writing into the folder until this process ends, and makes its parts. Nothing where it is
  * locked by this process already. Errors: EL_ERR_INVALID: another program writes into it now; EL_ERR_IO. */
@@ -45,8 +44,6 @@ void el_store_log_path(const struct el_store *store, const struct el_trial *tria
 
 /* What was asked for, as {option: text}. */
 enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo);
-/* Errors: EL_ERR_INVALID: no command in it that can be read, or another subcommand's than `command`. */
-enum el_status el_store_load_command(const struct el_store *store, const char *command, json_t **echo_p);
 /* A repeat that was written: new reference, or NULL where there is none that can be read. */
 json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat);
 enum el_status el_store_save_repeat(const struct el_store *store, const struct el_trial *trial, int repeat,

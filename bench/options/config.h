@@ -29,7 +29,7 @@ struct el_regress_options {
     char baseline[EL_PATH_BYTES], current[EL_PATH_BYTES];
     char from[EL_PATH_BYTES], name[EL_PATH_BYTES], prepare[EL_PATH_BYTES]; /* with baseline add too */
     char metrics[EL_PATH_BYTES], exact[EL_PATH_BYTES], higher[EL_PATH_BYTES], lower[EL_PATH_BYTES];
-    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES], csv[EL_PATH_BYTES];
+    char junit[EL_PATH_BYTES], markdown[EL_PATH_BYTES];
     double budget_s; /* negative: none */
     double min_effect_pct;
     int blocks, max_samples, launches;
@@ -79,7 +79,7 @@ struct el_options {
     double interval_ms; /* between two looks of watch */
     bool plot, wait_all;
     int command_at; /* place in argv of the command of watch; 0: none */
-    bool record, json, quiet, term, resume, dry_run, strict;
+    bool record, json, quiet, term, dry_run, strict;
     bool help, version;
     enum el_launching launch;
     enum el_launcher launcher;

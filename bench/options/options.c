@@ -95,7 +95,7 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     bool actions = command == EL_CMD_BASELINE || command == EL_CMD_COMM,
          ab = command == EL_CMD_REGRESS && options->regress.ab[0];
     bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE ||
-                 command == EL_CMD_SCALE || (command == EL_CMD_COMPARE && options->resume);
+                 command == EL_CMD_SCALE;
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) { /* baseline's and comm's first word says what to do */
@@ -145,7 +145,7 @@ enum el_status el_options_parse(unsigned command, int argc, char **argv, struct 
     char letters[LETTERS_BYTES];
     snprintf(letters, sizeof letters, "%s", command == EL_CMD_WATCH ? "+:h" : ":h");
     list_options(command, long_options, letters);
-    optind = 0; /* begin anew: a resumed run reads two command lines */
+    optind = 0; /* begin anew: a preset is a command line too */
     opterr = 0;
     for (int code; (code = getopt_long(argc, argv, letters, long_options, NULL)) != -1;)
         EL_TRY(take_option(code, command, argv, options));

@@ -7,7 +7,6 @@
 #define EL_BENCH_REGRESS_ANSWER_H
 
 #include <jansson.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "bench/base/table.h"
@@ -47,9 +46,6 @@ enum el_status el_answer_write_junit(const struct el_regress_set *set, const cha
 /* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.
  */
 enum el_status el_answer_write_markdown(const struct el_regress_set *set, const char *path);
-/* Every launch: block,order,side,metric,value,unit. `order` is the launch's place in its block, 1 or 2, by the seed
- * that it was drawn with. Of cells without a base, and of paired and exact ones that were launched. */
-enum el_status el_answer_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path);
 /* "::error ...::" and "::warning ...::", which GitHub's runner makes annotations of. */
 void el_answer_print_github(const struct el_regress_set *set, FILE *out);
 

@@ -1,5 +1,4 @@
-/* The answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations; and launches as CSV. */
-#include <math.h>
+/* The answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,14 +6,13 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
-#include "bench/regress/launches.h"
 
 /* What a form cannot have as it is, and what stands for it; control characters are left out everywhere. */
 static const struct form {
     const char *special;
     const char *words[8];
 } xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&quot;", " "}},
-  markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}}, csv = {"\"", {"\"\""}},
+  markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}},
   annotation = {"%\r\n", {"%25", "%0D", "%0A"}}, title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
 
 static void write_escaped(const struct form *form, const char *text, FILE *out)
@@ -143,32 +141,4 @@ void el_answer_print_github(const struct el_regress_set *set, FILE *out)
         put_in(&title, "title=evenload regress%3A ", cell->name, "::", out);
         put_in(&annotation, "", cell->reason, "\n", out);
     }
-}
-
-/* ---- launches ---- */
-
-static void put_launch(const struct el_regress_cell *cell, size_t block, bool head, int order, FILE *out)
-{
-    char number[32];
-    fprintf(out, "%zu,%d,%s,", block + 1, order, head ? "head" : "base");
-    put_in(&csv, "\"", cell->name, "\",", out); /* RFC 4180: always in quotes, a quote doubled */
-    fputs(el_json_shortest((head ? cell->head : cell->base)[block], number), out);
-    put_in(&csv, ",\"", cell->unit, "\"\n", out);
-}
-
-enum el_status el_answer_write_csv(const struct el_regress_set *set, uint64_t seed, const char *path)
-{
-    char temporary[EL_PATH_BYTES + 64];
-    FILE *out = el_file_begin(path, temporary, sizeof temporary);
-    if (out == NULL) return el_fail_errno("%s could not be written", path);
-    fputs("block,order,side,metric,value,unit\n", out);
-    for (size_t i = 0; i < set->n; i++) {
-        const struct el_regress_cell *cell = &set->cells[i];
-        for (size_t b = 0; b < cell->n_base || b < cell->n_head; b++) {
-            int head_first = cell->n_base == 0 || el_regress_first_side(seed, (int)b + 1);
-            if (b < cell->n_base) put_launch(cell, b, false, 1 + head_first, out);
-            if (b < cell->n_head) put_launch(cell, b, true, 2 - head_first, out);
-        }
-    }
-    return el_file_end(out, temporary, path);
 }

@@ -2,7 +2,7 @@
  * many blocks the cells are judged; or one by itself, for a store of sessions. `regress` and `baseline add` share this.
  *
  *     el_launching_ab(&options, dir, &set);      as the command line says, with progress on standard error; what was
- *     el_launching_from(&options, dir);          launched is kept: DIR/program.json, --export-csv's file
+ *     el_launching_from(&options, dir);          launched is kept: DIR/program.json
  *
  * Progress: after the first block what it will take, and whether the budget ends it too early; then on a terminal a
  * line that is written over, elsewhere a line a minute, within a long launch too. Threads: one launching at a time.

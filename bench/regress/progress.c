@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "bench/campaign/runner.h"
-#include "bench/regress/answer.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/rule.h"
 #include "bench/regress/run_folder.h"
@@ -33,8 +32,7 @@ static enum el_status save(const struct el_options *options, const char *dir, co
 {
     const struct el_regress_options *r = &options->regress;
     const char *name = r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
-    EL_TRY(el_program_save(set, name, dir));
-    return r->csv[0] ? el_answer_write_csv(set, options->train.seed, r->csv) : EL_OK;
+    return el_program_save(set, name, dir);
 }
 
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)

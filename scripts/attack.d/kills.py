@@ -1,6 +1,6 @@
 """Kills: a process of a short command (the command itself, mpirun, a rank or worker, the program under `regress` or `watch`) is killed,
 stopped or interrupted at a random moment. Then: the command ends within --timeout and a grace, leaves no process and no half a file,
-and `compare --resume` comes to the same trials as a run that nobody disturbed."""
+and the same `compare` again comes to the same trials as a run that nobody disturbed."""
 import json, os, random, shutil, signal, time
 from common import Command, GRACE_S, QUICK, TIMEOUT_S, clean, find, processes, send, several, torn
 
@@ -47,18 +47,14 @@ def disturb(command, draw, usual_s):
     return pid, number, 'itself' if pid == command.process.pid else alive.get(pid, '?')[:60]
 
 
-def resume(evenload, command, wanted):
+def resume(command, wanted):
     """What is wrong with going on; None: nothing."""
-    words = [evenload, 'compare', '--resume', '--out', 'out', '--quiet', '--timeout', '60']
-    if not os.path.exists(f'{command.folder}/out/command.json'):
-        words = command.words  # it was killed before it had begun: begin again
-        clean(f'{command.folder}/out')
-    again = Command(words, command.folder)
+    again = Command(command.words, command.folder)
     status = again.end(120)
     if status != 0:
-        return f'--resume: exit status {status}: {again.stderr()[-300:]}'
+        return f'going on: exit status {status}: {again.stderr()[-300:]}'
     got = trials_of(command.folder)
-    return None if got == wanted else f'--resume: {got} instead of {wanted}'
+    return None if got == wanted else f'going on: {got} instead of {wanted}'
 
 
 def judge(evenload, name, command, hit, wanted):
@@ -82,7 +78,7 @@ def judge(evenload, name, command, hit, wanted):
         command.sweep()
     half, n = torn(command.folder)
     bad += half
-    if wanted and not bad and (wrong := resume(evenload, command, wanted)):
+    if wanted and not bad and (wrong := resume(command, wanted)):
         bad.append(wrong)
     return [f'{name}: {signal.Signals(number).name} to {who}: {words}' for words in bad], n
 

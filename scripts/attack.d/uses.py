@@ -12,8 +12,8 @@ run --mode dp --procs 2 --devices 2|run --timeout -1|run --timeout x|run --lr x|
 run --data nosuch.txt|run --data /dev/zero|run --data .|run --test nosuch.txt|run --vocab 0|run --epochs 0|run --inject foo|run --inject wire=
 run --inject delay=9:1|run --inject straggler=0:-1|run --device-mem 5XB|run --device-mem -1|run --comm nosuch
 run --launcher nosuch|run --optimizer nosuch|run --dtype f16|run --zero-grad maybe|run --model nosuch|run --hidden x|run --hidden 1,2,3,
-run --epochs 2 --steps 5|run --batch 8 --batch-per-device 8|run --out /proc/x|run --out /dev/null|run --out /dev/null/x|compare --resume
-compare --resume --out nosuch|compare --resume nosuch|plot|plot nosuch|plot /dev/null|plot --term nosuch|scale nosuch|scale --strong --weak
+run --epochs 2 --steps 5|run --batch 8 --batch-per-device 8|run --out /proc/x|run --out /dev/null|run --out /dev/null/x|compare nosuch
+plot|plot nosuch|plot /dev/null|plot --term nosuch|scale nosuch|scale --strong --weak
 scale --devices 0|compare --bucket-mb 0|compare --bucket-mb x|imbalance nosuch|imbalance --preset nosuch
 regress|regress --ab true|regress --ab true true --blocks 1|regress --ab true true --blocks x|regress --baseline nosuch|regress --current nosuch
 regress --ab true true --budget x|regress --ab true true --min-effect -1|baseline nosuch|baseline add|baseline add nosuch|watch|watch --

@@ -74,8 +74,7 @@ expect_new() {
 
 @test "imbalance launches what is missing from its folder: of run's folder ddp, then nothing, then one batch more" {
     "$EVENLOAD" run --mode dp "${TINY[@]}" --batch 8 --out i >/dev/null
-    local before held command
-    command=$(md5sum i/command.json)
+    local before held
     before=$(repeats_of i)
     run --separate-stderr "$EVENLOAD" imbalance "${TINY[@]}" --batch 8 --out i
     [[ $status -eq 0 && -z $stderr && $output == *"suspect times"* && $output == *i/results.json* ]] || show
@@ -85,7 +84,6 @@ expect_new() {
     expect_new i 0
     "$EVENLOAD" imbalance "${TINY[@]}" --batch 8,16 --out i >/dev/null
     expect_new i 2
-    [[ $command == "$(md5sum i/command.json)" ]] # whose folder it is stays: compare --resume reads it
     [[ $(json i/results.json 'sorted((t["mode"], t["global_batch"]) for t in d["trials"])') == \
         "[('ddp', 8), ('ddp', 16), ('dp', 8), ('dp', 16)]" ]]
     # What would take trials or repeats away is refused, and the folder stays.
@@ -162,15 +160,6 @@ PYTHON
     fits
 }
 
-@test "the next command after a prediction keeps the options, and shows the same" {
-    run --separate-stderr "$EVENLOAD" imbalance --preset momentum --dry-run --modes dp --devices 3 --batch 30
-    [[ $status -eq 0 && ${lines[-1]} == "Next: $EVENLOAD imbalance --preset momentum --modes dp "*"    (the same, measured)" ]] || show
-    local predicted=("${lines[@]}") next=${lines[-1]#Next: }
-    [[ $next == *" --devices 3 --batch 30 "* && $next != *--dry-run* ]] || show
-    run --separate-stderr bash -c "${next%    (*} --dry-run"
-    [[ $status -eq 0 && ${lines[*]} == "${predicted[*]}" ]] || show
-}
-
 @test "sentences follow a narrow terminal, not below 40 columns; a pipe has none" {
     cat >terminal.py <<'END'
 import fcntl, os, pty, struct, sys, termios
@@ -207,7 +196,6 @@ END
     refuses "measures nothing: leave out --batch" "$EVENLOAD" imbalance d --batch 8
     refuses "measures nothing: leave out --preset" "$EVENLOAD" imbalance d --preset adam
     refuses "holds a run already" "$EVENLOAD" imbalance --preset adam --dry-run --out d
-    refuses "is an option of 'evenload compare', not of 'imbalance'" "$EVENLOAD" imbalance --resume
     [[ $(ls d) == results.json && ! -e x && ! -e results ]] || show
 }
 

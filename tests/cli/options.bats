@@ -30,7 +30,7 @@ load common
     run "$EVENLOAD" compare --help
     for option in modes model devices procs batch batch-per-device steps warmup min-time repeats timeout optimizer lr \
         momentum dropout max-norm zero-grad dtype overlap seed device-mem data test epochs vocab embed seq filters \
-        features hidden classes no-record out strict json quiet term resume launcher comm; do
+        features hidden classes no-record out strict json quiet term launcher comm; do
         [[ $output == *"--$option "* ]] || { echo "no --$option" && show; }
     done
 }
@@ -254,15 +254,6 @@ load common
     refuses "empty" "$EVENLOAD" plot empty
 }
 
-@test "resume without a folder" {
-    refuses "which run?" "$EVENLOAD" compare --resume
-}
-
-@test "resume of a folder without a run" {
-    mkdir empty
-    refuses "there is no run to go on with" "$EVENLOAD" compare --resume empty
-}
-
 @test "to be a rank without a launcher" {
     refuses "no launcher started this process" "$EVENLOAD" run --launch rank
 }
@@ -307,6 +298,6 @@ END
 @test "the next command names this program as a shell takes it, wherever it lies" {
     mkdir "a b;id"
     ln -s "$EVENLOAD" "a b;id/evenload"
-    "./a b;id/evenload" imbalance --preset momentum --devices null:2 --dry-run >out.txt
-    [[ $(tail -n 1 out.txt) == "Next: './a b;id/evenload' imbalance "* ]] || { cat out.txt && return 1; }
+    "./a b;id/evenload" watch --no-plot -- true 2>out.txt
+    [[ $(tail -n 1 out.txt) == "Next: './a b;id/evenload' plot "* ]] || { cat out.txt && return 1; }
 }

@@ -21,9 +21,10 @@ all_ok() { # all_ok RUN TRIALS: each was measured, and its processes ended witho
 }
 
 @test "a comparison with its gate, gone on with, shown again by other commands" {
-    ours compare "${QUICK[@]}" --launcher own --control none --repeats 1 --out c
+    local each=("${QUICK[@]}" --launcher own --control none --out c)
+    ours compare "${each[@]}" --repeats 1
     all_ok c 3
-    ours compare --resume c --repeats 2 --quiet --json
+    ours compare "${each[@]}" --repeats 2 --quiet --json
     ours imbalance c --json
     ours scale c --json
     "$EVENLOAD" baseline add c --store s >out.txt

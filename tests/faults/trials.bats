@@ -202,7 +202,7 @@ END
     chmod +x bin/mpirun
 }
 
-@test "a gate that dies is run again; one that dies twice refuses its mode, and --resume asks it again" {
+@test "a gate that dies is run again; one that dies twice refuses its mode, and the same command asks it again" {
     need_mpirun
     deadly_mpirun
     local each=("${QUICK[@]}" --modes "single,ddp" --repeats 1 --control none --quiet)
@@ -216,23 +216,24 @@ END
     local verdict
     verdict=$(grep -l '"status": "ok"' b/repeats/*-gate.json) # one is there; a mode that disagreed is asked again too
     sed -i 's/"worst": [^,]*/"worst": 0.5/' "$verdict"
-    "$EVENLOAD" compare --resume b --quiet >out 2>err
+    "$EVENLOAD" compare "${each[@]}" --out b >out 2>err
     [[ $(json b/results.json '[g["agrees"] for g in d["gate"]], [t["status"] for t in d["trials"]]') == "([True, True], ['ok', 'ok'])" ]]
 }
 
-@test "Ctrl-C keeps what is done, says how to go on, and --resume does" {
-    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 3 --min-time 0.2 --inject pause=linear_forward:5 --control none --out c --quiet >out 2>err 3>&- &
+@test "Ctrl-C keeps what is done, says how to go on, and the same command does" {
+    local each=("${QUICK[@]}" --procs 1 --repeats 3 --min-time 0.2 --inject pause=linear_forward:5 --control none --out c --quiet)
+    "$EVENLOAD" compare "${each[@]}" >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_repeats c 3
     kill -INT "$parent"
     wait "$parent" || code=$?
     [[ $code -eq 130 ]]
-    grep -q -- "--resume --out c" err
+    grep -q -- "Go on with: the same command and --out c" err
     local kept
     kept=$(json c/results.json 'sum(len(t["repeats"]) for t in d["trials"])')
     [[ $kept -ge 3 && $kept -lt 9 ]]
     mkdir kept && cp c/repeats/*-0.json kept
-    "$EVENLOAD" compare --resume --out c --quiet >out 2>err
+    "$EVENLOAD" compare "${each[@]}" >out 2>err
     [[ $(json c/results.json '[(t["status"], len(t["repeats"])) for t in d["trials"]]') == "[('ok', 3), ('ok', 3), ('ok', 3)]" ]]
     local file
     for file in kept/*; do cmp "$file" "c/repeats/${file##*/}"; done
@@ -245,44 +246,33 @@ END
     kill -INT "$parent"
     wait "$parent" || code=$?
     [[ $code -eq 130 && ! -e c/results.json && ! -e c/trials.csv ]]
-    grep -q "interrupted before anything was measured.*--resume --out c$" err
+    grep -q "interrupted before anything was measured.*the same command and --out c$" err
 }
 
-@test "a finished run resumed measures nothing again, and keeps its trials" {
-    "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --modes single,dp --repeats 1 --control none --out c --quiet >/dev/null
+@test "the same command again measures nothing that is there, and keeps its trials" {
+    local each=("${QUICK[@]}" --procs 1 --modes single,dp --control none --out c --quiet)
+    "$EVENLOAD" compare "${each[@]}" --repeats 1 >/dev/null
     cp -r c/repeats before
-    "$EVENLOAD" compare --resume c --modes single,dp --batch 8 --quiet >/dev/null # the same again: no matter
+    "$EVENLOAD" compare "${each[@]}" --repeats 1 >/dev/null
     diff -r before c/repeats
     cp c/results.json results.before
-    refuses "--modes: c was begun with single,dp, and --resume goes on with the same trials" "$EVENLOAD" compare --resume c --modes dp
-    refuses "--modes: c was begun with single,dp" "$EVENLOAD" compare --resume --out c --modes single,dp,ddp
-    refuses "--batch: c was begun with 8," "$EVENLOAD" compare --resume c --batch 8,16
-    refuses "--devices: c was begun without it" "$EVENLOAD" compare --resume c --devices 3
+    refuses "c holds a trial (single, batch 8) of other options" "$EVENLOAD" compare "${each[@]}" --repeats 1 --modes dp
+    refuses "c holds a trial (single, batch 8) of other options" "$EVENLOAD" compare "${each[@]}" --repeats 1 --optimizer adam
     cmp c/results.json results.before
-    "$EVENLOAD" compare --resume c --repeats 2 --quiet >/dev/null # adds to them
-    "$EVENLOAD" compare --resume c --quiet >/dev/null
+    "$EVENLOAD" compare "${each[@]}" --repeats 2 >/dev/null # adds to them
     [[ $(json c/results.json '[len(t["repeats"]) for t in d["trials"]]') == "[2, 2]" ]]
-    refuses "--repeats: c was begun with 2" "$EVENLOAD" compare --resume c --repeats 1
+    refuses "more repeats" "$EVENLOAD" compare "${each[@]}" --repeats 1
     sed -i 's/"id": "[0-9a-f]*"/"id": "0123456789abcdef"/' c/results.json # as another build's
     cp c/results.json results.before
-    refuses "another build" "$EVENLOAD" compare --resume c
+    refuses "another build" "$EVENLOAD" compare "${each[@]}" --repeats 2
     cmp c/results.json results.before
 }
 
-@test "a command.json that was edited is read to the letter, or refused" {
-    "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --control none --out c --quiet >/dev/null
-    sed -i.whole 's/"batch": "8"/"batch": 5/' c/command.json
-    refuses "c/command.json: the value of 'batch' is not a text in quotes" "$EVENLOAD" compare --resume c
-    sed 's/"batch"/"bach"/' c/command.json.whole >c/command.json
-    refuses "c/command.json: 'compare' has no option 'bach'" "$EVENLOAD" compare --resume c
-    sed 's/"batch": "8"/"batch": "none"/' c/command.json.whole >c/command.json
-    refuses "--batch: 'none' is not a whole number" "$EVENLOAD" compare --resume c
-}
-
-@test "a run resumed tries again what failed" {
-    "$EVENLOAD" compare "${LONG[@]}" --min-time 1 --modes single --repeats 1 --timeout 0.5 --out c --quiet >/dev/null || true
+@test "the same command again tries again what failed" {
+    local each=("${LONG[@]}" --min-time 1 --modes single --repeats 1 --out c --quiet)
+    "$EVENLOAD" compare "${each[@]}" --timeout 0.5 >/dev/null || true
     [[ $(json c/results.json 'd["trials"][0]["status"]') == timeout ]]
-    "$EVENLOAD" compare --resume c --timeout 60 --quiet >/dev/null
+    "$EVENLOAD" compare "${each[@]}" --timeout 60 >/dev/null
     [[ $(json c/results.json 'd["trials"][0]["status"]') == ok ]]
 }
 
@@ -290,7 +280,7 @@ END
     "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --out c --quiet >/dev/null
     local file=(c/repeats/*-0.json)
     truncate -s 100 "${file[0]}"
-    "$EVENLOAD" compare --resume c --quiet >/dev/null
+    "$EVENLOAD" compare "${QUICK[@]}" --modes single --repeats 1 --out c --quiet >/dev/null
     [[ $(json "${file[0]}" 'd["status"]') == ok ]]
 }
 
@@ -342,7 +332,7 @@ END
     "$EVENLOAD" compare "${QUICK[@]}" --modes single --procs 1 --repeats 200 --out r --quiet >/dev/null 2>&1 &
     local first=$!
     for _ in $(seq 100); do [ -e r/command.json ] && break; sleep 0.05; done
-    run "$EVENLOAD" compare --resume --out r --quiet
+    run "$EVENLOAD" compare "${QUICK[@]}" --modes single --procs 1 --repeats 200 --out r --quiet
     kill "$first"
     wait "$first" || true
     [ "$status" -eq 2 ]

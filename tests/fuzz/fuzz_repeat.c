@@ -1,5 +1,5 @@
-/* What a launch wrote (repeats/ID-K.json), read again by --resume: into the trial that is made of repeats, its verdict
- * and its table. */
+/* What a launch wrote (repeats/ID-K.json), read again by the next command in its folder: into the trial that is made of
+ * repeats, its verdict and its table. */
 #include <stdlib.h>
 
 #include "bench/options/options.h"

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtime/base/rng.h"
 #include "bench/stats/stats.h"
+#include "runtime/base/rng.h"
 #include "tests/unit/scale_trials.h"
 
 /* The machine's ups and downs are in both: a paired ratio has none of them. */
