@@ -38,12 +38,15 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     return status;
 }
 
+/* After a prediction the same, measured: with all that was given for it. */
 static void say_next(const struct el_options *options)
 {
+    struct el_options next = *options;
     if (options->json) return;
     printf("\n");
+    next.dry_run = false;
     if (options->dry_run)
-        printf("Next: the same command without --dry-run    (measured)\n");
+        el_say_next(EL_CMD_IMBALANCE, &next, "    (the same, measured)");
     else
         printf("Next: %s imbalance --preset two-cards --dry-run    (a published table, predicted)\n",
                el_program_word());

@@ -1,10 +1,20 @@
-/* What several subcommands do alike: read a folder's records, end a campaign. */
+/* What several subcommands do alike: read a folder's records, end a campaign, say which command comes next. */
 #include <string.h>
 
 #include "bench/base/io.h"
 #include "bench/base/text.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
+
+bool el_say_next(unsigned command, struct el_options *next, const char *note)
+{
+    char line[2 * EL_PATH_BYTES];
+    next->out[0] = 0;
+    next->quiet = next->json = false;
+    bool fits = el_options_command_line(command, next, line, sizeof line) == EL_OK;
+    if (fits) el_text_line(stdout, "Next: %s%s%s", el_program_word(), line + strlen("evenload"), note);
+    return fits;
+}
 
 enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p)
 {

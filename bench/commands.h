@@ -40,6 +40,9 @@ int el_exit_flush(int exit_status);
  * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
 void el_say_not_drawn(enum el_status status, FILE *messages);
 
+/* Prints "Next: evenload COMMAND ..." with what `next` says but its folder, --quiet and --json (which it loses), and
+ * `note`. Returns whether it did: not where the options are too long. */
+bool el_say_next(unsigned command, struct el_options *next, const char *note);
 /* The document of the folder in `dir`, for a command that shows records and measures nothing. Errors: those of
  * el_record_read; EL_ERR_INVALID: options that only a measurement takes, a record of `watch`. */
 enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p);

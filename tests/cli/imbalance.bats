@@ -160,6 +160,15 @@ PYTHON
     fits
 }
 
+@test "the next command after a prediction keeps the options, and shows the same" {
+    run --separate-stderr "$EVENLOAD" imbalance --preset momentum --dry-run --modes dp --devices 3 --batch 30
+    [[ $status -eq 0 && ${lines[-1]} == "Next: $EVENLOAD imbalance --preset momentum --modes dp "*"    (the same, measured)" ]] || show
+    local predicted=("${lines[@]}") next=${lines[-1]#Next: }
+    [[ $next == *" --devices 3 --batch 30 "* && $next != *--dry-run* ]] || show
+    run --separate-stderr bash -c "${next%    (*} --dry-run"
+    [[ $status -eq 0 && ${lines[*]} == "${predicted[*]}" ]] || show
+}
+
 @test "sentences follow a narrow terminal, not below 40 columns; a pipe has none" {
     cat >terminal.py <<'END'
 import fcntl, os, pty, struct, sys, termios
