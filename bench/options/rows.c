@@ -160,6 +160,14 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "static-graph", "HOW", AT(SWITCH, train.static_graph), OF_TRIALS,
      "ddp: find them in the first step only, as PyTorch's static_graph; buckets are rebuilt", CHOICES("off|on"),
      DEFAULT("off")},
+    {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_TRIALS,
+     "dp: position in --devices, from 0, of the device on which outputs are gathered and their loss is computed; the "
+     "first device of the list is the master",
+     DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1)},
+    {TRAINING, "loss-in", "WHERE", AT(SWITCH, train.loss_in_replica), OF_TRIALS,
+     "dp: the loss is computed on the gathered outputs, or in each replica, so that one number of each is gathered and "
+     "the mean of them is taken",
+     CHOICES("output|replica"), DEFAULT("output")},
     {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_TRIALS,
      "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
      DEFAULT("grad")},

@@ -1,5 +1,5 @@
-/* A step of a model in stages, as papers on pipelines draw it: a lane a device, with a box for each forward and backward
- * of a micro-batch, in grey the bubbles between them, and below them what is sent and received.
+/* A step of a model in stages, as papers on pipelines draw it: a lane a device, with a box for each forward and
+ * backward of a micro-batch, in grey the bubbles between them, and below them what is sent and received.
  *
  * Everything the script draws is a row here. A device's second part, third, ... of the model alternate in shade. */
 #include <math.h>
@@ -139,8 +139,8 @@ static void put_about(const struct panel *panel, int k, FILE *file)
     fprintf(file, "%s%s, batch %s", el_data_word(el_json_text(panel->trial, "mode", "?")).text,
             el_data_is_valid(panel->trial) ? "" : "*", batch);
     if (micro > 1)
-        fprintf(file, ", %s, %.0f micro-batches",
-                el_data_word(el_json_text(panel->trial, "config.schedule", "?")).text, micro);
+        fprintf(file, ", %s, %.0f micro-batches", el_data_word(el_json_text(panel->trial, "config.schedule", "?")).text,
+                micro);
     fprintf(file, ": bubble %.1f %%", el_json_number(panel->trial, "bubble_pct"));
     fprintf(file, "\t%.6g\t%.6g\t%g\t%d\t%d\n", panel->from_ms, panel->to_ms, -n, panel->top, panel->height);
 }
@@ -210,8 +210,8 @@ static bool has(const struct panels *panels, const char *name)
         for (size_t d = 0; d < panel->n_lanes; d++) {
             const json_t *lane = lane_of(panel, d);
             for (size_t i = 0; i < boxes_of(lane); i++)
-                if (strcmp(name_of(lane, i), name) == 0 && ms_of(lane, "to_ms", i) - ms_of(lane, "from_ms", i) >
-                                                               THIN_RATIO * (panel->to_ms - panel->from_ms))
+                if (strcmp(name_of(lane, i), name) == 0 &&
+                    ms_of(lane, "to_ms", i) - ms_of(lane, "from_ms", i) > THIN_RATIO * (panel->to_ms - panel->from_ms))
                     return true;
         }
     }

@@ -18,6 +18,8 @@ static void fill_in(struct el_train_config *config)
     if (!config->bucket_cap_bytes) config->bucket_cap_bytes = EL_BUCKET_CAP_BYTES;
     if (!*config->cut) snprintf(config->cut, sizeof config->cut, "time");
     if (!el_mode_takes(config->mode, "bucket-view")) config->bucket_view = false;
+    if (!el_mode_takes(config->mode, "output-device")) config->output_device = 0;
+    if (!el_mode_takes(config->mode, "loss-in")) config->loss_in_replica = false;
     if (!el_mode_takes(config->mode, "sync")) config->sync_params = false;
     if (!el_mode_takes(config->mode, "find-unused")) config->find_unused = false;
     if (!el_mode_takes(config->mode, "static-graph")) config->static_graph = false;
@@ -82,6 +84,14 @@ static enum el_status check_chunks(const struct el_train_config *config, const s
     return EL_OK;
 }
 
+static enum el_status check_output(const struct el_train_config *config, const struct el_layout *layout)
+{
+    if (config->output_device >= 0 && (config->output_device == 0 || config->output_device < layout->n_data))
+        return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--output-device %d: %d devices have a part of the batch; they are numbered from 0",
+                   config->output_device, layout->n_data);
+}
+
 enum el_status el_train_check(struct el_train_config *config)
 {
     if (!el_mode_ops_find(config->mode)) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
@@ -100,6 +110,7 @@ enum el_status el_train_check(struct el_train_config *config)
     }
     EL_TRY(check_chunks(config, &layout));
     fill_in(config);
+    EL_TRY(check_output(config, &layout));
     if (config->n_accumulate < 1 || config->global_batch < n_shares * config->n_accumulate)
         return el_fail(
             EL_ERR_INVALID,

@@ -15,6 +15,7 @@ enum el_status el_train_reference(const struct el_train_config *config, struct e
     el_layout_of(config, 0, &layout);
     snprintf(reference.mode, sizeof reference.mode, "%s", el_mode_reference.info.name);
     reference.n_devices = layout.devices[0].n_feeds; /* shares whose means count alike */
+    if (config->loss_in_replica) reference.n_devices = config->n_devices;
     reference.bucket_view = false;
     struct el_bootstrap *self;
     EL_TRY(el_bootstrap_open("self", &self));

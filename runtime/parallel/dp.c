@@ -2,7 +2,7 @@
  * master, and every step the model is sent out and the gradients are brought back: load, scatter, replicate, forward on
  * each, gather, loss, scatter its gradient, backward on each, reduce (a sum, after the whole backward), optimizer. The
  * order, the chunking and the moments of memory follow torch.nn.DataParallel (docs/semantics.md); the parts of a step
- * stand in dp_replicate.c and dp_reduce.c. */
+ * stand in dp_replicate.c, dp_loss.c and dp_reduce.c. */
 #include "runtime/parallel/dp.h"
 
 #include <pthread.h>
@@ -31,13 +31,15 @@ enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, siz
 void el_dp_close(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_comm_close(dp->comms[m]);
+    el_device_free(dp->losses);
 }
 
 static enum el_status setup(struct el_worker *worker)
 {
     struct el_dp *dp = worker->state = calloc(1, sizeof *dp);
     if (!dp) return el_fail_errno("dp");
-    return el_dp_open(dp, worker, worker->layout->n_data, EL_DP_CHUNK_BYTES);
+    EL_TRY(el_dp_open(dp, worker, worker->layout->n_data, EL_DP_CHUNK_BYTES));
+    return el_dp_open_loss(dp, worker->config->output_device, worker->config->loss_in_replica);
 }
 
 /* parallel_apply makes one thread a replica and step, and joins it; what the replica does is on its own stream anyway.
@@ -57,19 +59,12 @@ static enum el_status make_thread(const struct el_call_args *args)
     return EL_OK;
 }
 
-static struct el_device *device_of(const struct el_dp *dp, int m)
+void el_dp_copy(struct el_dp *dp, enum el_phase phase, const char *label, int to, struct el_view destination, int from,
+                struct el_view source, size_t bytes)
 {
-    return dp->worker->members[m].shard.device;
-}
-
-/* Copies between the master and device m, on the stream of the one that receives, after what the sender was given so
- * far. */
-static void copy_between(struct el_dp *dp, enum el_phase phase, const char *label, int to, struct el_view destination,
-                         int from, struct el_view source, size_t bytes)
-{
-    struct el_device *receiver = device_of(dp, to);
+    struct el_device *receiver = el_dp_device(dp, to);
     el_program_wait(dp->program, receiver, EL_STREAM_COMPUTE,
-                    el_program_last(dp->program, device_of(dp, from), EL_STREAM_COMPUTE));
+                    el_program_last(dp->program, el_dp_device(dp, from), EL_STREAM_COMPUTE));
     el_program_copy(dp->program, receiver, EL_STREAM_COMPUTE, &(struct el_op_head){.label = label, .phase = phase},
                     destination, source, bytes, NULL);
 }
@@ -84,8 +79,8 @@ void el_dp_scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
         at += bytes;
         if (m == 0) continue;
         struct el_buffer *chunk;
-        el_program_alloc(dp->program, device_of(dp, m), EL_TAG_INPUT, bytes, "inputs", &chunk);
-        copy_between(dp, EL_PHASE_SCATTER, "scatter inputs", m, el_view_of(chunk, 0), 0, dp->inputs[m], bytes);
+        el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_INPUT, bytes, "inputs", &chunk);
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter inputs", m, el_view_of(chunk, 0), 0, dp->inputs[m], bytes);
         dp->inputs[m] = el_view_of(chunk, 0);
     }
 }
@@ -106,7 +101,7 @@ enum el_status el_dp_forward(struct el_dp *dp)
     int64_t first = feed->part;
     for (int m = 0; m < dp->n; m++) {
         struct el_pass_spec spec = {.graph = dp->worker->graph,
-                                    .device = device_of(dp, m),
+                                    .device = el_dp_device(dp, m),
                                     .stream = EL_STREAM_COMPUTE,
                                     .dtype = config->dtype,
                                     .batch = dp->sizes[m],
@@ -120,7 +115,7 @@ enum el_status el_dp_forward(struct el_dp *dp)
                                     .context = dp->contexts[m]};
         struct el_call_op thread = {
             .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
-        if (dp->n > 1) el_program_call(dp->program, device_of(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
+        if (dp->n > 1) el_program_call(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
         enum el_status status = el_pass_open(dp->program, &spec, &dp->passes[m]);
         if (status != EL_OK) {
             close_passes(dp);
@@ -132,57 +127,6 @@ enum el_status el_dp_forward(struct el_dp *dp)
     return EL_OK;
 }
 
-static size_t output_bytes(const struct el_dp *dp, int64_t batch)
-{
-    return (size_t)(batch * dp->worker->config->model.classes) * el_dtype_bytes(dp->worker->config->dtype);
-}
-
-/* Brings the outputs to the master; the replicas' own are freed, as nothing of backward needs them. */
-static struct el_view gather(struct el_dp *dp)
-{
-    struct el_device *master = device_of(dp, 0);
-    size_t at = 0, all = output_bytes(dp, dp->batch);
-    dp->gathered = NULL;
-    if (dp->n == 1) return dp->outputs[0];
-    el_program_alloc(dp->program, master, EL_TAG_OUTPUT, all, "gathered outputs", &dp->gathered);
-    for (int m = 0; m < dp->n; m++) {
-        size_t bytes = output_bytes(dp, dp->sizes[m]);
-        copy_between(dp, EL_PHASE_GATHER, "gather outputs", 0, el_view_of(dp->gathered, at), m, dp->outputs[m], bytes);
-        at += bytes;
-    }
-    for (int m = 0; m < dp->n; m++) {
-        el_program_wait(dp->program, device_of(dp, m), EL_STREAM_COMPUTE,
-                        el_program_last(dp->program, master, EL_STREAM_COMPUTE));
-        el_pass_release_outputs(dp->passes[m]);
-    }
-    return el_view_of(dp->gathered, 0);
-}
-
-/* The loss over the whole batch on the master, and its gradient back to the replicas; the master's chunk stays where it
- * is. */
-void el_dp_loss(struct el_dp *dp, struct el_buffer *labels)
-{
-    const struct el_shard *master = el_dp_master(dp);
-    int64_t batch = dp->batch;
-    struct el_buffer *dlogits;
-    struct el_view logits = gather(dp);
-    el_program_alloc(dp->program, master->device, EL_TAG_OUTPUT, output_bytes(dp, batch), "gradient of the outputs",
-                     &dlogits);
-    el_share_issue_loss(master, dp->program, logits, el_view_of(labels, 0), el_view_of(dlogits, 0), batch,
-                        el_view_of(master->loss, 0));
-    size_t at = 0;
-    for (int m = 0; m < dp->n; m++) {
-        size_t bytes = output_bytes(dp, dp->sizes[m]);
-        dp->doutputs[m] = el_view_of(dlogits, at);
-        at += bytes;
-        if (m == 0) continue;
-        struct el_buffer *chunk;
-        el_program_alloc(dp->program, device_of(dp, m), EL_TAG_OUTPUT, bytes, "gradient of the outputs", &chunk);
-        copy_between(dp, EL_PHASE_SCATTER, "scatter gradient", m, el_view_of(chunk, 0), 0, dp->doutputs[m], bytes);
-        dp->doutputs[m] = el_view_of(chunk, 0);
-    }
-}
-
 void el_dp_backward(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_pass_backward(dp->passes[m], &dp->doutputs[m], NULL);
@@ -191,10 +135,8 @@ void el_dp_backward(struct el_dp *dp)
 void el_dp_end(struct el_dp *dp)
 {
     close_passes(dp);
-    for (int m = 0; m < dp->n; m++) {
-        el_program_free(dp->program, dp->doutputs[m].buffer);
-        if (m > 0) el_program_free(dp->program, dp->inputs[m].buffer);
-    }
+    el_dp_free_loss(dp);
+    for (int m = 1; m < dp->n; m++) el_program_free(dp->program, dp->inputs[m].buffer);
 }
 
 /* A failed device must not leave the others waiting for its part of a collective. */
@@ -214,10 +156,11 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     el_program_on_failure(program, abort_group, dp);
     el_shard_issue_zero_grad(master, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
+    el_dp_bring_labels(dp, labels);
     el_dp_scatter_inputs(dp, inputs);
     el_dp_replicate(dp);
     EL_TRY(el_dp_forward(dp));
-    el_dp_loss(dp, labels);
+    el_dp_loss(dp);
     el_dp_backward(dp);
     struct el_view grads[EL_GRAPH_PARAMS_MAX];
     el_dp_reduce(dp, grads);
@@ -242,6 +185,11 @@ static void mute(struct el_worker *worker, bool muted)
     el_dp_mute(worker->state, muted);
 }
 
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    return el_dp_read_loss(worker->state, loss_p);
+}
+
 static void teardown(struct el_worker *worker)
 {
     if (worker->state) el_dp_close(worker->state);
@@ -251,6 +199,7 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
+             .takes = "output-device loss-in",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
@@ -260,5 +209,6 @@ const struct el_mode_ops el_mode_dp = {
     .rounds = 1,
     .setup = setup,
     .issue = issue,
+    .read_loss = read_loss,
     .mute = mute,
     .teardown = teardown};

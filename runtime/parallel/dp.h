@@ -19,13 +19,17 @@ struct el_dp {
     struct el_comm *comms[EL_MEMBERS_MAX]; /* among the devices used */
     int n_chunks;                          /* of the parameters */
     int chunk_of[EL_GRAPH_PARAMS_MAX];
+    int output;               /* the one that has the outputs, or the losses */
+    bool in_replica;          /* each replica has a loss */
+    struct el_buffer *losses; /* on that one, from step to step; NULL: the master's own */
+    struct el_view labels[EL_MEMBERS_MAX];
     struct el_view inputs[EL_MEMBERS_MAX], outputs[EL_MEMBERS_MAX], doutputs[EL_MEMBERS_MAX];
     struct el_pass *passes[EL_MEMBERS_MAX];
     struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the master's are the originals */
     struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
     struct el_buffer *replicas[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* by chunk: flat storage of the parameters */
     struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: sums on the master */
-    struct el_buffer *gathered;
+    struct el_buffer *gathered;                                      /* outputs, or the losses' gradients */
     void (*grad_ready)(void *context, int param); /* of a replica, as in el_pass_spec; NULL: nobody asks */
     void *contexts[EL_MEMBERS_MAX];               /* by replica */
 };
@@ -36,19 +40,37 @@ static inline const struct el_shard *el_dp_master(const struct el_dp *dp)
     return &dp->worker->members[0].shard;
 }
 
+static inline struct el_device *el_dp_device(const struct el_dp *dp, int m)
+{
+    return dp->worker->members[m].shard.device;
+}
+
+/* Copies between two members' devices, on the compute stream of the one that receives, after what the sender was given
+ * so far. */
+void el_dp_copy(struct el_dp *dp, enum el_phase phase, const char *label, int to, struct el_view destination, int from,
+                struct el_view source, size_t bytes);
+
 /* The first `n` devices of a worker, and a communicator among them; parameters go out in chunks of at most so many
  * bytes. `dp` is all zeros, and to be closed after a failure too. */
 enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, size_t chunk_bytes);
 void el_dp_close(struct el_dp *dp);
 void el_dp_mute(struct el_dp *dp, bool muted);
 
+/* Where the loss is; else on the master, of gathered outputs. After el_dp_open. `losses` is el_dp_close's to free. */
+enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica);
+/* The last step's. Between steps. */
+enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p);
+
 /* A step's parts, in this order; el_dp_end frees what the replicas hold but for parameters and gradients. `gathered`
  * is the caller's to free. */
+void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels); /* as the feed gave them: on the master, or NULL */
 void el_dp_scatter_inputs(struct el_dp *dp, struct el_buffer *inputs);
 enum el_status el_dp_forward(struct el_dp *dp);
-void el_dp_loss(struct el_dp *dp, struct el_buffer *labels);
+void el_dp_loss(struct el_dp *dp);
 void el_dp_backward(struct el_dp *dp);
 void el_dp_end(struct el_dp *dp);
+/* A part of el_dp_end: labels and gradients of outputs. */
+void el_dp_free_loss(struct el_dp *dp);
 
 /* Sends the parameters to the other devices; params[] are set. */
 void el_dp_replicate(struct el_dp *dp);

@@ -14,8 +14,8 @@ static void add_missing_grads(struct el_dp *dp)
             el_program_alloc(dp->program, shard->device, EL_TAG_GRAD, el_shard_param_bytes(el_dp_master(dp), p),
                              dp->worker->graph->params[p].name, &zeros);
             dp->grads[m][p] = el_view_of(zeros, 0);
-            el_shard_issue_zero(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->grads[m][p],
-                                el_param_count(dp->worker->graph, p));
+            el_shard_issue_fill(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->grads[m][p],
+                                el_param_count(dp->worker->graph, p), 0);
         }
     }
 }

@@ -239,8 +239,8 @@ static void put_zeros(struct el_reducer *reducer)
     const struct el_shard *shard = reducer->spec.shard;
     for (int p = 0; p < reducer->n_params; p++) {
         if (el_graph_uses_param(shard->graph, p)) continue;
-        el_shard_issue_zero(shard, reducer->program, EL_PHASE_REDUCE, "no gradient", el_reducer_place(reducer, p),
-                            el_param_count(shard->graph, p));
+        el_shard_issue_fill(shard, reducer->program, EL_PHASE_REDUCE, "no gradient", el_reducer_place(reducer, p),
+                            el_param_count(shard->graph, p), 0);
         reducer->buckets[reducer->slots[p].bucket].n_pending--;
     }
 }

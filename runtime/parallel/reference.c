@@ -1,8 +1,9 @@
 /* reference: what an SPMD mode must equal, computed on one device. Each rank's share goes forward and backward by
  * itself, its loss's gradient divided by the number of ranks, and the gradients add up: the mean over ranks of each
  * rank's mean. Micro-steps of a rank are shares too. With one share it is plain training. Where ranks average
- * parameters (manual's --sync param) each has a model of its own, and they are averaged after every step. Not offered
- * on the command line: it is the yardstick of tests and of the gate before timing. */
+ * parameters (manual's --sync param) each has a model of its own, and they are averaged after every step. Where dp's
+ * replicas have the loss, shares are dp's chunks. Not offered on the command line: it is the yardstick of tests and of
+ * the gate before timing. */
 #include <stdlib.h>
 
 #include "runtime/parallel/mode.h"
@@ -10,6 +11,8 @@
 
 struct state {
     int n_ranks, n_micro;
+    bool has_chunks;
+    struct el_layout chunks;  /* dp's */
     struct el_feed *feeds;    /* [n_ranks * n_micro]: micro-step k of rank r has number r + k n_ranks */
     struct el_buffer *losses; /* likewise */
     struct el_shard *shards;  /* [n_ranks], where ranks average parameters: their models, but the first one's */
@@ -43,11 +46,17 @@ static enum el_status setup(struct el_worker *worker)
     if (!state) return el_fail_errno("reference");
     worker->state = state;
     *state = (struct state){.n_ranks = worker->config->n_devices, .n_micro = (int)worker->config->n_accumulate};
+    state->has_chunks = worker->config->loss_in_replica;
+    el_layout_one_worker(worker->config, 1, &state->chunks);
+    if (state->has_chunks) state->n_ranks = state->chunks.n_data;
     state->feeds = calloc((size_t)n_shares(state), sizeof *state->feeds);
     if (!state->feeds) return el_fail_errno("reference");
     struct el_feed_spec spec = worker->members[0].feeds->spec;
-    spec.n_parts = n_shares(state);
-    for (spec.part = 0; spec.part < spec.n_parts; spec.part++) EL_TRY(el_feed_open(&state->feeds[spec.part], &spec));
+    spec.n_parts = state->has_chunks ? 1 : n_shares(state);
+    for (int i = 0; i < n_shares(state); i++) {
+        spec.part = i % spec.n_parts;
+        EL_TRY(el_feed_open(&state->feeds[i], &spec));
+    }
     if (worker->config->sync_params) EL_TRY(open_shards(worker));
     size_t bytes = (size_t)n_shares(state) * el_dtype_bytes(worker->config->dtype);
     return el_device_alloc(spec.device, EL_TAG_OUTPUT, bytes, "losses", &state->losses);
@@ -64,6 +73,8 @@ static enum el_status issue_share(struct el_worker *worker, struct el_program *p
                                  .scale = 1.0 / (state->shards ? state->n_micro : n_shares(state)),
                                  .loss =
                                      el_view_of(state->losses, (size_t)number * el_dtype_bytes(shard->config->dtype))};
+    for (int r = 0; r < rank && state->has_chunks; r++) pass.first += state->chunks.devices[r].samples;
+    if (state->has_chunks) pass.samples = state->chunks.devices[rank].samples;
     EL_TRY(el_share_issue(program, &pass));
     el_share_end(program, &pass);
     return EL_OK;

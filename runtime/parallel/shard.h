@@ -50,9 +50,9 @@ enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program);
 /* One step of the optimizer by grads[n_params], then the limit on norms. What has no gradient stays as it is. */
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
-/* x = 0, n elements. */
-void el_shard_issue_zero(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
-                         const char *label, struct el_view x, int64_t n);
+/* x = value, n elements. */
+void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, struct el_view x, int64_t n, double value);
 /* y = scale * x, n elements. */
 void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale);

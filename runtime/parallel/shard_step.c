@@ -14,14 +14,14 @@ void el_shard_issue_scale(const struct el_shard *shard, struct el_program *progr
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-void el_shard_issue_zero(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
-                         const char *label, struct el_view x, int64_t n)
+void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, struct el_view x, int64_t n, double value)
 {
     struct el_kernel_op op = {.head = {.label = label, .phase = phase},
                               .op = EL_OP_FILL,
                               .dtype = shard->config->dtype,
                               .views = {x},
-                              .args = {.d = {n}, .s = {0}}};
+                              .args = {.d = {n}, .s = {value}}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
@@ -31,7 +31,7 @@ void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *p
     for (int p = 0; p < shard->graph->n_params; p++) {
         if (!shard->grads[p].buffer) continue;
         int64_t n = el_param_count(shard->graph, p);
-        el_shard_issue_zero(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n);
+        el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n, 0);
     }
 }
 

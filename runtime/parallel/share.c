@@ -18,14 +18,15 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
     const struct el_shard *shard = pass->shard;
     const struct el_train_config *config = shard->config;
     const struct el_feed *feed = pass->feed;
+    int64_t samples = pass->samples ? pass->samples : feed->samples;
     struct el_buffer *buffer;
     el_feed_issue(pass->feed, program, &pass->inputs, &pass->labels);
     struct el_pass_spec spec = {.graph = shard->graph,
                                 .device = shard->device,
                                 .stream = EL_STREAM_COMPUTE,
                                 .dtype = config->dtype,
-                                .batch = feed->samples,
-                                .sample_first = feed->spec.part,
+                                .batch = samples,
+                                .sample_first = feed->spec.part + pass->first * feed->spec.n_parts,
                                 .sample_stride = feed->spec.n_parts,
                                 .seed = config->seed,
                                 .training = true,
@@ -35,13 +36,14 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .grad_ready = pass->grad_ready,
                                 .context = pass->context};
     EL_TRY(el_pass_open(program, &spec, &pass->pass));
-    struct el_view input = el_view_of(pass->inputs, 0), logits;
+    struct el_view input = el_view_of(pass->inputs, (size_t)pass->first * el_feed_sample_bytes(feed)), logits;
     el_pass_forward(pass->pass, &input, &logits);
-    int64_t n = feed->samples * config->model.classes;
+    int64_t n = samples * config->model.classes;
     el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
                      "gradient of the output", &buffer);
     struct el_view gradient = el_view_of(buffer, 0);
-    el_share_issue_loss(shard, program, logits, el_view_of(pass->labels, 0), gradient, feed->samples, pass->loss);
+    struct el_view labels = el_view_of(pass->labels, (size_t)pass->first * sizeof(int32_t));
+    el_share_issue_loss(shard, program, logits, labels, gradient, samples, pass->loss);
     if (pass->scale != 1)
         el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
     el_pass_backward(pass->pass, &gradient, NULL);

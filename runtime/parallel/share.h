@@ -18,6 +18,7 @@
 struct el_share_pass {
     const struct el_shard *shard;
     struct el_feed *feed;
+    int64_t first, samples;                       /* of what it loads: which rows; samples 0: all */
     struct el_view *grads;                        /* [n_params], as in el_pass_spec */
     bool overwrite;                               /* likewise */
     double scale;                                 /* of the loss's gradient; 1: as it is */

@@ -143,9 +143,10 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     el_shard_issue_zero_grad(first, program);
     sync_params(spmg);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
+    el_dp_bring_labels(dp, labels);
     el_dp_scatter_inputs(dp, inputs);
     EL_TRY(el_dp_forward(dp));
-    el_dp_loss(dp, labels);
+    el_dp_loss(dp);
     el_dp_backward(dp);
     for (int m = 0; m < dp->n; m++) el_reducer_finish(spmg->reducers[m]);
     el_dp_end(dp);

@@ -82,6 +82,8 @@ struct el_train_config {
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
     bool sync_params;               /* manual: averages parameters after the optimizer's step, instead of gradients */
     bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
+    int output_device;              /* dp: position of the device that has the outputs, and their loss */
+    bool loss_in_replica;           /* dp: each replica computes the loss of its chunk */
     enum el_train_reduce reduce;
     /* Modes that cut the model. */
     char cut[128];      /* parts.h says how; empty: "time" */

@@ -109,26 +109,52 @@ enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 static bool own_cards;
 
 /* On CPU devices once, and on the fake with each policy from `first` up to `end`. */
-static void compare_policies(const struct el_case *c, const char *mode, int n, int64_t epochs, int first, int end)
+static void compare_configured(struct el_train_config *config, const char *text, int first, int end)
 {
-    struct el_train_config config;
     struct el_train_result wanted, result;
     struct el_ledger wanted_ledgers[DEVICES], ledgers[DEVICES];
-    char text[128];
-    el_case_text(c, mode, n, text, sizeof text);
-    assert_int_equal(el_case_config(c, mode, n, &config), EL_OK);
-    config.steps = is_sanitized() ? STEPS_SANITIZED : STEPS;
-    config.epochs = epochs;
-    train(&config, false, &wanted, wanted_ledgers);
+    config->steps = is_sanitized() ? STEPS_SANITIZED : STEPS;
+    train(config, false, &wanted, wanted_ledgers);
     for (int policy = first; policy < end; policy++) {
         reset((enum fake_policy)policy);
         fake.own_cards = own_cards;
-        train(&config, true, &result, ledgers);
+        train(config, true, &result, ledgers);
         compare(text, &result, &wanted);
-        compare_ledgers(text, ledgers, wanted_ledgers, n);
+        compare_ledgers(text, ledgers, wanted_ledgers, config->n_devices);
         el_train_result_free(&result);
     }
     el_train_result_free(&wanted);
+}
+
+static void compare_policies(const struct el_case *c, const char *mode, int n, int64_t epochs, int first, int end)
+{
+    struct el_train_config config;
+    char text[128];
+    el_case_text(c, mode, n, text, sizeof text);
+    assert_int_equal(el_case_config(c, mode, n, &config), EL_OK);
+    config.epochs = epochs;
+    compare_configured(&config, text, first, end);
+}
+
+/* Where labels and losses are on other devices than usual, a map comes from the host, parameters are summed. */
+static void options_give_the_same_bits(void **state)
+{
+    (void)state;
+    const struct el_case mlp = {"mlp", EL_OPT_MOMENTUM, 0, 22}, branch = {"branch", EL_OPT_MOMENTUM, 0, 22};
+    struct el_train_config config;
+    for (int in_replica = 0; in_replica < 2; in_replica++) {
+        assert_int_equal(el_case_config(&mlp, "dp", 3, &config), EL_OK);
+        config.output_device = 1;
+        config.loss_in_replica = in_replica;
+        compare_configured(&config, in_replica ? "dp --loss-in replica" : "dp --output-device 1", 0, FAKE_POLICIES);
+    }
+    assert_int_equal(el_case_config(&branch, "ddp", 2, &config), EL_OK);
+    config.find_unused = true;
+    config.n_accumulate = 2;
+    compare_configured(&config, "ddp --find-unused on --accumulate 2", 0, FAKE_POLICIES);
+    assert_int_equal(el_case_config(&mlp, "manual", 2, &config), EL_OK);
+    config.sync_params = true;
+    compare_configured(&config, "manual --sync param", 0, FAKE_POLICIES);
 }
 
 static void modes_give_the_same_bits(void **state)
@@ -192,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_give_the_same_bits),
+        cmocka_unit_test(options_give_the_same_bits),
         cmocka_unit_test(stages_give_the_same_bits),
         cmocka_unit_test(epochs_give_the_same_accuracy),
         cmocka_unit_test(gradients_are_read_through_the_device),

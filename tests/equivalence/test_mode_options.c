@@ -1,5 +1,6 @@
 /* Options of modes, each against what it must equal in f64 on one device, with its memory and its bytes: gradients that
- * accumulate over micro-steps, parameters averaged instead of gradients, parameters without gradients. */
+ * accumulate over micro-steps, parameters averaged instead of gradients, dp's loss elsewhere, parameters without
+ * gradients. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,6 +204,98 @@ static void averaged_parameters(void **state)
     }
 }
 
+/* ---- where dp's loss is ---- */
+
+static void train_dp(const struct el_case *c, int n, int output, bool in_replica, const char *backend,
+                     struct outcome *outcome)
+{
+    struct el_train_config config;
+    assert_int_equal(el_case_config(c, "dp", n, &config), EL_OK);
+    config.steps = STEPS;
+    config.output_device = output;
+    config.loss_in_replica = in_replica;
+    assert_int_equal(el_train_check(&config), EL_OK);
+    train(&config, backend, outcome);
+}
+
+/* On whichever device the outputs are: single's loss. In replicas: the mean of their chunks' means, which count alike
+ * however large they are; single's where they are even. */
+static void loss_of_dp_by_its_place(void **state)
+{
+    (void)state;
+    static const struct el_case cases[] = {{"mlp", EL_OPT_MOMENTUM, 0, 24}, {"textcnn", EL_OPT_ADAM, 0.5, 22}};
+    for (int i = 0; i < 2 * DEVICES; i++) {
+        const struct el_case *c = &cases[i / DEVICES];
+        const int n = i % DEVICES + 1;
+        struct el_train_config config;
+        struct outcome single, means, outcome;
+        train_reference(c, 1, &single);
+        assert_int_equal(el_case_config(c, "reference", n, &config), EL_OK);
+        config.steps = STEPS;
+        config.loss_in_replica = true;
+        train(&config, "cpu", &means);
+        bool even = c->batch % n == 0;
+        double apart = el_case_difference(&means.result, &single.result);
+        assert_true(even ? apart <= CASE_TOLERANCE : apart > 1e-5);
+        for (int output = 0; output < n; output++) {
+            train_dp(c, n, output, false, "cpu", &outcome);
+            assert_true(el_case_difference(&outcome.result, &single.result) <= CASE_TOLERANCE);
+            el_train_result_free(&outcome.result);
+            train_dp(c, n, output, true, "cpu", &outcome);
+            assert_true(el_case_difference(&outcome.result, &means.result) <= CASE_TOLERANCE);
+            el_train_result_free(&outcome.result);
+        }
+        el_train_result_free(&single.result);
+        el_train_result_free(&means.result);
+    }
+}
+
+/* The closed forms of dp_loss.c: O = 24 x 500 outputs of 8 bytes, o = a third. */
+static void memory_of_dp_by_the_place_of_its_loss(void **state)
+{
+    (void)state;
+    enum { N = 3, OUT = 1 };
+    struct el_train_config config;
+    struct outcome gathered, elsewhere, replicas;
+    const struct el_case wide = {"mlp", EL_OPT_SGD, 0, 24};
+    const size_t all = (size_t)24 * 500 * 8, own = all / N, loss = 8, labels = 24 * 4;
+    struct outcome *const outcomes[] = {&gathered, &elsewhere, &replicas};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(el_case_config(&wide, "dp", N, &config), EL_OK);
+        el_model_set(&config.model, "hidden", NULL, 0);
+        config.model.classes = 500;
+        config.steps = 2;
+        config.output_device = i ? OUT : 0;
+        config.loss_in_replica = i == 2;
+        train(&config, "null", outcomes[i]);
+    }
+    for (int d = 0; d < N; d++) {
+        size_t kept = d == 0 ? loss : 0; /* the master's, of every mode */
+        const size_t *of_gathered = gathered.result.ledgers[d].peak_by_tag;
+        const size_t *of_elsewhere = elsewhere.result.ledgers[d].peak_by_tag;
+        const size_t *of_replicas = replicas.result.ledgers[d].peak_by_tag;
+        assert_int_equal(of_gathered[EL_TAG_OUTPUT], d == 0 ? 2 * all + loss : own);
+        assert_int_equal(of_elsewhere[EL_TAG_OUTPUT], d == OUT ? 2 * all + loss : own + kept);
+        assert_int_equal(of_replicas[EL_TAG_OUTPUT], 2 * own + loss + kept + (d == OUT ? N * loss : 0));
+        assert_int_equal(of_elsewhere[EL_TAG_INPUT],
+                         of_gathered[EL_TAG_INPUT] + (d == OUT ? labels : 0) - (d ? 0 : labels));
+        assert_int_equal(of_replicas[EL_TAG_INPUT], of_gathered[EL_TAG_INPUT] + (d ? labels / N : 0));
+    }
+    for (int i = 0; i < 3; i++) el_train_result_free(&outcomes[i]->result);
+}
+
+static void a_device_without_a_chunk_has_no_outputs(void **state)
+{
+    (void)state;
+    struct el_train_config config;
+    const struct el_case five = {"mlp", EL_OPT_SGD, 0, 5}; /* on four devices: 2, 2, 1 */
+    assert_int_equal(el_case_config(&five, "dp", 4, &config), EL_OK);
+    config.output_device = 3;
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
+    assert_string_equal(el_error_message(),
+                        "--output-device 3: 3 devices have a part of the batch; they are numbered from 0");
+}
+
 /* ---- parameters without gradients ---- */
 
 static const struct el_case branch = {"branch", EL_OPT_MOMENTUM, 0, 24}, branch_uneven = {"branch", EL_OPT_ADAM, 0, 22};
@@ -311,6 +404,9 @@ int main(void)
         cmocka_unit_test(micro_steps_take_the_memory_of_one_and_talk_once),
         cmocka_unit_test(too_many_micro_steps_are_refused),
         cmocka_unit_test(averaged_parameters),
+        cmocka_unit_test(loss_of_dp_by_its_place),
+        cmocka_unit_test(memory_of_dp_by_the_place_of_its_loss),
+        cmocka_unit_test(a_device_without_a_chunk_has_no_outputs),
         cmocka_unit_test(unused_parameters_are_found),
         cmocka_unit_test(unused_parameters_fail_by_name),
         cmocka_unit_test(what_is_done_about_unused_parameters),

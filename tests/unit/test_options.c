@@ -271,7 +271,8 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
         "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s",
         "--data dummy --mode manual --procs 1 --accumulate 3 --sync param",
-        "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on"};
+        "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on",
+        "--data dummy --mode dp --devices null:3 --output-device 2 --loss-in replica"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
         struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);
@@ -369,7 +370,8 @@ static void what_no_mode_takes_is_refused(void **state)
                                        "--mode mp --schedule gpipe",    "--mode single --bucket-mb 5",
                                        "--mode dp --first-bucket-mb 5", "--mode manual --overlap off",
                                        "--mode dp --accumulate 2",      "--mode single --find-unused on",
-                                       "--mode dp --static-graph on",   "--mode ddp --sync param"};
+                                       "--mode dp --static-graph on",   "--mode ddp --sync param",
+                                       "--mode ddp --output-device 1",  "--mode single --loss-in replica"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         assert_int_equal(parse(EL_CMD_RUN, none[i]), EL_OK);
         assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);

@@ -1,4 +1,5 @@
-/* The data file of a step of a model in stages, from a hand-made run: which trials are drawn, and the rows of a lane. */
+/* The data file of a step of a model in stages, from a hand-made run: which trials are drawn, and the rows of a lane.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,12 +12,14 @@
 
 #include "bench/plot/plot.h"
 
-/* A device with two parts of the model, in ms: it loads, goes forward in both, sends, goes back for inputs and weights. */
+/* A device with two parts of the model, in ms: it loads, goes forward in both, sends, goes back for inputs and weights.
+ */
 static json_t *lane(void)
 {
     return json_pack("{s:f, s:[s,s,s,s,s,s], s:[n,i,i,i,i,i], s:[n,i,i,i,i,i], s:[f,f,f,f,f,f], s:[f,f,f,f,f,f]}",
-                     "window_ms", 80.0, "what", "data", "F", "F", "send", "I", "W", "part", 1, 3, 1, 3, 3, "micro", 0, 0,
-                     0, 0, 0, "from_ms", -5.0, 0.0, 20.0, 20.0, 60.0, 70.0, "to_ms", 0.0, 20.0, 40.0, 24.0, 70.0, 70.5);
+                     "window_ms", 80.0, "what", "data", "F", "F", "send", "I", "W", "part", 1, 3, 1, 3, 3, "micro", 0,
+                     0, 0, 0, 0, "from_ms", -5.0, 0.0, 20.0, 20.0, 60.0, 70.0, "to_ms", 0.0, 20.0, 40.0, 24.0, 70.0,
+                     70.5);
 }
 
 static json_t *trial(const char *status, json_t *of_device)
@@ -61,7 +64,9 @@ static void a_lane_has_boxes_numbers_and_bubbles(void **state)
     holds(text, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t");
     holds(text, "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-5\t81\t-2\t58\t68\n");
     holds(text, "# 0 bubble\n# columns: from ms, to ms, low, high\n0\t80\t-0.78\t-0.06\n0\t80\t-1.78\t-1.06\n\n");
-    holds(text, "# 0 forward\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n0\t20\t-0.78\t-0.06\n0\t20\t-1.78\t-1.06\n\n");
+    holds(
+        text,
+        "# 0 forward\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n0\t20\t-0.78\t-0.06\n0\t20\t-1.78\t-1.06\n\n");
     holds(text, "# 0 forward_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t40\t-0.78\t-0.06\n");
     holds(text, "# 0 backward_inputs_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n60\t70\t-0.78\t-0.06\n");
     holds(text, "# 0 transfer\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.96\t-0.84\n");
@@ -76,8 +81,8 @@ static void without_lanes_there_is_no_file(void **state)
 {
     (void)state;
     bool drawn = false;
-    json_t *run = json_pack("{s:[o,{s:s, s:s, s:[{s:s}]}]}", "trials", trial("ok", json_null()), "mode", "ddp", "status",
-                            "ok", "per_device", "device", "cpu:0");
+    json_t *run = json_pack("{s:[o,{s:s, s:s, s:[{s:s}]}]}", "trials", trial("ok", json_null()), "mode", "ddp",
+                            "status", "ok", "per_device", "device", "cpu:0");
     assert_null(data_of(run, &drawn));
     assert_false(drawn);
     json_decref(run);
