@@ -96,6 +96,7 @@ struct el_op_figures {
     const char *label; /* the recorder's */
     enum el_phase phase;
     double mean_s, count; /* a step */
+    double bytes;         /* that all of them read and write, a step */
     double median_s;      /* over steps, of what a step spends in all of them */
     const char *how;      /* el_op_info.how, where it is the same for all of them; the recorder's, or NULL */
 };

@@ -174,6 +174,7 @@ static void add_steps(const struct el_recorder *recorder, struct found *found, d
             if (rows[i] == OTHERS) continue;
             found->figures[rows[i]].mean_s += took_s;
             found->figures[rows[i]].count++;
+            found->figures[rows[i]].bytes += list->ops[i].bytes;
             totals[rows[i] * n_steps + at] += took_s;
         }
         at++;
@@ -197,6 +198,7 @@ static bool fill_figures(const struct el_recorder *recorder, int position, struc
     for (size_t i = 0; i < found->n; i++) {
         found->figures[i].mean_s /= (double)n_steps;
         found->figures[i].count /= (double)n_steps;
+        found->figures[i].bytes /= (double)n_steps;
         found->figures[i].median_s = el_median(&totals[i * n_steps], n_steps);
     }
     free(totals);

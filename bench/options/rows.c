@@ -250,8 +250,9 @@ static const struct el_option_row after_sizes[] = {
     {MEASURING, "comm-timeout", "TIME", AT(SECONDS, train.comm_timeout_s), OF_TRIALS,
      "how long a collective may wait for other ranks (30s, 5m); 0: as long as --timeout", DEFAULT("0"),
      RANGE(0, 864000)},
-    {MEASURING, "costs", "DIR", AT(TEXT, costs), OF_TRIALS,
-     "sim devices: folder of 'evenload comm' whose measured times collectives take"},
+    {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
+     "sim devices: folders whose measured times are taken, comma-separated: of 'evenload comm' (collectives, messages) "
+     "and of 'run --mode single' (kernels)"},
     {MEASURING, "control", "WHAT", AT(CHOICE, train.control), COMPARE | RUN | SCALE | IMBALANCE,
      "what to switch off and on in A/B blocks after the measured steps, to measure its cost",
      CHOICES("none|comm|record"), DEFAULT("comm")},

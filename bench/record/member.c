@@ -224,10 +224,11 @@ static json_t *ops_part(const struct el_member_account *account)
     json_t *ops = json_array();
     for (size_t i = 0; i < account->n_ops; i++) {
         const struct el_op_figures *op = &account->ops[i];
-        json_array_append_new(
-            ops, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", op->label, "phase", el_phase_name(op->phase),
-                           "count", el_json_real(op->count), "ms", el_json_real(op->mean_s * 1e3), "median_ms",
-                           el_json_real(op->median_s * 1e3), "implementation", el_json_string(op->how)));
+        json_array_append_new(ops,
+                              json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "op", op->label, "phase",
+                                        el_phase_name(op->phase), "count", el_json_real(op->count), "bytes",
+                                        el_json_real(op->bytes), "ms", el_json_real(op->mean_s * 1e3), "median_ms",
+                                        el_json_real(op->median_s * 1e3), "implementation", el_json_string(op->how)));
     }
     return ops;
 }

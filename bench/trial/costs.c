@@ -1,4 +1,4 @@
-/* A record of `evenload comm` as costs of messages; see costs.h. */
+/* Records as costs: those of `evenload comm` are of messages; see costs.h. */
 #include "bench/trial/costs.h"
 
 #include <stdlib.h>
@@ -83,7 +83,19 @@ static void leave_out_empty(struct el_costs *costs)
     costs->n = n;
 }
 
-enum el_status el_costs_read(const char *dir, struct el_costs **costs_p)
+/* How fast a rank's memory is copied while all others' is. */
+static void add_copies(struct el_costs *costs, const json_t *document)
+{
+    const json_t *point;
+    size_t i;
+    json_array_foreach(json_object_get(document, "copy"), i, point)
+    {
+        double bytes = el_json_number(point, "bytes"), us = el_json_number(point, "time_us");
+        if (bytes > 0 && us > 0) add_point(&costs->copy, bytes, us * 1e3);
+    }
+}
+
+static enum el_status add_wire(const char *dir, struct el_costs *costs)
 {
     char path[EL_PATH_BYTES + 16];
     json_error_t error;
@@ -92,20 +104,43 @@ enum el_status el_costs_read(const char *dir, struct el_costs **costs_p)
     bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
     bool known = ours && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
     double ranks = el_json_number(document, "ranks");
-    struct el_costs *costs = calloc(1, sizeof *costs);
-    if (costs && known && ranks >= 2 && ranks <= 1024) add_curves(costs, document);
-    json_decref(document);
-    if (costs) leave_out_empty(costs);
-    if (costs && costs->n > 0) {
-        *costs_p = costs;
-        return EL_OK;
+    if (known && ranks >= 2 && ranks <= 1024) {
+        add_curves(costs, document);
+        add_copies(costs, document);
     }
-    free(costs);
-    if (!costs) return el_fail_errno("costs");
+    leave_out_empty(costs);
+    const char *why = !document      ? "has no comm.json that can be read"
+                      : !ours        ? "its comm.json is no record of 'evenload comm'"
+                      : !known       ? "its comm.json is of another version"
+                      : ranks < 2    ? "was measured on one rank"
+                      : costs->n > 0 ? NULL
+                                     : "has no figures";
+    json_decref(document);
+    if (!why) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--costs %s: %s: give the folder of 'evenload comm' with two ranks or more", dir,
-                   !document   ? "has no comm.json that can be read"
-                   : !ours     ? "its comm.json is no record of 'evenload comm'"
-                   : !known    ? "its comm.json is of another version"
-                   : ranks < 2 ? "was measured on one rank"
-                               : "has no figures");
+                   why);
+}
+
+static enum el_status add_all(const char *dirs, const struct el_train_config *train, struct el_costs *costs)
+{
+    char list[EL_PATH_BYTES], *rest = list;
+    snprintf(list, sizeof list, "%s", dirs);
+    for (const char *dir = strtok_r(list, ",", &rest); dir; dir = strtok_r(NULL, ",", &rest)) {
+        enum el_status status = el_costs_add_run(dir, train, costs);
+        if (status == EL_ERR_ABSENT) status = add_wire(dir, costs);
+        EL_TRY(status);
+    }
+    return EL_OK;
+}
+
+enum el_status el_costs_read(const char *dirs, const struct el_train_config *train, struct el_costs **costs_p)
+{
+    struct el_costs *costs = calloc(1, sizeof *costs);
+    if (!costs) return el_fail_errno("costs");
+    enum el_status status = add_all(dirs, train, costs);
+    if (status == EL_OK)
+        *costs_p = costs;
+    else
+        free(costs);
+    return status;
 }

@@ -155,7 +155,7 @@ static enum el_status check_comm(const struct el_trial *trial)
     if (strcmp(trial->devices[0].backend, "sim"))
         return el_fail(EL_ERR_INVALID, "--costs is for simulated devices, and these are %s: give --devices sim:%d",
                        trial->devices[0].backend, trial->n_devices);
-    EL_TRY(el_costs_read(trial->costs, &costs));
+    EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
     free(costs);
     return EL_OK;
 }

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *document;
     bool drawn;
     const char *path = fuzz_file("comm.json", data, size);
-    if (fuzz_status(el_costs_read(fuzz_folder(), &costs))) free(costs);
+    if (fuzz_status(el_costs_read(fuzz_folder(), NULL, &costs))) free(costs);
     if (!fuzz_status(el_wire_read(path, &document))) return 0;
     FILE *out = fuzz_print_begin();
     el_wire_print(document, out);

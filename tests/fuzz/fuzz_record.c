@@ -1,9 +1,12 @@
-/* A run's document, as a stranger may send it: results.json into the tables, the CSV and the plots' data. */
+/* A run's document, as a stranger may send it: results.json into the tables, the CSV, the plots'
+ * data and costs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/costs.h"
 #include "bench/verdict/verdict.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -11,9 +14,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char csv[512], plots[512], line[512];
     json_t *run;
+    struct el_costs *costs;
     snprintf(csv, sizeof csv, "%s/results.csv", fuzz_folder());
     snprintf(plots, sizeof plots, "%s/plots", fuzz_folder());
-    if (!fuzz_status(el_record_read(fuzz_file("results.json", data, size), &run))) return 0;
+    bool read = fuzz_status(el_record_read(fuzz_file("results.json", data, size), &run));
+    if (fuzz_status(el_costs_read(fuzz_folder(), NULL, &costs))) free(costs);
+    if (!read) return 0;
     FILE *out = fuzz_print_begin();
     el_report_table(run, out, false);
     el_report_steps(run, out, false);

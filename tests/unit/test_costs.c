@@ -1,5 +1,5 @@
-/* Costs of collectives from a record of `evenload comm`: what was measured comes out again, between and beyond its
- * sizes and ranks what the rounds of the algorithm say; on simulated devices in virtual time. */
+/* Costs from records, of `evenload comm` and of plain training: what was measured comes out again, between and beyond
+ * its sizes and ranks what the rounds of the algorithm say; on simulated devices in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +16,12 @@
 #include "runtime/device/program.h"
 
 static const double MIB = 1 << 20;
-static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64];
+static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/tmp/evenload-costs-XXXXXX",
+            run_path[64];
 
 /* Two ranks: in cache 10 GB/s, beyond 8 MiB a tenth of it; ring with 20 us of latency in each of its two rounds. */
 static const char record[] =
-    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'curves': ["
+    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'copy': [{'bytes': 1048576, 'time_us': 90}], 'curves': ["
     " {'operation': 'all_reduce', 'algorithm': 'ring', 'points': ["
     "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}},"
     "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ring', 'in_place': {'time_us': 1640}},"
@@ -75,7 +76,7 @@ static void rounds_of_messages_have_measured_times(void **state)
     (void)state;
     struct el_costs *costs;
     write_record(record, 2);
-    assert_int_equal(el_costs_read(folder, &costs), EL_OK);
+    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
     assert_int_equal(costs->n, 3);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_op_messages messages = all_reduce(cases[i].algorithm, cases[i].mib * MIB, cases[i].ranks);
@@ -103,7 +104,7 @@ static void simulated_devices_take_them(void **state)
     (void)state;
     struct el_costs *costs;
     write_record(record, 2);
-    assert_int_equal(el_costs_read(folder, &costs), EL_OK);
+    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         struct el_device_spec spec = {.backend = "sim", .costs = i % 2 ? costs : NULL};
         struct el_call_op op = {.head.phase = EL_PHASE_COMM,
@@ -145,18 +146,138 @@ static void other_folders_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct el_costs *costs;
         write_record(bad[i].text, bad[i].ranks);
-        assert_int_equal(el_costs_read(folder, &costs), EL_ERR_INVALID);
+        assert_int_equal(el_costs_read(folder, NULL, &costs), EL_ERR_INVALID);
         if (!strstr(el_error_message(), bad[i].words)) fail_msg("case %zu: %s", i, el_error_message());
     }
     struct el_costs *costs;
-    assert_int_equal(el_costs_read("/nonexistent", &costs), EL_ERR_INVALID);
+    assert_int_equal(el_costs_read("/nonexistent", NULL, &costs), EL_ERR_INVALID);
+}
+
+/* ---- ops ---- */
+
+/* The model linear has 110 parameters. Two batches; one of ddp's is passed over. */
+static const char run_record[] =
+    "{'schema': 2, 'trials': ["
+    " {'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440,"
+    "  'per_device': [{'ops': ["
+    "   {'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 1000, 'ms': 1},"
+    "   {'op': 'add out', 'phase': 'backward', 'count': 2, 'bytes': 400, 'ms': 0.2},"
+    "   {'op': 'load', 'phase': 'data', 'count': 1, 'bytes': 100, 'ms': 0.5}]}]},"
+    " {'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440,"
+    "  'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 3000, 'ms': "
+    "2}]}]},"
+    " {'mode': 'ddp', 'status': 'ok', 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', "
+    "'count': "
+    "1, 'bytes': 5000, 'ms': 9}]}]}]}";
+
+static void write_run(const char *text, const char *was, const char *is)
+{
+    FILE *file = fopen(run_path, "w");
+    const char *at = *was ? strstr(text, was) : NULL;
+    assert_non_null(file);
+    for (; *text; text++) {
+        if (text == at) {
+            fputs(is, file);
+            text += strlen(was) - 1;
+        } else
+            fputc(*text == '\'' ? '"' : *text, file);
+    }
+    fclose(file);
+}
+
+static struct el_train_config linear(void)
+{
+    struct el_train_config config = {.mode = "ddp", .model = {.name = "linear"}, .dtype = EL_F32};
+    assert_int_equal(el_model_resolve(&config.model), EL_OK);
+    return config;
+}
+
+static void ops_have_measured_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label;
+        enum el_phase phase;
+        enum el_op_class op_class;
+        double bytes, flops, us; /* us negative: refused; 0: left to the backend */
+    } ops[] = {
+        {"linear_forward out", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 1000, 1e6, 1000},
+        {"linear_forward out", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 3000, 1e6, 2000},
+        {"linear_forward out", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 2000, 1e6, 1500}, /* between two sizes */
+        {"linear_forward out", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 4000, 1e6, -1},   /* beyond them */
+        {"linear_forward out", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 500, 1e6, -1},
+        {"linear_forward out", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 6000, 10, 4000}, /* by its bytes */
+        {"linear_forward in", EL_PHASE_FORWARD, EL_CLASS_COMPUTE, 1000, 1e6, -1},   /* another product */
+        {"add out", EL_PHASE_BACKWARD, EL_CLASS_COMPUTE, 200, 50, 100},
+        {"add in", EL_PHASE_BACKWARD, EL_CLASS_COMPUTE, 600, 50, 300}, /* of the same kernel */
+        {"load", EL_PHASE_DATA, EL_CLASS_HOST, 50, 0, 250},
+        {"thread", EL_PHASE_FORWARD, EL_CLASS_HOST, 0, 0, 0},
+        {"copy", EL_PHASE_REDUCE, EL_CLASS_COPY, 2 << 20, 0, 90}, /* as the machine copies */
+        {"divide", EL_PHASE_LOSS, EL_CLASS_COMPUTE, 2 << 20, 8, 90},
+    };
+    struct el_train_config config = linear();
+    struct el_costs *costs;
+    char both[160];
+    write_run(run_record, "", "");
+    assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_OK);
+    struct el_device *device;
+    struct el_program *program;
+    struct el_device_spec spec = {.backend = "sim", .costs = costs};
+    struct el_call_op call = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, 64, 2)};
+    assert_int_equal(el_device_open(&spec, &device), EL_OK); /* without a record of the wire */
+    assert_int_equal(el_program_create(&program), EL_OK);
+    assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &call, NULL), EL_OK);
+    assert_int_equal(el_program_end(program), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "give one of 'evenload comm' too"));
+    el_program_destroy(program);
+    el_device_close(device);
+    free(costs);
+    write_record(record, 2);
+    snprintf(both, sizeof both, "%s,%s", run_folder, folder);
+    assert_int_equal(el_costs_read(both, &config, &costs), EL_OK);
+    assert_true(costs->n == 3 && costs->n_ops == 3);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        struct el_op_info op = {.label = ops[i].label,
+                                .phase = ops[i].phase,
+                                .op_class = ops[i].op_class,
+                                .bytes = ops[i].bytes,
+                                .flops = ops[i].flops};
+        double ns = -7;
+        enum el_status status = el_costs_op_ns(costs, &op, &ns);
+        bool right = ops[i].us < 0    ? status == EL_ERR_INVALID && strstr(el_error_message(), ops[i].label)
+                     : ops[i].us == 0 ? status == EL_OK && ns < 0
+                                      : status == EL_OK && ns > ops[i].us * 999 && ns < ops[i].us * 1001;
+        if (!right) fail_msg("case %zu: status %d, %g us", i, status, ns / 1e3);
+    }
+    free(costs);
+}
+
+static void other_runs_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *was, *is, *words;
+    } bad[] = {
+        {"'schema': 2", "\"schema\": 1", "no record that can be read"},
+        {"'dtype': 'f32'", "\"dtype\": \"f64\"", "was measured with linear, f64"},
+        {"'model': 'linear'", "\"model\": \"mlp\"", "was measured with mlp, f32, sgd and 440"},
+        {"'param_bytes': 440", "\"param_bytes\": 64", "and 64 bytes of parameters, not with linear, f32, sgd and 440"},
+        {"'trials'", "\"none\"", "no finished trial of 'run --mode single'"}};
+    struct el_train_config config = linear();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct el_costs *costs;
+        write_run(run_record, bad[i].was, bad[i].is);
+        assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_ERR_INVALID);
+        if (!strstr(el_error_message(), bad[i].words)) fail_msg("case %zu: %s", i, el_error_message());
+    }
 }
 
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    if (!mkdtemp(folder) || !mkdtemp(run_folder)) return -1;
     snprintf(path, sizeof path, "%s/comm.json", folder);
+    snprintf(run_path, sizeof run_path, "%s/results.json", run_folder);
     return 0;
 }
 
@@ -164,7 +285,8 @@ static int remove_folder(void **state)
 {
     (void)state;
     remove(path);
-    return remove(folder);
+    remove(run_path);
+    return remove(run_folder) | remove(folder);
 }
 
 int main(void)
@@ -173,6 +295,8 @@ int main(void)
         cmocka_unit_test(rounds_of_messages_have_measured_times),
         cmocka_unit_test(simulated_devices_take_them),
         cmocka_unit_test(other_folders_are_refused),
+        cmocka_unit_test(ops_have_measured_times),
+        cmocka_unit_test(other_runs_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

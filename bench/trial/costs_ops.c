@@ -1,0 +1,104 @@
+/* Records of plain training as costs of ops: how long each kernel, copy and host call took, with how many bytes. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/trial/costs.h"
+
+enum { RUN_SCHEMA = 2 }; /* bench/record/record.h */
+
+static bool phase_of(const char *name, enum el_phase *phase_p)
+{
+    for (int p = 0; p < EL_PHASE_COUNT; p++) {
+        if (strcmp(name, el_phase_name((enum el_phase)p)) != 0) continue;
+        *phase_p = (enum el_phase)p;
+        return true;
+    }
+    return false;
+}
+
+static struct el_cost_op *row_of(struct el_costs *costs, const char *label, enum el_phase phase)
+{
+    struct el_cost_op *op = costs->ops;
+    for (; op < costs->ops + costs->n_ops; op++)
+        if (op->phase == phase && !strcmp(op->label, label)) return op;
+    if (costs->n_ops == EL_COST_OPS_MAX || strlen(label) >= sizeof op->label) return NULL;
+    snprintf(op->label, sizeof op->label, "%s", label);
+    op->phase = phase;
+    costs->n_ops++;
+    return op;
+}
+
+/* Ops of one name (a layer's weight and bias) are one point, of their mean size. Times are means: those of all ops add
+ * up to the mean step, which medians do not. */
+static void add_op(struct el_costs *costs, const json_t *op)
+{
+    double count = el_json_number(op, "count"), ms = el_json_number(op, "ms"), bytes = el_json_number(op, "bytes");
+    enum el_phase phase;
+    if (!(count > 0 && ms >= 0 && bytes >= 0) || !phase_of(el_json_text(op, "phase", ""), &phase)) return;
+    struct el_cost_op *row = row_of(costs, el_json_text(op, "op", ""), phase);
+    if (row)
+        row->n = el_costs_add_point(row->points, row->n, EL_COST_OP_POINTS_MAX,
+                                    (struct el_cost_point){bytes / count, ms * 1e6 / count});
+}
+
+static enum el_status check(const char *dir, const json_t *trial, const struct el_train_config *train)
+{
+    static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
+    struct el_graph *graph;
+    EL_TRY(el_model_build(&train->model, &graph));
+    double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(train->dtype);
+    el_graph_destroy(graph);
+    if (el_json_is(trial, "model", train->model.name) && el_json_is(trial, "dtype", el_dtype_name(train->dtype)) &&
+        el_json_is(trial, "optimizer", optimizers[train->optimizer]) && el_json_number(trial, "param_bytes") == bytes)
+        return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--costs %s: was measured with %s, %s, %s and %.0f bytes of parameters, not with %s, %s, %s and %.0f",
+                   dir, el_json_text(trial, "model", "?"), el_json_text(trial, "dtype", "?"),
+                   el_json_text(trial, "optimizer", "?"), el_json_number(trial, "param_bytes"), train->model.name,
+                   el_dtype_name(train->dtype), optimizers[train->optimizer], bytes);
+}
+
+/* Whether it is one of plain training that was finished, on a device that works. */
+static bool is_plain(const json_t *trial)
+{
+    return el_json_is(trial, "mode", el_mode_plain()->name) && el_json_is(trial, "status", "ok") &&
+           !json_is_true(json_object_get(trial, "simulated"));
+}
+
+static enum el_status add_trials(const char *dir, const json_t *run, const struct el_train_config *train,
+                                 struct el_costs *costs)
+{
+    const json_t *trials = json_object_get(run, "trials"), *trial, *op;
+    size_t t, i;
+    int before = costs->n_ops, n = 0;
+    json_array_foreach(trials, t, trial)
+    {
+        if (!is_plain(trial)) continue;
+        if (train) EL_TRY(check(dir, trial, train));
+        n++;
+        json_array_foreach(el_json_at(trial, "per_device.0.ops"), i, op) add_op(costs, op);
+    }
+    if (n > 0 && costs->n_ops > 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--costs %s: %s", dir,
+                   n == 0                   ? "has no finished trial of 'run --mode single'"
+                   : before == costs->n_ops ? "has no bytes of ops: it is of an older version, or was not recorded"
+                                            : "has no figures");
+}
+
+enum el_status el_costs_add_run(const char *dir, const struct el_train_config *train, struct el_costs *costs)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/results.json", dir);
+    if (access(path, F_OK) != 0) return EL_ERR_ABSENT; /* no message: it may be a record of `evenload comm` */
+    json_t *run = json_load_file(path, 0, &error);
+    enum el_status status = EL_OK;
+    if (!run || el_json_whole(run, "schema") != RUN_SCHEMA)
+        status = el_fail(EL_ERR_INVALID, "--costs %s: its results.json is no record that can be read", dir);
+    if (status == EL_OK) status = add_trials(dir, run, train, costs);
+    json_decref(run);
+    return status;
+}
