@@ -59,20 +59,6 @@ static void put_heads(const json_t *trial, FILE *out, bool colour)
     el_table_line(out, EL_TABLE_BOLD, colour, line);
 }
 
-/* What the planner of addresses leaves unused: where it is over a hundredth of the peak. */
-static void put_gaps(const json_t *devices, size_t n, FILE *out, bool colour)
-{
-    double bytes[DEVICES_SHOWN];
-    bool worth = false;
-    for (size_t d = 0; d < n; d++) {
-        const json_t *memory = json_object_get(json_array_get(devices, d), "memory");
-        double peak = el_json_number(memory, "peak_bytes");
-        bytes[d] = el_json_number(memory, "reserved_bytes") - peak;
-        worth |= bytes[d] > peak / 100;
-    }
-    if (worth) put_line("", "of which arena fragmentation", bytes, n, NAN, EL_TABLE_DIM, out, colour);
-}
-
 static void put_trial(const json_t *trial, FILE *out, bool colour)
 {
     const json_t *processes = json_object_get(trial, "processes"), *devices = json_object_get(trial, "per_device");
@@ -95,7 +81,6 @@ static void put_trial(const json_t *trial, FILE *out, bool colour)
     put_line("", "of which the ledger's peak", bytes, n, NAN, EL_TABLE_DIM, out, colour);
     for (size_t d = 0; d < n; d++) bytes[d] = el_json_number(json_array_get(devices, d), "memory.unattributed_bytes");
     put_line("", "unattributed", bytes, n, NAN, EL_TABLE_DIM, out, colour);
-    put_gaps(devices, n, out, colour);
 }
 
 void el_report_processes(const json_t *run, FILE *out, bool colour)
