@@ -26,10 +26,7 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     const char *preset = options->preset[0] ? options->preset : NULL;
     if (!options->json) {
         bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
-        json_t *published = el_imbalance_published(run, preset);
         el_imbalance_print(run, stdout, colour);
-        el_imbalance_print_published(published, stdout, colour);
-        json_decref(published);
         return EL_OK;
     }
     json_t *document = el_imbalance_document(run, preset, dir);

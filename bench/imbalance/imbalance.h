@@ -17,23 +17,14 @@
 #include "bench/plot/data_file.h"
 #include "bench/trial/trial.h"
 
-/* What nvidia-smi showed of two cards at a batch. */
-struct el_published_cards {
-    int64_t global_batch; /* 0: the row that ends them */
-    double main_mib, second_mib;
-};
-
 /* A configuration whose table people publish or report. */
 struct el_imbalance_preset {
     const char *name;
-    const char *reported;                       /* where */
-    const char *words;                          /* options of `imbalance` */
-    const struct el_published_cards *published; /* NULL: no figures were */
+    const char *reported; /* where */
+    const char *words;    /* options of `imbalance` */
 };
 /* Ended by a row whose name is NULL. */
 const struct el_imbalance_preset *el_imbalance_presets(void);
-/* NULL where there is none: EL_ERR_INVALID has been said then, with a suggestion. */
-const struct el_imbalance_preset *el_imbalance_preset_find(const char *name);
 /* Sets the preset's options over the defaults. Errors: EL_ERR_INVALID (unknown, with a suggestion). */
 enum el_status el_imbalance_preset(const char *name, struct el_options *options);
 
@@ -59,11 +50,6 @@ void el_imbalance_explain(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
-/* The published figures of a preset beside ours (`published` of docs/imbalance.md), null where it has none or no trial
- * is on two devices at such a batch. `preset` may be NULL. New reference. */
-json_t *el_imbalance_published(const json_t *run, const char *preset);
-/* That object as a table and sentences; nothing of null. */
-void el_imbalance_print_published(const json_t *published, FILE *out, bool colour);
 /* What --json prints: docs/imbalance.md has its fields. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Bars of the cards, and of what the first holds more; figure_imbalance.c. The document is a run's. */

@@ -7,14 +7,6 @@
 
 enum { WORDS_BYTES = 512, ARGUMENTS_MAX = 48, PRESETS_MAX = 16 };
 
-/* DataParallel on two GPUs, TextCNN, as nvidia-smi shows it. */
-static const struct el_published_cards two_cards[] = {
-    {.global_batch = 64, .main_mib = 3678, .second_mib = 1833},
-    {.global_batch = 128, .main_mib = 3741, .second_mib = 1863},
-    {.global_batch = 256, .main_mib = 3821, .second_mib = 1925},
-    {.global_batch = 0},
-};
-
 static const struct el_imbalance_preset presets[] = {
     /* 252 words: with so long sentences the second card's peaks grow by the published 0.960 MiB a sample. Few steps, as
      * the ledger's peak is the same in each; those of the largest batch take seconds on a core. */
@@ -23,8 +15,7 @@ static const struct el_imbalance_preset presets[] = {
      .words =
          "--modes dp --devices cpu:2 --model textcnn --vocab 400000 --embed 300 --seq 252 --filters 100 --classes 2 "
          "--optimizer adam --zero-grad keep --foreach off --batch 64,128,256 --warmup 1 --steps 2 --min-time 0 "
-         "--control none --repeats 1 --timeout 1800 --data dummy",
-     .published = two_cards},
+         "--control none --repeats 1 --timeout 1800 --data dummy"},
     {.name = "outputs",
      .reported = "facebookresearch/DPR#104, huggingface/transformers#279",
      .words = "--model mlp --features 64 --hidden 64 --classes 10000 --optimizer sgd --batch 256,1024,4096 "
@@ -44,7 +35,8 @@ const struct el_imbalance_preset *el_imbalance_presets(void)
     return presets;
 }
 
-const struct el_imbalance_preset *el_imbalance_preset_find(const char *name)
+/* NULL where there is none: EL_ERR_INVALID has been said then, with a suggestion. */
+static const struct el_imbalance_preset *find(const char *name)
 {
     const char *names[PRESETS_MAX + 1] = {NULL};
     for (int i = 0; i < PRESETS_MAX && presets[i].name; i++) {
@@ -57,7 +49,7 @@ const struct el_imbalance_preset *el_imbalance_preset_find(const char *name)
 
 enum el_status el_imbalance_preset(const char *name, struct el_options *options)
 {
-    const struct el_imbalance_preset *preset = el_imbalance_preset_find(name);
+    const struct el_imbalance_preset *preset = find(name);
     char text[WORDS_BYTES], command[] = "imbalance", *argv[ARGUMENTS_MAX + 1] = {command}, *rest = NULL;
     int argc = 1;
     if (!preset) return EL_ERR_INVALID;

@@ -102,29 +102,19 @@ expect_new() {
     [[ $(json run.json 'd["preset"], d["dir"], d["predicted"], d["trials"][0]["cards"][0]["busy_pct"] > 0') == "('adam', 'r', False, True)" ]]
 }
 
-@test "two-cards is held against the published figures" {
+@test "two-cards is as near to the published figures as docs/study-two-cards.md says" {
     "$EVENLOAD" imbalance --preset two-cards --dry-run --json >i.json
     cat >held.py <<'PYTHON'
 import json
-d = json.load(open("i.json"))
-rows, trials, MIB = d["published"]["rows"], d["trials"], 2**20
-assert [r["global_batch"] for r in rows] == [t["global_batch"] for t in trials] == [64, 128, 256]
-for r, t, published in zip(rows, trials, ((3678, 1833), (3741, 1863), (3821, 1925))):
-    for card, held, mib in zip((r["main"], r["second"]), t["cards"], published):
-        assert card["published_bytes"] == mib * MIB and card["peaks_bytes"] == held["sum_of_tag_peaks_bytes"]
-        assert card["left_bytes"] == card["published_bytes"] - card["peaks_bytes"]
-    assert r["difference"]["peaks_bytes"] == r["main"]["peaks_bytes"] - r["second"]["peaks_bytes"]
-    assert r["difference"]["holds"] == (abs(r["difference"]["peaks_bytes"] / MIB / (published[0] - published[1]) - 1) <= 0.03)
-assert [r["difference"]["holds"] for r in rows] == [True, True, False]
+trials, MIB, within = json.load(open("i.json"))["trials"], 2**20, []
+assert [t["global_batch"] for t in trials] == [64, 128, 256]
+for t, published in zip(trials, ((3678, 1833), (3741, 1863), (3821, 1925))):
+    main, second = (card["sum_of_tag_peaks_bytes"] / MIB for card in t["cards"])
+    within.append(abs((main - second) / (published[0] - published[1]) - 1) <= 0.03)
+assert within == [True, True, False], within
 PYTHON
     python3 held.py
     [[ ! -e results ]]
-    # Other batches, three devices, or another preset: nothing was published of them.
-    for other in '--batch 32' '--devices cpu:3'; do
-        # shellcheck disable=SC2086 # an option and its value
-        [[ $(json <("$EVENLOAD" imbalance --preset two-cards $other --dry-run --json) 'd["published"], len(d["trials"]) > 0') == "(None, True)" ]]
-    done
-    [[ $("$EVENLOAD" imbalance --preset adam --dry-run) != *"Beside what was published"* ]]
     refuses "'study' is a preset now: 'evenload imbalance --preset two-cards --dry-run'" "$EVENLOAD" study two-cards
 }
 
