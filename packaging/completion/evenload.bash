@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # bash completion of evenload: the program's own help says which commands, options and values there are.
 _evenload_list() { # one of the words, or a list of them by comma
     local head=

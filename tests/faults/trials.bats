@@ -250,7 +250,7 @@ END
 }
 
 @test "the same command again measures nothing that is there, and keeps its trials" {
-    local each=("${QUICK[@]}" --procs 1 --modes single,dp --control none --out c --quiet)
+    local each=("${QUICK[@]}" --procs 1 --modes "single,dp" --control none --out c --quiet)
     "$EVENLOAD" compare "${each[@]}" --repeats 1 >/dev/null
     cp -r c/repeats before
     "$EVENLOAD" compare "${each[@]}" --repeats 1 >/dev/null

@@ -8,7 +8,7 @@ if ! command -v shellcheck >/dev/null; then
     exit 0
 fi
 
-mapfile -t scripts < <(grep -lE '^#!.*bash|^# shellcheck shell=bash' -r scripts .ci tests | grep -vE '\.(bats|bash)$' | sort)
+mapfile -t scripts < <(grep -lE '^#!.*bash|^#!/bin/sh|^# shellcheck shell=bash' -r scripts .ci tests packaging | grep -vE '^tests/.*\.(bats|bash)$' | sort)
 mapfile -t bats < <(find tests -name '*.bats' -o -name '*.bash' | sort)
 # What bats sets and its files share among them (status, stderr, helpers' variables) shellcheck cannot see; commands in
 # quotes for another shell, and a folder called done, are meant.
