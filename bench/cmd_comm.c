@@ -221,14 +221,17 @@ static void on_tick(void *context, double elapsed_s)
     }
 }
 
-/* In the failed rank's own words, where it has any. */
-static enum el_status fail_launch(const struct parent *parent, const struct el_launch_result *result)
+/* In the failed rank's own words, where it has any; else in those of the first that has. */
+static enum el_status fail_launch(const struct parent *parent, const struct el_launch_result *result, int procs)
 {
     char tail[TAIL_BYTES] = "";
-    if (!result->signal && !result->timed_out)
-        el_launch_log_tail(parent->logs, result->failed_rank < 0 ? 0 : result->failed_rank, 1, tail, sizeof tail);
-    tail[strcspn(tail, "\n")] = 0;
-    const char *said = strstr(tail, "evenload: ");
+    const char *said = NULL;
+    for (int r = -1; r < procs && !said && !result->signal; r++) {
+        if (r < 0 && result->failed_rank < 0) continue;
+        el_launch_log_tail(parent->logs, r < 0 ? result->failed_rank : r, 1, tail, sizeof tail);
+        tail[strcspn(tail, "\n")] = 0;
+        said = strstr(tail, "evenload: ");
+    }
     return el_fail(EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
                    result->timed_out ? " (--timeout)" : "");
 }
@@ -251,7 +254,7 @@ static enum el_status launch(struct parent *parent, const struct el_options *opt
     if (parent->terminal && !parent->quiet) fprintf(stderr, "\r\033[K");
     EL_TRY(status);
     if (result.cancelled) return EL_OK;
-    if (!result.ok) return fail_launch(parent, &result);
+    if (!result.ok) return fail_launch(parent, &result, trial->procs);
     return el_wire_read(path, document_p);
 }
 

@@ -9,6 +9,7 @@
 #include "bench/comm/wire.h"
 #include "bench/machine/environment.h"
 #include "profiles/system.h"
+#include "runtime/base/clock.h"
 
 struct session {
     struct el_wire_plan plan;
@@ -19,6 +20,7 @@ struct session {
     int n_members;    /* that are open */
     json_t *document; /* rank 0 */
     struct el_system_reading begin, end;
+    int64_t deadline_ns; /* of calls that wait for other ranks; 0: none */
 };
 
 static enum el_status open_comms(struct session *s)
@@ -32,8 +34,10 @@ static enum el_status open_comms(struct session *s)
 
 static enum el_status open_members(struct session *s)
 {
-    for (; s->n_members < s->open.n; s->n_members++)
+    for (; s->n_members < s->open.n; s->n_members++) {
         EL_TRY(el_wire_member_open(&s->plan, s->comms[s->n_members], &s->members[s->n_members]));
+        s->members[s->n_members].deadline_ns = s->deadline_ns;
+    }
     return EL_OK;
 }
 
@@ -114,6 +118,13 @@ static json_t *join_parts(json_t *parts)
     return members;
 }
 
+/* Early enough before --timeout that a rank can say for whom it waited. */
+static int64_t find_deadline(const struct el_trial *trial)
+{
+    double before_s = fmin(2, trial->timeout_s / 4);
+    return trial->timeout_s > 0 ? el_clock_ns() + (int64_t)((trial->timeout_s - before_s) * 1e9) : 0;
+}
+
 /* Measures a curve, and on rank 0 puts it into the document. What a communicator has not is a curve that says so. */
 static enum el_status measure_curve(struct session *s, const struct el_wire_curve *curve)
 {
@@ -121,6 +132,10 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     json_t *part = json_array(), *parts = NULL;
     enum el_status status = run_curve(s, curve);
     bool absent = status == EL_ERR_ABSENT && curve;
+    if (status == EL_ERR_PEER && s->deadline_ns && el_clock_ns() >= s->deadline_ns) {
+        json_decref(part); /* who was silent then would be so in a gather too */
+        return status;
+    }
     char reason[EL_ERROR_TEXT_BYTES] = "";
     if (absent) snprintf(reason, sizeof reason, "%s", el_error_message());
     for (int m = 0; m < s->n_members && status == EL_OK; m++) json_array_append_new(part, member_json(&s->members[m]));
@@ -211,6 +226,7 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
     }
     s->plan = *plan;
     s->job = job;
+    s->deadline_ns = find_deadline(job->trial);
     status = open_session(s);
     if (status == EL_OK && first) s->document = begin_document(s);
     if (status == EL_OK) status = measure_all(s, say && first);

@@ -1,8 +1,10 @@
 /* One member's calls of a curve. All calls of a size are ops of one program, each behind a meeting of all members, and
  * an op's span is its time: host and GPU communicators are timed alike, without the start of a thread in it. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "bench/comm/wire.h"
+#include "runtime/base/clock.h"
 
 /* Where a call's operands lie: data, result (all zeros where it is in place and as large). */
 struct operands {
@@ -67,7 +69,8 @@ static struct operands place_operands(const struct el_wire_member *member, const
 
 static enum el_status meet(const struct el_wire_member *member, struct el_program *program)
 {
-    struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = true};
+    /* Copies are on another stream than the meeting. */
+    struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = !member->curve};
     if (!el_comm_has_verb(member->comm, EL_COMM_BARRIER)) { /* of one element: nobody has it before all have come */
         op.verb = EL_COMM_ALL_REDUCE;
         op.count = 1;
@@ -185,8 +188,19 @@ static enum el_status time_place(struct el_wire_member *member, const struct el_
     return status;
 }
 
+/* Where the communicator can say whom it waits for. */
+static enum el_status give_time(const struct el_wire_member *member)
+{
+    int64_t left_ns = member->deadline_ns - el_clock_ns();
+    if (!member->deadline_ns) return EL_OK;
+    double left_s = ceil(1e-8 * (double)(left_ns > 1 ? left_ns : 1)) / 10;
+    enum el_status status = el_comm_set_timeout(member->comm, left_s);
+    return status == EL_ERR_ABSENT ? EL_OK : status;
+}
+
 static enum el_status time_size(struct el_wire_member *member, int s)
 {
+    EL_TRY(give_time(member));
     const struct el_wire_options *options = member->plan->options;
     enum el_comm_verb verb = member->curve ? member->curve->operation->verb : EL_COMM_BROADCAST;
     struct el_wire_data data = {verb, options->reduction, options->dtype, member->plan->n, options->root, 0};
@@ -206,6 +220,7 @@ static enum el_status time_size(struct el_wire_member *member, int s)
 /* A pair, with one size: place 0 the smaller, 1 the larger. Data are checked where there is a larger one. */
 static enum el_status time_pair(struct el_wire_member *member, int place, double *samples_s)
 {
+    EL_TRY(give_time(member));
     const struct el_wire_options *options = member->plan->options;
     const struct el_view seen = el_view_of(member->result, 0);
     int rank = el_comm_rank(member->comm), partner = el_wire_partner(member), n = options->warmup + options->iters;

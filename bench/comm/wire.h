@@ -105,6 +105,7 @@ struct el_wire_member {
     const struct el_wire_curve *curve; /* NULL: plain copies within the device's memory */
     double *samples_s;                 /* [el_wire_rows][EL_WIRE_PLACES][iters] */
     int pair;                          /* p2p: its number, while it is timed */
+    int64_t deadline_ns;               /* when a call that still waits for another rank fails, naming it; 0: never */
     int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_PLACES];
     enum el_comm_algorithm used[EL_WIRE_SIZES_MAX];
     struct el_error error;

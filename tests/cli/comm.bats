@@ -52,7 +52,7 @@ END
 @test "messages go through mailboxes, of ranks of a host and of threads of a process" {
     for how in "--comm shm --launcher own" "--comm local"; do
         # shellcheck disable=SC2086
-        run --separate-stderr "$EVENLOAD" comm sendrecv -b 1K -e 64K --devices 3 -n 2 -w 1 --quiet --json --out "m${#how}" $how
+        run --separate-stderr "$EVENLOAD" comm sendrecv -b 1K -e 64K --devices 3 -n 70 -w 1 --quiet --json --out "m${#how}" $how
         printf '%s' "$output" >m.json
         [[ $status -eq 0 && $(json m.json '[p["out_of_place"]["wrong"] for c in d["curves"] for p in c["points"]]') == "[0, 0, 0, 0, 0, 0, 0]" ]] || show
     done
@@ -80,6 +80,23 @@ END
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     run --separate-stderr mpirun -n 2 --oversubscribe --bind-to none "$EVENLOAD" comm "${SHORT[@]}" --comm mpi --out m
     [[ $output == *"2 ranks in 2 processes, communicator mpi"* && -s m/comm.json ]] || show
+}
+
+@test "a rank that stops is named before --timeout ends the job" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: a rank of comm that stops" >&3
+        skip "takes 8 s"
+    }
+    "$EVENLOAD" comm -b 1M -e 1M -n 10000 -w 0 -c 0 --comm tcp --launcher own --timeout 6 --out s 2>err >out 3>&- &
+    local job=$! pid try
+    for ((try = 0; try < 40; try++)); do
+        ! grep -qs '^.2/2' s/logs/comm/rank-0.log || break
+        sleep 0.1
+    done
+    read -r pid <s/logs/comm/rank-1.pid
+    kill -STOP "$pid"
+    ! wait "$job"
+    grep "^evenload: the .* of rank 0: tcp communicator: rank 0 waited .* for rank 1 (host " err
 }
 
 @test "a wire that takes longer on purpose is seen to" {

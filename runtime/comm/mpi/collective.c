@@ -11,7 +11,7 @@
 #include "runtime/comm/mpi/group.h"
 #include "runtime/comm/rounds.h"
 
-enum { TAG_DATA = 1, TAG_BARRIER = 3 };
+enum { TAG_DATA = 1, TAG_BARRIER = 3, SWAP_BYTES = 16 * 1024 };
 
 /* A stretch of data that travels; no bytes: none does. */
 struct stretch {
@@ -95,6 +95,26 @@ static enum el_status exchange(struct el_mpi_group *group, const struct el_comm_
     return wait_for(group, &group->out[0], out.peer, &group->out[1], out.peer);
 }
 
+/* Few bytes between two ranks: each sends all of them and combines all, in one message's time instead of two. As many
+ * bytes as by rounds, and the same bits: of two operands the first is rank 0's on both. */
+static enum el_status swap(struct el_mpi_group *group, const struct el_comm_task *task)
+{
+    int other = 1 - group->rank, bytes = (int)(task->count * el_dtype_bytes(task->dtype));
+    EL_MPI_TRY(MPI_Irecv(group->inbox[0], bytes, MPI_BYTE, other, TAG_DATA, group->comm, &group->in[0]));
+    EL_MPI_TRY(MPI_Isend(task->data, bytes, MPI_BYTE, other, TAG_DATA, group->comm, &group->out[0]));
+    EL_TRY(wait_for(group, &group->in[0], other, &group->out[0], other));
+    const void *ins[] = {group->rank == 0 ? task->data : group->inbox[0],
+                         group->rank == 0 ? group->inbox[0] : task->data};
+    el_combine(task->reduction, task->dtype, group->size, &(void *){task->result}, 1, ins, 2, task->count);
+    return EL_OK;
+}
+
+static bool swaps(const struct el_comm_shape *shape)
+{
+    return shape->verb == EL_COMM_ALL_REDUCE && shape->size == 2 && shape->algorithm != EL_COMM_PS &&
+           shape->count * shape->element_bytes <= SWAP_BYTES;
+}
+
 enum el_status el_mpi_collective(struct el_mpi_group *group, const struct el_comm_task *task)
 {
     struct el_comm_shape shape = {.verb = task->verb,
@@ -104,6 +124,7 @@ enum el_status el_mpi_collective(struct el_mpi_group *group, const struct el_com
                                   .root = task->root,
                                   .count = task->count,
                                   .element_bytes = el_dtype_bytes(task->dtype)};
+    if (swaps(&shape)) return swap(group, task);
     struct el_comm_copy copy = el_comm_own_copy(&shape);
     const void *from = copy.count ? place(group, task, &copy.from) : NULL;
     void *to = copy.count ? place(group, task, &copy.to) : NULL;
