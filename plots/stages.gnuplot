@@ -44,7 +44,7 @@ if (text) { # letters in lanes, a picture a panel
 
 boxes = ""
 do for [name in all] { if (name ne "bubble") { boxes = boxes." ".name } }
-side = 160.
+side = 190.
 unset title
 set multiplot
 set lmargin at screen x_of(62)
