@@ -116,7 +116,20 @@ static const struct el_param *next_param(const struct el_graph *const *parts, in
     return next;
 }
 
-enum el_status el_graph_params_of(const struct el_graph *const *parts, int n, struct el_graph **graph_p)
+static void add_nodes(struct el_graph *graph, const struct el_graph *part)
+{
+    for (int n = 0; n < part->n_nodes; n++) {
+        struct el_node *node = &graph->nodes[graph->n_nodes];
+        *node = part->nodes[n];
+        node->index = graph->n_nodes++;
+        for (int i = 0; i < node->n_params; i++) {
+            int origin = part->params[part->nodes[n].params[i]].origin;
+            for (node->params[i] = 0; graph->params[node->params[i]].origin != origin;) node->params[i]++;
+        }
+    }
+}
+
+enum el_status el_graph_of_parts(const struct el_graph *const *parts, int n, struct el_graph **graph_p)
 {
     struct el_graph *graph;
     int origin = -1;
@@ -124,6 +137,7 @@ enum el_status el_graph_params_of(const struct el_graph *const *parts, int n, st
     graph->loss = parts[0]->loss;
     for (const struct el_param *param; (param = next_param(parts, n, origin)) != NULL; origin = param->origin)
         graph->params[graph->n_params++] = *param;
+    for (int k = 0; k < n; k++) add_nodes(graph, parts[k]);
     *graph_p = graph;
     return EL_OK;
 }

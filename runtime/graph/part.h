@@ -20,8 +20,8 @@
  * more tensors cross than EL_GRAPH_EDGE_MAX, or where there is no such node; EL_ERR_HOST_MEMORY. */
 enum el_status el_graph_part(const struct el_graph *model, int first, int n_nodes, struct el_graph **part_p);
 
-/* What a device holds that has several parts of a model: their parameters, in the model's order, and their loss. It has
- * no nodes: a pass goes through a single part. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_graph_params_of(const struct el_graph *const *parts, int n, struct el_graph **graph_p);
+/* What a device holds that has several parts of a model, given in the model's order: their parameters and nodes, in
+ * that order too, and their loss. It has no tensors: a pass goes through a single part. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_graph_of_parts(const struct el_graph *const *parts, int n, struct el_graph **graph_p);
 
 #endif

@@ -13,7 +13,6 @@ static struct el_comm_op message(const struct el_worker *worker, const struct el
     return (struct el_comm_op){.dtype = t->is_float ? worker->config->dtype : t->dtype,
                                .count = (size_t)(edge->batch * el_shape_count(&t->shape)),
                                .root = edge->peer,
-                               .tag = edge->tag,
                                .label = t->name,
                                .phase = EL_PHASE_COMM};
 }
@@ -39,12 +38,6 @@ void el_edge_send(struct el_worker *worker, struct el_program *program, const st
     op.verb = EL_COMM_SEND;
     op.data = view;
     el_comm_issue(worker->world, program, &op, op_p);
-}
-
-/* At most 2 * EL_PARTS_MAX * EL_MICRO_MAX: what MPI promises at least. */
-int el_edge_tag(const struct el_worker *worker, int part, int micro, enum el_way way)
-{
-    return (2 * part + (int)way) * worker->parts->schedule.n_micro + micro;
 }
 
 /* What crosses the widest cut. */

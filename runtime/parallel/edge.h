@@ -1,7 +1,7 @@
 /* What crosses a cut of the model: values to the next part, gradients to the one before, as messages between the
  * devices that have them, on the world's communicator. One message a tensor, in the order of the parts' edges, which
- * both sides have alike; a tag says of which part and micro-batch they are, as both may go through those in another
- * order.
+ * both sides have alike. Messages of a device are received in the order in which it sends them, whatever is needed
+ * first: not all communicators can tell them apart.
  *
  *     el_edge_open(worker, &held, batch);                            mailboxes: once, before the first program
  *     el_edge_receive(worker, program, &edge, tensor, &buffer);      in a step: the compute stream waits for it
@@ -17,14 +17,9 @@
 
 struct el_edge {
     int peer;      /* worker */
-    int tag;       /* the same for all tensors of an edge */
     int64_t batch; /* samples of each message */
 };
 
-enum el_way { EL_WAY_FORWARD, EL_WAY_BACK };
-
-/* A message to part `part`, of which another device sends it. */
-int el_edge_tag(const struct el_worker *worker, int part, int micro, enum el_way way);
 /* Mailboxes between those that exchange anything, with the room that the schedule needs, for micro-batches of `batch`
  * samples. Collective. */
 enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held, int64_t batch);

@@ -36,9 +36,7 @@ struct place {
 static void receive_values(const struct way *way, const struct el_held_part *part, struct place *place)
 {
     struct el_buffer *received;
-    struct el_edge from = {.peer = part->before,
-                           .tag = el_edge_tag(way->worker, part->number, 0, EL_WAY_FORWARD),
-                           .batch = way->feed->samples};
+    struct el_edge from = {.peer = part->before, .batch = way->feed->samples};
     if (part->before == EL_HELD_NOBODY) place->values[0] = el_view_of(place->fed, 0);
     for (int i = 0; i < part->graph->n_inputs && part->before >= 0; i++)
         place->values[i] = el_edge_receive(way->worker, place->program, &from, part->graph->inputs[i], &received);
@@ -46,9 +44,7 @@ static void receive_values(const struct way *way, const struct el_held_part *par
 
 static void send_values(const struct way *way, const struct el_held_part *part, const struct place *place)
 {
-    struct el_edge to = {.peer = part->behind,
-                         .tag = el_edge_tag(way->worker, part->number + 1, 0, EL_WAY_FORWARD),
-                         .batch = way->feed->samples};
+    struct el_edge to = {.peer = part->behind, .batch = way->feed->samples};
     for (int i = 0; i < part->graph->n_outputs && part->behind >= 0; i++)
         el_edge_send(way->worker, place->program, &to, part->graph->outputs[i], place->values[i], NULL);
 }

@@ -5,6 +5,7 @@
 #include "runtime/parallel/flight.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/parallel/share.h"
 
@@ -27,12 +28,18 @@ static const struct el_shard *shard_of(const struct el_line *line)
     return &line->worker->members[0].shard;
 }
 
+static struct at at_part(struct el_line *line, int part, int micro)
+{
+    int local = 0;
+    while (line->held.parts[local].number != part) local++;
+    return at(line, local, micro);
+}
+
 /* ---- messages ---- */
 
-static struct el_edge edge(const struct at *a, int peer, int to_part, enum el_way way)
+static struct el_edge edge(const struct at *a, int peer)
 {
-    return (struct el_edge){
-        .peer = peer, .tag = el_edge_tag(a->line->worker, to_part, a->micro, way), .batch = a->line->micro_batch};
+    return (struct el_edge){.peer = peer, .batch = a->line->micro_batch};
 }
 
 static struct el_view receive(const struct at *a, const struct el_edge *from, int tensor)
@@ -51,28 +58,56 @@ static bool is_float(const struct at *a, int tensor)
     return a->line->worker->graph->tensors[tensor].is_float;
 }
 
-/* ---- forward ---- */
-
-static void take_inputs(const struct at *a, struct el_view *inputs)
+static void receive_inputs(const struct at *a)
 {
     const struct el_graph *graph = a->part->graph;
-    struct el_edge from = edge(a, a->part->before, a->part->number, EL_WAY_FORWARD);
-    for (int i = 0; i < graph->n_inputs; i++) {
-        size_t bytes = el_edge_bytes(a->line->worker, a->line->micro_batch, graph->inputs[i]);
-        if (a->part->before == EL_HELD_NOBODY)
-            inputs[i] = el_view_of(a->line->inputs, (size_t)a->micro * bytes);
-        else if (a->part->before == EL_HELD_HERE)
-            inputs[i] = at(a->line, a->local - 1, a->micro).flight->outputs[i];
-        else
-            inputs[i] = receive(a, &from, graph->inputs[i]);
+    struct el_edge from = edge(a, a->part->before);
+    for (int i = 0; i < graph->n_inputs; i++) a->flight->inputs[i] = receive(a, &from, graph->inputs[i]);
+    a->flight->has_inputs = true;
+}
+
+static void receive_doutputs(const struct at *a)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_edge from = edge(a, a->part->behind);
+    for (int i = 0; i < graph->n_outputs; i++)
+        if (is_float(a, graph->outputs[i])) a->flight->doutputs[i] = receive(a, &from, graph->outputs[i]);
+    a->flight->has_doutputs = true;
+}
+
+/* The next message that the device of part `from` sends to this one. */
+static void receive_next(struct el_line *line, int from)
+{
+    const struct el_schedule *schedule = &line->worker->parts->schedule;
+    int stage = schedule->device[from], own = schedule->device[line->held.parts[0].number], to = -1;
+    struct el_action sent = {0};
+    while (to < 0 || schedule->device[to] != own) {
+        sent = schedule->actions[stage][line->n_looked[stage]++];
+        to = el_schedule_receiver(schedule, sent);
     }
+    struct at a = at_part(line, to, sent.micro);
+    (sent.kind == EL_ACTION_FORWARD ? receive_inputs : receive_doutputs)(&a);
+}
+
+/* ---- forward ---- */
+
+static void take_inputs(const struct at *a)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_flight *flight = a->flight;
+    if (a->part->before == EL_HELD_NOBODY)
+        flight->inputs[0] = el_view_of(
+            a->line->inputs, (size_t)a->micro * el_edge_bytes(a->line->worker, a->line->micro_batch, graph->inputs[0]));
+    else if (a->part->before == EL_HELD_HERE)
+        memcpy(flight->inputs, at(a->line, a->local - 1, a->micro).flight->outputs, sizeof flight->inputs);
+    else
+        while (!flight->has_inputs) receive_next(a->line, a->part->number - 1);
 }
 
 static enum el_status forward(const struct at *a)
 {
     const struct el_line *line = a->line;
     const struct el_train_config *config = line->worker->config;
-    struct el_view inputs[EL_GRAPH_EDGE_MAX];
     struct el_pass_spec spec = {.graph = a->part->graph,
                                 .device = shard_of(line)->device,
                                 .stream = EL_STREAM_COMPUTE,
@@ -85,11 +120,10 @@ static enum el_status forward(const struct at *a)
                                 .input_grads = a->part->before != EL_HELD_NOBODY,
                                 .params = a->part->params,
                                 .grads = line->grads[a->local]};
-    *a->flight = (struct el_flight){.sent_op = -1};
     EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
-    take_inputs(a, inputs);
-    el_pass_forward(a->flight->pass, inputs, a->flight->outputs);
-    struct el_edge to = edge(a, a->part->behind, a->part->number + 1, EL_WAY_FORWARD);
+    take_inputs(a);
+    el_pass_forward(a->flight->pass, a->flight->inputs, a->flight->outputs);
+    struct el_edge to = edge(a, a->part->behind);
     for (int i = 0; i < a->part->graph->n_outputs && a->part->behind >= 0; i++)
         send(a, &to, a->part->graph->outputs[i], a->flight->outputs[i]);
     return EL_OK;
@@ -116,39 +150,39 @@ static struct el_view issue_loss(const struct at *a)
     return gradient;
 }
 
-static void take_doutputs(const struct at *a, struct el_view *doutputs)
-{
-    const struct el_graph *graph = a->part->graph;
-    struct el_edge from = edge(a, a->part->behind, a->part->number, EL_WAY_BACK);
-    if (a->part->behind == EL_HELD_NOBODY) doutputs[0] = issue_loss(a);
-    for (int i = 0; i < graph->n_outputs && a->part->behind != EL_HELD_NOBODY; i++) {
-        if (!is_float(a, graph->outputs[i])) continue;
-        doutputs[i] = a->part->behind == EL_HELD_HERE ? at(a->line, a->local + 1, a->micro).flight->dinputs[i]
-                                                      : receive(a, &from, graph->outputs[i]);
-    }
-}
-
-/* Frees what it still holds, when all that it sent has left and no neighbour on this device uses its values. */
-static void end_if_over(const struct at *a)
+static void take_doutputs(const struct at *a)
 {
     struct el_flight *flight = a->flight;
-    bool over = flight->pass && flight->is_back;
-    if (over && a->part->before == EL_HELD_HERE) over = at(a->line, a->local - 1, a->micro).flight->is_back;
-    if (over && a->part->behind == EL_HELD_HERE) over = at(a->line, a->local + 1, a->micro).flight->is_back;
-    if (!over) return;
+    if (a->part->behind == EL_HELD_NOBODY)
+        flight->doutputs[0] = issue_loss(a);
+    else if (a->part->behind == EL_HELD_HERE)
+        memcpy(flight->doutputs, at(a->line, a->local + 1, a->micro).flight->dinputs, sizeof flight->doutputs);
+    else
+        while (!flight->has_doutputs) receive_next(a->line, a->part->number + 1);
+}
+
+/* Frees what it still holds, when all that it sent has left. */
+static void end(const struct at *a)
+{
+    struct el_flight *flight = a->flight;
     el_program_wait(a->line->program, shard_of(a->line)->device, EL_STREAM_COMPUTE, flight->sent_op);
     el_pass_close(flight->pass);
     flight->pass = NULL;
     while (flight->n_owned > 0) el_program_free(a->line->program, flight->owned[--flight->n_owned]);
 }
 
-static void end(const struct at *a)
+/* Neighbours on this device use one another's values, some of which pass through: they end when all of them are back.
+ */
+static void come_back(const struct at *a)
 {
-    a->flight->is_back = true;
-    for (int local = a->local - 1; local <= a->local + 1; local++) {
-        if (local < 0 || local >= a->line->held.n) continue;
-        struct at near = at(a->line, local, a->micro);
-        end_if_over(&near);
+    int first = a->local, last = a->local;
+    bool all = a->flight->is_back = true;
+    while (a->line->held.parts[first].before == EL_HELD_HERE) first--;
+    while (a->line->held.parts[last].behind == EL_HELD_HERE) last++;
+    for (int local = first; local <= last; local++) all = all && at(a->line, local, a->micro).flight->is_back;
+    for (int local = first; local <= last && all; local++) {
+        struct at one = at(a->line, local, a->micro);
+        end(&one);
     }
 }
 
@@ -156,22 +190,19 @@ static void end(const struct at *a)
 static void backward(const struct at *a, bool whole)
 {
     const struct el_graph *graph = a->part->graph;
-    struct el_view doutputs[EL_GRAPH_EDGE_MAX];
-    take_doutputs(a, doutputs);
-    (whole ? el_pass_backward : el_pass_backward_inputs)(a->flight->pass, doutputs, a->flight->dinputs);
-    struct el_edge to = edge(a, a->part->before, a->part->number - 1, EL_WAY_BACK);
+    struct el_edge to = edge(a, a->part->before);
+    take_doutputs(a);
+    (whole ? el_pass_backward : el_pass_backward_inputs)(a->flight->pass, a->flight->doutputs, a->flight->dinputs);
     for (int i = 0; i < graph->n_inputs && a->part->before >= 0; i++)
         if (is_float(a, graph->inputs[i])) send(a, &to, graph->inputs[i], a->flight->dinputs[i]);
-    if (whole) end(a);
+    if (whole) come_back(a);
 }
 
 /* ---- a step ---- */
 
 enum el_status el_line_do(struct el_line *line, struct el_action action)
 {
-    int local = 0;
-    while (line->held.parts[local].number != action.part) local++;
-    struct at a = at(line, local, action.micro);
+    struct at a = at_part(line, action.part, action.micro);
     switch (action.kind) {
     case EL_ACTION_FORWARD:
         return forward(&a);
@@ -183,7 +214,7 @@ enum el_status el_line_do(struct el_line *line, struct el_action action)
         return EL_OK;
     case EL_ACTION_BACKWARD_WEIGHTS:
         el_pass_backward_weights(a.flight->pass);
-        end(&a);
+        come_back(&a);
         return EL_OK;
     }
     return EL_OK;
@@ -194,6 +225,7 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
     line->program = program;
     line->inputs = inputs;
     line->labels = labels;
+    memset(line->n_looked, 0, sizeof line->n_looked);
     for (int i = 0; i < line->held.n; i++)
         for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
             line->grads[i][p] = shard_of(line)->grads[line->held.parts[i].place[p]];

@@ -8,7 +8,9 @@
  *     el_line_close(&line);
  *
  * A part's values go to the next one, and their gradients come back: by a message where that is on another device, else
- * as they are; so two flights of one micro-batch through neighbours on a device end together.
+ * as they are; so flights of one micro-batch through neighbours on a device end together. Messages of a device are
+ * received in the order in which it sends them: with one that is needed come those before it, to flights that need them
+ * later.
  *
  * Memory: a flight holds activations until it ends; where backward is parted the first half frees what gradients of
  * weights do not need. Errors: the program's, and EL_ERR_HOST_MEMORY. Threads: the worker's.
@@ -21,7 +23,9 @@
 /* A micro-batch on its way through a part. */
 struct el_flight {
     struct el_pass *pass; /* NULL: not begun, or ended */
-    struct el_view outputs[EL_GRAPH_EDGE_MAX], dinputs[EL_GRAPH_EDGE_MAX];
+    struct el_view inputs[EL_GRAPH_EDGE_MAX], outputs[EL_GRAPH_EDGE_MAX];
+    struct el_view doutputs[EL_GRAPH_EDGE_MAX], dinputs[EL_GRAPH_EDGE_MAX];
+    bool has_inputs, has_doutputs;                  /* received */
     struct el_buffer *owned[2 * EL_GRAPH_EDGE_MAX]; /* what was received, or made for it: freed at its end */
     int n_owned;
     int sent_op;  /* the last of its values to leave, -1: none */
@@ -40,6 +44,7 @@ struct el_line {
     /* The step being issued. */
     struct el_program *program;
     struct el_buffer *inputs, *labels; /* of the whole batch: where the first part is, where the last one is */
+    int n_looked[EL_MEMBERS_MAX];      /* by stage: how many of its actions' messages to this one have been received */
 };
 
 /* After a failure too it is to be closed. */

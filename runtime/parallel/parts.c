@@ -155,7 +155,7 @@ static enum el_status fill_stages(struct el_parts *parts)
         int n = 0;
         for (int k = 0; k < parts->n; k++)
             if (parts->schedule.device[k] == s) held[n++] = parts->stage[s] = parts->part[k];
-        if (n > 1) EL_TRY(el_graph_params_of(held, n, &parts->stage[s]));
+        if (n > 1) EL_TRY(el_graph_of_parts(held, n, &parts->stage[s]));
     }
     return EL_OK;
 }

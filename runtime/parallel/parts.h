@@ -24,7 +24,7 @@ struct el_parts {
     struct el_graph *model;
     int n, n_stages;
     struct el_graph *part[EL_PARTS_MAX];    /* [n] */
-    struct el_graph *stage[EL_MEMBERS_MAX]; /* [n_stages]: its part, or the parameters of all its parts */
+    struct el_graph *stage[EL_MEMBERS_MAX]; /* [n_stages]: its part, or all of them together */
     struct el_schedule schedule;            /* of a mode that cuts; else zeros: one part, on stage 0 */
 };
 

@@ -165,6 +165,17 @@ void el_schedule_close(struct el_schedule *schedule)
     *schedule = (struct el_schedule){0};
 }
 
+bool el_action_goes_back(enum el_action_kind kind)
+{
+    return kind == EL_ACTION_BACKWARD || kind == EL_ACTION_BACKWARD_INPUTS;
+}
+
+int el_schedule_receiver(const struct el_schedule *schedule, struct el_action action)
+{
+    if (el_action_goes_back(action.kind)) return action.part - 1;
+    return action.kind == EL_ACTION_FORWARD && action.part + 1 < schedule->n_parts ? action.part + 1 : -1;
+}
+
 int el_schedule_in_flight(const struct el_schedule *schedule, int device)
 {
     int now = 0, most = 0;

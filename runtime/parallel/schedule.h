@@ -76,6 +76,11 @@ enum el_status el_schedule_add(struct el_schedule *schedule, int device, struct 
  * its backward. */
 int el_schedule_in_flight(const struct el_schedule *schedule, int device);
 
+/* The part that waits for what an action gives; -1: none does. */
+int el_schedule_receiver(const struct el_schedule *schedule, struct el_action action);
+/* Whether it goes back: whole, or for inputs. */
+bool el_action_goes_back(enum el_action_kind kind);
+
 /* schedule_check.c: whether the table is whole and nobody waits for ever; fills in `room`. `name`: for messages, in
  * which an action is told as PyTorch does ("3B0": part 3, backward, micro-batch 0). */
 enum el_status el_schedule_check(struct el_schedule *schedule, const char *name);

@@ -2,9 +2,10 @@
  * ever, neither for what it needs nor for room in a mailbox.
  *
  * The rows are gone through as the devices will: each does its actions in turn, waits for what an action needs, and
- * then, where a message goes to another device, for room in that one's mailbox, which comes free in the order in which
- * messages were put there. Devices that wait for one another only so come to the same end however long their actions
- * take, so that going through them once says what every run will do. */
+ * then, where a message goes to another device, for room in that one's mailbox. Messages of a device are taken in the
+ * order in which it sends them: what was sent before the one that is needed is taken with it. Devices that wait for one
+ * another only so come to the same end however long their actions take, so that going through them once says what every
+ * run will do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,10 +75,9 @@ static enum el_status check_counts(const struct el_schedule *schedule, const cha
 
 enum { ROOM_MAX = 63, FORWARD = 0, INPUTS = 1, WAYS = 2 };
 
-/* From one device to another. */
+/* Messages from one device to another. */
 struct link {
-    int n_put, n_gone;
-    bool taken[ROOM_MAX + 1]; /* of message k: [k % (ROOM_MAX + 1)] */
+    int n_put, n_taken;
 };
 
 struct run {
@@ -90,37 +90,25 @@ struct run {
     struct link links[EL_MEMBERS_MAX][EL_MEMBERS_MAX];
 };
 
-static bool goes_back(enum el_action_kind kind)
-{
-    return kind == EL_ACTION_BACKWARD || kind == EL_ACTION_BACKWARD_INPUTS;
-}
-
 /* The part that an action waits for; -1: none. */
 static int part_before(const struct run *run, struct el_action action)
 {
     if (action.kind == EL_ACTION_FORWARD) return action.part - 1;
-    return goes_back(action.kind) && action.part + 1 < run->schedule->n_parts ? action.part + 1 : -1;
-}
-
-/* The part that waits for it; -1: none. */
-static int part_behind(const struct run *run, struct el_action action)
-{
-    if (goes_back(action.kind)) return action.part - 1;
-    return action.kind == EL_ACTION_FORWARD && action.part + 1 < run->schedule->n_parts ? action.part + 1 : -1;
+    return el_action_goes_back(action.kind) && action.part + 1 < run->schedule->n_parts ? action.part + 1 : -1;
 }
 
 /* A part's way back with a micro-batch, whole or for inputs: one of the two is there. */
 static struct el_action way_back(const struct el_schedule *schedule, int part, int micro)
 {
     const struct el_action *action = schedule->actions[schedule->device[part]];
-    while (!goes_back(action->kind) || action->part != part || action->micro != micro) action++;
+    while (!el_action_goes_back(action->kind) || action->part != part || action->micro != micro) action++;
     return *action;
 }
 
 /* What is missing before it can begin. */
 static bool lacks(const struct run *run, struct el_action action, struct el_action *missing_p)
 {
-    int way = goes_back(action.kind) ? INPUTS : FORWARD, before = part_before(run, action);
+    int way = el_action_goes_back(action.kind) ? INPUTS : FORWARD, before = part_before(run, action);
     if (action.kind != EL_ACTION_FORWARD && !run->done[action.part][action.micro][FORWARD]) {
         *missing_p = (struct el_action){EL_ACTION_FORWARD, action.part, action.micro};
         return true;
@@ -145,20 +133,18 @@ static struct link *link_of(struct run *run, int from_part, int to_part)
 
 static void take_message(struct run *run, struct el_action action)
 {
-    int before = part_before(run, action), way = goes_back(action.kind);
+    int before = part_before(run, action), way = el_action_goes_back(action.kind);
     struct link *link = before < 0 ? NULL : link_of(run, before, action.part);
-    if (!link || run->room == 0) return;
-    link->taken[run->number[before][action.micro][way] % (ROOM_MAX + 1)] = true;
-    for (; link->taken[link->n_gone % (ROOM_MAX + 1)]; link->n_gone++)
-        link->taken[link->n_gone % (ROOM_MAX + 1)] = false;
+    int number = link ? run->number[before][action.micro][way] : 0;
+    if (link && link->n_taken <= number) link->n_taken = number + 1;
 }
 
 static bool put_message(struct run *run, struct el_action action)
 {
-    int behind = part_behind(run, action), way = goes_back(action.kind);
+    int behind = el_schedule_receiver(run->schedule, action), way = el_action_goes_back(action.kind);
     struct link *link = behind < 0 ? NULL : link_of(run, action.part, behind);
     if (!link) return true;
-    if (run->room > 0 && link->n_put - link->n_gone == run->room) return false;
+    if (run->room > 0 && link->n_put - link->n_taken == run->room) return false;
     run->number[action.part][action.micro][way] = link->n_put++;
     run->sent[action.part][action.micro][way] = true;
     return true;
@@ -176,7 +162,7 @@ static bool advance(struct run *run, int device)
             if (lacks(run, action, &missing)) return moved;
             take_message(run, action);
             if (action.kind != EL_ACTION_BACKWARD_WEIGHTS)
-                run->done[action.part][action.micro][goes_back(action.kind)] = true;
+                run->done[action.part][action.micro][el_action_goes_back(action.kind)] = true;
             run->computed[device] = moved = true;
         }
         if (!put_message(run, action)) return moved;
