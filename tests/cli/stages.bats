@@ -27,12 +27,29 @@ assert (config["micro_batches"], config["schedule"], config["cut"], others[1]["c
 END
 }
 
+@test "a table of PyTorch and backwards in halves have the same bits in one process and in several, and single's losses" {
+    deep=(--model mlp --features 8 --hidden "6,7,5,6,4,6,5" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+    table=$BATS_TEST_DIRNAME/../unit/data/schedules/ZBVZeroBubble-2x2-4.csv
+    "$EVENLOAD" run --mode single "${deep[@]}" --out single
+    for schedule in "$table" zero-bubble; do
+        name=$(basename "$schedule")
+        "$EVENLOAD" run --mode pipeline --devices 2 --micro 4 --schedule "$schedule" "${deep[@]}" --out "threads-$name"
+        "$EVENLOAD" run --mode pipeline --devices 2 --micro 4 --schedule "$schedule" "${deep[@]}" --procs 2 --launcher own --out "processes-$name"
+        [[ $(losses "threads-$name") == "$(losses "processes-$name")" ]] || { losses "threads-$name"; losses "processes-$name"; false; }
+        python3 - "$name" <<'END'
+import json, sys
+losses = [json.load(open(f"{d}/results.json"))["trials"][0]["loss"] for d in ("single", "threads-" + sys.argv[1])]
+assert max(abs(a - b) for a, b in zip(*losses)) < 1e-12, losses
+END
+    done
+}
+
 @test "a step with communication off and on, and epochs with an evaluation, go through stages" {
     run "$EVENLOAD" run --mode pipeline --devices 2 --procs 2 --launcher own --model mlp --features 16 --hidden 8 --data dummy --batch 8 --steps 3 \
         --min-time 0.1 --out comm
     [[ $status -eq 0 && $output == *" (2 stages) "*"Where a step goes"* ]] || show
-    "$EVENLOAD" run --mode single --model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet --out single
-    "$EVENLOAD" run --mode pipeline --devices 2 --model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet --out pipeline
+    "$EVENLOAD" run --mode single --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 --quiet --out single
+    "$EVENLOAD" run --mode pipeline --devices 2 --schedule interleaved --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 --quiet --out pipeline
     [[ $(json pipeline/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]') == "$(json single/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]')" ]]
 }
 
@@ -54,4 +71,17 @@ END
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"
     refuses "--cut out: gives 2 parts, and there must be 3" "$EVENLOAD" run --mode mp --devices 3 --cut out "${MODEL[@]}"
     refuses "mlp has 4 nodes: it cannot be cut into 5 parts" "$EVENLOAD" run --mode mp --devices sim:5 "${MODEL[@]}"
+    refuses "mlp has 4 nodes: it cannot be cut into 8 parts: give fewer --devices, or fewer --parts" "$EVENLOAD" run --mode pipeline --schedule interleaved --devices sim:4 "${MODEL[@]}"
+}
+
+@test "a schedule that cannot be run is refused by what is wrong with it" {
+    printf '0F0,0B0\n1F0\n' >no_backward.csv
+    printf '0F0,0B0\n1B0,1F0\n' >dead_lock.csv
+    printf '0F0,0B0\n1F0,1SEND_B0,1B0\n' >other.csv
+    printf '0F0,0B0\n9F0,9B0\n' >stage.csv
+    refuses "no_backward.csv: stage 1 has no backward of micro-batch 0" "$EVENLOAD" run --mode pipeline --devices 2 --schedule no_backward.csv "${MODEL[@]}"
+    refuses "dead_lock.csv: dead-lock: device 0 would wait for ever" "$EVENLOAD" run --mode pipeline --devices 2 --schedule dead_lock.csv "${MODEL[@]}"
+    refuses "other.csv: row 2, cell 2: '1SEND_B0': no action that computes" "$EVENLOAD" run --mode pipeline --devices 2 --schedule other.csv "${MODEL[@]}"
+    refuses "stage.csv: has stage 9, and no stage 1" "$EVENLOAD" run --mode pipeline --devices 2 --schedule stage.csv "${MODEL[@]}"
+    refuses "--schedule fifo: no such schedule" "$EVENLOAD" run --mode pipeline --devices 2 --schedule fifo "${MODEL[@]}"
 }

@@ -182,6 +182,24 @@ static void stages_give_the_same_bits(void **state)
     own_cards = false;
 }
 
+/* Several parts a device, messages of both ways between the same two, backwards in halves. */
+static void schedules_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"interleaved", "zero-bubble",
+                                        "tests/unit/data/schedules/ZBVZeroBubble-2x2-4.csv"};
+    for (int i = 0; i < 3; i++) {
+        struct el_train_config config;
+        assert_int_equal(el_case_config(&el_cases[0], "pipeline", 2, &config), EL_OK);
+        snprintf(config.schedule, sizeof config.schedule, "%s", names[i]);
+        config.n_micro = 0;
+        assert_int_equal(el_train_check(&config), EL_OK);
+        own_cards = i != 1;
+        compare_configured(&config, names[i], 0, FAKE_POLICIES);
+    }
+    own_cards = false;
+}
+
 /* An epoch, its evaluation, and the best weights taken to the host and back. */
 static void epochs_give_the_same_accuracy(void **state)
 {
@@ -217,11 +235,9 @@ static void gradients_are_read_through_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_give_the_same_bits),
-        cmocka_unit_test(options_give_the_same_bits),
-        cmocka_unit_test(stages_give_the_same_bits),
-        cmocka_unit_test(epochs_give_the_same_accuracy),
-        cmocka_unit_test(gradients_are_read_through_the_device),
+        cmocka_unit_test(modes_give_the_same_bits),      cmocka_unit_test(options_give_the_same_bits),
+        cmocka_unit_test(stages_give_the_same_bits),     cmocka_unit_test(schedules_give_the_same_bits),
+        cmocka_unit_test(epochs_give_the_same_accuracy), cmocka_unit_test(gradients_are_read_through_the_device),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -76,8 +76,7 @@ static void train(const struct el_train_config *config, const char *backend, str
     struct el_bootstrap *self;
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
     for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = {
-            .backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
+        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
         assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
     }
     struct el_train_place place = {
