@@ -85,13 +85,28 @@ static struct el_data_text mode_of(const struct el_bar *bar)
     return el_data_label(mode);
 }
 
+/* How many bars wide the figure has to be for labels of modes longer than most: plots/style.gnuplot makes 24 pixels
+ * more of each bar, and what is left of its least width is 288. */
+static double width_of(const struct el_bars *bars)
+{
+    const double usual_letters = 7, letter_pixels = 7.6, gap_pixels = 6;
+    double width = (double)bars->n;
+    for (size_t i = 0, end; i < bars->n; i = end) {
+        el_bars_middle(bars, i, &end);
+        double letters = (double)strlen(mode_of(&bars->list[i]).text) + !el_data_is_valid(bars->list[i].trial);
+        double pixels = (letters * letter_pixels + gap_pixels) / (double)(end - i);
+        if (letters > usual_letters) width = fmax(width, (pixels * bars->right - 288) / 24);
+    }
+    return width;
+}
+
 void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char *title,
                     const struct el_data_names *names, FILE *file)
 {
     char foot[EL_TITLE_BYTES];
     size_t end;
     el_data_foot(trials, "* and cross-hatched", foot);
-    el_data_about(file, &(struct el_data_about){title, names, bars->right, (double)bars->n, foot}, "");
+    el_data_about(file, &(struct el_data_about){title, names, bars->right, width_of(bars), foot}, "");
     fputc('\n', file);
     el_data_block(file, "x, position of the device", "devices");
     for (size_t i = 0; i < bars->n; i++)

@@ -7,7 +7,7 @@
 
 #include "bench/base/table.h"
 
-/* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 5 MiB" where those are closed at another size than
+/* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 5M" where those are closed at another size than
  * 25 MiB. */
 void el_table_mode(const json_t *trial, char *text, size_t bytes);
 

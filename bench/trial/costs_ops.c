@@ -46,7 +46,8 @@ static void add_op(struct el_costs *costs, const json_t *op)
 
 static enum el_status check(const char *dir, const json_t *trial, const struct el_train_config *train)
 {
-    static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
+    static const char *const optimizers[] = {
+        [EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
     struct el_graph *graph;
     EL_TRY(el_model_build(&train->model, &graph));
     double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(train->dtype);
@@ -54,11 +55,12 @@ static enum el_status check(const char *dir, const json_t *trial, const struct e
     if (el_json_is(trial, "model", train->model.name) && el_json_is(trial, "dtype", el_dtype_name(train->dtype)) &&
         el_json_is(trial, "optimizer", optimizers[train->optimizer]) && el_json_number(trial, "param_bytes") == bytes)
         return EL_OK;
-    return el_fail(EL_ERR_INVALID,
-                   "--costs %s: was measured with %s, %s, %s and %.0f bytes of parameters, not with %s, %s, %s and %.0f",
-                   dir, el_json_text(trial, "model", "?"), el_json_text(trial, "dtype", "?"),
-                   el_json_text(trial, "optimizer", "?"), el_json_number(trial, "param_bytes"), train->model.name,
-                   el_dtype_name(train->dtype), optimizers[train->optimizer], bytes);
+    return el_fail(
+        EL_ERR_INVALID,
+        "--costs %s: was measured with %s, %s, %s and %.0f bytes of parameters, not with %s, %s, %s and %.0f", dir,
+        el_json_text(trial, "model", "?"), el_json_text(trial, "dtype", "?"), el_json_text(trial, "optimizer", "?"),
+        el_json_number(trial, "param_bytes"), train->model.name, el_dtype_name(train->dtype),
+        optimizers[train->optimizer], bytes);
 }
 
 /* Whether it is one of plain training that was finished, on a device that works. */

@@ -14,6 +14,7 @@ static inline struct el_trial trial_of(const char *mode, int n_devices)
     snprintf(trial.train.mode, sizeof trial.train.mode, "%s", mode);
     snprintf(trial.train.model.name, sizeof trial.train.model.name, "textcnn");
     trial.train.global_batch = 64;
+    trial.train.n_devices = n_devices;
     for (int i = 0; i < n_devices; i++) {
         snprintf(trial.devices[i].backend, sizeof trial.devices[i].backend, "cpu");
         trial.devices[i].index = i;
