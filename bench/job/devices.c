@@ -42,7 +42,11 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     bool apart = on_cores && el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
     double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    if (*trial->costs) EL_TRY(el_costs_read(trial->costs, &trial->train, &open.costs));
+    if (*trial->costs) {
+        EL_TRY(el_costs_read(trial->costs, &trial->train, &open.costs));
+        open.costs->shares_core = open.costs->on_cores && open.costs->n_ops > 0 &&
+                                  !el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
+    }
     el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open.layout);
     int wanted = el_layout_of_process(&open.layout, el_bootstrap_rank(job->bootstrap), &open.first);
     open.time_sliced = on_cores && trial->n_devices > 1 && !apart;

@@ -107,6 +107,7 @@ static enum el_status add_wire(const char *dir, struct el_costs *costs)
     if (known && ranks >= 2 && ranks <= 1024) {
         add_curves(costs, document);
         add_copies(costs, document);
+        costs->on_cores = !strncmp(el_json_text(document, "devices.0", ""), "cpu:", 4);
     }
     leave_out_empty(costs);
     const char *why = !document      ? "has no comm.json that can be read"

@@ -21,6 +21,8 @@
 #ifndef EL_DEVICE_COSTS_H
 #define EL_DEVICE_COSTS_H
 
+#include <stdbool.h>
+
 #include "runtime/base/probe.h"
 #include "runtime/base/status.h"
 
@@ -47,6 +49,8 @@ struct el_cost_op {
 struct el_costs {
     int n;
     struct el_cost_row rows[EL_COST_ROWS_MAX];
+    bool on_cores;           /* communication is work of cores, not of links by themselves; */
+    bool shares_core;        /* and a device has no second one for it: what it takes, compute loses */
     struct el_cost_row copy; /* of bytes within a device's memory; n 0: not measured */
     int n_ops;               /* 0: only what communicates was measured */
     struct el_cost_op ops[EL_COST_OPS_MAX];

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "runtime/device/costs.h"
 #include "runtime/device/internal.h"
 #include "runtime/device/joint.h"
 
@@ -56,6 +57,20 @@ static int64_t come_ns(struct el_program *const *programs, const struct el_order
     return op->sender.program < 0 ? 0 : programs[op->sender.program]->spans[op->sender.id].end_ns;
 }
 
+/* Where communication is done by the core that computes, the kernels beside it end so much later. */
+static void take_core(const struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    const struct el_queue *own = program->queues[task->queue];
+    const struct el_costs *costs = own->device->spec.costs;
+    if (program->infos[id].op_class != EL_CLASS_COMM || !costs || !costs->shares_core) return;
+    for (int q = 0; q < program->n_queues; q++) {
+        struct el_queue *queue = program->queues[q];
+        if (queue != own && queue->device == own->device && queue->stream == EL_STREAM_COMPUTE)
+            queue->free_ns += task->cost_ns;
+    }
+}
+
 /* One op, or all calls of a group. */
 static void resolve_together(struct el_program *const *programs, const struct el_ordered *ops, int n)
 {
@@ -73,6 +88,7 @@ static void resolve_together(struct el_program *const *programs, const struct el
         const struct el_program *program = programs[ops[i].program];
         program->spans[ops[i].id].end_ns = latest + longest;
         program->queues[program->tasks[ops[i].id].queue]->free_ns = latest + longest;
+        take_core(program, ops[i].id);
     }
 }
 

@@ -48,6 +48,14 @@ END
     run "$EVENLOAD" run --mode pipeline --devices 2 --procs 2 --launcher own --model mlp --features 16 --hidden 8 --data dummy --batch 8 --steps 3 \
         --min-time 0.1 --out comm
     [[ $status -eq 0 && $output == *" (2 stages) "*"Where a step goes"* ]] || show
+    python3 - <<'END'
+import json
+trial = json.load(open("comm/results.json"))["trials"][0]
+for device in trial["per_device"]:
+    assert 0 < device["bubble_ms"] < device["window_ms"], device
+    assert device["comm"]["wait_ms"] == 0, device["comm"] # there is no collective
+assert trial["collectives"] == [] and 0 < trial["bubble_pct"] < 100, trial["bubble_pct"]
+END
     "$EVENLOAD" run --mode single --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 --quiet --out single
     "$EVENLOAD" run --mode pipeline --devices 2 --schedule interleaved --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 --quiet --out pipeline
     [[ $(json pipeline/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]') == "$(json single/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]')" ]]

@@ -18,12 +18,11 @@
 enum { MS = 1000000, STAGES_MAX = 8, EACH_NS = 1000 };
 
 /* What bench/job does with all ranks' recorders. */
-static void relate(struct el_recorder **recorders, int n)
+static void relate(struct el_recorder **recorders, int n, int segment)
 {
     struct el_collectives list[STAGES_MAX] = {{0}};
     struct el_span windows[8];
-    for (int i = 0; i < n; i++)
-        assert_int_equal(el_recorder_collectives(recorders[i], i, EL_RECORDER_MEASURED, &list[i]), EL_OK);
+    for (int i = 0; i < n; i++) assert_int_equal(el_recorder_collectives(recorders[i], i, segment, &list[i]), EL_OK);
     size_t n_steps = list[0].n_steps;
     assert_true(n_steps > 0 && n_steps <= 8);
     for (size_t s = 0; s < n_steps; s++) {
@@ -37,9 +36,8 @@ static void relate(struct el_recorder **recorders, int n)
         int *matches = el_collectives_match(list, n, i);
         int64_t *latest = calloc(n_steps * list[i].n + 1, sizeof *latest);
         el_collectives_latest(list, n, i, matches, latest);
-        assert_int_equal(
-            el_recorder_tell(recorders[i], i, EL_RECORDER_MEASURED, latest, n_steps * list[i].n, windows, n_steps),
-            EL_OK);
+        assert_int_equal(el_recorder_tell(recorders[i], i, segment, latest, n_steps * list[i].n, windows, n_steps),
+                         EL_OK);
         free(latest);
         free(matches);
     }
@@ -116,7 +114,7 @@ static void waiting_for_a_message_is_a_bubble(void **state)
         assert_int_equal(el_recorder_summarize(recorders[i], i, EL_RECORDER_MEASURED, &s[i]), EL_OK);
         assert_false(s[i].bubble_known);
     }
-    relate(recorders, 2);
+    relate(recorders, 2, EL_RECORDER_MEASURED);
     for (int i = 0; i < 2; i++)
         assert_int_equal(el_recorder_summarize(recorders[i], i, EL_RECORDER_MEASURED, &s[i]), EL_OK);
     assert_true(s[0].bubble_known && s[1].bubble_known);
@@ -133,6 +131,35 @@ static void waiting_for_a_message_is_a_bubble(void **state)
     assert_int_equal(el_recorder_in_flight(recorders[0], 0), 2);
     assert_int_equal(el_recorder_in_flight(recorders[1], 1), 1);
     for (int i = 0; i < 2; i++) el_recorder_destroy(recorders[i]);
+}
+
+/* With communication off messages are empty, but waited for: a control block has bubbles, and no communication. */
+static void a_muted_bubble_is_no_communication(void **state)
+{
+    (void)state;
+    enum { OFF = 2 };
+    struct el_recorder *recorders[2];
+    struct el_span spans[2][6];
+    for (int i = 0; i < 2; i++) {
+        struct el_device_summary s;
+        memcpy(spans[i], i ? second_spans : first_spans, sizeof spans[i]);
+        spans[i][i ? 4 : 2].end_ns = spans[i][i ? 4 : 2].begin_ns; /* sent at once */
+        spans[i][i ? 1 : 4].end_ns = i ? 10 * MS : 60 * MS;        /* received as soon as it was sent */
+        assert_int_equal(el_recorder_create(i, 1, &recorders[i]), EL_OK);
+        el_recorder_segment(recorders[i], OFF);
+        tell(recorders[i], i ? second_ops : first_ops, spans[i]);
+        assert_int_equal(el_recorder_summarize(recorders[i], i, OFF, &s), EL_OK);
+        near(s.comm_exposed_s, i ? 6 : 40); /* what it would be without the members' arrivals */
+    }
+    relate(recorders, 2, OFF);
+    for (int i = 0; i < 2; i++) {
+        struct el_device_summary s;
+        assert_int_equal(el_recorder_summarize(recorders[i], i, OFF, &s), EL_OK);
+        near(s.comm_total_s, 0);
+        near(s.comm_exposed_s, 0);
+        near(s.bubble_s, i ? 80 - 46 : 80 - 38);
+        el_recorder_destroy(recorders[i]);
+    }
 }
 
 /* The same, as it is drawn. */
@@ -154,7 +181,7 @@ static void a_lane_has_boxes(void **state)
     }
     assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &lane), EL_OK);
     assert_true(lane.n == 0 && !lane.boxes);
-    relate(recorders, 2);
+    relate(recorders, 2, EL_RECORDER_MEASURED);
     assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &lane), EL_OK);
     assert_int_equal(lane.n, 6);
     assert_int_equal(lane.window_ns, 80 * MS);
@@ -253,7 +280,7 @@ static void the_bubble_of_a_pipeline_is_the_papers(void **state)
                 struct el_schedule schedule;
                 double bubble_s = 0, window_s = 0;
                 run_pipeline(costs, dataset, names[i], p, m, recorders, &schedule);
-                relate(recorders, p);
+                relate(recorders, p, EL_RECORDER_MEASURED);
                 for (int d = 0; d < p; d++) {
                     struct el_device_summary s;
                     assert_int_equal(el_recorder_summarize(recorders[d], d, EL_RECORDER_MEASURED, &s), EL_OK);
@@ -279,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_for_a_message_is_a_bubble),
+        cmocka_unit_test(a_muted_bubble_is_no_communication),
         cmocka_unit_test(a_lane_has_boxes),
         cmocka_unit_test(the_bubble_of_a_pipeline_is_the_papers),
     };

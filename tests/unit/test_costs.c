@@ -21,7 +21,8 @@ static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/
 
 /* Two ranks: in cache 10 GB/s, beyond 8 MiB a tenth of it; ring with 20 us of latency in each of its two rounds. */
 static const char record[] =
-    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'copy': [{'bytes': 1048576, 'time_us': 90}], 'curves': ["
+    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'devices': ['cpu:0', 'cpu:1'], 'copy': [{'bytes': 1048576, 'time_us': "
+    "90}], 'curves': ["
     " {'operation': 'all_reduce', 'algorithm': 'ring', 'points': ["
     "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}},"
     "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ring', 'in_place': {'time_us': 1640}},"
@@ -252,6 +253,44 @@ static void ops_have_measured_times(void **state)
     free(costs);
 }
 
+/* Three host calls of 500 us, and behind the first a ring of 140 us. */
+static void communication_takes_its_core(void **state)
+{
+    (void)state;
+    struct el_train_config config = linear();
+    char both[160];
+    snprintf(both, sizeof both, "%s,%s", run_folder, folder);
+    write_run(run_record, "", "");
+    write_record(record, 2);
+    for (int shares = 0; shares < 2; shares++) {
+        struct el_costs *costs;
+        struct el_device *device;
+        struct el_program *program;
+        struct el_call_op load = {
+            .head = {.label = "load", .phase = EL_PHASE_DATA}, .op_class = EL_CLASS_HOST, .run = never, .bytes = 100};
+        struct el_call_op sum = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, MIB, 2)};
+        assert_int_equal(el_costs_read(both, &config, &costs), EL_OK);
+        assert_true(costs->on_cores && !costs->shares_core);
+        costs->shares_core = shares;
+        struct el_device_spec spec = {.backend = "sim", .costs = costs};
+        assert_int_equal(el_device_open(&spec, &device), EL_OK);
+        assert_int_equal(el_program_create(&program), EL_OK);
+        for (int i = 0, id = -1; i < 3; i++) {
+            el_program_call(program, device, EL_STREAM_COMPUTE, &load, &id);
+            if (i > 0) continue;
+            el_program_wait(program, device, EL_STREAM_COMM, id);
+            el_program_call(program, device, EL_STREAM_COMM, &sum, NULL);
+        }
+        assert_int_equal(el_program_end(program), EL_OK);
+        assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
+        double us = (double)el_program_elapsed_ns(program) / 1e3, wanted = 1500 + (shares ? 140 : 0);
+        if (!(us > wanted * 0.999 && us < wanted * 1.001)) fail_msg("%g us, not %g", us, wanted);
+        el_program_destroy(program);
+        el_device_close(device);
+        free(costs);
+    }
+}
+
 static void other_runs_are_refused(void **state)
 {
     (void)state;
@@ -296,6 +335,7 @@ int main(void)
         cmocka_unit_test(simulated_devices_take_them),
         cmocka_unit_test(other_folders_are_refused),
         cmocka_unit_test(ops_have_measured_times),
+        cmocka_unit_test(communication_takes_its_core),
         cmocka_unit_test(other_runs_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
