@@ -8,6 +8,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
+#include "bench/campaign/follow.h"
 #include "bench/comm/wire.h"
 #include "bench/commands.h"
 #include "bench/machine/host_memory.h"
@@ -16,7 +17,7 @@
 #include "bench/trial/inject.h"
 #include "runtime/launch/launch.h"
 
-enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, PAIR_BYTES = 4 << 20, TAIL_BYTES = 600 };
+enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, PAIR_BYTES = 4 << 20 };
 
 /* What a rank would refuse is said before any is started. */
 static enum el_status check_given(const struct el_trial *trial)
@@ -201,66 +202,32 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
 
 /* ---- their parent ---- */
 
-struct parent {
-    struct el_store store;
-    char logs[EL_PATH_BYTES], said[TAIL_BYTES];
-    bool quiet, terminal;
-};
-
-/* Rank 0 says what it is at in its log. */
-static void on_tick(void *context, double elapsed_s)
-{
-    struct parent *parent = context;
-    char line[TAIL_BYTES] = "";
-    (void)elapsed_s;
-    if (!parent->quiet) el_launch_log_tail(parent->logs, 0, 1, line, sizeof line);
-    line[strcspn(line, "\n")] = 0;
-    if (line[0] == '[' && strcmp(line, parent->said)) {
-        fprintf(stderr, parent->terminal ? "\r\033[K%.100s" : "%.100s\n", line);
-        snprintf(parent->said, sizeof parent->said, "%s", line);
-    }
-}
-
-/* In the failed rank's own words, where it has any; else in those of the first that has. */
-static enum el_status fail_launch(const struct parent *parent, const struct el_launch_result *result, int procs)
-{
-    char tail[TAIL_BYTES] = "";
-    const char *said = NULL;
-    for (int r = -1; r < procs && !said && !result->signal; r++) {
-        if (r < 0 && result->failed_rank < 0) continue;
-        el_launch_log_tail(parent->logs, r < 0 ? result->failed_rank : r, 1, tail, sizeof tail);
-        tail[strcspn(tail, "\n")] = 0;
-        said = strstr(tail, "evenload: ");
-    }
-    return el_fail(EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
-                   result->timed_out ? " (--timeout)" : "");
-}
-
-static enum el_status launch(struct parent *parent, const struct el_options *options, const struct el_trial *trial,
-                             json_t **document_p)
+static enum el_status launch(const struct el_store *store, const struct el_options *options,
+                             const struct el_trial *trial, json_t **document_p)
 {
     struct el_runner runner;
     struct el_launch_result result = {.failed_rank = -1};
-    char path[EL_PATH_BYTES];
+    char path[EL_PATH_BYTES], logs[EL_PATH_BYTES];
     const char *operation = *options->action ? options->action : "all_reduce";
-    EL_TRY(el_runner_init(&runner, &parent->store));
-    runner.tick = on_tick;
-    runner.context = parent;
-    el_store_path(&parent->store, path, "comm.json");
-    el_store_path(&parent->store, parent->logs, "logs/comm");
+    struct el_follow follow = {.logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
+    EL_TRY(el_runner_init(&runner, store));
+    runner.tick = el_follow_tick;
+    runner.context = &follow;
+    el_store_path(store, path, "comm.json");
+    el_store_path(store, logs, "logs/comm");
     enum el_status status =
         el_runner_launch(&runner, trial, (const char *const[]){"worker", "comm", path, operation, NULL}, EL_CMD_COMM,
-                         options, parent->logs, &result);
-    if (parent->terminal && !parent->quiet) fprintf(stderr, "\r\033[K");
+                         options, logs, &result);
+    el_follow_end(&follow);
     EL_TRY(status);
     if (result.cancelled) return EL_OK;
-    if (!result.ok) return fail_launch(parent, &result, trial->procs);
+    if (!result.ok) return el_follow_fail(&follow, &result, trial->procs);
     return el_wire_read(path, document_p);
 }
 
 static int run_self(struct el_options *options)
 {
-    struct parent parent = {.quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
+    struct el_store store;
     struct el_trial trial;
     struct el_wire_plan plan;
     json_t *document = NULL;
@@ -268,18 +235,18 @@ static int run_self(struct el_options *options)
     if (status == EL_OK) status = check_memory(&trial, &plan);
     if (status != EL_OK) return el_exit_failed(status);
     el_runner_catch_signals();
-    status = el_store_create(options->out, "comm", &parent.store);
+    status = el_store_create(options->out, "comm", &store);
     if (status != EL_OK) return el_exit_failed(status);
     json_t *echo = el_options_echo(EL_CMD_COMM, options);
-    status = el_store_save_command(&parent.store, "comm", echo);
+    status = el_store_save_command(&store, "comm", echo);
     json_decref(echo);
-    if (status == EL_OK) status = launch(&parent, options, &trial, &document);
+    if (status == EL_OK) status = launch(&store, options, &trial, &document);
     if (status == EL_OK && el_runner_interrupted()) {
         fprintf(stderr, "evenload: interrupted\n");
         return EL_EXIT_INTERRUPTED;
     }
-    if (status == EL_OK) status = save(&parent.store, document);
-    int exit_status = status == EL_OK ? show(options, &parent.store, document, true) : el_exit_failed(status);
+    if (status == EL_OK) status = save(&store, document);
+    int exit_status = status == EL_OK ? show(options, &store, document, true) : el_exit_failed(status);
     json_decref(document);
     return exit_status;
 }

@@ -20,15 +20,16 @@ static void describe_memory(const struct el_mode_info *mode, char *text, size_t 
     if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);
 }
 
-static json_t *options_of(const struct el_mode_info *mode)
+/* The parts of a list, each with `before` in front. */
+static json_t *split(const char *list, const char *between, const char *before)
 {
-    json_t *options = json_array();
-    for (const char *at = mode->takes; at && *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        json_array_append_new(options, json_sprintf("--%.*s", (int)length, at));
+    json_t *parts = json_array();
+    for (const char *at = list; at && *at; at += strspn(at, between)) {
+        size_t length = strcspn(at, between);
+        json_array_append_new(parts, json_sprintf("%s%.*s", before, (int)length, at));
         at += length;
     }
-    return options;
+    return parts;
 }
 
 static json_t *mode_json(const struct el_mode_info *mode)
@@ -36,10 +37,11 @@ static json_t *mode_json(const struct el_mode_info *mode)
     const struct el_mode_memory *m = &mode->memory;
     char memory[64];
     describe_memory(mode, memory, sizeof memory);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name, "does",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name, "does",
                      mode->summary, "loss", losses[mode->loss], "memory", memory, "sends", mode->sends, "options",
-                     options_of(mode), "memory_copies", "backward", m->backward, "optimizer", m->optimizer, "kept",
-                     m->kept, "others", m->others, "view", m->view);
+                     split(mode->takes, " ", "--"), "variants", split(mode->variants, "|", ""), "memory_copies",
+                     "backward", m->backward, "optimizer", m->optimizer, "kept", m->kept, "others", m->others, "view",
+                     m->view);
 }
 
 static void print_mode(const json_t *row)

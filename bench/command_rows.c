@@ -91,6 +91,16 @@ static const struct el_command_row commands[] = {
      "  evenload comm all_reduce --comm-algorithm all     direct, ring and a parameter server\n"
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},
+    {"verify", TRUST, "does this build compute right, here? every mode, model and optimizer against one device",
+     EL_CMD_VERIFY, "[--quick] [--modes LIST] [--json] [--out DIR]",
+     "Train every mode with every model and optimizer on two, three and four devices, and hold the numbers to what "
+     "the mode must give: single's, or the mean of the ranks' means. In one process and in several, on CPU devices and "
+     "on "
+     "GPUs where there are any.",
+     "  evenload verify --quick                    some seconds\n"
+     "  evenload verify                            everything: under a minute\n"
+     "  evenload verify --modes ddp --inject wrong=1:0.001    what an error would look like\n",
+     el_cmd_verify},
     {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
     {"selfcheck", TRUST, "inject four known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "bench/job/worker.h"
+#include "bench/verify/verify.h"
 
 #define EL_VERSION "0.1.0"
 
@@ -152,6 +153,7 @@ int el_main(int argc, char **argv)
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
     if (help && argc > 2) return end(print_help(argv[2]), 0);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "comm")) return el_cmd_comm_worker(argc - 2, argv + 2);
+    if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "verify")) return el_verify_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);
     if (help)
         print_overview(stdout);

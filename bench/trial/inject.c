@@ -21,8 +21,9 @@ static const struct kind kinds[] = {
     {"compute", "RATIO", false, false, 1, 1000}, {"straggler", "POS:RATIO", true, false, 1, 1000},
     {"op", "LABEL:RATIO", false, true, 1, 1000}, {"pause", "LABEL:MS", false, true, 0, 1e6},
     {"leak", "POS:BYTES", true, false, 1, 1e12}, {"oversize", "POS:BYTES", true, false, 1, 1e12},
+    {"wrong", "POS:X", true, false, -1e6, 1e6},
 };
-enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, PAUSE, LEAK, OVERSIZE, N_KINDS };
+enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, PAUSE, LEAK, OVERSIZE, WRONG, N_KINDS };
 
 static enum el_status find_kind(const char *item, size_t length, const struct kind **kind_p)
 {
@@ -69,6 +70,7 @@ static void set_injected(const struct kind *kind, int first, int end, const char
             inject->stretch = (inject->stretch > 0 ? inject->stretch : 1) * value;
         if (kind == &kinds[LEAK]) inject->leak_bytes = (int64_t)value;
         if (kind == &kinds[OVERSIZE]) inject->oversize_bytes = (int64_t)value;
+        if (kind == &kinds[WRONG]) inject->wrong = value;
         if (kind == &kinds[OP]) {
             snprintf(inject->op, sizeof inject->op, "%s", label);
             inject->op_stretch = value;

@@ -136,9 +136,9 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
     }
     EL_TRY(el_inject_parse(trial->inject, n, injects));
     for (int i = 0; i < n && !strcmp(trial->devices[0].backend, "sim"); i++) {
-        if (injects[i].leak_bytes > 0 || injects[i].oversize_bytes > 0)
-            return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold: give cpu or "
-                                           "null devices");
+        if (injects[i].leak_bytes > 0 || injects[i].oversize_bytes > 0 || injects[i].wrong != 0)
+            return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold, nor numbers "
+                                           "to be wrong: give cpu devices");
     }
     return EL_OK;
 }

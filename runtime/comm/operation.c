@@ -101,6 +101,15 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
 }
 
+/* A planted error: the first number is too large. */
+static void make_wrong(const struct el_comm *comm, const struct el_comm_task *task)
+{
+    double wrong = el_device_inject(comm->place.device)->wrong;
+    if (wrong == 0 || !task->result || task->count == 0) return;
+    if (task->dtype == EL_F32) *(float *)task->result += (float)wrong;
+    if (task->dtype == EL_F64) *(double *)task->result += wrong;
+}
+
 /* A group of one: what it gives is what it gets. */
 static enum el_status run_alone(const struct el_comm *comm, const struct el_comm_task *task)
 {
@@ -131,6 +140,7 @@ static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_tas
     /* At once where the stream is this thread. */
     EL_TRY(el_device_stream_synchronize(comm->place.device, comm->place.stream));
     EL_TRY(comm->backend->ops->run(comm->state, task));
+    make_wrong(comm, task);
     wait_for_wire(comm, task);
     return EL_OK;
 }

@@ -39,6 +39,7 @@ struct el_inject {
     char pause[48]; /* kernels whose label begins so take `pause_ms` longer; no core is used meanwhile */
     double pause_ms;
     double wire_ms_per_mib; /* its collectives take so much longer for each MiB of payload; no core is used meanwhile */
+    double wrong;           /* is added to the first number that each collective leaves on it */
     int64_t leak_bytes;     /* of device memory, taken in every step and never given back; no ledger knows of it */
     int64_t most_bytes;     /* what both may take together: no more than the machine has to give */
     int64_t oversize_bytes; /* likewise, once, when the device is opened */

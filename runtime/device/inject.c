@@ -25,9 +25,12 @@ static enum el_status take(struct el_device *device, int64_t bytes)
 enum el_status el_inject_open(struct el_device *device)
 {
     const struct el_inject *inject = &device->spec.inject;
-    if (device->ops->async && (inject->stretch > 1 || inject->op_stretch > 1))
-        return el_fail(EL_ERR_INVALID,
-                       "%s: kernels can be stretched on CPU devices only; plant delay, leak or oversize", device->name);
+    if (device->ops->async && (inject->stretch > 1 || inject->op_stretch > 1 || inject->wrong != 0))
+        return el_fail(
+            EL_ERR_INVALID,
+            "%s: kernels can be stretched, and numbers made wrong, on CPU devices only; plant delay, leak or "
+            "oversize",
+            device->name);
     return take(device, device->spec.inject.oversize_bytes);
 }
 

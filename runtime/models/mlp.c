@@ -3,9 +3,9 @@
 #include "runtime/models/internal.h"
 
 static const struct el_model_size sizes[] = {
-    {"features", "input features", 1, 1 << 20, .initial = {1024}},
+    {"features", "input features", 1, 1 << 20, .initial = {1024}, .small = {12}},
     {"hidden", "sizes of the hidden layers, comma-separated, or none", 1, 1 << 20, .list = true,
-     .initial = {1024, 1024}},
+     .initial = {1024, 1024}, .small = {11, 9, 7}},
     {.name = NULL},
 };
 

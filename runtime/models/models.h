@@ -23,6 +23,7 @@ struct el_model_size {
     int64_t min, max;                     /* the same: the model always has this one */
     bool list;                            /* none, one or several values; else exactly one */
     int64_t initial[EL_MODEL_VALUES_MAX]; /* where it is not given; a list's is ended by 0 */
+    int64_t small[EL_MODEL_VALUES_MAX];   /* where numbers are checked and not timed; none: `initial` */
 };
 
 /* What a size is: given by the user, and after el_model_resolve of every size of the model. */
@@ -47,6 +48,13 @@ int64_t el_model_size(const struct el_model_config *config, const char *name);
 /* `name` is a row's, and stays; n at most EL_MODEL_VALUES_MAX. */
 void el_model_set(struct el_model_config *config, const char *name, const int64_t *values, int n);
 
+/* How far a mode's numbers may be from what they must equal (`evenload verify`). Of 0: the usual, as it stands behind.
+ */
+struct el_model_check {
+    int steps;             /* whose losses are compared in f64: 30 */
+    double loss, gradient; /* of the first step in f32: 1e-6, relative where it is above 1; 1e-4, in relative L2 norm */
+};
+
 struct el_model_info {
     const char *name;
     const char *summary;
@@ -54,6 +62,7 @@ struct el_model_info {
     const struct el_model_size *sizes; /* ended by a row whose name is NULL */
     int64_t classes;                   /* it always has so many; 0: as many as the data */
     double dropout;                    /* rate where none is given; 0: the model has no dropout */
+    struct el_model_check check;
 };
 
 /* The list, ended by a row whose name is NULL. */

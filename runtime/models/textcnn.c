@@ -12,10 +12,10 @@ static const int64_t windows[] = {3, 4, WIDEST};
 enum { N_WINDOWS = sizeof windows / sizeof windows[0] };
 
 static const struct el_model_size sizes[] = {
-    {"vocab", "vocabulary size", 3, 1 << 30, .initial = {20000}},
-    {"embed", "embedding dimension", 1, 65536, .initial = {128}},
-    {"seq", "sentence length in words", WIDEST, 65536, .initial = {64}},
-    {"filters", "filters per window size", 1, 65536, .initial = {100}},
+    {"vocab", "vocabulary size", 3, 1 << 30, .initial = {20000}, .small = {60}},
+    {"embed", "embedding dimension", 1, 65536, .initial = {128}, .small = {6}},
+    {"seq", "sentence length in words", WIDEST, 65536, .initial = {64}, .small = {9}},
+    {"filters", "filters per window size", 1, 65536, .initial = {100}, .small = {4}},
     {.name = NULL},
 };
 

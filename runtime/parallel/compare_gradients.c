@@ -7,8 +7,7 @@
 
 #include "runtime/parallel/mode.h"
 
-enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
-                                  const struct el_dataset *dataset, double *loss_p, double **grads_p)
+void el_train_reference_config(const struct el_train_config *config, struct el_train_config *reference_p)
 {
     struct el_train_config reference = *config;
     struct el_layout layout;
@@ -17,6 +16,15 @@ enum el_status el_train_reference(const struct el_train_config *config, struct e
     reference.n_devices = layout.devices[0].n_feeds; /* shares whose means count alike */
     if (config->loss_in_replica) reference.n_devices = config->n_devices;
     reference.bucket_view = false;
+    reference.keep_grads = true; /* they add up over the shares */
+    *reference_p = reference;
+}
+
+enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
+                                  const struct el_dataset *dataset, double *loss_p, double **grads_p)
+{
+    struct el_train_config reference;
+    el_train_reference_config(config, &reference);
     struct el_bootstrap *self;
     EL_TRY(el_bootstrap_open("self", &self));
     struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};

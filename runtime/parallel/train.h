@@ -153,6 +153,8 @@ void el_train_result_free(struct el_train_result *result);
 enum { EL_GATE_STEPS = 2 };
 enum el_status el_train_gradients(const struct el_train_config *config, const struct el_train_place *place,
                                   double *loss_p, double **grads_p);
+/* el_train_reference_config: what the mode must equal as a configuration of its own, to be trained on one device. */
+void el_train_reference_config(const struct el_train_config *config, struct el_train_config *reference_p);
 enum el_status el_train_reference(const struct el_train_config *config, struct el_device *device,
                                   const struct el_dataset *dataset, double *loss_p, double **grads_p);
 enum el_status el_train_compare(const struct el_train_config *config, const double *grads, const double *reference,

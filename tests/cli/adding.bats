@@ -55,6 +55,8 @@ one_file_one_row() {
     [[ $(json c/results.json '{g["mode"]: g["agrees"] for g in d["gate"]}') == "{'single': True, 'alone': True}" ]] || show
     run "$patched" run --mode alone --devices 2 "${QUICK[@]}" --dry-run
     [[ $status -eq 0 && $output == *"(2 + S) P"*"on each"* ]] || show
+    run "$patched" verify --quick --modes alone --launcher own --quiet --out v
+    [[ $status -eq 0 && $output == *"alone     bottleneck "*"same bits"*"checks passed"* ]] || show
 }
 
 @test "the model trains in every mode, and its size is an option" {

@@ -32,6 +32,11 @@ all_ok() { # all_ok RUN TRIALS: each was measured, and its processes ended witho
     [[ $status -lt 5 && $stderr != *Sanitizer* && $stderr != *"runtime error"* ]] || show
 }
 
+@test "every mode, in threads and in processes" {
+    ours verify --quick --launcher own --quiet --out v
+    ! grep -rE 'Sanitizer|runtime error' v/logs || show
+}
+
 @test "what is refused frees what it took" {
     refuses "more than the 16384" "$EVENLOAD" compare "${QUICK_MODEL[@]}" --batch 8,20000
     refuses "unknown disturbance" "$EVENLOAD" run "${QUICK[@]}" --inject foo

@@ -1,4 +1,4 @@
-/* The cases of the semantics gate, shared by the test of threads and the test of processes: models, optimizers,
+/* Cases that the tests of equivalence share: models, optimizers,
  * devices, dropout and batches, in f64 by the reference kernels, over 50 steps. */
 #ifndef EL_TEST_CASES_H
 #define EL_TEST_CASES_H
@@ -31,14 +31,6 @@ static const struct el_case el_cases[] = {
     {"toy", EL_OPT_SGD, 0, 24},         {"toy", EL_OPT_MOMENTUM, 0, 22},       {"toy", EL_OPT_ADAM, 0, 22},
     {"linear", EL_OPT_MOMENTUM, 0, 22},
 };
-enum { N_CASES = sizeof el_cases / sizeof el_cases[0] };
-
-/* The case after i, from -1 on; N_CASES or more: there is none. Under a sanitizer four of them: each model's path
- * through a mode once, with dropout and without. */
-static inline int el_case_next(int i)
-{
-    return is_sanitized() ? i + 3 : i + 1;
-}
 
 static const char *const optimizer_names[] = {"sgd", "momentum", "adam"};
 

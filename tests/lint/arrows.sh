@@ -32,7 +32,7 @@ job
 campaign
 report
 plot
-comm imbalance regress scale selfcheck watch'
+comm imbalance regress scale selfcheck verify watch'
 
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='

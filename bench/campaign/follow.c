@@ -1,0 +1,47 @@
+/* Following a launch; see follow.h. */
+#include "bench/campaign/follow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TAIL_BYTES = 600 };
+
+/* Whether rank 0 says something new. */
+static bool look(struct el_follow *follow)
+{
+    char line[TAIL_BYTES] = "";
+    el_launch_log_tail(follow->logs, 0, 1, line, sizeof line);
+    line[strcspn(line, "\n")] = 0;
+    if (line[0] != '[' || !strcmp(line, follow->now)) return false;
+    snprintf(follow->now, sizeof follow->now, "%.*s", (int)sizeof follow->now - 1, line);
+    return true;
+}
+
+void el_follow_tick(void *context, double elapsed_s)
+{
+    struct el_follow *follow = context;
+    if (follow->quiet || !look(follow)) return;
+    if (!follow->terminal && follow->said_s > 0 && elapsed_s - follow->said_s < follow->gap_s) return;
+    fprintf(stderr, follow->terminal ? "\r\033[K%.100s" : "%.100s\n", follow->now);
+    follow->said_s = elapsed_s;
+}
+
+void el_follow_end(struct el_follow *follow)
+{
+    look(follow);
+    if (follow->terminal && !follow->quiet) fprintf(stderr, "\r\033[K");
+}
+
+enum el_status el_follow_fail(const struct el_follow *follow, const struct el_launch_result *result, int procs)
+{
+    char tail[TAIL_BYTES] = "";
+    const char *said = NULL;
+    for (int r = -1; r < procs && !said && !result->signal; r++) {
+        if (r < 0 && result->failed_rank < 0) continue;
+        el_launch_log_tail(follow->logs, r < 0 ? result->failed_rank : r, 1, tail, sizeof tail);
+        tail[strcspn(tail, "\n")] = 0;
+        said = strstr(tail, "evenload: ");
+    }
+    return el_fail(EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
+                   result->timed_out ? " (--timeout)" : "");
+}

@@ -1,0 +1,136 @@
+/* `evenload verify`: does this build compute right, here? Starts jobs of one to four processes, each of which trains
+ * every mode that it can, and says what is not as it must be. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/campaign/follow.h"
+#include "bench/commands.h"
+#include "bench/verify/verify.h"
+#include "runtime/base/clock.h"
+
+static const char *const backends[] = {"cpu", "cuda"};
+static const char DATA[] = "sentences.txt";
+
+/* Appends what rank 0 has written: an object a line, of which the last may be cut where it was ended. */
+static void read_lines(const char *path, json_t *cells)
+{
+    FILE *file = fopen(path, "r");
+    char *line = NULL;
+    size_t bytes = 0;
+    while (file && getline(&line, &bytes, file) > 0) {
+        json_t *cell = json_loads(line, 0, NULL);
+        if (cell) json_array_append_new(cells, cell);
+    }
+    free(line);
+    if (file) fclose(file);
+}
+
+/* For the launcher: as ddp with a device a process would be started. */
+static struct el_trial job_of(const struct el_options *options, const char *backend, int procs)
+{
+    struct el_trial trial = {.timeout_s = options->timeout_s,
+                             .launcher = options->launcher,
+                             .procs = procs,
+                             .n_devices = EL_VERIFY_MOST,
+                             .train = {.mode = "ddp", .n_devices = EL_VERIFY_MOST, .global_batch = EL_VERIFY_MOST}};
+    memcpy(trial.comm, options->comm, sizeof trial.comm);
+    for (int d = 0; d < EL_VERIFY_MOST; d++)
+        snprintf(trial.devices[d].backend, sizeof trial.devices[d].backend, "%s", backend);
+    return trial;
+}
+
+/* A job of so many processes. One that ended before its end is a cell that failed. */
+static enum el_status launch(struct el_runner *runner, const struct el_options *options, const char *backend, int procs,
+                             json_t *cells)
+{
+    struct el_launch_result result = {.failed_rank = -1};
+    struct el_trial trial = job_of(options, backend, procs);
+    char path[EL_PATH_BYTES], data[EL_PATH_BYTES], logs[EL_PATH_BYTES], number[16];
+    struct el_follow follow = {
+        .logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1, .gap_s = 5};
+    snprintf(number, sizeof number, "%d", procs);
+    el_store_path(runner->store, path, "cells-%s-%d.jsonl", backend, procs);
+    el_store_path(runner->store, data, DATA);
+    el_store_path(runner->store, logs, "logs/%s-%d", backend, procs);
+    runner->tick = el_follow_tick;
+    runner->context = &follow;
+    enum el_status status =
+        el_runner_launch(runner, &trial, (const char *const[]){"worker", "verify", path, data, backend, number, NULL},
+                         EL_CMD_VERIFY, options, logs, &result);
+    el_follow_end(&follow);
+    EL_TRY(status);
+    read_lines(path, cells);
+    unlink(path);
+    if (result.ok || result.cancelled) return EL_OK;
+    el_follow_fail(&follow, &result);
+    json_array_append_new(cells,
+                          json_pack("{s:s, s:i, s:s, s:o}", "backend", backend, "procs", procs, "status", "failed",
+                                    "reason", json_sprintf("the job ended at %s: %s", follow.now, el_error_message())));
+    return EL_OK;
+}
+
+static enum el_status launch_all(const struct el_options *options, const struct el_store *store, json_t *cells)
+{
+    struct el_runner runner;
+    char data[EL_PATH_BYTES];
+    el_store_path(store, data, DATA);
+    EL_TRY(el_verify_write_data(data));
+    EL_TRY(el_runner_init(&runner, store));
+    el_runner_catch_signals();
+    for (int b = 0; b < 2; b++) {
+        if (!strcmp(backends[b], "cuda") && el_device_gpus() == 0) continue;
+        EL_TRY(launch(&runner, options, backends[b], 1, cells));
+        for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !el_runner_interrupted(); procs++)
+            EL_TRY(launch(&runner, options, backends[b], procs, cells));
+    }
+    return EL_OK;
+}
+
+static enum el_status show(const struct el_options *options, const struct el_store *store, json_t *cells,
+                           double seconds)
+{
+    size_t failed = el_verify_count(cells, "failed"), ok = el_verify_count(cells, "ok");
+    char path[EL_PATH_BYTES];
+    json_t *document = json_pack("{s:b, s:I, s:I, s:I, s:b, s:f, s:O}", "passed", (int)(failed == 0), "checks",
+                                 (json_int_t)(ok + failed), "failed", (json_int_t)failed, "unserved",
+                                 (json_int_t)el_verify_count(cells, "unserved"), "quick", (int)options->quick,
+                                 "seconds", seconds, "cells", cells);
+    el_store_path(store, path, "verify.json");
+    enum el_status status = el_write_json(document, path);
+    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
+    json_decref(document);
+    if (status != EL_OK || options->json) return status;
+    el_verify_print(cells, stdout);
+    if (failed)
+        printf("%zu of %zu checks failed, in %.0f s: figures of the modes above must not be believed.\n", failed,
+               ok + failed, seconds);
+    else
+        printf("All %zu checks passed, in %.0f s.\n", ok, seconds);
+    el_text_line(stdout, "%s", path);
+    printf("\nNext: %s %s\n", el_program_word(),
+           failed           ? "devices    (what this build found; the cells' commands are in the file above)"
+           : options->quick ? "verify    (every number of devices and optimizer)"
+                            : "compare");
+    return EL_OK;
+}
+
+enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p)
+{
+    struct el_store store;
+    json_t *cells = json_array();
+    int64_t begin_ns = el_clock_ns();
+    enum el_status status = el_store_create(options->out, "verify", &store);
+    if (status == EL_OK) status = launch_all(options, &store, cells);
+    if (status == EL_OK && el_runner_interrupted()) {
+        *exit_status_p = el_exit_interrupted();
+    } else if (status == EL_OK) {
+        el_verify_judge(cells);
+        if (el_verify_count(cells, "failed")) *exit_status_p = EL_EXIT_TRIAL;
+        status = show(options, &store, cells, (double)(el_clock_ns() - begin_ns) * 1e-9);
+    }
+    json_decref(cells);
+    return status;
+}

@@ -1,0 +1,164 @@
+/* Which cells there are, and each one's trial: small models on random batches, so that all of it takes seconds. */
+#include <string.h>
+
+#include "bench/options/options.h"
+#include "bench/verify/verify.h"
+#include "runtime/base/rng.h"
+
+/* 22 samples leave shares that differ on three and four devices; 24 are micro-batches of equal size. */
+enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, WORDS_MAX = 12 };
+
+const char *el_verify_kind(int kind)
+{
+    static const char *const names[] = {"sgd", "momentum", "adam", "f32"};
+    return names[kind];
+}
+
+/* Labels by chance, so that no loss goes to nothing, and sentences shorter and longer than the model takes. */
+enum el_status el_verify_write_data(const char *path)
+{
+    enum { SAMPLES = 720, WORDS = 58, SHORTEST = 4, LENGTHS = 8, CLASSES = 4 };
+    const struct el_rng_key key = {.seed = 1, .use = EL_RNG_DATA};
+    FILE *file = fopen(path, "w");
+    for (uint64_t i = 0; file && i < SAMPLES; i++) {
+        int n = SHORTEST + (int)(el_rng_u64(&key, i, 0) % LENGTHS);
+        fprintf(file, "%d", (int)(el_rng_u64(&key, i, 1) % CLASSES));
+        for (int w = 0; w < n; w++) fprintf(file, " w%d", (int)(el_rng_u64(&key, i, (uint64_t)w + 2) % WORDS));
+        fputc('\n', file);
+    }
+    bool failed = !file || ferror(file);
+    if (file) failed |= fclose(file) != 0;
+    return failed ? el_fail_errno("%s could not be written", path) : EL_OK;
+}
+
+/* The words of a variant, as on a command line. */
+static enum el_status take_variant(const char *variant, struct el_options *options)
+{
+    char text[sizeof((struct el_verify_cell *)0)->variant], *words[WORDS_MAX + 1] = {text}, *rest = NULL;
+    int n = 1;
+    snprintf(text, sizeof text, "%s", variant);
+    for (char *word = strtok_r(text, " ", &rest); word && n < WORDS_MAX; word = strtok_r(NULL, " ", &rest))
+        words[n++] = word;
+    return el_options_parse(EL_CMD_COMPARE, n, words, options);
+}
+
+static void take_sizes(const struct el_model_info *info, struct el_model_config *model)
+{
+    snprintf(model->name, sizeof model->name, "%s", info->name);
+    for (const struct el_model_size *row = info->sizes; row->name; row++) {
+        int n = 0;
+        while (n < EL_MODEL_VALUES_MAX && row->small[n]) n++;
+        if (n) el_model_set(model, row->name, row->small, n);
+    }
+}
+
+static void take_devices(const char *backend, int n, struct el_options *o)
+{
+    int n_gpus = strcmp(backend, "cuda") ? 0 : el_device_gpus();
+    o->n_devices = n;
+    for (int d = 0; d < n; d++) {
+        o->devices[d].index = n_gpus ? d % n_gpus : d;
+        snprintf(o->devices[d].backend, sizeof o->devices[d].backend, "%s", backend);
+    }
+}
+
+enum el_status el_verify_resolve(const struct el_options *options, const char *backend,
+                                 const struct el_verify_cell *cell, int procs, struct el_trial_set *set_p)
+{
+    struct el_options o;
+    el_options_defaults(EL_CMD_COMPARE, &o);
+    o.n_modes = o.n_batches = o.n_buckets = 1;
+    snprintf(o.modes[0], sizeof o.modes[0], "%s", cell->mode->name);
+    take_sizes(cell->model, &o.train.model);
+    take_devices(backend, cell->n_devices, &o);
+    memcpy(o.comm, options->comm, sizeof o.comm);
+    memcpy(o.data, options->data, sizeof o.data);
+    snprintf(o.inject, sizeof o.inject, "%s", options->inject);
+    o.procs = procs;
+    o.launcher = options->launcher;
+    o.batches[0] = el_mode_takes(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
+    o.bucket_mib[0] = 4 / 1024.0; /* several buckets even here */
+    o.first_bucket_mib = 1 / 1024.0;
+    o.train.dtype = cell->kind == EL_VERIFY_F32 ? EL_F32 : EL_F64;
+    o.train.optimizer = cell->kind == EL_VERIFY_F32 ? EL_OPT_MOMENTUM : (enum el_optimizer_kind)cell->kind;
+    o.train.lr = cell->kind == EL_OPT_ADAM ? 0.002 : 0.05;
+    o.train.control = EL_CONTROL_NONE;
+    o.train.warmup = 0;
+    o.train.min_time_s = 0;
+    o.train.steps = cell->model->check.steps ? cell->model->check.steps : STEPS;
+    EL_TRY(take_variant(cell->variant, &o));
+    return el_trials_resolve(EL_CMD_COMPARE, &o, set_p);
+}
+
+/* The v-th way of the mode: 0 is the mode as it is. Returns whether there is one. */
+static bool find_variant(const struct el_mode_info *mode, int v, char *text, size_t bytes)
+{
+    const char *at = mode->variants;
+    *text = 0;
+    if (v == 0) return true;
+    for (; at && v > 1; v--) at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL;
+    if (at) snprintf(text, bytes, "%.*s", (int)strcspn(at, "|"), at);
+    return at != NULL;
+}
+
+static bool is_asked_for(const struct el_options *options, const char *mode)
+{
+    for (int m = 0; m < options->n_modes; m++)
+        if (!strcmp(options->modes[m], mode)) return true;
+    return options->n_modes == 0;
+}
+
+struct walk {
+    const struct el_options *options;
+    const char *backend;
+    enum el_status (*visit)(void *context, const struct el_verify_cell *cell);
+    void *context;
+};
+
+static bool is_served(const struct walk *walk, const struct el_verify_cell *cell)
+{
+    struct el_trial_set set;
+    if (el_verify_resolve(walk->options, walk->backend, cell, 1, &set) != EL_OK) return false;
+    el_trials_free(&set);
+    return true;
+}
+
+/* The numbers of devices of a cell; quick: one, by its turn, of those that the mode can serve. */
+static enum el_status visit_counts(const struct walk *walk, struct el_verify_cell *cell, int turn)
+{
+    enum { COUNTS = EL_VERIFY_MOST - EL_VERIFY_FEWEST + 1 };
+    for (int i = 0; i < COUNTS; i++) {
+        cell->n_devices = EL_VERIFY_FEWEST + (walk->options->quick ? (i + turn) % COUNTS : i);
+        bool all = el_mode_devices(cell->mode->name, cell->n_devices) < cell->n_devices;
+        if (walk->options->quick && !all && !is_served(walk, cell)) continue;
+        EL_TRY(walk->visit(walk->context, cell));
+        if (walk->options->quick || all) return EL_OK;
+    }
+    cell->n_devices = EL_VERIFY_FEWEST;
+    return walk->options->quick ? walk->visit(walk->context, cell) : EL_OK; /* which says why not */
+}
+
+/* A model and a kind: all modes. */
+static enum el_status visit_modes(const struct walk *walk, struct el_verify_cell *cell, int model)
+{
+    int turn = model;
+    for (cell->mode = el_mode_list(); cell->mode->name; cell->mode++) {
+        if (!is_asked_for(walk->options, cell->mode->name)) continue;
+        for (int v = 0; find_variant(cell->mode, v, cell->variant, sizeof cell->variant); v++, turn++) {
+            bool its_model = v == 0 || model == v % 2; /* the first two have more layers than there are devices */
+            bool its_kind = cell->kind == EL_VERIFY_F32 || cell->kind == turn % EL_VERIFY_F32;
+            if (!walk->options->quick || (its_model && its_kind)) EL_TRY(visit_counts(walk, cell, turn + model));
+        }
+    }
+    return EL_OK;
+}
+
+enum el_status el_verify_each(const struct el_options *options, const char *backend,
+                              enum el_status (*visit)(void *context, const struct el_verify_cell *cell), void *context)
+{
+    struct walk walk = {.options = options, .backend = backend, .visit = visit, .context = context};
+    struct el_verify_cell cell = {.model = el_model_list()};
+    for (int model = 0; cell.model->name; cell.model++, model++)
+        for (cell.kind = 0; cell.kind < EL_VERIFY_KINDS; cell.kind++) EL_TRY(visit_modes(&walk, &cell, model));
+    return EL_OK;
+}

@@ -1,0 +1,275 @@
+/* A rank of verify: trains every cell that its number of processes serves, and rank 0 holds it to what it must equal.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/hash.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/campaign/gate.h"
+#include "bench/job/worker.h"
+#include "bench/options/options.h"
+#include "bench/verify/verify.h"
+
+enum { KIND = 0, RESULT, DATA, BACKEND, PROCS, FIXED_ARGUMENTS, YARDSTICKS = 16 };
+
+/* Of training: f64, all losses; f32, the first step's loss and gradients. */
+struct numbers {
+    double loss;    /* f64: the last one */
+    double *values; /* losses; gradients */
+    int64_t n;      /* of losses */
+};
+
+/* What modes must equal. */
+struct yardstick {
+    struct el_train_config config;
+    struct numbers numbers;
+};
+
+struct rank {
+    struct el_options options;
+    const char *backend;
+    int procs, n_done; /* cells */
+    struct el_bootstrap *bootstrap;
+    FILE *out;                         /* rank 0's */
+    const struct el_model_info *model; /* of the yardsticks, and their kind */
+    int kind;
+    struct yardstick yardsticks[YARDSTICKS];
+    int n_yardsticks;
+};
+
+static enum el_status compute(const struct el_train_config *config, const struct el_train_place *place, int kind,
+                              struct numbers *numbers_p)
+{
+    struct el_train_result result;
+    if (kind == EL_VERIFY_F32) return el_train_gradients(config, place, &numbers_p->loss, &numbers_p->values);
+    EL_TRY(el_train(config, place, NULL, &result));
+    numbers_p->n = result.n_steps;
+    numbers_p->values = result.loss;
+    numbers_p->loss = result.loss[result.n_steps - 1];
+    result.loss = NULL;
+    el_train_result_free(&result);
+    return EL_OK;
+}
+
+/* On all ranks. */
+static enum el_status compute_mode(const struct el_job *job, int kind, struct numbers *numbers_p)
+{
+    struct el_job_devices open;
+    enum el_status mine = el_job_open_devices(job, &open), status = el_bootstrap_agree(job->bootstrap, mine);
+    if (status == EL_OK) {
+        struct el_train_place place = el_job_place(job, &open);
+        status = compute(&job->trial->train, &place, kind, numbers_p);
+    }
+    if (mine == EL_OK) el_job_close_devices(&open);
+    return status;
+}
+
+static enum el_status compute_yardstick(const struct el_job *job, const struct el_train_config *reference, int kind,
+                                        struct numbers *numbers_p)
+{
+    struct el_bootstrap *self;
+    struct el_device *device;
+    struct el_device_spec spec = {.backend = "cpu", .kernels = el_kernels_reference()};
+    EL_TRY(el_bootstrap_open("self", &self));
+    enum el_status status = el_device_open(&spec, &device);
+    if (status == EL_OK) {
+        struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = job->dataset};
+        status = compute(reference, &place, kind, numbers_p);
+        el_device_close(device);
+    }
+    el_bootstrap_close(self);
+    return status;
+}
+
+static void forget(struct rank *rank)
+{
+    while (rank->n_yardsticks > 0) free(rank->yardsticks[--rank->n_yardsticks].numbers.values);
+}
+
+/* Whether both give the same numbers: what else may differ is how a mode comes to them. */
+static bool is_same(const struct el_train_config *a, const struct el_train_config *b)
+{
+    return a->n_devices == b->n_devices && a->n_accumulate == b->n_accumulate && a->global_batch == b->global_batch &&
+           a->sync_params == b->sync_params;
+}
+
+static enum el_status find_yardstick(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell,
+                                     const struct yardstick **found_p)
+{
+    struct el_train_config reference;
+    el_train_reference_config(&job->trial->train, &reference);
+    reference.dtype = EL_F64;
+    if (rank->model != cell->model || rank->kind != cell->kind || rank->n_yardsticks == YARDSTICKS) forget(rank);
+    rank->model = cell->model;
+    rank->kind = cell->kind;
+    for (int i = 0; i < rank->n_yardsticks; i++) {
+        *found_p = &rank->yardsticks[i];
+        if (is_same(&(*found_p)->config, &reference)) return EL_OK;
+    }
+    struct yardstick *made = &rank->yardsticks[rank->n_yardsticks];
+    *made = (struct yardstick){.config = reference};
+    EL_TRY(compute_yardstick(job, &reference, cell->kind, &made->numbers));
+    rank->n_yardsticks++;
+    *found_p = made;
+    return EL_OK;
+}
+
+static double off(double x, double wanted)
+{
+    double difference = fabs(x - wanted) / fmax(1, fabs(wanted));
+    return isnan(difference) ? INFINITY : difference;
+}
+
+/* How far off, at most, and where: a step, a parameter. In f64 gradients are not looked at. */
+struct judgement {
+    double loss, loss_limit, gradient, gradient_limit;
+    char where[64];
+};
+
+static void judge_losses(const struct numbers *numbers, const struct numbers *wanted, struct judgement *j)
+{
+    j->loss_limit = EL_VERIFY_F64_LOSS;
+    for (int64_t i = 0; i < numbers->n; i++) {
+        double difference = off(numbers->values[i], wanted->values[i]);
+        if (difference > j->loss) snprintf(j->where, sizeof j->where, "step %d", (int)i);
+        j->loss = fmax(j->loss, difference);
+    }
+}
+
+static enum el_status judge_f32(const struct el_job *job, const struct el_model_check *check,
+                                const struct numbers *numbers, const struct numbers *wanted, struct judgement *j)
+{
+    bool gpu = !strcmp(job->trial->devices[0].backend, "cuda");
+    j->loss_limit = gpu ? EL_GATE_GPU_LOSS : check->loss > 0 ? check->loss : EL_GATE_LOSS;
+    j->gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : check->gradient > 0 ? check->gradient : EL_GATE_GRADIENT;
+    j->loss = off(numbers->loss, wanted->loss);
+    EL_TRY(
+        el_train_compare(&job->trial->train, numbers->values, wanted->values, &j->gradient, j->where, sizeof j->where));
+    if (isnan(j->gradient)) j->gradient = INFINITY;
+    return EL_OK;
+}
+
+static void put_judgement(const struct judgement *j, const struct numbers *numbers, json_t *line)
+{
+    char reason[256];
+    const double last[] = {numbers->loss, j->gradient};
+    uint64_t bits = el_hash(EL_HASH_BEGIN, last, sizeof last);
+    bits = el_hash(bits, numbers->values, sizeof(double) * (size_t)numbers->n);
+    bool ok = j->loss <= j->loss_limit && j->gradient <= j->gradient_limit;
+    snprintf(reason, sizeof reason, "the loss is off by up to %.2g (limit %g)", j->loss, j->loss_limit);
+    if (j->gradient_limit > 0)
+        el_text_append(reason, sizeof reason, ", gradients by %.2g (limit %g)", j->gradient, j->gradient_limit);
+    el_text_append(reason, sizeof reason, ", most in %s", j->where);
+    json_t *found =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "status", ok ? "ok" : "failed", "difference",
+                  el_json_real(j->loss), "limit", el_json_real(j->loss_limit), "gradient_difference",
+                  el_json_real(j->gradient_limit > 0 ? j->gradient : NAN), "gradient_limit",
+                  el_json_real(j->gradient_limit > 0 ? j->gradient_limit : NAN), "where", j->where, "bits",
+                  json_sprintf("%016llx", (unsigned long long)bits), "reason", el_json_string(ok ? NULL : reason));
+    json_object_update(line, found);
+    json_decref(found);
+}
+
+static enum el_status judge(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell,
+                            const struct numbers *numbers, json_t *line)
+{
+    struct judgement judgement = {0};
+    const struct yardstick *wanted = NULL;
+    EL_TRY(find_yardstick(rank, job, cell, &wanted));
+    if (cell->kind == EL_VERIFY_F32)
+        EL_TRY(judge_f32(job, &cell->model->check, numbers, &wanted->numbers, &judgement));
+    else
+        judge_losses(numbers, &wanted->numbers, &judgement);
+    put_judgement(&judgement, numbers, line);
+    json_object_set_new(line, "shares", json_integer(wanted->config.n_devices));
+    return EL_OK;
+}
+
+static json_t *begin_line(const struct rank *rank, const struct el_verify_cell *cell)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "backend", rank->backend, "mode", cell->mode->name,
+                     "variant", cell->variant, "model", cell->model->name, "kind", el_verify_kind(cell->kind),
+                     "devices", el_mode_devices(cell->mode->name, cell->n_devices), "procs", rank->procs);
+}
+
+static enum el_status write_line(const struct rank *rank, json_t *line)
+{
+    bool written = !rank->out || (json_dumpf(line, rank->out, JSON_COMPACT) == 0 && fputc('\n', rank->out) == '\n' &&
+                                  fflush(rank->out) == 0);
+    json_decref(line);
+    return written ? EL_OK : el_fail_errno("the result of a cell could not be written");
+}
+
+/* A failure of one rank is the cell's, not the job's. What a mode refuses while it is built it cannot serve: ddp a
+ * parameter that no step uses. */
+static enum el_status run_cell(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell)
+{
+    char command[2 * EL_PATH_BYTES] = "";
+    struct numbers numbers = {0};
+    struct el_error error;
+    json_t *parts = NULL, *line = begin_line(rank, cell);
+    enum el_status status = compute_mode(job, cell->kind, &numbers);
+    if (status == EL_OK && rank->out) status = judge(rank, job, cell, &numbers, line);
+    free(numbers.values);
+    enum el_status gathered = el_job_gather(job, status, NULL, &parts, &error);
+    json_decref(parts);
+    if (rank->out && (gathered != EL_OK || error.status != EL_OK)) {
+        bool refused = gathered == EL_OK && error.status == EL_ERR_INVALID;
+        el_json_put_text(line, "status", refused ? "unserved" : "failed");
+        el_json_put_text(line, "reason", gathered == EL_OK ? error.text : el_error_message());
+    }
+    if (el_trial_command(job->trial, command, sizeof command) == EL_OK) el_json_put_text(line, "command", command);
+    EL_TRY(write_line(rank, line));
+    return gathered;
+}
+
+static enum el_status visit(void *context, const struct el_verify_cell *cell)
+{
+    struct rank *rank = context;
+    struct el_trial_set set;
+    enum el_status status = el_verify_resolve(&rank->options, rank->backend, cell, rank->procs, &set);
+    if (status == EL_ERR_INVALID && rank->procs == 1) {
+        json_t *line = begin_line(rank, cell);
+        el_json_put_text(line, "status", "unserved");
+        el_json_put_text(line, "reason", el_error_message());
+        return write_line(rank, line);
+    }
+    if (status != EL_OK) return status == EL_ERR_INVALID ? EL_OK : status;
+    const struct el_job job = {.trial = set.trials, .dataset = set.dataset, .bootstrap = rank->bootstrap};
+    if (rank->out)
+        printf("[%s, %d process%s: cell %d] %s %s on %d, %s%s%s\n", rank->backend, rank->procs,
+               rank->procs > 1 ? "es" : "", ++rank->n_done, cell->mode->name, cell->model->name, cell->n_devices,
+               el_verify_kind(cell->kind), *cell->variant ? ", " : "", cell->variant);
+    fflush(stdout);
+    if (set.trials->procs == rank->procs) status = run_cell(rank, &job, cell);
+    el_trials_free(&set);
+    return status;
+}
+
+int el_verify_worker(int argc, char **argv)
+{
+    struct rank rank = {.kind = -1};
+    enum el_status status = EL_OK;
+    if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload verify' only");
+    el_launch_rank_init();
+    el_options_defaults(EL_CMD_VERIFY, &rank.options);
+    if (status == EL_OK) status = el_options_parse(EL_CMD_VERIFY, argc - PROCS, argv + PROCS, &rank.options);
+    if (status == EL_OK) snprintf(rank.options.data, sizeof rank.options.data, "%s", argv[DATA]);
+    rank.backend = status == EL_OK ? argv[BACKEND] : "";
+    rank.procs = status == EL_OK ? atoi(argv[PROCS]) : 1;
+    if (status == EL_OK)
+        status = rank.procs > 1 ? el_join_environment(&rank.bootstrap) : el_bootstrap_open("self", &rank.bootstrap);
+    if (status == EL_OK && el_bootstrap_rank(rank.bootstrap) == 0) {
+        rank.out = fopen(argv[RESULT], "w");
+        if (!rank.out) status = el_fail_errno("%s", argv[RESULT]);
+    }
+    if (rank.bootstrap) status = el_bootstrap_agree(rank.bootstrap, status);
+    if (status == EL_OK) status = el_verify_each(&rank.options, rank.backend, visit, &rank);
+    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    forget(&rank);
+    if (rank.out) fclose(rank.out);
+    el_bootstrap_close(rank.bootstrap);
+    return status == EL_OK ? 0 : 1;
+}

@@ -1,0 +1,163 @@
+/* What the cells come to: bits of several processes against those of one, and the table. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/verify/verify.h"
+
+enum { FAILURES_SHOWN = 10 };
+
+size_t el_verify_count(const json_t *cells, const char *status)
+{
+    size_t i, n = 0;
+    const json_t *cell;
+    json_array_foreach(cells, i, cell) n += el_json_is(cell, "status", status);
+    return n;
+}
+
+/* NCCL may sum in another order than one process does, so of GPUs both are held to what they must equal, no more. */
+void el_verify_judge(json_t *cells)
+{
+    json_t *one = json_object(), *cell;
+    size_t i;
+    json_array_foreach(cells, i, cell)
+    {
+        char key[256];
+        snprintf(key, sizeof key, "%s %s %s %s %s %d", el_json_text(cell, "backend", ""),
+                 el_json_text(cell, "mode", ""), el_json_text(cell, "variant", ""), el_json_text(cell, "model", ""),
+                 el_json_text(cell, "kind", ""), (int)el_json_whole(cell, "devices"));
+        const json_t *other = json_object_get(one, key);
+        if (el_json_whole(cell, "procs") == 1) json_object_set(one, key, cell);
+        if (!other || el_json_is(cell, "backend", "cuda") || !json_object_get(other, "bits") ||
+            el_json_whole(cell, "shares") != el_json_whole(other, "shares"))
+            continue;
+        bool same = el_json_is(cell, "bits", el_json_text(other, "bits", ""));
+        json_object_set_new(cell, "same_bits", json_boolean(same));
+        if (same || !el_json_is(cell, "status", "ok")) continue;
+        el_json_put_text(cell, "status", "failed");
+        el_json_put_text(cell, "reason", "its numbers have other bits than in one process");
+    }
+    json_decref(one);
+}
+
+static void print_failure(const json_t *cell, FILE *out)
+{
+    const char *variant = el_json_text(cell, "variant", "");
+    int procs = (int)el_json_whole(cell, "procs"), devices = (int)el_json_whole(cell, "devices");
+    el_text_say("FAILED  ", "        ", EL_REPORT_COLUMNS, out, "%s %s, %s%s%s, %d %s device%s, %d process%s: %s",
+                el_json_text(cell, "mode", "?"), el_json_text(cell, "model", "?"), el_json_text(cell, "kind", "?"),
+                *variant ? ", " : "", variant, devices, el_json_text(cell, "backend", "?"), devices == 1 ? "" : "s",
+                procs, procs == 1 ? "" : "es", el_json_text(cell, "reason", "?"));
+}
+
+static const struct el_column columns[] = {EL_TEXT("mode", -10, "mode"),          EL_TEXT("model", -9, "model"),
+                                           EL_TEXT("devices", -8, "devices"),     EL_TEXT("sgd", 9, "sgd"),
+                                           EL_TEXT("momentum", 9, "momentum"),    EL_TEXT("adam", 9, "adam"),
+                                           EL_TEXT("f32: loss", 11, "f32"),       EL_TEXT("gradient", 9, "gradient"),
+                                           EL_TEXT("processes", 11, "processes"), EL_NO_MORE};
+
+/* The larger one of the column's figure and the cell's; a failure stays one. */
+static void put_worst(json_t *row, const char *column, const json_t *cell, const char *path)
+{
+    char text[32], key[32];
+    double value = el_json_number(cell, path);
+    snprintf(key, sizeof key, "%s worst", column);
+    value = fmax(value, el_json_number(row, key)); /* of a number and NAN: the number */
+    el_json_put_real(row, key, value);
+    snprintf(text, sizeof text, value > 0 ? "%.1e" : "0", value);
+    if (el_json_is(row, column, "FAILED") || el_json_is(cell, "status", "failed")) strcpy(text, "FAILED");
+    el_json_put_text(row, column, text);
+}
+
+static void add_cell(json_t *row, const json_t *cell)
+{
+    const json_t *same = json_object_get(cell, "same_bits");
+    int64_t devices = el_json_whole(cell, "devices"), all = el_json_whole(row, "bits of devices");
+    if (el_json_is(cell, "status", "unserved")) {
+        el_json_put_text(row, "reason", el_json_text(cell, "reason", ""));
+        return;
+    }
+    char text[32] = "";
+    if (!*el_json_text(cell, "variant", "")) json_object_set_new(row, "as it is", json_true());
+    all |= 1 << devices;
+    for (int n = 1; n <= EL_VERIFY_MOST; n++)
+        if (all >> n & 1) el_text_append(text, sizeof text, "%s%d", *text ? "," : "", n);
+    json_object_set_new(row, "bits of devices", json_integer(all));
+    el_json_put_text(row, "devices", text);
+    put_worst(row, el_json_text(cell, "kind", ""), cell, "difference");
+    if (el_json_is(cell, "kind", "f32")) put_worst(row, "gradient", cell, "gradient_difference");
+    if (el_json_whole(cell, "procs") == 1 || el_json_is(row, "processes", "DIFFER")) return;
+    if (same) el_json_put_text(row, "processes", json_is_true(same) ? "same bits" : "DIFFER");
+    if (el_json_is(row, "processes", "-")) el_json_put_text(row, "processes", "yes");
+}
+
+/* A mode and a model on one backend. Returns the row, or NULL where there is no such cell. */
+static json_t *make_row(const json_t *cells, const char *backend, const char *mode, const char *model)
+{
+    json_t *row = NULL;
+    const json_t *cell;
+    size_t i;
+    json_array_foreach(cells, i, cell)
+    {
+        if (!el_json_is(cell, "backend", backend) || !el_json_is(cell, "mode", mode) ||
+            !el_json_is(cell, "model", model))
+            continue;
+        if (!row)
+            row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "mode", mode, "model", model, "sgd", "-",
+                            "momentum", "-", "adam", "-", "f32", "-", "gradient", "-", "processes", "-",
+                            "bits of devices", 0);
+        add_cell(row, cell);
+    }
+    return row;
+}
+
+/* Why the mode, as it is, cannot serve the model. */
+static void print_reason(const char *mode, const char *model, const char *reason, FILE *out)
+{
+    char first[32];
+    snprintf(first, sizeof first, "%-10s%-9s", mode, model);
+    el_text_say(first, "                   ", EL_REPORT_COLUMNS, out, "cannot: %s", reason);
+}
+
+static void print_backend(const json_t *cells, const char *backend, FILE *out)
+{
+    const struct el_table table = {.columns = columns, .out = out};
+    bool begun = false;
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        for (const struct el_model_info *model = el_model_list(); model->name; model++) {
+            json_t *row = make_row(cells, backend, mode->name, model->name);
+            if (row && !begun) {
+                el_text_line(out, "On %s devices", backend);
+                el_table_heads(&table, EL_TABLE_BOLD);
+                begun = true;
+            }
+            if (row && json_object_get(row, "devices")) el_table_row(&table, EL_TABLE_PLAIN, row);
+            if (row && !json_object_get(row, "as it is"))
+                print_reason(mode->name, model->name, el_json_text(row, "reason", "?"), out);
+            json_decref(row);
+        }
+    }
+    if (begun) fputc('\n', out);
+}
+
+void el_verify_print(const json_t *cells, FILE *out)
+{
+    size_t i, shown = 0, failed = el_verify_count(cells, "failed");
+    const json_t *cell;
+    json_array_foreach(cells, i, cell)
+    {
+        if (el_json_is(cell, "status", "failed") && shown++ < FAILURES_SHOWN) print_failure(cell, out);
+    }
+    if (failed > FAILURES_SHOWN) el_text_line(out, "        and %zu more, in verify.json", failed - FAILURES_SHOWN);
+    if (failed) fputc('\n', out);
+    el_text_say(
+        "", "", EL_REPORT_COLUMNS, out,
+        "The largest difference from what each mode must give: of all losses in f64, by optimizer; of the first "
+        "step's loss and gradients in f32. 'processes': the same with each rank or stage in a process of its "
+        "own.");
+    fputc('\n', out);
+    print_backend(cells, "cpu", out);
+    print_backend(cells, "cuda", out);
+}

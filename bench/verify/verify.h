@@ -1,0 +1,58 @@
+/* Verify: every mode must give the numbers that its row promises: the losses of plain training on one device, or the
+ * mean of the ranks' means (runtime/parallel/mode_info.h). A *cell* is one mode, as it is or with one of its row's
+ * variants, with one model, on some devices; it compares all losses in f64 with one optimizer, or the first step's loss
+ * and gradients in f32. What it must equal is computed on one CPU device, in f64, by the reference kernels.
+ *
+ *     el_verify_each(&options, backend, visit, context);      the cells, the same in every process
+ *     el_verify_worker(argc, argv);                           a rank: its cells, a line of JSON each
+ *     el_verify_judge(lines);  el_verify_print(document, stdout);
+ *
+ * Each cell is computed in one process and, where the mode can be split so, in several, which have to come to the same
+ * bits.
+ */
+#ifndef EL_BENCH_VERIFY_H
+#define EL_BENCH_VERIFY_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "bench/trial/trial.h"
+#include "runtime/parallel/train.h"
+
+enum { EL_VERIFY_FEWEST = 2, EL_VERIFY_MOST = 4 }; /* devices */
+/* What a cell compares: an optimizer's losses in f64, or f32. */
+enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS };
+
+#define EL_VERIFY_F64_LOSS 1e-7
+
+struct el_verify_cell {
+    const struct el_mode_info *mode;
+    const struct el_model_info *model;
+    char variant[96]; /* "--overlap off"; "": the mode as it is */
+    int kind;         /* enum el_optimizer_kind, or EL_VERIFY_F32 */
+    int n_devices;
+};
+
+/* The sentences that all cells train on. */
+enum el_status el_verify_write_data(const char *path);
+/* `options` are those of `verify`, with those sentences as their data: --quick leaves of each mode and model one number
+ * of devices, and of the optimizers one. Ends early where `visit` fails. */
+enum el_status el_verify_each(const struct el_options *options, const char *backend,
+                              enum el_status (*visit)(void *context, const struct el_verify_cell *cell), void *context);
+/* The cell's trial in so many processes. Errors: those of el_trials_resolve; of EL_ERR_INVALID the message says why the
+ * mode cannot serve. */
+enum el_status el_verify_resolve(const struct el_options *options, const char *backend,
+                                 const struct el_verify_cell *cell, int procs, struct el_trial_set *set_p);
+/* "sgd", "momentum", "adam", "f32" */
+const char *el_verify_kind(int kind);
+
+/* "verify RESULT DATA BACKEND PROCS --option=value ...": returns the exit status. RESULT gets an object a line. */
+int el_verify_worker(int argc, char **argv);
+
+/* Marks as failed what has other bits in several processes than in one. */
+void el_verify_judge(json_t *cells);
+size_t el_verify_count(const json_t *cells, const char *status); /* "ok", "failed" or "unserved" */
+/* What failed first, then a line a mode and model. */
+void el_verify_print(const json_t *cells, FILE *out);
+
+#endif

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# `evenload verify`: every mode gives what it must, and what is wrong is found.
+PICTURES=no
+source "$BATS_TEST_DIRNAME/common.bash"
+
+@test "verify --quick: each mode has each model, optimizer and variant, and the same bits in several processes" {
+    "$EVENLOAD" modes --json >modes.json
+    run --separate-stderr "$EVENLOAD" verify --quick --launcher own --quiet --out v
+    [[ $status -eq 0 ]] || show
+    python3 - modes.json v/verify.json <<'END'
+import json, sys
+modes, verified = (json.load(open(name)) for name in sys.argv[1:])
+assert verified["passed"] and verified["failed"] == 0 and verified["checks"] >= 100, verified["checks"]
+for mode in modes:
+    cells = [c for c in verified["cells"] if c["mode"] == mode["mode"]]
+    served = [c for c in cells if c["status"] == "ok"]
+    assert {c["kind"] for c in served} == {"sgd", "momentum", "adam", "f32"}, mode["mode"]
+    assert {c["variant"] for c in served} == {"", *mode["variants"]}, mode
+    unserved = {c["model"] for c in cells} - {c["model"] for c in served}
+    allowed = {"linear"} if "--cut" in mode["options"] else {"branch"} if "--find-unused" in mode["options"] else set()
+    assert unserved <= allowed, (mode["mode"], unserved)
+    assert all(c["reason"] for c in cells if c["status"] == "unserved")
+    several = [c for c in served if c["procs"] > 1]
+    assert ("--procs" in mode["options"]) == bool(several), mode["mode"]
+    assert any(c.get("same_bits") for c in several) or not several, mode["mode"]
+assert {c["devices"] for c in verified["cells"]} == {1, 2, 3, 4}
+assert all(c["difference"] <= c["limit"] for c in verified["cells"] if c["status"] == "ok")
+END
+}
+
+@test "a number that is wrong on one device is found in every mode that sends, and named first" {
+    run --separate-stderr "$EVENLOAD" verify --quick --launcher own --quiet --inject wrong=1:0.01 --modes single,dp,ddp,mp --out v
+    [[ $status -eq 1 && ${lines[0]} == "FAILED  "* && $output == *"1e-07), most in step "* && $output == *"checks failed"*"Next: "*" devices"* ]] || show
+    [[ $(json v/verify.json 'sorted({c["mode"] for c in d["cells"] if c["status"] == "failed" and c["kind"] != "f32"})') == "['ddp', 'dp', 'mp']" ]] || show
+    [[ $(json v/verify.json '{c["status"] for c in d["cells"] if c["mode"] == "single"}') == "{'ok'}" ]] || show
+    [[ $(json v/verify.json '[c["mode"] for c in d["cells"] if c["status"] == "ok" and c["kind"] != "f32" and c["mode"] != "single"]') == "[]" ]] || show
+}
+
+@test "a job that does not end is a failure with its place" {
+    run --separate-stderr "$EVENLOAD" verify --quick --launcher own --quiet --timeout 0.1 --modes ddp --inject delay=1:50 --out v
+    [[ $status -eq 1 && $output == *"FAILED "*"the job ended at [cpu, 1 process: cell "*"--timeout"* ]] || show
+    [[ $("$EVENLOAD" verify --quick --launcher own --quiet --modes single --json --out j) == "$(cat j/verify.json)" ]]
+    refuses "unknown mode 'dpp'" "$EVENLOAD" verify --modes dpp
+}
