@@ -79,7 +79,7 @@ struct el_options {
     double interval_ms; /* between two looks of watch */
     bool plot, wait_all;
     int command_at; /* place in argv of the command of watch; 0: none */
-    bool quick; /* verify: each mode, model and optimizer once */
+    bool quick;     /* verify: each mode, model and optimizer once */
     bool record, json, quiet, term, dry_run, strict;
     bool help, version;
     enum el_launching launch;

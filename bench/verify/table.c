@@ -45,6 +45,10 @@ void el_verify_judge(json_t *cells)
 static void print_failure(const json_t *cell, FILE *out)
 {
     const char *variant = el_json_text(cell, "variant", "");
+    if (!json_object_get(cell, "mode")) { /* a job's own */
+        el_text_wrap(el_json_text(cell, "reason", "?"), "FAILED  ", "        ", EL_REPORT_COLUMNS, out);
+        return;
+    }
     int procs = (int)el_json_whole(cell, "procs"), devices = (int)el_json_whole(cell, "devices");
     el_text_say("FAILED  ", "        ", EL_REPORT_COLUMNS, out, "%s %s, %s%s%s, %d %s device%s, %d process%s: %s",
                 el_json_text(cell, "mode", "?"), el_json_text(cell, "model", "?"), el_json_text(cell, "kind", "?"),

@@ -137,7 +137,8 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
     struct cuts cuts = {.n = n};
     if (n > parts->model->n_nodes)
         return el_fail(EL_ERR_INVALID, "%s has %d node%s: it cannot be cut into %d parts: give fewer --devices%s",
-                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n, n > parts->n_stages ? ", or fewer --parts" : "");
+                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n,
+                       n > parts->n_stages ? ", or fewer --parts" : "");
     EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
                                    : find_named(config, parts->model, &cuts));
     for (; parts->n < n; parts->n++) {
