@@ -65,7 +65,7 @@ static enum el_status launch(struct el_runner *runner, const struct el_options *
     read_lines(path, cells);
     unlink(path);
     if (result.ok || result.cancelled) return EL_OK;
-    el_follow_fail(&follow, &result);
+    el_follow_fail(&follow, &result, procs);
     json_array_append_new(cells,
                           json_pack("{s:s, s:i, s:s, s:o}", "backend", backend, "procs", procs, "status", "failed",
                                     "reason", json_sprintf("the job ended at %s: %s", follow.now, el_error_message())));
