@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
 
@@ -11,12 +12,13 @@ static enum el_status print_json(const struct el_trial *trial, const struct el_m
     json_t *devices = json_array();
     for (int i = 0; i < trial->n_devices; i++) {
         const struct el_ledger *ledger = &forecasts[i].ledger;
-        json_array_append_new(devices,
-                              json_pack("{s:o, s:I, s:s, s:o, s:o}", "device",
-                                        json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index),
-                                        "peak_bytes", (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment,
-                                        "at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag), "peak_by_tag",
-                                        el_record_tags(ledger->peak_by_tag)));
+        json_array_append_new(
+            devices, json_pack("{s:o, s:I, s:s, s:o, s:o, s:o}", "device",
+                               json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index), "peak_bytes",
+                               (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment, "at_peak_by_tag",
+                               el_record_tags(ledger->at_peak_by_tag), "peak_by_tag",
+                               el_record_tags(ledger->peak_by_tag), "activation_sets",
+                               el_json_count(forecasts[i].activation_sets ? forecasts[i].activation_sets : -1)));
     }
     json_t *document = json_pack("{s:s, s:s, s:I, s:o}", "mode", trial->train.mode, "model", trial->train.model.name,
                                  "global_batch", (json_int_t)trial->train.global_batch, "devices", devices);
@@ -36,13 +38,15 @@ static void print_table(const struct el_trial *trial, const struct el_memory_for
         for (int i = 0; i < trial->n_devices; i++) used[t] = used[t] || forecasts[i].ledger.at_peak_by_tag[t];
         if (used[t]) printf(" %10s", el_tag_name((enum el_tag)t));
     }
-    printf("  in\n");
+    bool has_sets = forecasts[0].activation_sets > 0;
+    printf("%s  in\n", has_sets ? " activation sets" : "");
     for (int i = 0; i < trial->n_devices; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s:%d", trial->devices[i].backend, trial->devices[i].index);
         printf("%-10s %9.2f", name, (double)forecasts[i].ledger.peak_bytes / mib);
         for (int t = 0; t < EL_TAG_COUNT; t++)
             if (used[t]) printf(" %10.2f", (double)forecasts[i].ledger.at_peak_by_tag[t] / mib);
+        if (has_sets) printf(" %15d", forecasts[i].activation_sets);
         printf("  %s\n", forecasts[i].moment);
     }
 }

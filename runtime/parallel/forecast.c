@@ -9,6 +9,7 @@
 static enum el_status issue_step(struct el_worker *worker, const struct el_mode_ops *mode,
                                  struct el_memory_forecast *forecasts)
 {
+    const struct el_schedule *schedule = &worker->parts->schedule;
     struct el_program *program = NULL;
     enum el_status status = EL_OK;
     if (mode->setup) EL_TRY(mode->setup(worker));
@@ -27,6 +28,9 @@ static enum el_status issue_step(struct el_worker *worker, const struct el_mode_
         enum el_phase phase = EL_PHASE_OPTIMIZER;
         el_program_ledger(program, device, &phase);
         forecasts[m] = (struct el_memory_forecast){.ledger = *el_device_ledger(device), .moment = el_phase_name(phase)};
+        if (schedule->n_parts > 0)
+            forecasts[m].activation_sets =
+                el_schedule_in_flight(schedule, worker->layout->devices[worker->first + m].stage);
     }
 done:
     el_program_destroy(program);

@@ -74,6 +74,13 @@ END
     json ../results.json 'd["trials"][0]["per_device"][0]["activation_sets"]' | grep -qx 2
 }
 
+@test "activation sets are predicted" {
+    "$EVENLOAD" run --mode pipeline --devices sim:4 --micro 6 --batch 12 --model mlp --features 8 --hidden "6,7,5" --data dummy --dry-run --json >sets.json
+    [[ $(json sets.json '[x["activation_sets"] for x in d["devices"]]') == "[4, 3, 2, 1]" ]] || { cat sets.json; false; }
+    run "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule gpipe --micro 6 --batch 12 --model mlp --features 8 --hidden 6 --data dummy --dry-run
+    [[ $status -eq 0 && $output == *"activation sets  in"*"  6  "* ]] || show
+}
+
 @test "what cannot be cut is refused by name" {
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --micro 3 "${MODEL[@]}"
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"

@@ -302,6 +302,32 @@ static void the_bubble_of_a_pipeline_is_the_papers(void **state)
     free(costs);
 }
 
+/* Also of parts of which several are on a device, and where backward is in halves. */
+static void activation_sets_are_those_of_the_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schedule;
+        int p, m;
+    } rows[] = {
+        {"interleaved", 2, 4}, {"zero-bubble", 4, 8}, {"tests/unit/data/schedules/ZBVZeroBubble-2x2-4.csv", 2, 4}};
+    struct el_costs *costs = make_costs();
+    struct el_dataset *dataset;
+    assert_int_equal(el_case_dataset(&dataset), EL_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct el_recorder *recorders[STAGES_MAX];
+        struct el_schedule schedule;
+        run_pipeline(costs, dataset, rows[i].schedule, rows[i].p, rows[i].m, recorders, &schedule);
+        for (int d = 0; d < rows[i].p; d++) {
+            assert_int_equal(el_recorder_in_flight(recorders[d], d), el_schedule_in_flight(&schedule, d));
+            el_recorder_destroy(recorders[d]);
+        }
+        el_schedule_close(&schedule);
+    }
+    el_dataset_close(dataset);
+    free(costs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_muted_bubble_is_no_communication),
         cmocka_unit_test(a_lane_has_boxes),
         cmocka_unit_test(the_bubble_of_a_pipeline_is_the_papers),
+        cmocka_unit_test(activation_sets_are_those_of_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -351,6 +351,31 @@ static void parts_compute_what_the_model_does(void **state)
     el_graph_destroy(s.graph);
 }
 
+/* Of h, both uses of the shared weight with their dropout and concat, and out: the first and the last. */
+static void parts_on_one_device_have_their_parameters_together(void **state)
+{
+    (void)state;
+    static const char *const params[] = {"w0", "b0", "w1", "b1"}, *const nodes[] = {"h", "out"};
+    struct el_graph *model = diamond(), *both;
+    struct part parts[PARTS_MAX];
+    assert_int_equal(cut(model, 1 << 1 | 1 << 5, parts), 3);
+    assert_int_equal(el_graph_of_parts((const struct el_graph *[]){parts[0].graph, parts[2].graph}, 2, &both), EL_OK);
+    assert_int_equal(both->n_params, 4);
+    assert_int_equal(both->n_nodes, 2);
+    assert_int_equal(both->loss, model->loss);
+    for (int p = 0; p < 4; p++) {
+        assert_string_equal(both->params[p].name, params[p]);
+        assert_true(el_graph_uses_param(both, p));
+    }
+    for (int n = 0; n < 2; n++) {
+        assert_string_equal(both->nodes[n].name, nodes[n]);
+        assert_string_equal(both->params[both->nodes[n].params[0]].name, params[2 * n]);
+    }
+    el_graph_destroy(both);
+    for (int k = 0; k < 3; k++) el_graph_destroy(parts[k].graph);
+    el_graph_destroy(model);
+}
+
 static void a_cut_that_cannot_be_is_named(void **state)
 {
     (void)state;
@@ -369,6 +394,7 @@ int main(void)
         cmocka_unit_test(a_hook_fires_once_after_the_last_use),
         cmocka_unit_test(gradients_are_written_over_what_was_there),
         cmocka_unit_test(parts_compute_what_the_model_does),
+        cmocka_unit_test(parts_on_one_device_have_their_parameters_together),
         cmocka_unit_test(a_cut_that_cannot_be_is_named),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
