@@ -29,8 +29,7 @@ enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, str
     *made = (struct el_nccl_memory){.api = api, .device = el_device_index(member->device)};
     if (api->memory_take(&made->memory, bytes, made->device) != 0) {
         free(made);
-        return el_fail(EL_ERR_OOM, "nccl communicator: %zu bytes of %s's memory: %s", bytes,
-                       el_device_name(member->device), api->last_error());
+        return el_fail(EL_ERR_ABSENT, "nccl communicator: no memory of its own: %s", api->last_error());
     }
     made->member = member;
     made->next = member->memories;

@@ -87,7 +87,7 @@ END
         echo "# long: a rank of comm that stops" >&3
         skip "takes 8 s"
     }
-    "$EVENLOAD" comm -b 1M -e 1M -n 10000 -w 0 -c 0 --comm tcp --launcher own --timeout 6 --out s 2>err >out 3>&- &
+    "$EVENLOAD" comm -b 1M -e 4M -n 300 -w 0 -c 0 --comm tcp --launcher own --timeout 6 --out s 2>err >out 3>&- &
     local job=$! pid try
     for ((try = 0; try < 40; try++)); do
         ! grep -qs '^.2/2' s/logs/comm/rank-0.log || break
