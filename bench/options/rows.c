@@ -180,8 +180,9 @@ static const struct el_option_row before_sizes[] = {
      "micro-step "
      "synchronizes them, as with PyTorch's no_sync",
      DEFAULT("1"), RANGE(1, 1024)},
-    {TRAINING, "mesh", "dp=N", AT(TEXT, mesh), OF_TRIALS,
-     "spmg: data-parallel ranks, each with as many devices (default: --procs, or 1)"},
+    {TRAINING, "mesh", "dp=N,pp=N", AT(TEXT, mesh), OF_TRIALS,
+     "mp, pipeline: copies of the model (dp), and stages of each (pp; default: dp=1); spmg: data-parallel ranks, dp "
+     "alone, each with as many devices (default: --procs, or 1)"},
     {TRAINING, "reduce", "HOW", AT(CHOICE, train.reduce), OF_TRIALS,
      "spmg: which devices sum gradients across processes: all (flat), or each process's first for its others "
      "(hierarchical)",

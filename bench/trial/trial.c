@@ -203,14 +203,28 @@ static enum el_status take_text(const char *option, const char *text, char *to, 
     return EL_OK;
 }
 
-/* "dp=2": data ranks. */
+/* "dp=2,pp=2": data ranks and stages; of which one can be left out. Modes that do not cut the model have no stages. */
 static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
 {
-    char *end;
-    if (!*mesh) return EL_OK;
-    long n = strncmp(mesh, "dp=", 3) == 0 ? strtol(mesh + 3, &end, 10) : 0;
-    if (n < 1 || n > EL_MEMBERS_MAX || *end) return el_fail(EL_ERR_INVALID, "--mesh %.60s: give dp=2", mesh);
-    train->n_ranks = (int)n;
+    const bool cuts = el_mode_takes(train->mode, "cut");
+    int n_data = 0, n_stages = 0;
+    char copy[EL_PATH_BYTES], *rest;
+    snprintf(copy, sizeof copy, "%s", mesh);
+    if (!*mesh || !el_mode_takes(train->mode, "mesh")) return EL_OK;
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        int *n = !strncmp(item, "dp=", 3) ? &n_data : !strncmp(item, "pp=", 3) && cuts ? &n_stages : NULL;
+        char *end = item;
+        long number = n ? strtol(item + 3, &end, 10) : 0;
+        if (!n || *n || end == item + 3 || *end || number < 1 || number > EL_MEMBERS_MAX)
+            return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
+        *n = (int)number;
+    }
+    if (!n_data && !n_stages)
+        return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
+    if (!n_data && train->n_devices % n_stages == 0) n_data = train->n_devices / n_stages;
+    if (n_stages && n_data * n_stages != train->n_devices)
+        return el_fail(EL_ERR_INVALID, "--mesh %s: that is not the number of devices (%d)", mesh, train->n_devices);
+    train->n_ranks = n_data;
     return EL_OK;
 }
 
@@ -355,7 +369,9 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
     if (el_mode_takes(train->mode, "cut") && strcmp(train->cut, "time") != 0)
         snprintf(o->cut, sizeof o->cut, "%s", train->cut);
-    if (!el_mode_takes(train->mode, "micro") || train->n_micro == train->n_devices) o->train.n_micro = 0;
+    if (!el_mode_takes(train->mode, "micro") ||
+        train->n_micro == train->n_devices / (train->n_ranks ? train->n_ranks : 1))
+        o->train.n_micro = 0;
     if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
     if (el_mode_takes(train->mode, "schedule")) snprintf(o->schedule, sizeof o->schedule, "%s", train->schedule);
     if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;

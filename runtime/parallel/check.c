@@ -50,14 +50,19 @@ static enum el_status check_numbers(const struct el_train_config *config)
 }
 
 /* Whether the model can be cut as the schedule has it, and the batch too. */
-static enum el_status check_pipeline(struct el_train_config *config, int n_stages)
+static enum el_status check_pipeline(struct el_train_config *config, int n_stages, int n_data)
 {
     struct el_parts parts;
     enum el_status status = el_parts_open(config, n_stages, &parts);
     config->n_micro = parts.schedule.n_micro;
     el_parts_close(&parts);
     EL_TRY(status);
-    if (config->global_batch % config->n_micro == 0) return EL_OK;
+    if (config->global_batch % (n_data * config->n_micro) == 0) return EL_OK;
+    if (n_data > 1)
+        return el_fail(EL_ERR_INVALID,
+                       "--micro %lld: a batch of %lld cannot be divided into that many equal parts on each of %d data "
+                       "ranks: change --batch",
+                       (long long)config->n_micro, (long long)config->global_batch, n_data);
     return el_fail(EL_ERR_INVALID,
                    "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
                    (long long)config->n_micro, (long long)config->global_batch);
@@ -117,6 +122,6 @@ enum el_status el_train_check(struct el_train_config *config)
             "--accumulate %lld: a batch of %lld is smaller than the number of micro-steps on all devices (%lld)",
             (long long)config->n_accumulate, (long long)config->global_batch,
             (long long)(n_shares * config->n_accumulate));
-    if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages));
+    if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages, layout.n_data));
     return check_numbers(config);
 }

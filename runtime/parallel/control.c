@@ -33,10 +33,13 @@ static void tell(const struct el_run *run, enum el_segment segment)
 
 static void mute(struct el_run *run, bool muted)
 {
-    if (run->session->mode->mute)
-        run->session->mode->mute(&run->worker, muted);
-    else
-        el_comm_mute(run->worker.world, muted);
+    struct el_worker *worker = &run->worker;
+    if (run->session->mode->mute) {
+        run->session->mode->mute(worker, muted);
+        return;
+    }
+    el_comm_mute(worker->world, muted);
+    if (worker->data) el_comm_mute(worker->data, muted);
 }
 
 /* The steps of one block but for those left out; `*number_p` is the next step's number. */

@@ -107,7 +107,8 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     const struct el_train_config *config = run->session->config;
     if (layout->n_stages > 1) {
         spec->batch = config->global_batch / config->n_micro;
-        spec->n_parts = 1;
+        spec->part = layout->devices[position].feed;
+        spec->n_parts = layout->n_data;
         spec->what = el_worker_feeds(&run->session->parts, layout->devices[position].stage);
         return;
     }

@@ -104,22 +104,35 @@ static void take_inputs(const struct at *a)
         while (!flight->has_inputs) receive_next(a->line, a->part->number - 1);
 }
 
+/* A pass's hook, of the micro-batch that completes the part's gradients. */
+static void take_grad(void *context, int p)
+{
+    const struct el_flight *flight = context;
+    struct el_line *line = flight->line;
+    int param = line->held.parts[flight->local].place[p];
+    line->shard_grads[param] = line->grads[flight->local][p];
+    if (line->grad_ready) line->grad_ready(line->context, param);
+}
+
 static enum el_status forward(const struct at *a)
 {
-    const struct el_line *line = a->line;
+    struct el_line *line = a->line;
     const struct el_train_config *config = line->worker->config;
+    const struct el_feed_spec *feed = &line->worker->members[0].feeds[0].spec;
     struct el_pass_spec spec = {.graph = a->part->graph,
                                 .device = shard_of(line)->device,
                                 .stream = EL_STREAM_COMPUTE,
                                 .dtype = config->dtype,
                                 .batch = line->micro_batch,
-                                .sample_first = a->micro * line->micro_batch,
-                                .sample_stride = 1,
+                                .sample_first = feed->part + a->micro * line->micro_batch * feed->n_parts,
+                                .sample_stride = feed->n_parts,
                                 .seed = config->seed,
                                 .training = true,
                                 .input_grads = a->part->before != EL_HELD_NOBODY,
                                 .params = a->part->params,
-                                .grads = line->grads[a->local]};
+                                .grads = line->grads[a->local],
+                                .grad_ready = a->micro == line->last_micro[a->local] ? take_grad : NULL,
+                                .context = a->flight};
     EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
     take_inputs(a);
     el_pass_forward(a->flight->pass, a->flight->inputs, a->flight->outputs);
@@ -229,28 +242,40 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
     for (int i = 0; i < line->held.n; i++)
         for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
             line->grads[i][p] = shard_of(line)->grads[line->held.parts[i].place[p]];
-    for (int i = 0; i < line->held.n * line->n_micro; i++) line->flights[i] = (struct el_flight){.sent_op = -1};
-}
-
-void el_line_end(const struct el_line *line, struct el_view *grads)
-{
-    for (int i = 0; i < line->held.n; i++)
-        for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
-            grads[line->held.parts[i].place[p]] = line->grads[i][p];
+    for (int p = 0; p < shard_of(line)->graph->n_params; p++) line->shard_grads[p] = shard_of(line)->grads[p];
+    for (int i = 0; i < line->held.n * line->n_micro; i++)
+        line->flights[i] = (struct el_flight){.line = line, .local = i / line->n_micro, .sent_op = -1};
 }
 
 /* ---- life ---- */
 
+/* The last backward of a part in the device's row, or its last half for weights. */
+static void find_last(struct el_line *line)
+{
+    const struct el_worker *worker = line->worker;
+    const struct el_schedule *schedule = &worker->parts->schedule;
+    int stage = worker->layout->devices[worker->first].stage;
+    for (int i = 0; i < schedule->n_actions[stage]; i++) {
+        struct el_action action = schedule->actions[stage][i];
+        if (action.kind == EL_ACTION_FORWARD || action.kind == EL_ACTION_BACKWARD_INPUTS) continue;
+        for (int local = 0; local < line->held.n; local++)
+            if (line->held.parts[local].number == action.part) line->last_micro[local] = action.micro;
+    }
+}
+
 enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
 {
     const struct el_train_config *config = worker->config;
-    *line = (struct el_line){
-        .worker = worker, .n_micro = (int)config->n_micro, .micro_batch = config->global_batch / config->n_micro};
+    *line = (struct el_line){.worker = worker,
+                             .n_micro = (int)config->n_micro,
+                             .micro_batch = config->global_batch / worker->layout->n_data / config->n_micro};
     EL_TRY(el_held_open(worker, 0, &line->held));
     size_t n = (size_t)line->held.n;
     line->grads = calloc(n, sizeof *line->grads);
     line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
-    if (!line->grads || !line->flights) return el_fail_errno("%d micro-batches", line->n_micro);
+    line->last_micro = calloc(n, sizeof *line->last_micro);
+    if (!line->grads || !line->flights || !line->last_micro) return el_fail_errno("%d micro-batches", line->n_micro);
+    find_last(line);
     if (line->held.parts[n - 1].behind == EL_HELD_NOBODY)
         EL_TRY(el_device_alloc(shard_of(line)->device, EL_TAG_OUTPUT,
                                (size_t)line->n_micro * el_dtype_bytes(config->dtype), "losses", &line->losses));
@@ -262,5 +287,6 @@ void el_line_close(struct el_line *line)
     el_device_free(line->losses);
     free(line->flights);
     free(line->grads);
+    free(line->last_micro);
     el_held_close(&line->held);
 }

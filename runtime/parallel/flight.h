@@ -4,7 +4,7 @@
  *     el_line_open(worker, &line);                       once
  *     el_line_begin(&line, program, inputs, labels);     in a step, before the first action ...
  *     el_line_do(&line, action);                         each of the device's row
- *     el_line_end(&line, grads);                         gradients are complete: of the shard's parameters
+ *     line.shard_grads                                   ... and behind the last one
  *     el_line_close(&line);
  *
  * A part's values go to the next one, and their gradients come back: by a message where that is on another device, else
@@ -20,8 +20,12 @@
 
 #include "runtime/parallel/edge.h"
 
+struct el_line;
+
 /* A micro-batch on its way through a part. */
 struct el_flight {
+    struct el_line *line;
+    int local;            /* part, among the device's */
     struct el_pass *pass; /* NULL: not begun, or ended */
     struct el_view inputs[EL_GRAPH_EDGE_MAX], outputs[EL_GRAPH_EDGE_MAX];
     struct el_view doutputs[EL_GRAPH_EDGE_MAX], dinputs[EL_GRAPH_EDGE_MAX];
@@ -40,11 +44,16 @@ struct el_line {
     struct el_held held;
     struct el_view (*grads)[EL_GRAPH_PARAMS_MAX]; /* [held.n], of each part's parameters */
     struct el_flight *flights;                    /* [held.n][n_micro] */
+    int *last_micro;                              /* [held.n]: whose backward completes a part's gradients */
     struct el_buffer *losses;                     /* [n_micro], where the last part is; else NULL */
+    /* Gradient `param` of the shard is complete, in shard_grads[param]; NULL: nobody asks. Set after open. */
+    void (*grad_ready)(void *context, int param);
+    void *context;
     /* The step being issued. */
     struct el_program *program;
-    struct el_buffer *inputs, *labels; /* of the whole batch: where the first part is, where the last one is */
+    struct el_buffer *inputs, *labels; /* of the data rank's share: where the first part is, where the last one is */
     int n_looked[EL_MEMBERS_MAX];      /* by stage: how many of its actions' messages to this one have been received */
+    struct el_view shard_grads[EL_GRAPH_PARAMS_MAX]; /* of the shard's parameters: all, after its last action */
 };
 
 /* After a failure too it is to be closed. */
@@ -54,6 +63,5 @@ void el_line_close(struct el_line *line);
 void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs,
                    struct el_buffer *labels);
 enum el_status el_line_do(struct el_line *line, struct el_action action);
-void el_line_end(const struct el_line *line, struct el_view *grads);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/parallel/session.h"
+#include "runtime/parallel/worlds.h"
 
 /* The step that repeats: the last round's. */
 static enum el_status issue_step(struct el_worker *worker, const struct el_mode_ops *mode,
@@ -52,24 +53,18 @@ static enum el_status forecast_all(const struct el_train_config *config, const s
                                    const struct el_parts *parts, struct el_device *const *devices,
                                    struct el_memory_forecast *forecasts)
 {
-    struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
+    struct el_worlds worlds;
     struct el_worker_spec spec = {.config = config, .parts = parts, .layout = layout};
-    int n = layout->n_workers, n_members = layout->n_devices / n, first;
-    enum el_status status = EL_OK;
-    for (int m = 0; m < n_members && status == EL_OK; m++) {
-        struct el_device *same[EL_MEMBERS_MAX];
-        struct el_comm *world[EL_MEMBERS_MAX];
-        for (int w = 0; w < n; w++) same[w] = devices[w * n_members + m];
-        status = el_comm_open_local(same, n, world);
-        for (int w = 0; w < n && status == EL_OK; w++) worlds[w * n_members + m] = world[w];
-    }
-    for (; spec.index < n && status == EL_OK; spec.index++) {
+    enum el_status status = el_worlds_open_threads(&worlds, layout, devices);
+    for (; spec.index < layout->n_workers && status == EL_OK; spec.index++) {
+        int first;
         el_layout_of_worker(layout, spec.index, &first);
-        spec.worlds = &worlds[first];
+        spec.worlds = &worlds.world[first];
+        spec.data = worlds.data[first];
         spec.devices = &devices[first];
         status = forecast_worker(&spec, forecasts);
     }
-    for (int d = 0; d < n * n_members; d++) el_comm_close(worlds[d]);
+    el_worlds_close(&worlds);
     return status;
 }
 

@@ -121,15 +121,20 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
 
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    int n = config->n_devices;
-    *layout_p = uncut(n, 1);
-    layout_p->n_workers = layout_p->n_stages = n;
+    int n = config->n_devices, n_data = config->n_ranks && n % config->n_ranks == 0 ? config->n_ranks : 1;
+    *layout_p = uncut(n, n_data);
+    layout_p->n_workers = n;
+    layout_p->n_stages = n / n_data;
     layout_p->n_processes = n_processes > 1 ? n : 1;
-    for (int d = 0; d < n; d++)
+    for (int d = 0; d < n; d++) {
+        int data_rank = d / layout_p->n_stages;
         layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
                                                 .worker = d,
-                                                .stage = d,
-                                                .samples = config->global_batch,
-                                                .n_feeds = 1,
+                                                .data_rank = data_rank,
+                                                .stage = d % layout_p->n_stages,
+                                                .samples = el_share_size(config->global_batch, n_data, data_rank),
+                                                .feed = data_rank,
+                                                .n_feeds = n_data,
                                                 .owns = true};
+    }
 }

@@ -74,8 +74,9 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
  * in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
  * worker's, and its first device owns the model. */
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
-/* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model; the
- * whole batch goes through all of them, and is loaded at both ends. */
+/* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model.
+ * There are config.n_ranks copies of the model (0: one), one after the other: a data rank's share of the batch goes
+ * through all stages of its copy, and is loaded at both ends. */
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 
 #endif

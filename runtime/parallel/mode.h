@@ -38,6 +38,7 @@ struct el_worker {
     int first;                     /* position of its first member in the job */
     struct el_comm *world;         /* all workers of the job, on the first member's device; never NULL */
     struct el_comm *const *worlds; /* [n_members]: the same on each member's device; worlds[0] is `world` */
+    struct el_comm *data;          /* of a stage: the workers that have a copy of it; NULL: this one alone, or all */
     struct el_member *members;
     int n_members;
     const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
@@ -51,6 +52,7 @@ struct el_worker_spec {
     int index;                        /* of the job's workers */
     struct el_device *const *devices; /* its members', opened */
     struct el_comm *const *worlds;    /* one a member, among those of the same place in all workers */
+    struct el_comm *data;             /* as in el_worker */
     const struct el_dataset *dataset; /* NULL: nothing can be loaded (forecasts) */
 };
 
@@ -91,7 +93,7 @@ struct el_mode_ops {
     enum el_status (*issue)(struct el_worker *worker, struct el_program *program, int round);
     /* Optional: default is the first member's loss. Between steps. */
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
-    /* Optional: default is the world's communicator. Between steps: el_comm_mute. */
+    /* Optional: default is `world` and `data`. Between steps: el_comm_mute. */
     void (*mute)(struct el_worker *worker, bool muted);
     /* Optional: default is nothing. Frees `state`, which may be NULL. */
     void (*teardown)(struct el_worker *worker);

@@ -4,25 +4,52 @@
 #include <stdlib.h>
 
 #include "runtime/parallel/flight.h"
+#include "runtime/parallel/reducer.h"
+
+struct pipeline {
+    struct el_line line;
+    struct el_reducer *reducer; /* over the copies of this stage; NULL: there is one */
+};
+
+/* Gradients are averaged over the copies of a stage as ddp does it: in buckets, while backward goes on. */
+static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pipeline)
+{
+    if (worker->layout->n_data == 1) return EL_OK;
+    struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
+                                   .comm = worker->data ? worker->data : worker->world,
+                                   .average = true,
+                                   .overlap = worker->config->overlap};
+    EL_TRY(el_reducer_open(&spec, &pipeline->reducer));
+    pipeline->line.grad_ready = el_reducer_ready;
+    pipeline->line.context = pipeline->reducer;
+    return EL_OK;
+}
 
 static enum el_status setup(struct el_worker *worker)
 {
-    struct el_line *line = calloc(1, sizeof *line);
-    if (!line) return el_fail_errno("%s", worker->config->mode);
-    worker->state = line;
+    struct pipeline *pipeline = worker->state = calloc(1, sizeof *pipeline);
+    if (!pipeline) return el_fail_errno("%s", worker->config->mode);
     worker->comm = el_comm_backend(worker->world);
-    return el_line_open(worker, line);
+    EL_TRY(el_line_open(worker, &pipeline->line));
+    return open_reducer(worker, pipeline);
+}
+
+static enum el_status begin_round(struct el_worker *worker, int round)
+{
+    struct pipeline *pipeline = worker->state;
+    return pipeline->reducer ? el_reducer_group_round(pipeline->reducer, round) : EL_OK;
 }
 
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    struct el_line *line = worker->state;
+    struct pipeline *pipeline = worker->state;
+    struct el_line *line = &pipeline->line;
     const struct el_shard *shard = &worker->members[0].shard;
     const struct el_schedule *schedule = &worker->parts->schedule;
     int stage = worker->layout->devices[worker->first].stage;
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
     struct el_buffer *inputs, *labels;
+    if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, line->shard_grads);
     el_shard_issue_zero_grad(shard, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
     el_line_begin(line, program, inputs, labels);
@@ -32,9 +59,9 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
         EL_TRY(el_line_do(line, action));
     }
     el_program_piece(program, (struct el_op_piece){0});
-    el_line_end(line, grads);
-    el_shard_issue_optimizer(shard, program, grads);
-    el_shard_free_grads(shard, program, grads);
+    if (pipeline->reducer) el_reducer_finish(pipeline->reducer);
+    el_shard_issue_optimizer(shard, program, line->shard_grads);
+    el_shard_free_grads(shard, program, line->shard_grads);
     el_program_free(program, inputs);
     el_program_free(program, labels);
     return EL_OK;
@@ -43,7 +70,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 /* Of the device that has the last part; the others have none. */
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
-    const struct el_line *line = worker->state;
+    const struct el_line *line = &((struct pipeline *)worker->state)->line;
     double sum = 0, one;
     for (int m = 0; m < line->n_micro && line->losses; m++) {
         EL_TRY(el_shard_read_value(&worker->members[0].shard, line->losses, m, &one));
@@ -55,19 +82,21 @@ static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 
 static void teardown(struct el_worker *worker)
 {
-    struct el_line *line = worker->state;
-    if (line) el_line_close(line);
-    free(line);
+    struct pipeline *pipeline = worker->state;
+    if (!pipeline) return;
+    el_reducer_close(pipeline->reducer);
+    el_line_close(&pipeline->line);
+    free(pipeline);
 }
 
 #define CUT_INTO_STAGES                                                                                                \
-    .layout = el_layout_stages, .rounds = 1, .setup = setup, .issue = issue, .read_loss = read_loss,                   \
-    .teardown = teardown
+    .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round, .issue = issue,               \
+    .read_loss = read_loss, .teardown = teardown
 
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
              .summary = "the model cut by layers, one stage per device: one device works at a time",
-             .takes = "procs cut",
+             .takes = "procs cut mesh overlap",
              .sends = "activations at each cut, and their gradients back",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
@@ -78,7 +107,7 @@ const struct el_mode_ops el_mode_mp = {
 const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
-             .takes = "procs cut micro schedule parts",
+             .takes = "procs cut micro schedule parts mesh overlap",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
              .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6",
              .loss = EL_LOSS_OF_BATCH,

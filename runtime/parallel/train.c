@@ -8,6 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/parallel/session.h"
+#include "runtime/parallel/worlds.h"
 
 /* The last step's gradients of one parameter, as doubles. */
 static enum el_status read_grad(const struct el_shard *shard, int p, double *values)
@@ -60,8 +61,7 @@ static enum el_status read_grads(struct el_run *run)
     return status;
 }
 
-/* `worlds`: by the position of a device among this process's. */
-static void run_worker(struct el_run *run, struct el_comm *const *worlds)
+static void run_worker(struct el_run *run, const struct el_worlds *worlds)
 {
     const struct el_session *session = run->session;
     const struct el_train_place *place = session->place;
@@ -70,7 +70,8 @@ static void run_worker(struct el_run *run, struct el_comm *const *worlds)
                                   .layout = &session->layout,
                                   .index = run->index,
                                   .devices = &place->devices[run->first],
-                                  .worlds = &worlds[run->first],
+                                  .worlds = &worlds->world[run->first],
+                                  .data = worlds->data[run->first],
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_run_loop(run);
@@ -88,7 +89,7 @@ static void run_worker(struct el_run *run, struct el_comm *const *worlds)
 struct thread {
     pthread_t thread;
     struct el_run *run;
-    struct el_comm *const *worlds;
+    const struct el_worlds *worlds;
 };
 
 static void *run_thread(void *argument)
@@ -98,40 +99,27 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* The first members' world, the second ones', ... */
-static enum el_status open_worlds(struct el_run **runs, int n, int n_members, struct el_comm **worlds)
-{
-    for (int m = 0; m < n_members; m++) {
-        struct el_device *devices[EL_MEMBERS_MAX];
-        struct el_comm *world[EL_MEMBERS_MAX];
-        for (int i = 0; i < n; i++) devices[i] = runs[0]->session->place->devices[runs[i]->first + m];
-        EL_TRY(el_comm_open_local(devices, n, world));
-        for (int i = 0; i < n; i++) worlds[runs[i]->first + m] = world[i];
-    }
-    return EL_OK;
-}
-
 /* One thread a worker. */
 static enum el_status run_threads(struct el_run **runs, int n)
 {
     struct el_session *session = runs[0]->session;
-    struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
+    struct el_worlds worlds;
     struct thread threads[EL_MEMBERS_MAX];
-    int started = 0, first, n_members = el_layout_of_worker(&session->layout, runs[0]->index, &first);
-    enum el_status status = open_worlds(runs, n, n_members, worlds);
+    int started = 0;
+    enum el_status status = el_worlds_open_threads(&worlds, &session->layout, session->place->devices);
     if (status == EL_OK && el_device_is_simulated(session->place->devices[0]))
         status = el_joint_create(n, &session->joint);
     for (; status == EL_OK && started < n; started++) {
-        threads[started] = (struct thread){.run = runs[started], .worlds = worlds};
+        threads[started] = (struct thread){.run = runs[started], .worlds = &worlds};
         if (pthread_create(&threads[started].thread, NULL, run_thread, &threads[started]) != 0) {
             status = el_fail(EL_ERR_HOST_MEMORY, "a thread for worker %d of %d could not be made", started, n);
-            for (int d = 0; d < n * n_members; d++) el_comm_abort(worlds[d]);
+            el_worlds_abort(&worlds);
             el_joint_abort(session->joint);
             break;
         }
     }
     for (int i = 0; i < started; i++) pthread_join(threads[i].thread, NULL);
-    for (int d = 0; d < n * n_members; d++) el_comm_close(worlds[d]);
+    el_worlds_close(&worlds);
     el_joint_destroy(session->joint);
     session->joint = NULL;
     return status;
@@ -141,15 +129,11 @@ static enum el_status run_threads(struct el_run **runs, int n)
 static enum el_status run_here(struct el_run *run)
 {
     const struct el_train_place *place = run->session->place;
-    struct el_comm *worlds[EL_MEMBERS_MAX] = {NULL};
-    int first, n = el_layout_of_worker(&run->session->layout, run->index, &first);
-    enum el_status status = EL_OK;
-    for (int m = 0; m < n && status == EL_OK; m++)
-        status = el_bootstrap_size(place->bootstrap) > 1
-                     ? el_comm_open_ranks(place->comm_kind, place->bootstrap, place->devices[m], &worlds[m])
-                     : el_comm_open_self(place->devices[m], &worlds[m]);
-    if (status == EL_OK) run_worker(run, worlds);
-    for (int m = 0; m < n; m++) el_comm_close(worlds[m]);
+    struct el_worlds worlds;
+    enum el_status status =
+        el_worlds_open_rank(&worlds, &run->session->layout, place->devices, place->bootstrap, place->comm_kind);
+    if (status == EL_OK) run_worker(run, &worlds);
+    el_worlds_close(&worlds);
     return status;
 }
 

@@ -50,14 +50,13 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
                                  .graph = spec->parts->model,
                                  .layout = spec->layout,
                                  .world = spec->worlds[0],
-                                 .worlds = spec->worlds};
+                                 .worlds = spec->worlds,
+                                 .data = spec->data};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
-    for (int m = 0; m < worker->n_members; m++) {
-        el_comm_name(worker->worlds[m], "world", m);
-        EL_TRY(el_worker_set_comm(worker->config, worker->worlds[m]));
-    }
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_worker_set_comm(worker->config, worker->worlds[m]));
+    if (worker->data) EL_TRY(el_worker_set_comm(worker->config, worker->data));
     return open_members(worker, spec);
 }
 
@@ -70,6 +69,7 @@ enum el_status el_worker_set_comm(const struct el_train_config *config, struct e
 void el_worker_abort(struct el_worker *worker)
 {
     for (int m = 0; m < worker->n_members; m++) el_comm_abort(worker->worlds[m]);
+    if (worker->data) el_comm_abort(worker->data);
 }
 
 void el_worker_close(struct el_worker *worker)

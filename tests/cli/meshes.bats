@@ -67,7 +67,36 @@ END
 @test "what devices cannot be shared among, and a device without samples, is refused by name" {
     refuses "--procs 3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --procs 3 "${MODEL[@]}"
     refuses "--mesh dp=3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
+    refuses "--mesh dp=2,pp=3: that is not the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
+    refuses "--mesh dp=2,pp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
+    refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts on each of 2 data ranks" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --micro 3 "${MODEL[@]}"
     refuses "--mesh tp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"
     refuses "--mesh: mode ddp does not take it, spmg does" "$EVENLOAD" run --mode ddp --devices 4 --mesh dp=2 "${MODEL[@]}"
     refuses "--batch 9: cut evenly among the devices of a process, it leaves device 5 without samples" "$EVENLOAD" run --mode spmg --devices 8 "${MODEL[@]}" --batch 9
+}
+
+@test "copies of a model in stages, as threads and as processes, have the same bits, and single's losses" {
+    "$EVENLOAD" run --mode single "${MODEL[@]}" --out single
+    "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}" --out threads
+    "$EVENLOAD" run --mode pipeline --devices 4 --mesh pp=2 --procs 4 --launcher own --overlap off "${MODEL[@]}" --out processes
+    [[ $(losses threads) == "$(losses processes)" ]] || { losses threads; losses processes; false; }
+    python3 - <<'END'
+import json
+single, *others = [json.load(open(f"{d}/results.json"))["trials"][0] for d in ("single", "threads", "processes")]
+for trial in others:
+    assert max(abs(a - b) for a, b in zip(single["loss"], trial["loss"])) < 1e-12, (single["loss"], trial["loss"])
+    devices = trial["per_device"]
+    assert [(d["layout"]["data_rank"], d["layout"]["stage"]) for d in devices] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert set(devices[0]["layout"]["nodes"]).isdisjoint(devices[1]["layout"]["nodes"]) and trial["batch_per_device"] == [4] * 4
+    for device in devices:
+        groups = device["comm"]["by_group"]
+        assert set(groups) == {"pipeline", "data"} and all(group["sent_bytes"] > 0 for group in groups.values()), groups
+        assert groups["data"]["sent_bytes"] == device["memory"]["peak_by_tag"]["bucket"], groups
+        assert sum(group["sent_bytes"] for group in groups.values()) == device["comm"]["bytes"]
+END
+    how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet)
+    "$EVENLOAD" run --mode single "${how[@]}" --out single-epochs
+    "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 "${how[@]}" --out epochs
+    accuracy='d["trials"][0]["epochs"][-1]["held_out_accuracy"]'
+    [[ $(json epochs/results.json "$accuracy") == "$(json single-epochs/results.json "$accuracy")" ]]
 }

@@ -1,6 +1,7 @@
 /* Ranks that have several devices each: spmg with every number of ranks that its devices can be shared among, and both
- * ways of reducing, has the losses that its semantics define: the mean over ranks of each one's mean, computed on one
- * device. Ranks in threads and in processes, CPU devices and the fake asynchronous one give the same bits. */
+ * ways of reducing, and copies of a model in stages, have the losses that its semantics define: the mean over ranks of
+ * each one's mean, computed on one device. Ranks in threads and in processes, CPU devices and the fake asynchronous one
+ * give the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,6 +31,9 @@ static const struct mesh meshes[] = {
     {"spmg", 4, 4, EL_REDUCE_HIERARCHICAL, 6}, {"spmg", 3, 3, EL_REDUCE_FLAT, 8},
     {"spmg", 3, 1, EL_REDUCE_HIERARCHICAL, 4}, {"spmg", 4, 1, EL_REDUCE_FLAT, 11},
     {"spmg", 2, 2, EL_REDUCE_FLAT, 12},        {"spmg", 4, 2, EL_REDUCE_FLAT, 1},
+    {"pipeline", 4, 2, EL_REDUCE_FLAT, 1},     {"pipeline", 4, 2, EL_REDUCE_FLAT, 7},
+    {"pipeline", 4, 4, EL_REDUCE_FLAT, 9},     {"mp", 4, 2, EL_REDUCE_FLAT, 2},
+    {"pipeline", 2, 2, EL_REDUCE_FLAT, 0},
 };
 enum { N_MESHES = sizeof meshes / sizeof meshes[0] };
 
@@ -50,7 +54,10 @@ static int close_all(void **state)
 
 static enum el_status configure(const struct mesh *mesh, struct el_train_config *config)
 {
-    EL_TRY(el_case_config(&el_cases[mesh->at], mesh->mode, mesh->n_devices, config));
+    EL_TRY(el_case_config(&el_cases[mesh->at], "single", 1, config));
+    snprintf(config->mode, sizeof config->mode, "%s", mesh->mode);
+    config->n_devices = mesh->n_devices;
+    config->n_micro = 2;
     config->n_ranks = mesh->n_ranks;
     config->reduce = mesh->reduce;
     config->keep_grads = mesh->at % 2;
@@ -161,9 +168,11 @@ static enum el_status run_mesh(int i, const char *kind, struct el_bootstrap *wor
     const struct mesh *mesh = &meshes[i];
     struct el_train_config config;
     struct el_train_result result, wanted;
-    if (mesh->n_ranks != el_bootstrap_size(world)) return EL_OK;
+    struct el_layout layout;
     EL_TRY(configure(mesh, &config));
-    EL_TRY(train(&config, world, kind, mesh->n_devices / mesh->n_ranks, false, &result));
+    el_layout_of(&config, el_bootstrap_size(world), &layout);
+    if (layout.n_processes != el_bootstrap_size(world)) return EL_OK;
+    EL_TRY(train(&config, world, kind, mesh->n_devices / el_bootstrap_size(world), false, &result));
     enum el_status status = EL_OK;
     if (el_bootstrap_rank(world) == 0) {
         status = train(&config, self, NULL, mesh->n_devices, false, &wanted);
@@ -179,12 +188,11 @@ static enum el_status run_mesh(int i, const char *kind, struct el_bootstrap *wor
 
 static enum el_status run_rank(void)
 {
-    struct el_bootstrap *world, *self;
-    enum el_status status = EL_OK;
+    struct el_bootstrap *world = NULL, *self = NULL;
     el_launch_rank_init();
-    EL_TRY(el_join_environment(&world));
-    EL_TRY(el_bootstrap_open("self", &self));
-    EL_TRY(el_case_dataset(&dataset));
+    enum el_status status = el_join_environment(&world);
+    if (status == EL_OK) status = el_bootstrap_open("self", &self);
+    if (status == EL_OK) status = el_case_dataset(&dataset);
     for (int i = 0; i < N_MESHES && status == EL_OK; i++) {
         status = run_mesh(i, "shm", world, self);
         if (status == EL_OK) status = run_mesh(i, el_bootstrap_kind(world), world, self); /* mpi, or tcp */
@@ -218,7 +226,7 @@ static void run_job(enum el_launch_by by, int procs)
 static void processes_give_the_same_bits(void **state)
 {
     (void)state;
-    for (int procs = 2; procs <= 3; procs++) run_job(EL_LAUNCH_BY_OWN, procs);
+    for (int procs = 2; procs <= 4; procs++) run_job(EL_LAUNCH_BY_OWN, procs);
 }
 
 static void mpi_processes_give_the_same_losses(void **state)
