@@ -1,6 +1,6 @@
 /* `evenload run` started as a rank by a user's mpirun or torchrun: takes its place among the others; the world's size
- * is the number of devices. Rank 0 keeps the folder and prints. No process of ours watches such a job, so each rank
- * keeps --timeout itself. */
+ * is the number of devices, or in a mode with several a rank a part of it. Rank 0 keeps the folder and prints. No
+ * process of ours watches such a job, so each rank keeps --timeout itself. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,12 +115,12 @@ static enum el_status take_place(struct el_options *options, const struct el_lau
     if (size > 1 && !el_mode_takes(mode, "procs"))
         return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode,
                        place->launcher, size, place->launcher);
-    if (asked && asked != size)
-        return el_fail(EL_ERR_INVALID,
-                       "--devices %d, but %s started %d ranks: a rank has one device; leave --devices out", asked,
-                       place->launcher, size);
+    bool several = el_mode_takes(mode, "reduce"); /* devices a rank */
+    if (asked && asked != size && !(several && asked % size == 0))
+        return el_fail(EL_ERR_INVALID, "--devices %d, but %s started %d ranks: %s; leave --devices out", asked,
+                       place->launcher, size, several ? "each takes as many" : "a rank has one device");
     EL_TRY(check_size(size));
-    options->n_devices = size;
+    options->n_devices = asked ? asked : size;
     options->procs = size > 1 ? size : 0;
     return asked ? EL_OK : el_devices_of_ranks(bootstrap, options->devices);
 }
