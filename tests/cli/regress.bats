@@ -1,5 +1,5 @@
 # `regress`: programs with figures that are known, every exit status with its reason, the forms that machines read, and
-# one live comparison of the program with itself, slowed down. How often the rule is wrong is unit/test_regress_rates'.
+# the manual's examples; the program against itself, slowed down, is in window.bats. How often the rule is wrong is unit/test_regress_rates'.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell, and functions use what `run` set in it
 load common
 
@@ -242,7 +242,7 @@ END
 }
 
 @test "regress: the manual's example of two programs" {
-    # Fewer steps and blocks than the manual's: what it finds is the business of the live test below.
+    # Fewer steps and blocks than the manual's: what it finds is the business of the live test in window.bats.
     example '--inject compute=1.10' 's/--warmup 20 --steps 200/--warmup 2 --steps 20/; s/--out results/--blocks 3 --out results/'
     [[ $status -eq 3 ]] || show
     [[ $stderr == *"2 cells; a block takes "*"analysis after block 3"* && $output == *"step_p10_ms, ms "* ]] || show
@@ -280,30 +280,4 @@ END
             grep -q -- "^  $option " regress.txt run.txt || { echo "$file: $option" && show; }
         done <options.txt
     done
-}
-
-# live COMPUTE OPTION...: this program against itself, whose kernels take COMPUTE times as long.
-live() {
-    local compute=$1 launch
-    shift
-    launch="d=\$(mktemp -d ./l.XXXXXX); \"$EVENLOAD\" run --model mlp --features 256 --hidden 256 --devices 1 --batch 16 --data dummy \
---warmup 5 --steps 60 --min-time 0 --control none --no-record --json --quiet --out \$d"
-    run --separate-stderr "$EVENLOAD" regress --ab "$launch; rm -r \$d" "$launch --inject compute=$compute; rm -r \$d" --quiet --json "$@"
-    printf '%s' "$output" >live.json
-}
-
-@test "regress: live, kernels of four times their time are found" {
-    live 4 --blocks 9 --metric step_median_ms,device_peak_bytes
-    [[ $status -eq 1 ]] || show
-    [[ $(json live.json '[c["verdict"] for c in d["cells"]]') == "['regression', 'same']" ]]
-}
-
-@test "regress: live, the same program is not slower than itself" {
-    if [[ ${EVENLOAD_LONG:-} != 1 ]]; then
-        echo "# long: the program against itself, 40 blocks" >&3
-        skip "takes half a minute"
-    fi
-    live 1
-    [[ $status -eq 0 || $status -eq 3 ]] || show
-    [[ $(json live.json '"regression" in [c["verdict"] for c in d["cells"]]') == False ]]
 }

@@ -156,3 +156,29 @@ END
     [[ $status -ne 3 ]] || skip "$output"
     false
 }
+
+# live COMPUTE OPTION...: this program against itself, whose kernels take COMPUTE times as long.
+live() {
+    local compute=$1 launch
+    shift
+    launch="d=\$(mktemp -d ./l.XXXXXX); \"$EVENLOAD\" run --model mlp --features 256 --hidden 256 --devices 1 --batch 16 --data dummy \
+--warmup 5 --steps 60 --min-time 0 --control none --no-record --json --quiet --out \$d"
+    run --separate-stderr "$EVENLOAD" regress --ab "$launch; rm -r \$d" "$launch --inject compute=$compute; rm -r \$d" --quiet --json "$@"
+    printf '%s' "$output" >live.json
+}
+
+@test "regress: live, kernels of four times their time are found" {
+    live 4 --blocks 9 --metric step_median_ms,device_peak_bytes
+    [[ $status -eq 1 ]] || show
+    [[ $(json live.json '[c["verdict"] for c in d["cells"]]') == "['regression', 'same']" ]]
+}
+
+@test "regress: live, the same program is not slower than itself" {
+    if [[ ${EVENLOAD_LONG:-} != 1 ]]; then
+        echo "# long: the program against itself, 40 blocks" >&3
+        skip "takes half a minute"
+    fi
+    live 1
+    [[ $status -eq 0 || $status -eq 3 ]] || show
+    [[ $(json live.json '"regression" in [c["verdict"] for c in d["cells"]]') == False ]]
+}
