@@ -29,7 +29,7 @@ if (text) { # letters in lanes, a picture a panel
     set terminal dumb size 100,16 noenhanced
     set xtics
     unset ytics
-    set xlabel "ms from the first forward: ".foot
+    set xlabel "ms from the first forward"
     set bmargin 4
     do for [k = 0:panels - 1] {
         stats data index block(k, "about") using (name = strcol(1), from = $2, to = $3, low = $4, 1) nooutput
@@ -64,7 +64,7 @@ do for [k = 0:panels - 1] {
         legend_names = present; legend_x = width - side + 14; legend_top = 40; legend_from = 100; legend_last = 0
         load here."legend.gnuplot"
         set label 5 "ms from the first forward" at screen (62 + width - side) / 2 / width,y_of(top + tall + 36) center
-        set label 6 foot."; pale: idle while a message travels" at screen (62 + width - side) / 2 / width,y_of(top + tall + 56) center font ",10" textcolor rgb "#404040"
+        set label 6 foot at screen (62 + width - side) / 2 / width,y_of(top + tall + 56) center font ",10" textcolor rgb "#404040"
     }
     plot data index block(k, "bubble") using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 noborder linecolor rgb color_bubble, \
          data index block(k, "under") using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 noborder linecolor rgb 0xf8dcc8, \

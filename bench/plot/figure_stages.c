@@ -10,7 +10,7 @@
 #include "bench/report/row_names.h"
 
 enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
-enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, AXIS_PIXELS = 34 };
+enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, AXIS_PIXELS = 34, LEGEND_PIXELS = 20 };
 static const double DIGIT_PIXELS = 6.5, THIN_RATIO = 0.002;
 /* In a lane of height 1: boxes, and under them messages. */
 static const double BOX_LOW = 0.22, BOX_HIGH = 0.94, MESSAGE_LOW = 0.04, MESSAGE_HIGH = 0.16;
@@ -246,17 +246,20 @@ static enum el_status write_stages(const struct el_figure *figure, const json_t 
     const json_t *trials = json_object_get(run, "trials");
     char title[EL_TITLE_BYTES];
     bool valid = true;
+    int legend = HEAD_PIXELS + LEGEND_PIXELS;
     struct el_data_names names = {"", ""};
     struct panels panels;
     choose_panels(trials, &panels);
     for (int k = 0; k < panels.n; k++) valid &= el_data_is_valid(panels.list[k].trial);
     el_data_title(trials, title);
     name_all(&panels, &names);
+    for (const char *at = names.present; at; at = strchr(at + 1, ' ')) legend += LEGEND_PIXELS;
+    if (panels.height < legend) panels.height = legend;
     el_data_about(file,
                   &(struct el_data_about){title, &names, 1, WIDTH_BARS,
-                                          valid ? "one step, of median length; numbers are those of micro-batches"
-                                                : "one step, of median length; numbers are those of micro-batches; *: "
-                                                  "suspect or not checked, see the warnings"},
+                                          valid ? "one step, of median length; pale: idle while a message travels"
+                                                : "one step, of median length; pale: idle while a message travels; *: "
+                                                  "see the warnings"},
                   ", panels, height in pixels");
     fprintf(file, "\t%d\t%d\n", panels.n, panels.height);
     for (int k = 0; k < panels.n; k++) {
