@@ -25,16 +25,16 @@ struct slot {
 struct el_reducer {
     struct el_reducer_spec spec;
     int n_params;
-    int *order; /* [n_params]: as gradients became ready, or as registered before that is known */
+    int order[EL_GRAPH_PARAMS_MAX]; /* as gradients became ready, or as registered before that is known */
     int n_ready;
-    struct slot *slots; /* [n_params] */
+    struct slot slots[EL_GRAPH_PARAMS_MAX];
     int n_buckets;
-    struct bucket *buckets; /* [n_params], n_buckets of them used */
+    struct bucket buckets[EL_GRAPH_PARAMS_MAX];
     /* The step being issued. */
     struct el_program *program;
     const struct el_view *grads;
     int next_bucket;
-    bool *arrived;  /* [n_params] */
+    bool arrived[EL_GRAPH_PARAMS_MAX];
     int map_op;     /* the map's operation, -1: none yet */
     bool map_known; /* by an earlier step */
     bool unfinished;
@@ -43,20 +43,13 @@ struct el_reducer {
 
 enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p)
 {
-    size_t n = (size_t)spec->shard->graph->n_params;
     struct el_reducer *reducer = calloc(1, sizeof *reducer);
     if (!reducer) return el_fail_errno("a reducer");
-    *reducer = (struct el_reducer){.spec = *spec, .n_params = (int)n};
-    reducer->order = calloc(n, sizeof *reducer->order);
-    reducer->slots = calloc(n, sizeof *reducer->slots);
-    reducer->buckets = calloc(n, sizeof *reducer->buckets);
-    reducer->arrived = calloc(n, sizeof *reducer->arrived);
+    reducer->spec = *spec;
+    reducer->n_params = spec->shard->graph->n_params;
+    for (int p = 0; p < reducer->n_params; p++) reducer->order[p] = p;
     enum el_status status = EL_OK;
-    if (!reducer->order || !reducer->slots || !reducer->buckets || !reducer->arrived)
-        status = el_fail(EL_ERR_HOST_MEMORY, "a reducer of %zu parameters: no memory", n);
-    if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
-        status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
-    for (int p = 0; p < reducer->n_params && status == EL_OK; p++) reducer->order[p] = p;
+    if (spec->unused != EL_UNUSED_FAIL) status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
     if (status == EL_OK)
         *reducer_p = reducer;
     else
@@ -75,10 +68,6 @@ void el_reducer_close(struct el_reducer *reducer)
     if (!reducer) return;
     free_buckets(reducer);
     el_used_map_close(reducer->map);
-    free(reducer->arrived);
-    free(reducer->order);
-    free(reducer->slots);
-    free(reducer->buckets);
     free(reducer);
 }
 
@@ -159,7 +148,7 @@ void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, co
     reducer->n_ready = 0;
     reducer->next_bucket = 0;
     reducer->map_op = -1;
-    memset(reducer->arrived, 0, (size_t)reducer->n_params * sizeof *reducer->arrived);
+    memset(reducer->arrived, 0, sizeof reducer->arrived);
     for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
 }
 
