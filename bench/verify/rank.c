@@ -92,7 +92,7 @@ static void forget(struct rank *rank)
 static bool is_same(const struct el_train_config *a, const struct el_train_config *b)
 {
     return a->n_devices == b->n_devices && a->n_accumulate == b->n_accumulate && a->global_batch == b->global_batch &&
-           a->sync_params == b->sync_params;
+           a->sync_params == b->sync_params && a->loss_in_replica == b->loss_in_replica;
 }
 
 static enum el_status find_yardstick(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell,

@@ -201,6 +201,7 @@ const struct el_mode_ops el_mode_dp = {
              .summary = "DataParallel: one process, one master, a thread per replica",
              .takes = "output-device loss-in",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
+             .variants = "--output-device 1|--loss-in replica",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
              .n_shown = 2,
