@@ -99,7 +99,7 @@ END
     asks "--modes --model --momentum" compare --mo
     asks "$("$EVENLOAD" help run | sed -nE '/^Modes/,/^$/s/^  ([a-z]+) .*/\1/p' | xargs)" run --mode ''
     asks "dp ddp" run --mode = d
-    asks "dp,single" compare --modes dp,s
+    asks "dp,single" compare --modes dp,si
     asks "adam" run --optimizer a
     asks "" run --batch ''
     mkdir folder
