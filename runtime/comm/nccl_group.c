@@ -65,7 +65,7 @@ void el_nccl_group_destroy(struct el_nccl_group *group)
         el_nccl_mail_close(&group->members[i]);
         el_device_free(group->members[i].word);
     }
-    if (!group->is_part) el_presence_close(group->presence);
+    if (!group->whole) el_presence_close(group->presence);
     pthread_mutex_destroy(&group->lock);
     free(group);
 }
@@ -96,6 +96,7 @@ static void abort_group(void *state)
 {
     struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
     if (group->presence) el_presence_raise(group->presence);
+    if (group->whole) abort_group(&group->whole->members[0]); /* who waits in another part too */
     pthread_mutex_lock(&group->lock);
     bool first = !group->aborted;
     group->aborted = true;
@@ -110,12 +111,13 @@ static enum el_status say_aborted(void)
     return el_fail(EL_ERR_PEER, "nccl communicator: another member failed");
 }
 
+/* A part's members in other threads are told by the group that all of them have in common. */
 static bool is_aborted(struct el_nccl_group *group)
 {
     pthread_mutex_lock(&group->lock);
     bool aborted = group->aborted;
     pthread_mutex_unlock(&group->lock);
-    return aborted;
+    return aborted || (group->whole && is_aborted(group->whole));
 }
 
 /* A verb that NCCL has no call for, not in all of its versions: messages, of which a group goes at once. Where it is in
@@ -217,6 +219,7 @@ static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
 static enum el_status check_async(struct el_nccl_member *member)
 {
     struct el_nccl_group *group = member->group;
+    if (is_aborted(group)) return say_aborted();
     pthread_mutex_lock(&group->lock);
     enum el_status status = group->aborted ? say_aborted() : el_nccl_each_comm(member, check_comm);
     pthread_mutex_unlock(&group->lock);

@@ -55,7 +55,7 @@ struct el_nccl_member {
 struct el_nccl_group {
     const struct el_nccl_api *api;
     struct el_presence *presence; /* of the other processes; NULL within one */
-    bool is_part;                 /* of a group that was split, and lends its presence */
+    struct el_nccl_group *whole;  /* the group of which this is a part: it lends its presence; NULL: none */
     pthread_mutex_t lock;         /* of `aborted`, and of communicators against being freed */
     bool aborted;
     int64_t patience_ns;
@@ -97,7 +97,7 @@ enum el_status el_nccl_reserve_word(struct el_nccl_member *member);
 enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 void el_nccl_memory_close(struct el_nccl_member *member);
 
-/* nccl_parts.c: the hook of comm_ops.h, for ranks of which each is a process. */
+/* nccl_parts.c: the hook of comm_ops.h. */
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);
 
 /* nccl_cards.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two

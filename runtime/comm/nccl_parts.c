@@ -1,4 +1,5 @@
-/* Groups of some ranks of the communicator `nccl`, by NCCL's own split, which older libraries do not have. */
+/* Groups of some members of the communicator `nccl`, by NCCL's own split, which older libraries do not have: each
+ * member splits in its own thread or process, and is a group of one member here, whoever else is of it. */
 #include "runtime/comm/nccl_group.h"
 
 /* A member that cannot take part ends the group: the others would wait for it in NCCL. */
@@ -22,7 +23,7 @@ static enum el_status take_place(struct el_nccl_member *member, struct el_comm_s
         return status;
     }
     part->presence = whole->presence;
-    part->is_part = true;
+    part->whole = whole;
     part->patience_ns = whole->patience_ns;
     part->members[0].device = split->place.device;
     part->members[0].stream = split->place.stream;
@@ -38,9 +39,6 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     void *comm = NULL;
     split->state = NULL;
     split->rank = split->size = 0;
-    if (member->group->n > 1)
-        return el_fail(EL_ERR_ABSENT, "nccl communicator: members of one process cannot be split: open another group "
-                                      "of some of their devices");
     if (!api->comm_split) return el_fail(EL_ERR_ABSENT, "nccl communicator: a split needs NCCL 2.18 or newer");
     if (mine != EL_OK) return cannot(state, mine);
     EL_NCCL_TRY(api, comm_split, member->comm, split->color, split->key, &comm);

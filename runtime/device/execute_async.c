@@ -277,6 +277,8 @@ enum el_status el_async_execute(struct el_program *program)
     if (status != EL_OK) el_program_keep_failure(program, status);
     bool watched = program->n_wait_hooks > 0 || atomic_load(&program->failed);
     if (!watched || watch_streams(program)) synchronize(program);
+    if (program->n_wait_hooks > 0 && !atomic_load(&program->failed))
+        call_hooks(program); /* an abort ends streams too */
     program->whole.end_ns = el_clock_ns();
     if (atomic_load(&program->failed)) return el_error_give(&program->run_error);
     return program->timed ? el_async_spans_read(program) : EL_OK;

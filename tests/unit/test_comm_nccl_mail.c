@@ -1,5 +1,5 @@
-/* Messages of the communicator `nccl` and its memory, on a table of functions that is not NCCL, between members of one
- * process with a thread each. */
+/* Messages of the communicator `nccl`, its memory and its parts, on a table of functions that is not NCCL, between
+ * members of one process with a thread each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,6 +134,72 @@ static void memory_is_the_librarys(void **state)
     assert_int_equal(fake.n_wrong, 0);
 }
 
+/* Members 0 and 2, in reverse, and 1 alone: a sum over each part. */
+static enum el_status sum_in_parts(struct el_comm *comm)
+{
+    int rank = el_comm_rank(comm);
+    struct el_device *device = el_comm_device(comm);
+    struct el_comm *part = NULL;
+    struct el_buffer *buffer;
+    struct el_program *program;
+    float value = (float)(1 << rank), sum = rank == 1 ? 2 : 5;
+    EL_TRY(el_comm_split(comm, rank % 2, -rank, &part));
+    if (el_comm_size(part) != (rank == 1 ? 1 : 2) || el_comm_rank(part) != (rank == 0))
+        return el_fail(EL_ERR_INTERNAL, "rank %d of %d", el_comm_rank(part), el_comm_size(part));
+    EL_TRY(el_device_alloc(device, EL_TAG_GRAD, sizeof value, "x", &buffer));
+    EL_TRY(el_device_write(el_view_of(buffer, 0), &value, sizeof value));
+    EL_TRY(el_program_create(&program));
+    EL_TRY(all_reduce(part, program, buffer, 1));
+    EL_TRY(el_program_end(program));
+    EL_TRY(el_program_run(program, 0, NULL));
+    el_program_destroy(program);
+    EL_TRY(el_device_read(el_view_of(buffer, 0), &value, sizeof value));
+    el_comm_close(part);
+    return value == sum ? EL_OK : el_fail(EL_ERR_INTERNAL, "%g, not %g", (double)value, (double)sum);
+}
+
+static void members_of_a_process_split(void **state)
+{
+    (void)state;
+    struct group group;
+    open_bench(&group);
+    all_do(&group, sum_in_parts, EL_OK);
+    close_group(&group);
+    assert_int_equal(nccl.n_open, 0);
+    assert_int_equal(fake.n_wrong, 0);
+}
+
+/* The sum of a part whose other member gave up before: the group that they were split from knows. */
+static enum el_status give_up_in_a_part(struct el_comm *comm)
+{
+    struct el_comm *part = NULL;
+    struct el_buffer *buffer;
+    struct el_program *program;
+    enum el_status status = el_comm_split(comm, el_comm_rank(comm) == 1 ? -1 : 0, 0, &part);
+    if (el_comm_rank(comm) > 0 && status == EL_ERR_PEER) return EL_OK; /* it was still on its way in */
+    if (status != EL_OK || el_comm_rank(comm) == 1) return status;
+    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, sizeof(float), "x", &buffer));
+    if (el_comm_rank(comm) == 0) el_comm_abort(part);
+    EL_TRY(el_program_create(&program));
+    EL_TRY(all_reduce(part, program, buffer, 1));
+    EL_TRY(el_program_end(program));
+    status = el_program_run(program, 0, NULL);
+    el_program_destroy(program);
+    el_comm_close(part);
+    return status == EL_ERR_PEER ? EL_OK : el_fail(EL_ERR_INTERNAL, "status %d", (int)status);
+}
+
+static void a_part_whose_member_gave_up(void **state)
+{
+    (void)state;
+    struct group group;
+    open_bench(&group);
+    all_do(&group, give_up_in_a_part, EL_OK);
+    close_group(&group);
+    assert_int_equal(nccl.n_open, 0);
+    assert_int_equal(fake.n_wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +208,8 @@ int main(void)
         cmocka_unit_test(a_partner_that_knows_nothing_of_it),
         cmocka_unit_test(a_message_that_never_comes),
         cmocka_unit_test(memory_is_the_librarys),
+        cmocka_unit_test(members_of_a_process_split),
+        cmocka_unit_test(a_part_whose_member_gave_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
