@@ -32,13 +32,15 @@ static struct el_cost_op *row_of(struct el_costs *costs, const char *label, enum
 }
 
 /* Ops of one name (a layer's weight and bias) are one point, of their mean size. Times are means: those of all ops add
- * up to the mean step, which medians do not. */
+ * up to the mean step, which medians do not. Of one size the first record stands. */
 static void add_op(struct el_costs *costs, const json_t *op)
 {
     double count = el_json_number(op, "count"), ms = el_json_number(op, "ms"), bytes = el_json_number(op, "bytes");
     enum el_phase phase;
     if (!(count > 0 && ms >= 0 && bytes >= 0) || !phase_of(el_json_text(op, "phase", ""), &phase)) return;
     struct el_cost_op *row = row_of(costs, el_json_text(op, "op", ""), phase);
+    for (int i = 0; row && i < row->n; i++)
+        if (row->points[i].bytes == bytes / count) return;
     if (row)
         row->n = el_costs_add_point(row->points, row->n, EL_COST_OP_POINTS_MAX,
                                     (struct el_cost_point){bytes / count, ms * 1e6 / count});

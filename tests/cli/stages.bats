@@ -81,6 +81,26 @@ END
     [[ $status -eq 0 && $output == *"activation sets  in"*"  6  "* ]] || show
 }
 
+@test "a pipeline is predicted from records of single, and what they do not say is refused" {
+    local larger=(--model mlp --features 64 --hidden "64,64,64" --data dummy --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+    "$EVENLOAD" run --mode single "${larger[@]}" --batch 16 --out s4 >/dev/null
+    "$EVENLOAD" run --mode single "${larger[@]}" --batch 16 --zero-grad keep --out keep >/dev/null
+    "$EVENLOAD" comm sendrecv --comm local --devices 2 -b 1K -e 4K -n 3 -w 1 --out wire --quiet >/dev/null
+    "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 2 "${larger[@]}" --batch 32 --costs wire,s4,keep --out predicted >/dev/null
+    python3 - <<'END'
+import json
+ops = lambda folder: {(o["op"], o["phase"]): (o["ms"] / o["count"], o["count"]) for d in json.load(open(folder + "/results.json"))["trials"][0]["per_device"] for o in d["ops"]}
+single, predicted = ops("s4"), ops("predicted")
+for op in ("linear_forward hidden1", "linear_backward_weights hidden3", "linear_backward_data out"):
+    key = (op, op.split("_")[1].split()[0])
+    assert predicted[key][1] == 2 and abs(predicted[key][0] - single[key][0]) < 2e-6, (op, predicted[key], single[key])
+assert predicted["add hidden1", "backward"][0] > 0
+END
+    run "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 1 "${larger[@]}" --batch 32 --costs wire,s4 --out other
+    [[ $status -eq 1 && $output == *"--costs: 'linear_forward hidden1' moves "*" bytes here"* ]] || show
+    refuses "not with mlp, f32, momentum" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --dtype f32 --costs wire,s4
+}
+
 @test "what cannot be cut is refused by name" {
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --micro 3 "${MODEL[@]}"
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"
