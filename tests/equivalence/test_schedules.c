@@ -1,5 +1,6 @@
-/* Schedules of pipelines, by name and from PyTorch's tables, on 2 to 4 devices: single's losses, and as much memory as
- * is predicted; activation sets in the ledger as a schedule's table counts them. */
+/* Schedules of pipelines, by name and from PyTorch's tables, on 1 to 4 devices: single's losses, and as much memory as
+ * is predicted, also with several copies of the stages; activation sets in the ledger as a schedule's table counts
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,24 +22,28 @@ static const struct el_case textcnn = {"textcnn", EL_OPT_MOMENTUM, 0.5, 24};
 static const struct row {
     const char *schedule;
     int devices, micro, parts;
+    int copies; /* of the stages, on devices / copies each; 0: one */
 } rows[] = {
-    {"gpipe", 2, 4, 0},
-    {"1f1b", 3, 6, 0},
-    {"interleaved", 2, 4, 0},
-    {"interleaved", 2, 3, 4},
-    {"interleaved", 3, 6, 3},
-    {"interleaved", 4, 8, 0},
-    {"interleaved", 1, 2, 3},
-    {"zero-bubble", 2, 4, 0},
-    {"zero-bubble", 3, 2, 0},
-    {"zero-bubble", 4, 8, 2},
-    {TABLES "GPipe-1x4-6.csv", 4, 0, 0},
-    {TABLES "1F1B-1x4-6.csv", 4, 0, 0},
-    {TABLES "Interleaved1F1B-2x2-4.csv", 2, 0, 0},
-    {TABLES "ZBVZeroBubble-2x2-4.csv", 2, 0, 0},
-    {TABLES "ZBVZeroBubble-2x4-8.csv", 4, 0, 0},
-    {TABLES "DualPipeV-2x2-6.csv", 2, 0, 0},
-    {TABLES "LoopedBFS-2x2-4.csv", 2, 0, 0},
+    {"gpipe", 2, 4, 0, 0},
+    {"1f1b", 3, 6, 0, 0},
+    {"interleaved", 2, 4, 0, 0},
+    {"interleaved", 2, 3, 4, 0},
+    {"interleaved", 3, 6, 3, 0},
+    {"interleaved", 4, 8, 0, 0},
+    {"interleaved", 1, 2, 3, 0},
+    {"zero-bubble", 2, 4, 0, 0},
+    {"zero-bubble", 3, 2, 0, 0},
+    {"zero-bubble", 4, 8, 2, 0},
+    {TABLES "GPipe-1x4-6.csv", 4, 0, 0, 0},
+    {TABLES "1F1B-1x4-6.csv", 4, 0, 0, 0},
+    {TABLES "Interleaved1F1B-2x2-4.csv", 2, 0, 0, 0},
+    {TABLES "ZBVZeroBubble-2x2-4.csv", 2, 0, 0, 0},
+    {TABLES "ZBVZeroBubble-2x4-8.csv", 4, 0, 0, 0},
+    {TABLES "DualPipeV-2x2-6.csv", 2, 0, 0, 0},
+    {TABLES "LoopedBFS-2x2-4.csv", 2, 0, 0, 0},
+    {"interleaved", 4, 2, 0, 2},
+    {"zero-bubble", 4, 3, 2, 2},
+    {TABLES "ZBVZeroBubble-2x2-4.csv", 4, 0, 0, 2},
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
@@ -66,6 +71,7 @@ static struct el_train_config config_of(const struct el_case *c, const struct ro
     snprintf(config.schedule, sizeof config.schedule, "%s", row->schedule);
     config.n_micro = row->micro;
     config.parts = row->parts;
+    config.n_ranks = row->copies;
     if (el_train_check(&config) != EL_OK) fail_msg("%s", el_error_message());
     return config;
 }
@@ -142,7 +148,7 @@ static void activations(const struct row *row, int micro, size_t *bytes)
 static void the_ledger_has_as_many_sets_as_the_table(void **state)
 {
     (void)state;
-    static const struct row gpipe = {"gpipe", 3, 0, 0}, alternating = {"1f1b", 3, 0, 0};
+    static const struct row gpipe = {"gpipe", 3, 0, 0, 0}, alternating = {"1f1b", 3, 0, 0, 0};
     size_t two[DEVICES], three[DEVICES], bytes[DEVICES];
     activations(&gpipe, 2, two);
     activations(&gpipe, 3, three);
