@@ -123,19 +123,21 @@ static bool is_served(const struct walk *walk, const struct el_verify_cell *cell
     return true;
 }
 
-/* The numbers of devices of a cell; quick: one, by its turn, of those that the mode can serve. */
+/* The numbers of devices of a cell; of a variant and with --quick one, by its turn, of those that the mode can serve.
+ */
 static enum el_status visit_counts(const struct walk *walk, struct el_verify_cell *cell, int turn)
 {
     enum { COUNTS = EL_VERIFY_MOST - EL_VERIFY_FEWEST + 1 };
+    bool one = walk->options->quick || *cell->variant;
     for (int i = 0; i < COUNTS; i++) {
-        cell->n_devices = EL_VERIFY_FEWEST + (walk->options->quick ? (i + turn) % COUNTS : i);
+        cell->n_devices = EL_VERIFY_FEWEST + (one ? (i + turn) % COUNTS : i);
         bool all = el_mode_devices(cell->mode->name, cell->n_devices) < cell->n_devices;
-        if (walk->options->quick && !all && !is_served(walk, cell)) continue;
+        if (one && !all && !is_served(walk, cell)) continue;
         EL_TRY(walk->visit(walk->context, cell));
-        if (walk->options->quick || all) return EL_OK;
+        if (one || all) return EL_OK;
     }
     cell->n_devices = EL_VERIFY_FEWEST;
-    return walk->options->quick ? walk->visit(walk->context, cell) : EL_OK; /* which says why not */
+    return one ? walk->visit(walk->context, cell) : EL_OK; /* which says why not */
 }
 
 /* A model and a kind: all modes. */
