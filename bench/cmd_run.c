@@ -24,6 +24,7 @@ static void print_result(const struct el_campaign *c)
     el_report_table(c->run, stdout, colour);
     el_report_steps(c->run, stdout, colour);
     el_report_recorder(c->run, stdout, colour);
+    el_report_epochs(c->run, stdout, colour);
     el_report_processes(c->run, stdout, colour);
     printf("\n");
     el_text_line(stdout, "%s/results.json", c->store.dir);

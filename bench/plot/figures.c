@@ -8,7 +8,8 @@
 
 /* Of every run, and of a run of `evenload watch`. */
 static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_figure_throughput, &el_figure_step,
-                                                  &el_figure_utilization, &el_figure_timeline,   &el_figure_stages};
+                                                  &el_figure_utilization, &el_figure_timeline,   &el_figure_stages,
+                                                  &el_figure_accuracy};
 static const struct el_figure *const of_watches[] = {&el_figure_watch};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
 static const char *const of_subcommands[] = {"scale", "imbalance"};

@@ -25,6 +25,7 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
 extern const struct el_figure el_figure_memory, el_figure_throughput, el_figure_step, el_figure_utilization;
 extern const struct el_figure el_figure_timeline; /* trials that have a memory timeline */
 extern const struct el_figure el_figure_stages;   /* trials of models in stages */
+extern const struct el_figure el_figure_accuracy; /* trials of whole epochs */
 extern const struct el_figure el_figure_watch;    /* a run of `evenload watch` */
 
 /* Only the data files. `n_files_p` may be NULL. */

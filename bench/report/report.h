@@ -42,6 +42,9 @@ void el_report_steps(const json_t *run, FILE *out, bool colour);
 /* What recording costs, of trials with --control record. Nothing where there is none. */
 void el_report_recorder(const json_t *run, FILE *out, bool colour);
 
+/* Epochs, and what accuracy they reached after how many seconds. Nothing where no whole epochs were trained. */
+void el_report_epochs(const json_t *run, FILE *out, bool colour);
+
 /* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */
 void el_report_processes(const json_t *run, FILE *out, bool colour);
 

@@ -56,9 +56,18 @@ for device in trial["per_device"]:
     assert device["comm"]["wait_ms"] == 0, device["comm"] # there is no collective
 assert trial["collectives"] == [] and 0 < trial["bubble_pct"] < 100, trial["bubble_pct"]
 END
-    "$EVENLOAD" run --mode single --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 --quiet --out single
-    "$EVENLOAD" run --mode pipeline --devices 2 --schedule interleaved --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 --quiet --out pipeline
-    [[ $(json pipeline/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]') == "$(json single/results.json 'd["trials"][0]["epochs"][-1]["held_out_accuracy"]')" ]]
+    "$EVENLOAD" compare --modes single,pipeline --devices 2 --schedule interleaved --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 \
+        --control none --repeats 1 --quiet --out epochs >out
+    grep -A3 '^Accuracy' out | grep -qE '^pipeline 64 \(2 stages\) +2 ' || { cat out; false; }
+    python3 - <<'END'
+import json
+single, pipeline = (t["epochs"] for t in json.load(open("epochs/results.json"))["trials"])
+assert len(single) == 2 and [e["held_out_accuracy"] for e in single] == [e["held_out_accuracy"] for e in pipeline], (single, pipeline)
+block = open("epochs/plots/accuracy.dat").read().split("# line1\n")[1].split("\n\n")[0].splitlines()[1:]
+drawn = [[float(x) for x in line.split("\t")] for line in block]
+assert len(drawn) == 2 and abs(drawn[1][0] - sum(e["seconds"] for e in pipeline)) < 1e-4 * drawn[1][0], (drawn, pipeline)
+assert abs(drawn[1][1] - 100 * pipeline[1]["held_out_accuracy"]) < 1e-4, (drawn, pipeline)
+END
 }
 
 @test "a step of each stage is drawn, and run says how" {
@@ -119,4 +128,18 @@ END
     refuses "other.csv: row 2, cell 2: '1SEND_B0': no action that computes" "$EVENLOAD" run --mode pipeline --devices 2 --schedule other.csv "${MODEL[@]}"
     refuses "stage.csv: has stage 9, and no stage 1" "$EVENLOAD" run --mode pipeline --devices 2 --schedule stage.csv "${MODEL[@]}"
     refuses "--schedule fifo: no such schedule" "$EVENLOAD" run --mode pipeline --devices 2 --schedule fifo "${MODEL[@]}"
+}
+
+@test "what no device holds alone trains in stages" {
+    run "$EVENLOAD" compare --modes single,mp,pipeline --devices 2 --procs 1 --model mlp --features 256 --hidden 512,512,512 --data dummy --batch 32 --micro 4 \
+        --device-mem 6MiB --warmup 1 --steps 3 --min-time 0 --control none --repeats 1 --quiet --out m
+    [[ $status -eq 1 && $output == *"single   32            oom: cpu:0 is out of memory: "* ]] || show
+    python3 - <<'END'
+import json
+trials = json.load(open("m/results.json"))["trials"]
+assert [(t["mode"], t["status"]) for t in trials] == [("single", "oom"), ("mp", "ok"), ("pipeline", "ok")], trials
+for trial in trials[1:]:
+    peaks = [d["memory"]["peak_bytes"] for d in trial["per_device"]]
+    assert all(0 < peak <= 6 << 20 for peak in peaks) and sum(peaks) > 6 << 20, (trial["mode"], peaks)
+END
 }

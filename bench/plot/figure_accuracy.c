@@ -1,0 +1,72 @@
+/* Accuracy on held-out samples after each epoch, against the seconds of training until then: a line a trial. */
+#include <math.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/plot/plot.h"
+
+enum { WIDTH_BARS = 10 };
+static const double MARGIN = 1.12; /* between the longest line and the frame: a batch is named at its end */
+
+static bool has_accuracy(const json_t *trial)
+{
+    return !isnan(el_json_number(trial, "epochs.0.held_out_accuracy"));
+}
+
+/* The line's points (file NULL: none), and where it ends. */
+static void put_points(const json_t *trial, FILE *file, double *seconds_p, double *accuracy_p)
+{
+    const json_t *epochs = json_object_get(trial, "epochs"), *epoch;
+    size_t e;
+    *seconds_p = 0;
+    json_array_foreach(epochs, e, epoch)
+    {
+        *seconds_p += el_json_number(epoch, "seconds");
+        *accuracy_p = 100 * el_json_number(epoch, "held_out_accuracy");
+        if (file) fprintf(file, "%.6g\t%.6g\n", *seconds_p, *accuracy_p);
+    }
+}
+
+static void put_about(const json_t *trials, const struct el_data_names *modes, FILE *file)
+{
+    char title[EL_TITLE_BYTES];
+    double longest = 0, seconds, accuracy;
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        put_points(json_array_get(trials, i), NULL, &seconds, &accuracy);
+        longest = fmax(longest, seconds);
+    }
+    el_data_title(trials, title);
+    el_data_about(file, &(struct el_data_about){title, modes, longest * MARGIN, WIDTH_BARS, NULL}, "");
+    fputc('\n', file);
+    el_data_looks(file, modes);
+}
+
+static enum el_status write(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
+{
+    (void)figure;
+    const json_t *trials = json_object_get(run, "trials"), *trial;
+    struct el_data_names modes = {"", ""};
+    double seconds = 0, accuracy = 0;
+    size_t i;
+    json_array_foreach(trials, i, trial) if (has_accuracy(trial))
+        el_data_add_name(modes.present, el_json_text(trial, "mode", "?"));
+    *any_p = *modes.present;
+    if (!*any_p) return EL_OK;
+    put_about(trials, &modes, file);
+    json_array_foreach(trials, i, trial)
+    {
+        if (!has_accuracy(trial)) continue;
+        el_data_block(file, "seconds of training, accuracy on held-out samples in %", "line%zu", i);
+        put_points(trial, file, &seconds, &accuracy);
+    }
+    el_data_block(file, "end of a line: seconds, accuracy in %, mode, its block, global batch", "ends");
+    json_array_foreach(trials, i, trial)
+    {
+        if (!has_accuracy(trial)) continue;
+        put_points(trial, NULL, &seconds, &accuracy);
+        fprintf(file, "%.6g\t%.6g\t%s\tline%zu\t%.0f\n", seconds, accuracy,
+                el_data_word(el_json_text(trial, "mode", "?")).text, i, el_json_number(trial, "global_batch"));
+    }
+    return EL_OK;
+}
+
+const struct el_figure el_figure_accuracy = {.name = "accuracy", .write = write, .optional = true};
