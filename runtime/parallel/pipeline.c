@@ -109,7 +109,7 @@ const struct el_mode_ops el_mode_pipeline = {
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
              .takes = "procs cut micro schedule parts mesh overlap",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
-             .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6",
+             .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6|--mesh dp=2",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 2,

@@ -177,7 +177,8 @@ const struct el_mode_ops el_mode_spmg = {
              .summary = "DistributedDataParallel up to 1.8: several devices a process, a thread per replica",
              .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused",
              .sends = "as ddp among all devices, and P to each replica at a step's begin; inputs out, outputs back",
-             .variants = "--overlap off|--reduce hierarchical|--mesh dp=2|--find-unused on",
+             .variants =
+                 "--overlap off|--reduce hierarchical|--mesh dp=2|--mesh dp=2 --reduce hierarchical|--find-unused on",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .kept = 1, .others = 4},
              .n_shown = 2,

@@ -122,6 +122,25 @@ static void losses_are_the_means_over_ranks(void **state)
     }
 }
 
+static void forecasts_are_the_ledgers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_MESHES; i++) {
+        struct el_train_config config;
+        struct el_train_result result;
+        struct el_memory_forecast forecasts[DEVICES];
+        assert_int_equal(configure(&meshes[i], &config), EL_OK);
+        assert_int_equal(el_train_forecast(&config, el_kernels_reference(), forecasts), EL_OK);
+        train_here(&meshes[i], false, &result);
+        for (int d = 0; d < meshes[i].n_devices; d++) {
+            assert_int_equal(result.ledgers[d].peak_bytes, forecasts[d].ledger.peak_bytes);
+            assert_memory_equal(result.ledgers[d].at_peak_by_tag, forecasts[d].ledger.at_peak_by_tag,
+                                sizeof forecasts[d].ledger.at_peak_by_tag);
+        }
+        el_train_result_free(&result);
+    }
+}
+
 /* What a rank's gradients are multiplied by is 1 / ranks, not 1 / devices: else the comparison above would show
  * nothing.
  */
@@ -239,9 +258,9 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "rank") == 0) return run_rank() == EL_OK ? 0 : 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_the_means_over_ranks),         cmocka_unit_test(ranks_are_not_devices),
-        cmocka_unit_test(asynchronous_devices_give_the_same_bits), cmocka_unit_test(processes_give_the_same_bits),
-        cmocka_unit_test(mpi_processes_give_the_same_losses),
+        cmocka_unit_test(losses_are_the_means_over_ranks), cmocka_unit_test(forecasts_are_the_ledgers),
+        cmocka_unit_test(ranks_are_not_devices),           cmocka_unit_test(asynchronous_devices_give_the_same_bits),
+        cmocka_unit_test(processes_give_the_same_bits),    cmocka_unit_test(mpi_processes_give_the_same_losses),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
