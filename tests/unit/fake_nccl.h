@@ -356,6 +356,12 @@ static int nccl_receive(void *result, size_t count, enum el_dtype dtype, int pee
 
 static struct fake_device nccl_card; /* whose memory the library takes */
 
+static void nccl_count_taken(int by)
+{
+    FAKE_GUARD;
+    nccl.n_taken += by;
+}
+
 static int nccl_memory_take(void **memory_p, size_t bytes, int device)
 {
     uintptr_t address;
@@ -363,7 +369,7 @@ static int nccl_memory_take(void **memory_p, size_t bytes, int device)
     if (nccl.no_memory) return EL_NCCL_BAD_USE;
     fake_map(&nccl_card, bytes, &address);
     *memory_p = (void *)address;
-    nccl.n_taken++;
+    nccl_count_taken(1);
     return 0;
 }
 
@@ -371,7 +377,7 @@ static int nccl_memory_free(void *memory, int device)
 {
     (void)memory;
     (void)device;
-    nccl.n_taken--;
+    nccl_count_taken(-1);
     return 0;
 }
 
