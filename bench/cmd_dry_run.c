@@ -1,13 +1,39 @@
-/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run. No memory is taken, no step
- * is run. */
+/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run, and with --costs its step. No
+ * memory is taken, no step is run. */
 #include <stdlib.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/commands.h"
+#include "bench/job/worker.h"
 #include "bench/record/record.h"
 
-static enum el_status print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+/* With costs, the step: of all members in one virtual time, as `run` would simulate it. `record_p`: the trial's, NULL
+ * without costs. */
+static enum el_status predict_step(const struct el_trial *trial, const struct el_dataset *dataset, json_t **record_p)
+{
+    struct el_trial few = *trial;
+    struct el_job job = {.trial = &few, .dataset = dataset};
+    json_t *repeat = NULL;
+    *record_p = NULL;
+    if (!*trial->costs) return EL_OK;
+    few.train.warmup = 2; /* ddp's buckets are rebuilt after the first step */
+    few.train.steps = 2;
+    few.train.min_time_s = 0;
+    few.record = true;
+    EL_TRY(el_bootstrap_open("self", &job.bootstrap));
+    enum el_status status = el_job_measure(&job, &repeat);
+    el_bootstrap_close(job.bootstrap);
+    json_t *repeats = json_array();
+    if (repeat) json_array_append_new(repeats, repeat);
+    if (status == EL_OK) *record_p = el_record_trial(&few, "", repeats);
+    json_decref(repeats);
+    return status;
+}
+
+static enum el_status print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts,
+                                 const json_t *record)
 {
     json_t *devices = json_array();
     for (int i = 0; i < trial->n_devices; i++) {
@@ -20,8 +46,10 @@ static enum el_status print_json(const struct el_trial *trial, const struct el_m
                                el_record_tags(ledger->peak_by_tag), "activation_sets",
                                el_json_count(forecasts[i].activation_sets ? forecasts[i].activation_sets : -1)));
     }
-    json_t *document = json_pack("{s:s, s:s, s:I, s:o}", "mode", trial->train.mode, "model", trial->train.model.name,
-                                 "global_batch", (json_int_t)trial->train.global_batch, "devices", devices);
+    json_t *document = json_pack("{s:s, s:s, s:I, s:o, s:o, s:o}", "mode", trial->train.mode, "model",
+                                 trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch,
+                                 "devices", devices, "step_ms", el_json_real(el_json_number(record, "step_ms.mean")),
+                                 "bubble_pct", el_json_real(el_json_number(record, "bubble_pct")));
     enum el_status status = el_print_json(document, stdout);
     json_decref(document);
     return status;
@@ -51,16 +79,32 @@ static void print_table(const struct el_trial *trial, const struct el_memory_for
     }
 }
 
+static void print_step(const struct el_trial *trial, const json_t *record)
+{
+    char step[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES];
+    double bubble_pct = el_json_number(record, "bubble_pct");
+    if (!record) return;
+    printf("\na step of %s ms, %s samples/s", el_text_figure(el_json_number(record, "step_ms.mean"), step),
+           el_text_figure(el_json_number(record, "throughput.samples_per_s"), rate));
+    if (bubble_pct >= 0) printf(", bubble %.1f %%", bubble_pct);
+    el_text_line(stdout, ": predicted from %s", trial->costs);
+}
+
 enum el_status el_cmd_dry_run(const struct el_options *options)
 {
     struct el_trial_set set;
     EL_TRY(el_trials_resolve(EL_CMD_RUN, options, &set));
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    json_t *record = NULL;
     enum el_status status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");
-    if (status == EL_OK && options->json)
-        status = print_json(set.trials, forecasts);
-    else if (status == EL_OK)
+    if (status == EL_OK) status = predict_step(set.trials, set.dataset, &record);
+    if (status == EL_OK && options->json) {
+        status = print_json(set.trials, forecasts, record);
+    } else if (status == EL_OK) {
         print_table(set.trials, forecasts);
+        print_step(set.trials, record);
+    }
+    json_decref(record);
     free(forecasts);
     el_trials_free(&set);
     return status;

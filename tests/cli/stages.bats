@@ -105,8 +105,11 @@ for op in ("linear_forward hidden1", "linear_backward_weights hidden3", "linear_
     assert predicted[key][1] == 2 and abs(predicted[key][0] - single[key][0]) < 2e-6, (op, predicted[key], single[key])
 assert predicted["add hidden1", "backward"][0] > 0
 END
-    run "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 1 "${larger[@]}" --batch 32 --costs wire,s4 --out other
-    [[ $status -eq 1 && $output == *"--costs: 'linear_forward hidden1' moves "*" bytes here"* ]] || show
+    run "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run
+    [[ $status -eq 0 && ${lines[-1]} == "a step of "*" ms, "*" samples/s, bubble "*" %: predicted from wire,s4,keep" ]] || show
+    [[ $("$EVENLOAD" run --mode pipeline --devices sim:2 --micro 2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["step_ms"], 6))') == \
+        "$(json predicted/results.json 'round(d["trials"][0]["step_ms"]["mean"], 6)')" ]]
+    refuses "--costs: 'linear_forward hidden1' moves " "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 1 "${larger[@]}" --batch 32 --costs wire,s4 --dry-run
     refuses "not with mlp, f32, momentum" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --dtype f32 --costs wire,s4
 }
 
