@@ -81,12 +81,14 @@ static enum el_status wait_for_nothing(struct el_comm *comm)
 {
     struct mail_sides sides;
     struct el_program *program;
-    EL_TRY(el_comm_open_mailboxes(comm, NULL, BOX_BYTES));
+    enum el_status status = el_comm_open_mailboxes(comm, NULL, BOX_BYTES);
+    if (el_comm_rank(comm) > 0 && status == EL_ERR_PEER) return EL_OK; /* member 0 was faster */
+    EL_TRY(status);
     EL_TRY(mail_sides_open(el_comm_device(comm), &sides));
     EL_TRY(el_program_create(&program));
     if (el_comm_rank(comm) == 0) mail_issue_one(comm, program, &sides, EL_COMM_RECV, 1, 0, FLOATS);
     EL_TRY(el_program_end(program));
-    enum el_status status = el_program_run(program, 0, NULL);
+    status = el_program_run(program, 0, NULL);
     el_program_destroy(program);
     return el_comm_rank(comm) == 0 && status != EL_ERR_PEER ? EL_ERR_INTERNAL : EL_OK;
 }
