@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# PyTorch itself is asked (tests/torch/measure.py): the ledger's peaks are its peaks, and ddp's buckets its buckets. It is large, and so only
+# PyTorch itself is asked (tests/torch): the ledger's peaks are its peaks, ddp's buckets its buckets, pipelines' tables its tables. It is large, and so only
 # here with `scripts/test --with-torch`, which sets EVENLOAD_TORCH to a Python that has it.
 load common
 
@@ -40,6 +40,12 @@ sys.exit(not abs(ours / theirs - 1) < 0.02)
         echo "$cap: $(json ours.json '[int(c["bytes"]) for c in d["collectives"]]'), PyTorch $(json torch.json "d['$cap']")"
         [[ $(json ours.json '[int(c["bytes"]) for c in d["collectives"]]') == "$(json torch.json "d['$cap']")" ]]
     done
+}
+
+@test "tables of pipelines are those that this PyTorch writes" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/schedules.py" tables >torch.out 2>&1 || { tail torch.out && false; }
+    diff -r tables "$BATS_TEST_DIRNAME/../unit/data/schedules" || show
 }
 
 @test "scripts/peer-torch: raw pairs, and their ratios" {
