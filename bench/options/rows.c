@@ -282,7 +282,7 @@ static const struct el_option_row after_sizes[] = {
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
     {OUTPUT, "github", NULL, AT(FLAG, regress.github), REGRESS, "print GitHub annotations on standard error"},
     {OUTPUT, "dry-run", NULL, AT(FLAG, dry_run), RUN | IMBALANCE,
-     "print the predicted memory of each device; run nothing"},
+     "print the predicted memory of each device, and with --costs the predicted step; run nothing"},
     {OUTPUT, "strict", NULL, AT(FLAG, strict), COMPARE | RUN | SCALE,
      "exit status 1 where a trial is suspect or unchecked; results are written as always"},
     {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store; it holds one folder per machine",
