@@ -23,15 +23,18 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
 void el_table_batch(const json_t *trial, const json_t *context, char *text)
 {
     const json_t *shares = json_object_get(trial, "batch_per_device");
-    size_t n = json_array_size(shares);
+    size_t n = json_array_size(shares), n_stages;
+    double all = el_json_number(trial, "global_batch"), sum = 0;
     double first = json_number_value(json_array_get(shares, 0)), end = json_number_value(json_array_get(shares, n - 1));
     (void)context;
-    snprintf(text, EL_CELL_BYTES, "%.0f", el_json_number(trial, "global_batch"));
+    snprintf(text, EL_CELL_BYTES, "%.0f", all);
     if (n < 2) return;
-    if (first == el_json_number(trial, "global_batch")) /* all of it goes through each */
+    for (size_t i = 0; i < n; i++) sum += json_number_value(json_array_get(shares, i));
+    n_stages = sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
+    if (first == all)
         el_text_append(text, EL_CELL_BYTES, " (%zu stages)", n);
     else if (first == end)
-        el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n, first);
+        el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n / n_stages, first);
     else
         el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first, end);
 }

@@ -182,7 +182,7 @@ const struct el_mode_ops el_mode_spmg = {
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .kept = 1, .others = 4},
              .n_shown = 2,
-             .look = {.fill = 0xd98880, .ink = 0xb03a2e, .pattern = 4, .point = 11, .point_size = 1.8}},
+             .look = {.fill = 0xd46a9f, .ink = 0xa8326e, .pattern = 3, .point = 11, .point_size = 1.8}},
     .layout = el_layout_worker_several,
     .rounds = 2,
     .setup = setup,
