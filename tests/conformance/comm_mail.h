@@ -199,12 +199,12 @@ static inline enum el_status check_full_mailbox(struct el_comm *comm)
 {
     int rank = el_comm_rank(comm);
     EL_TRY(el_comm_open_mailboxes(comm, NULL, 100));
-    EL_TRY(el_comm_set_timeout(comm, rank == 0 ? 0.05 : 0));
+    EL_TRY(el_comm_set_timeout(comm, rank == 0 ? 0.2 : 0));
     if (rank == 0) EL_TRY(mail_send(comm, 1, 4, 0, 60));
     enum el_status status = rank == 0 ? mail_send(comm, 1, 4, 0, 60) : mail_take(comm, 0, 9, 0, 60);
     if (status != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "status %d: %s", (int)status, el_error_message());
     if (rank == 0 && !strstr(el_error_message(), "send number 2 of rank 0: ") &&
-        !strstr(el_error_message(), "rank 1 received nothing from its full mailbox within 0.05 s"))
+        !strstr(el_error_message(), "rank 1 received nothing from its full mailbox within 0.2 s"))
         return el_fail(EL_ERR_INTERNAL, "not named: %s", el_error_message());
     return EL_OK;
 }

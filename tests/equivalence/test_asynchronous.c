@@ -162,7 +162,8 @@ static void modes_give_the_same_bits(void **state)
     (void)state;
     static const char *const modes[] = {"single", "dp", "ddp"};
     static const int cases[] = {0, 2, 6, 8, 11}; /* textcnn, with dropout and unevenly; mlp; toy */
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    const size_t step = is_sanitized() ? 2 : 1;
+    for (size_t i = step - 1; i < sizeof cases / sizeof cases[0]; i += step)
         for (int m = 0; m < 3; m++)
             compare_policies(&el_cases[cases[i]], modes[m], m ? 2 + (int)i % 2 : 1, 0, 0, FAKE_POLICIES);
 }
