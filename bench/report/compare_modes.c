@@ -68,21 +68,22 @@ static void even_text(const json_t *trials, char *text, size_t bytes)
     char ratio[EL_FIGURE_BYTES];
     *text = '\0';
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
-        const json_t *trial = mode->memory.others == 0 ? largest(trials, mode->name, 2) : NULL;
+        bool same = mode->memory.others == 0 && !el_mode_takes(mode->name, "cut");
+        const json_t *trial = same ? largest(trials, mode->name, 2) : NULL;
         if (!trial) continue;
         double over_rest = el_json_number(trial, "imbalance.memory.first_over_rest");
         el_text_append(text, bytes, "; in %s it is %s times", mode->name, el_text_figure(over_rest, ratio));
     }
 }
 
-static void say_memory_of(const json_t *trials, const json_t *trial, FILE *out)
+/* `even`: said of the others, behind it. */
+static void say_memory_of(const json_t *trial, const char *even, FILE *out)
 {
     const json_t *devices = json_object_get(trial, "per_device"), *first = json_array_get(devices, 0);
     double whole = el_excess_of(devices, "memory.peak_bytes"), peak = el_json_number(first, "memory.peak_bytes");
-    char peak_mib[EL_FIGURE_BYTES], more_mib[EL_FIGURE_BYTES], ratio[EL_FIGURE_BYTES], moment[128], even[TEXT_BYTES];
+    char peak_mib[EL_FIGURE_BYTES], more_mib[EL_FIGURE_BYTES], ratio[EL_FIGURE_BYTES], moment[128];
     char parts[TEXT_BYTES], more[TEXT_BYTES + 64] = "no more than the others, to 1 %";
     moment_text(first, moment, sizeof moment);
-    even_text(trials, even, sizeof even);
     if (whole > peak / 100)
         snprintf(more, sizeof more, "%s MiB more, made up of %s", el_text_mib(whole, more_mib),
                  el_excess_text(devices, parts, sizeof parts));
@@ -95,14 +96,17 @@ static void say_memory_of(const json_t *trials, const json_t *trial, FILE *out)
 /* Of each mode whose first device alone holds what belongs to all. */
 static void say_memory(const json_t *trials, FILE *out)
 {
+    char even[TEXT_BYTES];
+    even_text(trials, even, sizeof even);
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         if (mode->memory.others == 0 || !was_asked_for(trials, mode->name)) continue;
         const json_t *trial = largest(trials, mode->name, 2);
         if (trial)
-            say_memory_of(trials, trial, out);
+            say_memory_of(trial, even, out);
         else
             SAY(out, "No statement about the first device's extra memory: %s on two devices or more %s.", mode->name,
                 largest(trials, mode->name, 1) ? "was not run" : "did not finish");
+        if (trial) even[0] = 0; /* once */
     }
 }
 
@@ -145,20 +149,24 @@ static const json_t *partner(const json_t *trials, const json_t *trial, const ch
     return NULL;
 }
 
-/* "1.02 times at batch 64 (1.005 to 1.041)", behind what `text` holds. */
-static void append_ratio(struct el_interval ratio, double batch, char *text, size_t bytes)
+/* "1.02 times at batch 64 (1.005 to 1.041)", behind what `text` holds. Why there is no interval is said once. */
+static void append_ratio(struct el_interval ratio, double batch, bool *reasoned, char *text, size_t bytes)
 {
     char times[EL_FIGURE_BYTES], reach[EL_FIGURE_BYTES * 2];
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
     snprintf(times, sizeof times, "%.2f times", ratio.centre);
     snprintf(reach, sizeof reach, "%.3f to %.3f", ratio.low, ratio.high);
-    el_text_append(text, bytes, "%s%s at batch %.0f (%s%s)", *text ? "; " : "",
-                   none ? "no significant difference" : times, batch,
-                   ratio.valid ? "" : "no interval: ", ratio.valid ? reach : ratio.reason);
+    el_text_append(text, bytes, "%s%s at batch %.0f", *text ? "; " : "", none ? "no significant difference" : times,
+                   batch);
+    if (ratio.valid)
+        el_text_append(text, bytes, " (%s)", reach);
+    else if (!*reasoned)
+        el_text_append(text, bytes, " (no interval: %s)", ratio.reason);
+    *reasoned |= !ratio.valid;
 }
 
 /* `mode` against `base`, at every batch of both. */
-static void say_pair(const json_t *trials, const char *mode, const char *base, FILE *out)
+static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
 {
     char text[TEXT_BYTES] = "";
     bool intervals = false;
@@ -170,7 +178,7 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, F
         size_t n;
         struct el_interval ratio = el_report_ratio(other, trial, &n);
         if (!*text) devices = el_json_number(trial, "devices");
-        append_ratio(ratio, el_json_number(trial, "global_batch"), text, sizeof text);
+        append_ratio(ratio, el_json_number(trial, "global_batch"), reasoned, text, sizeof text);
         intervals |= ratio.valid;
     }
     if (*text) {
@@ -188,9 +196,10 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, F
 static void say_modes(const json_t *trials, FILE *out)
 {
     const char *base = NULL;
+    bool reasoned = false;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         if (el_mode_devices(mode->name, 2) < 2 || !was_asked_for(trials, mode->name)) continue;
-        if (base) say_pair(trials, mode->name, base, out);
+        if (base) say_pair(trials, mode->name, base, &reasoned, out);
         if (!base) base = mode->name;
     }
 }

@@ -54,7 +54,7 @@ one_file_one_row() {
     "$patched" compare --modes single,alone --devices 2 "${QUICK[@]}" --launcher own --repeats 1 --out c --quiet
     [[ $(json c/results.json '{g["mode"]: g["agrees"] for g in d["gate"]}') == "{'single': True, 'alone': True}" ]] || show
     run "$patched" run --mode alone --devices 2 "${QUICK[@]}" --dry-run
-    [[ $status -eq 0 && $output == *"(2 + S) P"*"on each"* ]] || show
+    [[ $status -eq 0 && $output == *"cpu:0 "*"cpu:1 "* ]] || show
     run "$patched" verify --quick --modes alone --launcher own --quiet --out v
     [[ $status -eq 0 && $output == *"alone     bottleneck "*"same bits"*"checks passed"* ]] || show
 }
