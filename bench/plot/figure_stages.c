@@ -12,6 +12,8 @@
 enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
 enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, AXIS_PIXELS = 34, LEGEND_PIXELS = 20 };
 static const double DIGIT_PIXELS = 6.5, THIN_RATIO = 0.002;
+/* A stage may load long before its turn: so much of the step is shown before the first forward. */
+static const double EARLY_RATIO = 0.05;
 /* In a lane of height 1: boxes, and under them messages. */
 static const double BOX_LOW = 0.22, BOX_HIGH = 0.94, MESSAGE_LOW = 0.04, MESSAGE_HIGH = 0.16;
 
@@ -97,12 +99,13 @@ static void measure(struct panel *panel)
 {
     for (size_t d = 0; d < panel->n_lanes; d++) {
         const json_t *lane = lane_of(panel, d);
-        panel->to_ms = fmax(panel->to_ms, el_json_number(json_array_get(panel->devices, d), "window_ms"));
+        panel->to_ms = fmax(panel->to_ms, el_json_number(json_array_get(panel->devices, d), "lane.window_ms"));
         for (size_t i = 0; i < boxes_of(lane); i++) {
             panel->from_ms = fmin(panel->from_ms, ms_of(lane, "from_ms", i));
             panel->to_ms = fmax(panel->to_ms, ms_of(lane, "to_ms", i));
         }
     }
+    panel->from_ms = fmax(panel->from_ms, -EARLY_RATIO * panel->to_ms);
 }
 
 /* Finished trials with lanes, in their order. */
