@@ -135,10 +135,12 @@ static bool is_balance(const char *cut)
 static enum el_status cut_up(const struct el_train_config *config, struct el_parts *parts, int n)
 {
     struct cuts cuts = {.n = n};
+    const char *or_else = n == parts->n_stages                    ? ""
+                          : el_schedule_is_file(config->schedule) ? ", or another --schedule"
+                                                                  : ", or fewer --parts";
     if (n > parts->model->n_nodes)
         return el_fail(EL_ERR_INVALID, "%s has %d node%s: it cannot be cut into %d parts: give fewer --devices%s",
-                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n,
-                       n > parts->n_stages ? ", or fewer --parts" : "");
+                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n, or_else);
     EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
                                    : find_named(config, parts->model, &cuts));
     for (; parts->n < n; parts->n++) {
