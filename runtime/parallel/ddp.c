@@ -4,7 +4,12 @@
  *
  * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
  * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others
- * up to the cap. */
+ * up to the cap. reducer.h says what --find-unused and --static-graph do about parameters without gradients.
+ *
+ * Memory on every member, in copies of the parameters P, with S of optimizer state, T of its temporaries and N of a
+ * layer's new gradients beside kept or accumulated ones: (3 + S + N) P at the end of backward, (3 + S + T) P in the
+ * optimizer; with views one P less; with a map 4 bytes a parameter more. Bytes: an all-reduce of P a step, in however
+ * many micro-steps. */
 #include "runtime/parallel/reducer.h"
 #include "runtime/parallel/share.h"
 
