@@ -176,7 +176,7 @@ static const struct el_option_row before_sizes[] = {
      "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
      DEFAULT("grad")},
     {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_TRIALS,
-     "single, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
+     "single, dp, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
      "micro-step "
      "synchronizes them, as with PyTorch's no_sync",
      DEFAULT("1"), RANGE(1, 1024)},

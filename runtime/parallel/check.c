@@ -97,6 +97,26 @@ static enum el_status check_output(const struct el_train_config *config, const s
                    config->output_device, layout->n_data);
 }
 
+static enum el_status check_accumulate(const struct el_train_config *config, const struct el_layout *layout,
+                                       int n_shares)
+{
+    int n = (int)config->n_accumulate;
+    if (n < 1 || config->global_batch < (int64_t)n_shares * n)
+        return el_fail(EL_ERR_INVALID,
+                       "--accumulate %d: a batch of %lld is smaller than the number of micro-steps on all devices (%d)",
+                       n, (long long)config->global_batch, n_shares * n);
+    for (int k = 0; k < n && layout->n_workers == 1; k++) {
+        int64_t batch = el_share_size(config->global_batch, n, k);
+        if (el_layout_chunk(batch, layout->n_devices, layout->n_data - 1) > 0) continue;
+        return el_fail(
+            EL_ERR_INVALID,
+            "--accumulate %d: a micro-step of %lld samples, cut evenly among %d devices, leaves the last one "
+            "without samples: change --batch",
+            n, (long long)batch, layout->n_devices);
+    }
+    return EL_OK;
+}
+
 enum el_status el_train_check(struct el_train_config *config)
 {
     if (!el_mode_ops_find(config->mode)) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
@@ -106,6 +126,7 @@ enum el_status el_train_check(struct el_train_config *config)
     if (config->global_batch < 1)
         return el_fail(EL_ERR_INVALID, "--batch %lld: must be at least 1", (long long)config->global_batch);
     struct el_layout layout;
+    fill_in(config);
     EL_TRY(check_ranks(config));
     el_layout_of(config, 0, &layout);
     int n_shares = layout.n_stages > 1 ? layout.n_data : layout.n_devices;
@@ -114,14 +135,8 @@ enum el_status el_train_check(struct el_train_config *config)
                        (long long)config->global_batch, n_shares);
     }
     EL_TRY(check_chunks(config, &layout));
-    fill_in(config);
     EL_TRY(check_output(config, &layout));
-    if (config->n_accumulate < 1 || config->global_batch < n_shares * config->n_accumulate)
-        return el_fail(
-            EL_ERR_INVALID,
-            "--accumulate %lld: a batch of %lld is smaller than the number of micro-steps on all devices (%lld)",
-            (long long)config->n_accumulate, (long long)config->global_batch,
-            (long long)(n_shares * config->n_accumulate));
+    EL_TRY(check_accumulate(config, &layout, n_shares));
     if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages, layout.n_data));
     return check_numbers(config);
 }

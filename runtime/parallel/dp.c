@@ -14,7 +14,8 @@ enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, siz
     struct el_device *devices[EL_MEMBERS_MAX];
     dp->worker = worker;
     dp->n = n;
-    dp->batch = worker->members[0].feeds[0].samples;
+    dp->feed = worker->members[0].feeds;
+    dp->batch = dp->feed->samples;
     for (int m = 0; m < n; m++) dp->sizes[m] = worker->layout->devices[worker->first + m].samples;
     for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_shard_param_bytes(el_dp_master(dp), p);
     dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, chunk_bytes, dp->chunk_of);
@@ -72,7 +73,7 @@ void el_dp_copy(struct el_dp *dp, enum el_phase phase, const char *label, int to
 /* The master keeps its chunk where it is: chunk 0 is a view. */
 void el_dp_scatter_inputs(struct el_dp *dp, struct el_buffer *inputs)
 {
-    size_t sample = el_feed_sample_bytes(dp->worker->members[0].feeds), at = 0;
+    size_t sample = el_feed_sample_bytes(dp->feed), at = 0;
     for (int m = 0; m < dp->n; m++) {
         size_t bytes = (size_t)dp->sizes[m] * sample;
         dp->inputs[m] = el_view_of(inputs, at);
@@ -97,7 +98,7 @@ static void close_passes(struct el_dp *dp)
 enum el_status el_dp_forward(struct el_dp *dp)
 {
     const struct el_train_config *config = dp->worker->config;
-    const struct el_feed_spec *feed = &dp->worker->members[0].feeds[0].spec;
+    const struct el_feed_spec *feed = &dp->feed->spec;
     int64_t first = feed->part;
     for (int m = 0; m < dp->n; m++) {
         struct el_pass_spec spec = {.graph = dp->worker->graph,
@@ -146,31 +147,56 @@ static void abort_group(void *context)
     el_comm_abort(dp->comms[0]);
 }
 
+static void begin_micro_step(struct el_dp *dp, int k)
+{
+    dp->micro = k;
+    dp->feed = &dp->worker->members[0].feeds[k];
+    dp->batch = dp->feed->samples;
+    for (int m = 0; m < dp->n; m++) dp->sizes[m] = el_layout_chunk(dp->batch, dp->worker->layout->n_devices, m);
+}
+
+/* All but the optimizer. The batch stays, as a training loop's variables do. */
+static enum el_status micro_step(struct el_dp *dp, struct el_buffer **inputs_p, struct el_buffer **labels_p,
+                                 struct el_view *grads)
+{
+    el_feed_issue(dp->feed, dp->program, inputs_p, labels_p);
+    el_dp_bring_labels(dp, *labels_p);
+    el_dp_scatter_inputs(dp, *inputs_p);
+    el_dp_replicate(dp);
+    EL_TRY(el_dp_forward(dp));
+    el_dp_loss(dp);
+    el_dp_backward(dp);
+    el_dp_reduce(dp, grads);
+    el_dp_end(dp);
+    el_dp_free_params(dp);
+    return EL_OK;
+}
+
+static void free_batch(struct el_dp *dp, struct el_buffer *inputs, struct el_buffer *labels)
+{
+    el_program_free(dp->program, dp->gathered);
+    el_program_free(dp->program, inputs);
+    el_program_free(dp->program, labels);
+}
+
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
     struct el_dp *dp = worker->state;
     const struct el_shard *master = el_dp_master(dp);
-    struct el_buffer *inputs, *labels;
+    struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    struct el_buffer *inputs = NULL, *labels = NULL;
     dp->program = program;
     el_program_on_failure(program, abort_group, dp);
     el_shard_issue_zero_grad(master, program);
-    el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
-    el_dp_bring_labels(dp, labels);
-    el_dp_scatter_inputs(dp, inputs);
-    el_dp_replicate(dp);
-    EL_TRY(el_dp_forward(dp));
-    el_dp_loss(dp);
-    el_dp_backward(dp);
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
-    el_dp_reduce(dp, grads);
-    el_dp_end(dp);
-    el_dp_free_params(dp);
+    for (int k = 0; k < worker->config->n_accumulate; k++) {
+        if (k > 0) free_batch(dp, inputs, labels);
+        begin_micro_step(dp, k);
+        EL_TRY(micro_step(dp, &inputs, &labels, grads));
+    }
     el_shard_issue_optimizer(master, program, grads);
     el_dp_free_grads(dp, grads);
-    el_program_free(program, dp->gathered);
-    el_program_free(program, inputs);
-    el_program_free(program, labels);
+    free_batch(dp, inputs, labels);
     return EL_OK;
 }
 
@@ -199,7 +225,7 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
-             .takes = "output-device loss-in",
+             .takes = "output-device loss-in accumulate",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
              .variants = "--output-device 1|--loss-in replica",
              .loss = EL_LOSS_OF_BATCH,

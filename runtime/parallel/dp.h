@@ -14,6 +14,8 @@ struct el_dp {
     struct el_worker *worker;
     struct el_program *program;            /* of the step being issued */
     int n;                                 /* devices used: there may be fewer chunks of the batch than devices */
+    struct el_feed *feed;                  /* of the micro-step being issued */
+    int micro;                             /* its number */
     int64_t batch;                         /* samples of the worker's */
     int64_t sizes[EL_MEMBERS_MAX];         /* samples of each */
     struct el_comm *comms[EL_MEMBERS_MAX]; /* among the devices used */
@@ -28,7 +30,8 @@ struct el_dp {
     struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the master's are the originals */
     struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
     struct el_buffer *replicas[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* by chunk: flat storage of the parameters */
-    struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: sums on the master */
+    struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: a micro-step's sums on the master */
+    struct el_buffer *sums[EL_GRAPH_PARAMS_MAX];                     /* those of all its micro-steps so far */
     struct el_buffer *gathered;                                      /* outputs, or the losses' gradients */
     void (*grad_ready)(void *context, int param); /* of a replica, as in el_pass_spec; NULL: nobody asks */
     void *contexts[EL_MEMBERS_MAX];               /* by replica */
@@ -75,8 +78,8 @@ void el_dp_free_loss(struct el_dp *dp);
 /* Sends the parameters to the other devices; params[] are set. */
 void el_dp_replicate(struct el_dp *dp);
 void el_dp_free_params(struct el_dp *dp);
-/* Sums the replicas' gradients on the master, frees them, and gives what the optimizer is to use: free that with
- * el_dp_free_grads. */
+/* Sums the replicas' gradients on the master, frees them, adds them to those of earlier micro-steps, and gives what the
+ * optimizer is to use: free that with el_dp_free_grads. */
 void el_dp_reduce(struct el_dp *dp, struct el_view *grads);
 void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads);
 

@@ -26,9 +26,24 @@ static size_t loss_bytes(const struct el_dp *dp, int n)
     return (size_t)n * el_dtype_bytes(dp->worker->config->dtype);
 }
 
+static int n_micro(const struct el_dp *dp)
+{
+    return (int)dp->worker->config->n_accumulate;
+}
+
+/* Of the micro-step, or of the first replica's in it. */
 static struct el_view loss_view(const struct el_dp *dp)
 {
-    return el_view_of(dp->losses ? dp->losses : el_dp_master(dp)->loss, 0);
+    int first = dp->in_replica ? dp->micro * dp->n : dp->micro;
+    return el_view_of(dp->losses ? dp->losses : el_dp_master(dp)->loss, loss_bytes(dp, first));
+}
+
+/* Each of several losses counts so much. */
+static void divide(const struct el_dp *dp, int m, int64_t samples, int n_losses)
+{
+    if (n_losses == 1) return;
+    el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->doutputs[m],
+                         dp->doutputs[m], samples * dp->worker->config->model.classes, 1.0 / n_losses);
 }
 
 /* From the host to where the loss is, and not to the master with the inputs. */
@@ -39,19 +54,19 @@ static bool brings_labels(const struct el_dp *dp)
 
 enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
 {
-    struct el_feed *feed = dp->worker->members[0].feeds;
+    struct el_feed *feeds = dp->worker->members[0].feeds;
     dp->output = output;
     dp->in_replica = in_replica;
-    if (brings_labels(dp)) feed->spec.what = EL_FEED_INPUTS;
+    for (int k = 0; k < n_micro(dp) && brings_labels(dp); k++) feeds[k].spec.what = EL_FEED_INPUTS;
     if (output == 0 && !in_replica) return EL_OK;
-    return el_device_alloc(el_dp_device(dp, output), EL_TAG_OUTPUT, loss_bytes(dp, in_replica ? dp->n : 1), "losses",
-                           &dp->losses);
+    return el_device_alloc(el_dp_device(dp, output), EL_TAG_OUTPUT,
+                           loss_bytes(dp, n_micro(dp) * (in_replica ? dp->n : 1)), "losses", &dp->losses);
 }
 
 enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
 {
     double sum = 0, one;
-    int n = dp->in_replica ? dp->n : 1;
+    int n = n_micro(dp) * (dp->in_replica ? dp->n : 1);
     if (!dp->losses) return el_shard_read_loss(el_dp_master(dp), loss_p);
     for (int m = 0; m < n; m++) {
         EL_TRY(el_shard_read_value(el_dp_master(dp), dp->losses, m, &one));
@@ -63,7 +78,6 @@ enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
 
 void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels)
 {
-    const struct el_feed *feed = dp->worker->members[0].feeds;
     struct el_device *device = el_dp_device(dp, dp->output);
     size_t at = 0;
     dp->labels[0] = el_view_of(labels, 0);
@@ -74,7 +88,7 @@ void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels)
                         el_program_last(dp->program, el_dp_device(dp, 0), EL_STREAM_COMPUTE));
         el_program_copy(dp->program, device, EL_STREAM_COMPUTE,
                         &(struct el_op_head){.label = "labels", .phase = EL_PHASE_H2D}, dp->labels[0],
-                        el_view_host(feed->host_labels), bytes, NULL);
+                        el_view_host(dp->feed->host_labels), bytes, NULL);
     }
     for (int m = 0; m < dp->n && dp->in_replica; m++) {
         size_t bytes = (size_t)dp->sizes[m] * sizeof(int32_t);
@@ -117,6 +131,8 @@ static void gathered_loss(struct el_dp *dp)
     el_share_issue_loss(&dp->worker->members[out].shard, dp->program, logits, dp->labels[0], el_view_of(gradient, 0),
                         dp->batch, loss_view(dp));
     size_t at = 0;
+    dp->doutputs[out] = el_view_of(gradient, 0);
+    divide(dp, out, dp->batch, n_micro(dp));
     for (int m = 0; m < dp->n; m++) {
         size_t bytes = output_bytes(dp, dp->sizes[m]);
         dp->doutputs[m] = el_view_of(gradient, at);
@@ -145,14 +161,12 @@ static void return_gradients(struct el_dp *dp)
 {
     dp->gathered = make(dp, dp->output, EL_TAG_OUTPUT, loss_bytes(dp, dp->n), "gradient of the losses");
     el_shard_issue_fill(&dp->worker->members[dp->output].shard, dp->program, EL_PHASE_LOSS, "gradient of the mean",
-                        el_view_of(dp->gathered, 0), dp->n, 1.0 / dp->n);
+                        el_view_of(dp->gathered, 0), dp->n, 1.0 / (dp->n * n_micro(dp)));
     for (int m = 0; m < dp->n; m++) {
-        int64_t n = dp->sizes[m] * dp->worker->config->model.classes;
         struct el_buffer *own = make(dp, m, EL_TAG_OUTPUT, loss_bytes(dp, 1), "gradient of the loss");
         el_dp_copy(dp, EL_PHASE_SCATTER, "scatter gradient", m, el_view_of(own, 0), dp->output,
                    el_view_of(dp->gathered, loss_bytes(dp, m)), loss_bytes(dp, 1));
-        el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->doutputs[m],
-                             dp->doutputs[m], n, 1.0 / dp->n);
+        divide(dp, m, dp->sizes[m], dp->n * n_micro(dp));
         el_program_free(dp->program, own);
     }
 }
@@ -163,6 +177,7 @@ static void losses_in_replicas(struct el_dp *dp)
     int out = dp->output;
     if (dp->n == 1) { /* the module is called as it is */
         own_loss(dp, 0, loss_view(dp));
+        divide(dp, 0, dp->batch, n_micro(dp));
         return;
     }
     for (int m = 0; m < dp->n; m++) {
@@ -170,8 +185,9 @@ static void losses_in_replicas(struct el_dp *dp)
         own_loss(dp, m, el_view_of(own[m], 0));
     }
     for (int m = 0; m < dp->n; m++)
-        el_dp_copy(dp, EL_PHASE_GATHER, "gather losses", out, el_view_of(dp->losses, loss_bytes(dp, m)), m,
-                   el_view_of(own[m], 0), loss_bytes(dp, 1));
+        el_dp_copy(dp, EL_PHASE_GATHER, "gather losses", out,
+                   el_view_of(dp->losses, loss_bytes(dp, dp->micro * dp->n + m)), m, el_view_of(own[m], 0),
+                   loss_bytes(dp, 1));
     for (int m = 0; m < dp->n; m++) {
         el_program_wait(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE,
                         el_program_last(dp->program, el_dp_device(dp, out), EL_STREAM_COMPUTE));

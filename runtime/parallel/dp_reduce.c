@@ -1,6 +1,7 @@
 /* dp's reduce: after the whole backward, the replicas' gradients are summed on the master (never divided), in the
  * chunks in which the parameters went out. All replicas' gradients live until the last chunk is through: they are the
- * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients. */
+ * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients, to
+ * which those of later micro-steps are added. */
 #include "runtime/parallel/dp.h"
 
 /* What a replica does not use is summed as zeros: so autograd hands it to the broadcast's backward. */
@@ -57,54 +58,75 @@ static void free_replica_grads(struct el_dp *dp)
     }
 }
 
-/* Views of the sums, by parameter; none of what is not used. */
-static void take_views(const struct el_dp *dp, struct el_view *sums)
+/* Views of them by parameter; none of what is not used. */
+static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, struct el_view *views)
 {
     size_t at[EL_GRAPH_PARAMS_MAX] = {0};
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         int c = dp->chunk_of[p];
-        sums[p] = (struct el_view){0};
-        if (el_graph_uses_param(dp->worker->graph, p)) sums[p] = el_view_of(dp->results[c], at[c]);
+        views[p] = (struct el_view){0};
+        if (el_graph_uses_param(dp->worker->graph, p)) views[p] = el_view_of(chunks[c], at[c]);
         at[c] += el_shard_param_bytes(el_dp_master(dp), p);
     }
 }
 
-static void add_to_kept(struct el_dp *dp, const struct el_view *sums)
+static void add(const struct el_dp *dp, struct el_view x, struct el_view y, int64_t n)
 {
-    const struct el_shard *master = el_dp_master(dp);
-    for (int p = 0; p < dp->worker->graph->n_params; p++) {
-        if (!sums[p].buffer) continue;
-        struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
-                                  .op = EL_OP_ADD,
-                                  .dtype = dp->worker->config->dtype,
-                                  .views = {sums[p], master->grads[p]},
-                                  .args.d = {el_param_count(dp->worker->graph, p)}};
-        el_program_kernel(dp->program, master->device, EL_STREAM_COMPUTE, &op, NULL);
+    struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
+                              .op = EL_OP_ADD,
+                              .dtype = dp->worker->config->dtype,
+                              .views = {x, y},
+                              .args.d = {n}};
+    el_program_kernel(dp->program, el_dp_device(dp, 0), EL_STREAM_COMPUTE, &op, NULL);
+}
+
+static void free_chunks(const struct el_dp *dp, struct el_buffer **chunks)
+{
+    for (int c = 0; c < dp->n_chunks; c++) {
+        el_program_free(dp->program, chunks[c]);
+        chunks[c] = NULL;
     }
 }
 
-static void free_results(struct el_dp *dp)
+static void add_to_kept(struct el_dp *dp, struct el_view *grads)
+{
+    const struct el_shard *master = el_dp_master(dp);
+    take_views(dp, dp->results, grads);
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (grads[p].buffer) add(dp, grads[p], master->grads[p], el_param_count(dp->worker->graph, p));
+        grads[p] = master->grads[p];
+    }
+    free_chunks(dp, dp->results);
+}
+
+/* The first micro-step's become the gradients. */
+static void add_to_sums(struct el_dp *dp, struct el_view *grads)
 {
     for (int c = 0; c < dp->n_chunks; c++) {
-        el_program_free(dp->program, dp->results[c]);
+        int n_tensors;
+        int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
+        if (dp->micro > 0) {
+            add(dp, el_view_of(dp->results[c], 0), el_view_of(dp->sums[c], 0), count);
+            el_program_free(dp->program, dp->results[c]);
+        } else {
+            dp->sums[c] = dp->results[c];
+        }
         dp->results[c] = NULL;
     }
+    take_views(dp, dp->sums, grads);
 }
 
 void el_dp_reduce(struct el_dp *dp, struct el_view *grads)
 {
-    const struct el_shard *master = el_dp_master(dp);
-    int n_params = dp->worker->graph->n_params;
-    for (int p = 0; p < n_params; p++) grads[p] = dp->grads[0][p];
+    for (int p = 0; p < dp->worker->graph->n_params; p++) grads[p] = dp->grads[0][p];
     if (dp->n == 1) return;
     add_missing_grads(dp);
     for (int c = 0; c < dp->n_chunks; c++) reduce_chunk(dp, c);
     free_replica_grads(dp);
-    take_views(dp, grads);
-    if (!dp->worker->config->keep_grads) return;
-    add_to_kept(dp, grads);
-    free_results(dp);
-    for (int p = 0; p < n_params; p++) grads[p] = master->grads[p];
+    if (dp->worker->config->keep_grads)
+        add_to_kept(dp, grads);
+    else
+        add_to_sums(dp, grads);
 }
 
 void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads)
@@ -112,5 +134,5 @@ void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads)
     if (dp->n == 1)
         el_shard_free_grads(el_dp_master(dp), dp->program, grads);
     else
-        free_results(dp);
+        free_chunks(dp, dp->sums);
 }

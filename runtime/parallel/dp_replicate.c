@@ -84,8 +84,8 @@ void el_dp_replicate(struct el_dp *dp)
     int n_params = dp->worker->graph->n_params;
     for (int p = 0; p < n_params; p++) {
         dp->params[0][p] = el_dp_master(dp)->params[p];
-        for (int m = 0; m < dp->n; m++) dp->grads[m][p] = (struct el_view){0};
-        if (dp->n == 1) dp->grads[0][p] = el_dp_master(dp)->grads[p];
+        for (int m = 0; m < dp->n && dp->n > 1; m++) dp->grads[m][p] = (struct el_view){0};
+        if (dp->n == 1 && dp->micro == 0) dp->grads[0][p] = el_dp_master(dp)->grads[p];
     }
     /* One device: the module is called as it is, and its gradients are the parameters'. */
     if (dp->n == 1) return;

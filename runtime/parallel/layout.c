@@ -67,21 +67,29 @@ void el_layout_one_device(const struct el_train_config *config, int n_processes,
     layout_p->devices[0] = (struct el_spot){.samples = config->global_batch, .n_feeds = 1, .owns = true};
 }
 
+int64_t el_layout_chunk(int64_t samples, int n, int m)
+{
+    int64_t chunk = (samples + n - 1) / n, left = samples - m * chunk;
+    return left < 0 ? 0 : left < chunk ? left : chunk;
+}
+
 /* Worker `w` of `n_workers`: its devices are the next `n`, and share its part of the batch as tensor.chunk cuts it. */
 static void place_worker(const struct el_train_config *config, int w, int n_workers, int n, struct el_layout *layout)
 {
-    int64_t left = el_share_size(config->global_batch, n_workers, w), chunk = (left + n - 1) / n;
+    int n_micro = config->n_accumulate > 0 ? (int)config->n_accumulate : 1;
     for (int d = w * n; d < (w + 1) * n; d++) {
         bool first = d == w * n;
         struct el_spot *spot = &layout->devices[d];
         *spot = (struct el_spot){.process = layout->n_processes == 1 ? 0 : w,
                                  .worker = w,
                                  .data_rank = d,
-                                 .samples = left < chunk ? left : chunk,
                                  .feed = first ? w : 0,
                                  .n_feeds = first ? n_workers : 0,
                                  .owns = first};
-        left -= spot->samples;
+        for (int k = 0; k < n_micro; k++) {
+            int64_t batch = el_share_size(config->global_batch, n_workers * n_micro, w + k * n_workers);
+            spot->samples += el_layout_chunk(batch, n, d - w * n);
+        }
         layout->n_data += spot->samples > 0;
     }
 }

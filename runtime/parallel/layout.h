@@ -58,6 +58,10 @@ int el_layout_of_process(const struct el_layout *layout, int process, int *first
  * first owner of the same stage and shard. */
 int el_layout_source(const struct el_layout *layout, int device);
 
+/* Samples of the m-th of n pieces that tensor.chunk makes of so many: pieces of ceil(samples / n), the last ones
+ * smaller or empty. */
+int64_t el_layout_chunk(int64_t samples, int n, int m);
+
 /* How many workers have a loss: those of the last stage. */
 int el_layout_losses(const struct el_layout *layout);
 

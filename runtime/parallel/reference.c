@@ -11,8 +11,7 @@
 
 struct state {
     int n_ranks, n_micro;
-    bool has_chunks;
-    struct el_layout chunks;  /* dp's */
+    bool has_chunks;          /* of dp: of each micro-step */
     struct el_feed *feeds;    /* [n_ranks * n_micro]: micro-step k of rank r has number r + k n_ranks */
     struct el_buffer *losses; /* likewise */
     struct el_shard *shards;  /* [n_ranks], where ranks average parameters: their models, but the first one's */
@@ -42,19 +41,20 @@ static enum el_status open_shards(struct el_worker *worker)
 
 static enum el_status setup(struct el_worker *worker)
 {
+    struct el_layout chunks;
     struct state *state = calloc(1, sizeof *state);
     if (!state) return el_fail_errno("reference");
     worker->state = state;
     *state = (struct state){.n_ranks = worker->config->n_devices, .n_micro = (int)worker->config->n_accumulate};
     state->has_chunks = worker->config->loss_in_replica;
-    el_layout_one_worker(worker->config, 1, &state->chunks);
-    if (state->has_chunks) state->n_ranks = state->chunks.n_data;
+    el_layout_one_worker(worker->config, 1, &chunks);
+    if (state->has_chunks) state->n_ranks = chunks.n_data;
     state->feeds = calloc((size_t)n_shares(state), sizeof *state->feeds);
     if (!state->feeds) return el_fail_errno("reference");
     struct el_feed_spec spec = worker->members[0].feeds->spec;
-    spec.n_parts = state->has_chunks ? 1 : n_shares(state);
+    spec.n_parts = state->has_chunks ? state->n_micro : n_shares(state);
     for (int i = 0; i < n_shares(state); i++) {
-        spec.part = i % spec.n_parts;
+        spec.part = state->has_chunks ? i / state->n_ranks : i;
         EL_TRY(el_feed_open(&state->feeds[i], &spec));
     }
     if (worker->config->sync_params) EL_TRY(open_shards(worker));
@@ -73,8 +73,10 @@ static enum el_status issue_share(struct el_worker *worker, struct el_program *p
                                  .scale = 1.0 / (state->shards ? state->n_micro : n_shares(state)),
                                  .loss =
                                      el_view_of(state->losses, (size_t)number * el_dtype_bytes(shard->config->dtype))};
-    for (int r = 0; r < rank && state->has_chunks; r++) pass.first += state->chunks.devices[r].samples;
-    if (state->has_chunks) pass.samples = state->chunks.devices[rank].samples;
+    int64_t batch = pass.feed->samples;
+    for (int r = 0; r < rank && state->has_chunks; r++)
+        pass.first += el_layout_chunk(batch, worker->config->n_devices, r);
+    if (state->has_chunks) pass.samples = el_layout_chunk(batch, worker->config->n_devices, rank);
     EL_TRY(el_share_issue(program, &pass));
     el_share_end(program, &pass);
     return EL_OK;

@@ -104,7 +104,7 @@ static void hold(const struct el_case *c, const struct el_train_config *config, 
 
 /* ---- micro-steps ---- */
 
-/* N micro-steps on n devices are a step of n N devices: for even batches and for uneven ones. */
+/* N micro-steps on n devices are a step of n N devices, in dp of N: for even batches and for uneven ones. */
 static void micro_steps_are_ranks_of_a_larger_job(void **state)
 {
     (void)state;
@@ -113,26 +113,29 @@ static void micro_steps_are_ranks_of_a_larger_job(void **state)
     for (int i = 0; i < 3 * DEVICES; i++) {
         const struct el_case *c = &cases[i / DEVICES];
         const int n = i % DEVICES + 1, micro = i % 2 ? 3 : 2;
-        struct outcome wanted;
+        struct outcome wanted, one_rank;
         train_reference(c, n * micro, &wanted);
+        train_reference(c, micro, &one_rank);
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
             if (!el_mode_takes(mode->name, "accumulate") || el_mode_devices(mode->name, n) < n) continue;
             assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
             config.steps = STEPS;
             config.n_accumulate = micro;
-            hold(c, &config, &wanted);
+            const struct outcome *its = el_case_shares(c, mode->name, n) == 1 ? &one_rank : &wanted;
+            hold(c, &config, its);
             config.keep_grads = false;
             config.bucket_view = el_mode_takes(mode->name, "bucket-view");
-            hold(c, &config, &wanted);
+            hold(c, &config, its);
         }
         el_train_result_free(&wanted.result);
+        el_train_result_free(&one_rank.result);
     }
 }
 
 /* At its peak a step has inputs and activations of one micro-step, and new gradients beside those of the others: what a
  * step of that micro-batch alone has with kept gradients, but for a loss a micro-step. It sends what a step without
- * micro-steps sends. */
+ * micro-steps sends; dp sends parameters and gradients in each. */
 static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
 {
     (void)state;
@@ -152,10 +155,11 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
         config.steps = 3;
         train(&config, "null", &part);
         for (int d = 0; d < n; d++) {
-            assert_int_equal(micro.result.ledgers[d].peak_bytes,
-                             part.result.ledgers[d].peak_bytes + 2 * sizeof(double));
-            assert_int_equal(micro.talks[d].sent_bytes, whole.talks[d].sent_bytes);
-            assert_string_equal(micro.talks[d].operations, whole.talks[d].operations);
+            bool dp = strcmp(mode->name, "dp") == 0;
+            size_t losses = dp && d > 0 ? 0 : 2 * sizeof(double);
+            assert_int_equal(micro.result.ledgers[d].peak_bytes, part.result.ledgers[d].peak_bytes + losses);
+            assert_int_equal(micro.talks[d].sent_bytes, whole.talks[d].sent_bytes * (dp ? 3 : 1));
+            if (!dp) assert_string_equal(micro.talks[d].operations, whole.talks[d].operations);
             assert_true(n == 1 || *micro.talks[d].operations);
         }
         el_train_result_free(&whole.result);
@@ -206,16 +210,16 @@ static void averaged_parameters(void **state)
 
 /* ---- where dp's loss is ---- */
 
-static void train_dp(const struct el_case *c, int n, int output, bool in_replica, const char *backend,
-                     struct outcome *outcome)
+static void train_dp(const struct el_case *c, int n, int micro, int output, bool in_replica, struct outcome *outcome)
 {
     struct el_train_config config;
     assert_int_equal(el_case_config(c, "dp", n, &config), EL_OK);
     config.steps = STEPS;
     config.output_device = output;
     config.loss_in_replica = in_replica;
+    config.n_accumulate = micro;
     assert_int_equal(el_train_check(&config), EL_OK);
-    train(&config, backend, outcome);
+    train(&config, "cpu", outcome);
 }
 
 /* On whichever device the outputs are: single's loss. In replicas: the mean of their chunks' means, which count alike
@@ -226,22 +230,23 @@ static void loss_of_dp_by_its_place(void **state)
     static const struct el_case cases[] = {{"mlp", EL_OPT_MOMENTUM, 0, 24}, {"textcnn", EL_OPT_ADAM, 0.5, 22}};
     for (int i = 0; i < 2 * DEVICES; i++) {
         const struct el_case *c = &cases[i / DEVICES];
-        const int n = i % DEVICES + 1;
+        const int n = i % DEVICES + 1, micro = i % 2 + 1;
         struct el_train_config config;
         struct outcome single, means, outcome;
-        train_reference(c, 1, &single);
+        train_reference(c, micro, &single);
         assert_int_equal(el_case_config(c, "reference", n, &config), EL_OK);
         config.steps = STEPS;
         config.loss_in_replica = true;
+        config.n_accumulate = micro;
         train(&config, "cpu", &means);
-        bool even = c->batch % n == 0;
+        bool even = c->batch % (n * micro) == 0;
         double apart = el_case_difference(&means.result, &single.result);
         assert_true(even ? apart <= CASE_TOLERANCE : apart > 1e-5);
         for (int output = 0; output < n; output++) {
-            train_dp(c, n, output, false, "cpu", &outcome);
+            train_dp(c, n, micro, output, false, &outcome);
             assert_true(el_case_difference(&outcome.result, &single.result) <= CASE_TOLERANCE);
             el_train_result_free(&outcome.result);
-            train_dp(c, n, output, true, "cpu", &outcome);
+            train_dp(c, n, micro, output, true, &outcome);
             assert_true(el_case_difference(&outcome.result, &means.result) <= CASE_TOLERANCE);
             el_train_result_free(&outcome.result);
         }
@@ -395,6 +400,9 @@ static void too_many_micro_steps_are_refused(void **state)
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
     assert_string_equal(el_error_message(),
                         "--accumulate 6: a batch of 22 is smaller than the number of micro-steps on all devices (24)");
+    assert_int_equal(el_case_config(&el_cases[6], "dp", 4, &config), EL_OK);
+    config.n_accumulate = 5; /* 5, 5, 4, 4, 4 samples: 5 are 2, 2, 1 */
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
 }
 
 int main(void)

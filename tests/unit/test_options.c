@@ -369,7 +369,7 @@ static void what_no_mode_takes_is_refused(void **state)
     static const char *const none[] = {"--mode single --micro 4",       "--mode dp --cut x",
                                        "--mode mp --schedule gpipe",    "--mode single --bucket-mb 5",
                                        "--mode dp --first-bucket-mb 5", "--mode manual --overlap off",
-                                       "--mode dp --accumulate 2",      "--mode single --find-unused on",
+                                       "--mode mp --accumulate 2",      "--mode single --find-unused on",
                                        "--mode dp --static-graph on",   "--mode ddp --sync param",
                                        "--mode ddp --output-device 1",  "--mode single --loss-in replica"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
