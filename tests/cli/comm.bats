@@ -88,14 +88,15 @@ END
         skip "takes 8 s"
     }
     "$EVENLOAD" comm -b 1M -e 4M -n 300 -w 0 -c 0 --comm tcp --launcher own --timeout 6 --out s 2>err >out 3>&- &
-    local job=$! pid try
+    local job=$! pid try code=0
     for ((try = 0; try < 40; try++)); do
         ! grep -qs '^.2/2' s/logs/comm/rank-0.log || break
         sleep 0.1
     done
     read -r pid <s/logs/comm/rank-1.pid
     kill -STOP "$pid"
-    ! wait "$job"
+    wait "$job" || code=$?
+    [[ $code -ne 0 ]]
     grep "^evenload: the .* of rank 0: tcp communicator: rank 0 waited .* for rank 1 (host " err
 }
 

@@ -1,4 +1,5 @@
 # What is measured in time, or must come in time: on a machine that does nothing else.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell, and functions use what `run` set in it
 load common
 PICTURES=no
 
