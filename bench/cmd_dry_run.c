@@ -96,7 +96,11 @@ enum el_status el_cmd_dry_run(const struct el_options *options)
     EL_TRY(el_trials_resolve(EL_CMD_RUN, options, &set));
     struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
     json_t *record = NULL;
-    enum el_status status = forecasts ? el_trial_forecast(set.trials, forecasts) : el_fail_errno("forecast");
+    if (!forecasts) {
+        el_trials_free(&set);
+        return el_fail(EL_ERR_HOST_MEMORY, "forecast: no memory");
+    }
+    enum el_status status = el_trial_forecast(set.trials, forecasts);
     if (status == EL_OK) status = predict_step(set.trials, set.dataset, &record);
     if (status == EL_OK && options->json) {
         status = print_json(set.trials, forecasts, record);
