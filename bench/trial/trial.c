@@ -1,5 +1,5 @@
-/* Options into trials: sizes from model and data, processes, batches, and the checks of what goes together. The range
- * of each option by itself was checked when it was read. */
+/* Options into trials: processes, batches, and the checks of what goes together. The range of each option by itself
+ * was checked when it was read. */
 #include "bench/trial/trial.h"
 
 #include <inttypes.h>
@@ -12,76 +12,9 @@
 #include "bench/trial/costs.h"
 #include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"
+#include "bench/trial/sizes.h"
 
 static const double MIB = 1 << 20;
-
-/* A size that the model does not have would change nothing, in silence; so would another than it always has. */
-static enum el_status check_sizes(const struct el_model_config *given)
-{
-    const struct el_model_info *model = el_model_find(given->name);
-    const char *missing = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
-    char sizes[256] = ""; /* "vocab embed seq filters dropout" */
-    for (int i = 0; i < EL_MODEL_SIZES_MAX && given->sizes[i].name; i++) {
-        const struct el_model_values *size = &given->sizes[i];
-        const struct el_model_size *row = el_model_size_row(model, size->name);
-        if (!row) missing = size->name;
-        if (row && row->min == row->max && (size->n != 1 || size->v[0] != row->min))
-            return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, size->name,
-                           size->n ? size->v[0] : 0, model->name, row->min);
-    }
-    for (const struct el_model_size *row = model->sizes; row->name; row++)
-        el_text_append(sizes, sizeof sizes, "%s%s", *sizes ? " " : "", row->name);
-    if (model->dropout > 0) el_text_append(sizes, sizeof sizes, " dropout");
-    if (missing)
-        return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", missing, model->name,
-                       sizes);
-    if (!model->classes || !given->classes || given->classes == model->classes) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--classes %" PRId64 ": model %s always has %" PRId64, given->classes, model->name,
-                   model->classes);
-}
-
-/* Sizes from the model, the data and the user; opens the data. */
-static enum el_status open_data(const struct el_options *options, struct el_model_config *model_p,
-                                struct el_dataset **dataset_p)
-{
-    const struct el_model_config *given = &options->train.model;
-    const struct el_model_info *info = el_model_find(given->name);
-    const struct el_model_size *seq_row = el_model_size_row(info, "seq");
-    struct el_model_config model = *given;
-    struct el_dataset *dataset;
-    struct el_dataset_spec spec = {.source = options->data,
-                                   .test_path = options->test[0] ? options->test : NULL,
-                                   .vocab = el_model_size(given, "vocab"),
-                                   .seq = el_model_size(given, "seq"),
-                                   .seq_min = seq_row ? seq_row->min : 0,
-                                   .classes = info->classes ? info->classes : given->classes,
-                                   .seed = options->train.seed,
-                                   .held_out = options->train.epochs ? 0.1 : 0};
-    EL_TRY(el_dataset_open(&spec, &dataset));
-    const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset);
-    if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
-    /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
-    bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
-    if (info->input == EL_INPUT_IDS && (spec.vocab || !made)) el_model_set(&model, "vocab", &vocab, 1);
-    enum el_status status = EL_OK;
-    if (!info->classes) {
-        model.classes = el_dataset_classes(dataset);
-        /* What a file says by itself must not be reported as an option that nobody gave. */
-        if (!given->classes && model.classes <= 1)
-            status = el_fail(EL_ERR_INVALID,
-                             "%s: all labels are 0: a classifier needs two classes; label the sentences 0, 1, ..., or "
-                             "give --classes",
-                             options->data);
-    }
-    if (status == EL_OK) status = el_model_resolve(&model);
-    if (status != EL_OK) {
-        el_dataset_close(dataset);
-        return status;
-    }
-    *model_p = model;
-    *dataset_p = dataset;
-    return EL_OK;
-}
 
 static enum el_status resolve_procs(unsigned command, const struct el_options *options, struct el_trial *trial)
 {
@@ -329,8 +262,8 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     struct el_model_config model;
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
-    EL_TRY(check_sizes(&options->train.model));
-    EL_TRY(open_data(options, &model, &set.dataset));
+    EL_TRY(el_sizes_check(&options->train.model));
+    EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
     enum el_status status = add_all(command, options, &model, &set);
     if (status == EL_OK)
         *set_p = set;

@@ -1,0 +1,74 @@
+/* A model's sizes; see sizes.h. */
+#include "bench/trial/sizes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "bench/base/text.h"
+
+/* A size that the model does not have would change nothing, in silence; so would another than it always has. */
+enum el_status el_sizes_check(const struct el_model_config *given)
+{
+    const struct el_model_info *model = el_model_find(given->name);
+    const char *missing = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
+    char sizes[256] = ""; /* "vocab embed seq filters dropout" */
+    for (int i = 0; i < EL_MODEL_SIZES_MAX && given->sizes[i].name; i++) {
+        const struct el_model_values *size = &given->sizes[i];
+        const struct el_model_size *row = el_model_size_row(model, size->name);
+        if (!row) missing = size->name;
+        if (row && row->min == row->max && (size->n != 1 || size->v[0] != row->min))
+            return el_fail(EL_ERR_INVALID, "--%s %" PRId64 ": model %s always has %" PRId64, size->name,
+                           size->n ? size->v[0] : 0, model->name, row->min);
+    }
+    for (const struct el_model_size *row = model->sizes; row->name; row++)
+        el_text_append(sizes, sizeof sizes, "%s%s", *sizes ? " " : "", row->name);
+    if (model->dropout > 0) el_text_append(sizes, sizeof sizes, " dropout");
+    if (missing)
+        return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", missing, model->name,
+                       sizes);
+    if (!model->classes || !given->classes || given->classes == model->classes) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--classes %" PRId64 ": model %s always has %" PRId64, given->classes, model->name,
+                   model->classes);
+}
+
+enum el_status el_sizes_resolve(const struct el_options *options, struct el_model_config *model_p,
+                                struct el_dataset **dataset_p)
+{
+    const struct el_model_config *given = &options->train.model;
+    const struct el_model_info *info = el_model_find(given->name);
+    const struct el_model_size *seq_row = el_model_size_row(info, "seq");
+    struct el_model_config model = *given;
+    struct el_dataset *dataset;
+    struct el_dataset_spec spec = {.source = options->data,
+                                   .test_path = options->test[0] ? options->test : NULL,
+                                   .vocab = el_model_size(given, "vocab"),
+                                   .seq = el_model_size(given, "seq"),
+                                   .seq_min = seq_row ? seq_row->min : 0,
+                                   .classes = info->classes ? info->classes : given->classes,
+                                   .seed = options->train.seed,
+                                   .held_out = options->train.epochs ? 0.1 : 0};
+    EL_TRY(el_dataset_open(&spec, &dataset));
+    const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset);
+    if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
+    /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
+    bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
+    if (info->input == EL_INPUT_IDS && (spec.vocab || !made)) el_model_set(&model, "vocab", &vocab, 1);
+    enum el_status status = EL_OK;
+    if (!info->classes) {
+        model.classes = el_dataset_classes(dataset);
+        /* What a file says by itself must not be reported as an option that nobody gave. */
+        if (!given->classes && model.classes <= 1)
+            status = el_fail(EL_ERR_INVALID,
+                             "%s: all labels are 0: a classifier needs two classes; label the sentences 0, 1, ..., or "
+                             "give --classes",
+                             options->data);
+    }
+    if (status == EL_OK) status = el_model_resolve(&model);
+    if (status != EL_OK) {
+        el_dataset_close(dataset);
+        return status;
+    }
+    *model_p = model;
+    *dataset_p = dataset;
+    return EL_OK;
+}
