@@ -7,10 +7,10 @@ stderr='' # set by run
 # Begins at once, goes on for a minute, and waits more than it computes.
 LONG=(--model mlp --features 16 --hidden 8 --data dummy --batch 16 --warmup 1 --min-time 60 --inject pause=linear_forward:10)
 
-# The pid of a worker of this run: its result's path is in its arguments.
+# The pid of a worker of this run: its result's path is in its arguments, from the root on, as other tests have runs of the same name.
 worker_pid() { # worker_pid RUN RANK
     local file=("$1"/logs/*/rank-"$2".pid)
-    if [[ -s ${file[0]} ]]; then cat "${file[0]}"; else pgrep -f "worker measure $1/repeats" | head -n 1; fi
+    if [[ -s ${file[0]} ]]; then cat "${file[0]}"; else pgrep -f "worker measure $PWD/$1/repeats" | head -n 1; fi
 }
 
 wait_for() { # wait_for COMMAND...: true within 20 s
@@ -37,13 +37,13 @@ oom_in_a_process() { # oom_in_a_process LAUNCHER
 }
 
 time_out_of_several() { # time_out_of_several LAUNCHER
-    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 1 --launcher "$1" --out r
+    run --separate-stderr "$EVENLOAD" run "${LONG[@]}" --mode ddp --timeout 1 --launcher "$1" --out "$PWD/r"
     [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == timeout ]] || show
-    [[ -z $(pgrep -f "worker measure r/repeats") ]]
+    [[ -z $(pgrep -f "worker measure $PWD/r/repeats") ]]
 }
 
 killed_rank() { # killed_rank OPTION...
-    "$EVENLOAD" run "${LONG[@]}" --mode "${MODE:-ddp}" "$@" --out r --quiet >out 2>err 3>&- &
+    "$EVENLOAD" run "${LONG[@]}" --mode "${MODE:-ddp}" "$@" --out "$PWD/r" --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 1
     sleep 0.3
@@ -52,7 +52,7 @@ killed_rank() { # killed_rank OPTION...
     wait "$parent" || code=$?
     [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
     [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
-    [[ -z $(pgrep -f "worker measure r/repeats") ]]
+    [[ -z $(pgrep -f "worker measure $PWD/r/repeats") ]]
 }
 
 @test "out of device memory: a row, with the tag" {
@@ -98,7 +98,7 @@ killed_rank() { # killed_rank OPTION...
 }
 
 @test "a killed process is a row with its signal" {
-    "$EVENLOAD" run "${LONG[@]}" --out r --quiet >out 2>err 3>&- &
+    "$EVENLOAD" run "${LONG[@]}" --out "$PWD/r" --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 0
     sleep 0.3
@@ -179,7 +179,7 @@ killed_rank() { # killed_rank OPTION...
 }
 
 @test "a launch killed in a comparison leaves what was measured" {
-    "$EVENLOAD" compare "${LONG[@]}" --min-time 0.5 --procs 1 --modes single,dp --repeats 2 --control none --out c --quiet >out 2>err 3>&- &
+    "$EVENLOAD" compare "${LONG[@]}" --min-time 0.5 --procs 1 --modes single,dp --repeats 2 --control none --out "$PWD/c" --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_repeats c 1
     wait_for kill_worker c 0
@@ -306,7 +306,7 @@ END
 }
 
 @test "what cannot be written is reported in the system's words, not as a full disk" {
-    "$EVENLOAD" run "${LONG[@]}" --mode single --timeout 30 --repeats 1 --min-time 1 --control none --out r --quiet >out 2>err &
+    "$EVENLOAD" run "${LONG[@]}" --mode single --timeout 30 --repeats 1 --min-time 1 --control none --out "$PWD/r" --quiet >out 2>err &
     local first=$! code=0
     wait_for has_worker r 0
     mv r/repeats r/elsewhere
