@@ -62,7 +62,7 @@ static void a_lane_has_boxes_numbers_and_bubbles(void **state)
     char *text = data_of(run, &drawn);
     assert_true(drawn && text);
     holds(text, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t");
-    holds(text, "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-5\t81\t-2\t58\t68\n");
+    holds(text, "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-4\t80\t-2\t58\t68\n");
     holds(text, "# 0 bubble\n# columns: from ms, to ms, low, high\n0\t80\t-0.78\t-0.06\n0\t80\t-1.78\t-1.06\n\n");
     holds(
         text,
