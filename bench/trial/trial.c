@@ -308,7 +308,9 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
     if (el_mode_takes(train->mode, "schedule")) snprintf(o->schedule, sizeof o->schedule, "%s", train->schedule);
     if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;
-    if (el_mode_takes(train->mode, "mesh") && train->n_ranks > 1 && trial->procs != train->n_ranks)
+    bool by_procs =
+        el_mode_takes(train->mode, "reduce") && trial->procs == train->n_ranks; /* stages are processes too */
+    if (el_mode_takes(train->mode, "mesh") && train->n_ranks > 1 && !by_procs)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->n_ranks);
 }
 

@@ -272,7 +272,13 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s",
         "--data dummy --mode manual --procs 1 --accumulate 3 --sync param",
         "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on",
-        "--data dummy --mode dp --devices null:3 --output-device 2 --loss-in replica"};
+        "--data dummy --mode dp --devices null:3 --output-device 2 --loss-in replica",
+        "--data dummy --mode spmg --devices 4 --procs 2 --batch 8",
+        "--data dummy --mode spmg --devices 4 --procs 1 --mesh dp=2 --batch 8",
+        "--data dummy --mode mp --model mlp --devices 2 --procs 2 --mesh dp=2",
+        "--data dummy --mode pipeline --model mlp --devices 4 --procs 4 --mesh dp=4,pp=1 --micro 2",
+        "--data dummy --mode pipeline --model mlp --hidden 8,8,8 --devices 4 --procs 4 --mesh pp=2 --micro 4 --parts 2 "
+        "--schedule interleaved"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
         struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);
@@ -280,6 +286,8 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         assert_memory_equal(command, "evenload run ", 13);
         struct el_trial_set second = resolve(EL_CMD_RUN, command + 13);
         assert_string_equal(first.trials->id, second.trials->id);
+        assert_int_equal(first.trials->train.n_ranks, second.trials->train.n_ranks);
+        assert_int_equal(first.trials->train.n_micro, second.trials->train.n_micro);
         el_trials_free(&first);
         el_trials_free(&second);
     }
