@@ -126,6 +126,7 @@ static enum el_status add_all(const char *dirs, const struct el_train_config *tr
 {
     char list[EL_PATH_BYTES], *rest = list;
     snprintf(list, sizeof list, "%s", dirs);
+    if (!dirs[strspn(dirs, ",")]) return el_fail(EL_ERR_INVALID, "--costs %s: names no folder", dirs);
     for (const char *dir = strtok_r(list, ",", &rest); dir; dir = strtok_r(NULL, ",", &rest)) {
         enum el_status status = el_costs_add_run(dir, train, costs);
         if (status == EL_ERR_ABSENT) status = add_wire(dir, costs);

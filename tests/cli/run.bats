@@ -128,6 +128,7 @@ assert t["comm_algorithms"] == sys.argv[1] and [round(c["transfer_ms"], 3) for c
 [c], [curve] = json.load(open("r.json"))["collectives"], json.load(open("own/comm.json"))["curves"]
 assert c["bytes"] == 4096 and abs(c["transfer_ms"] * 1e3 / curve["points"][0]["in_place"]["time_us"] - 1) < 0.01, (c, curve)'
     refuses "--costs is for simulated devices" "$EVENLOAD" run --costs wire
+    refuses "--costs ,: names no folder" "$EVENLOAD" run --devices sim:2 --costs ,
     refuses "has no comm.json" "$EVENLOAD" run --devices sim:2 --costs none
     refuses "leave one of them out" "$EVENLOAD" run --mode ddp --comm mpi --comm-algorithm ring
 }
