@@ -67,12 +67,27 @@ static enum el_status train(struct el_job_measurement *m)
     return EL_OK;
 }
 
+/* Whether a rank for which a collective waited in vain is stopped: nobody would come to an agreement with it. */
+static bool lost_a_rank(const struct el_job *job, enum el_status *status)
+{
+    struct el_error error;
+    char silent[96] = "";
+    if (*status != EL_ERR_PEER) return false;
+    el_bootstrap_silent(job->bootstrap, silent, sizeof silent);
+    if (!*silent) return false;
+    el_error_take(*status, &error);
+    *status = el_fail(EL_ERR_PEER, "%s; rank %s does not answer (stopped?)", error.text, silent);
+    return true;
+}
+
 /* Trains between two looks at the clocks, and lets the recorders know when all members had arrived where. */
 static enum el_status train_and_relate(struct el_job_measurement *m)
 {
     struct el_bootstrap *bootstrap = m->job->bootstrap;
     EL_TRY(el_clock_relate(bootstrap, &m->begin));
-    EL_TRY(el_bootstrap_agree(bootstrap, train(m)));
+    enum el_status mine = train(m);
+    m->alone = lost_a_rank(m->job, &mine);
+    EL_TRY(m->alone ? mine : el_bootstrap_agree(bootstrap, mine));
     EL_TRY(el_clock_relate(bootstrap, &m->end));
     return el_job_relate_collectives(m);
 }
@@ -113,7 +128,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     enum el_status status = el_bootstrap_agree(job->bootstrap, open_measurement(m));
     if (status == EL_OK) status = train_and_relate(m);
     if (status == EL_OK) status = el_job_account(m, &account);
-    enum el_status gathered = el_job_gather(job, status, account, &accounts, &error);
+    enum el_status gathered = m->alone ? status : el_job_gather(job, status, account, &accounts, &error);
     *repeat_p = NULL;
     if (gathered != EL_OK) el_error_take(gathered, &error); /* a rank is gone: rank 0 can still say so */
     if (accounts && error.status == EL_OK)

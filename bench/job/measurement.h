@@ -58,6 +58,7 @@ struct el_job_measurement {
     bool watched;
     struct el_train_result result;
     bool trained;
+    bool alone;                        /* a rank is stopped: nothing more is said to the others */
     struct el_clock_anchor begin, end; /* round what was measured */
     bool too_many_collectives;         /* more than are looked at */
     size_t shown_step;                 /* the measured step that is drawn, of a model in stages */
