@@ -28,8 +28,7 @@ static const struct el_command_row commands[] = {
      el_cmd_run},
     {"modes", MEASURE, "the modes: what each does, holds and sends, and the options it takes", EL_CMD_MODES, "[--json]",
      "List the modes: what each does, what its loss is equal to, what a device holds, what is sent in a step, and "
-     "which "
-     "options it takes.",
+     "which options it takes.",
      "  evenload modes\n", el_cmd_modes},
     {"plot", MEASURE, "draw a run's plots again, from its files", EL_CMD_PLOT, "DIR [--term]",
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
@@ -93,13 +92,12 @@ static const struct el_command_row commands[] = {
      el_cmd_comm},
     {"verify", TRUST, "does this build compute right, here? every mode, model and optimizer against one device",
      EL_CMD_VERIFY, "[--quick] [--modes LIST] [--json] [--out DIR]",
-     "Train every mode with every model and optimizer on two, three and four devices, and hold the numbers to what "
-     "the mode must give: single's, or the mean of the ranks' means. In one process and in several, on CPU devices and "
-     "on "
-     "GPUs where there are any.",
-     "  evenload verify --quick                    some seconds\n"
-     "  evenload verify                            everything: under a minute\n"
-     "  evenload verify --modes ddp --inject wrong=1:0.001    what an error would look like\n",
+     "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
+     "and compare losses and gradients with what the mode must give: single's, or the mean of the ranks' means. On CPU "
+     "devices, and on GPUs where there are any.",
+     "  evenload verify --quick                               some seconds\n"
+     "  evenload verify                                       everything: under a minute on two cores\n"
+     "  evenload verify --modes ddp --inject wrong=1:0.001    what an error looks like\n",
      el_cmd_verify},
     {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},

@@ -18,8 +18,8 @@
 #define LETTER(c)        .letter = (c)
 
 #define BUCKET_MB                                                                                                      \
-    "ddp: MiB of gradients at which a bucket is closed, as PyTorch's bucket_cap_mb (default: the first 1, the others " \
-    "25)"
+    "ddp, spmg: MiB of gradients at which a bucket is closed, as PyTorch's bucket_cap_mb (default: the first 1, the "  \
+    "others 25)"
 #define BUCKET_VIEW                                                                                                    \
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: saves the copies in and "     \
     "out, "                                                                                                            \
@@ -85,15 +85,15 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto")},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,
-     "processes: 1 (one thread per device), or one per device (ddp's default); spmg: any number that the devices can "
-     "be shared among (default: 1)",
+     "processes: 1 (one thread per device), or one per device (ddp's default); spmg: any divisor of the number of "
+     "devices (default: 1)",
      RANGE(1, EL_MEMBERS_MAX)},
     {WHAT, "batch", "LIST", AT(BATCH, batches), OF_TRIALS, "global batch: samples per step over all devices",
      DEFAULT("64,128,256"), OTHERWISE({RUN, "64"}, {SCALE, ""})},
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS,
      "local batch: samples per step on each device"},
     {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS,
-     "memory of each device (suffix KiB, MiB, GiB, or K, M, G)", RANGE(1, 1e15)},
+     "limit of each device's memory (suffix KiB, MiB, GiB, or K, M, G)", RANGE(1, 1e15)},
 
     {GATE, "ab", "'BASE' 'HEAD'", AT(TEXT, regress.ab), REGRESS,
      "two shell commands, interleaved in one session; each prints lines 'metric value unit'"},
@@ -145,55 +145,52 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("auto|off|on"), DEFAULT("auto")},
     {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS, "number type; f64 uses the reference kernels",
      CHOICES("f32|f64"), DEFAULT("f32")},
-    {TRAINING, "overlap", "HOW", AT(SWITCH, train.overlap), OF_TRIALS, "ddp: all-reduce during backward",
-     CHOICES("off|on"), DEFAULT("on")},
+    {TRAINING, "overlap", "HOW", AT(SWITCH, train.overlap), OF_TRIALS,
+     "ddp, spmg, mp, pipeline: all-reduce during backward", CHOICES("off|on"), DEFAULT("on")},
     {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | SCALE | IMBALANCE, BUCKET_MB, RANGE(0.001, 1e5)},
     {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; of a list, one row for each",
      RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
-     "ddp: the same of the first bucket alone (default: 1, or --bucket-mb where that is given)", RANGE(0.001, 1e5)},
+     "ddp, spmg: the same for the first bucket alone (default: 1, or --bucket-mb if that is given)", RANGE(0.001, 1e5)},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), RUN | SCALE | IMBALANCE, BUCKET_VIEW, CHOICES("off|on"),
      DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
     {TRAINING, "find-unused", "HOW", AT(SWITCH, train.find_unused), OF_TRIALS,
      "ddp, spmg: find parameters without gradients in every step, as PyTorch's find_unused_parameters: one more "
-     "all-reduce, "
-     "and buckets are never rebuilt",
+     "all-reduce, and buckets are never rebuilt",
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "static-graph", "HOW", AT(SWITCH, train.static_graph), OF_TRIALS,
-     "ddp: find them in the first step only, as PyTorch's static_graph; buckets are rebuilt", CHOICES("off|on"),
-     DEFAULT("off")},
+     "ddp: find parameters without gradients in the first step only, as PyTorch's static_graph; buckets are rebuilt",
+     CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_TRIALS,
      "dp: position in --devices, from 0, of the device on which outputs are gathered and their loss is computed; the "
      "first device of the list is the master",
      DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1)},
     {TRAINING, "loss-in", "WHERE", AT(SWITCH, train.loss_in_replica), OF_TRIALS,
-     "dp: the loss is computed on the gathered outputs, or in each replica, so that one number of each is gathered and "
-     "the mean of them is taken",
+     "dp: compute one loss from the gathered outputs, or one in each replica, whose mean is the step's loss",
      CHOICES("output|replica"), DEFAULT("output")},
     {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_TRIALS,
      "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
      DEFAULT("grad")},
     {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_TRIALS,
      "single, dp, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
-     "micro-step "
-     "synchronizes them, as with PyTorch's no_sync",
+     "micro-step synchronizes them, as with PyTorch's no_sync (dp: each micro-step does)",
      DEFAULT("1"), RANGE(1, 1024)},
     {TRAINING, "mesh", "dp=N,pp=N", AT(TEXT, mesh), OF_TRIALS,
-     "mp, pipeline: copies of the model (dp), and stages of each (pp; default: dp=1); spmg: data-parallel ranks, dp "
-     "alone, each with as many devices (default: --procs, or 1)"},
+     "mp, pipeline: copies of the model (dp, by default 1) and stages of each copy (pp); spmg: dp alone, the number of "
+     "data-parallel ranks, each with equally many devices (default: --procs, or 1)"},
     {TRAINING, "reduce", "HOW", AT(CHOICE, train.reduce), OF_TRIALS,
-     "spmg: which devices sum gradients across processes: all (flat), or each process's first for its others "
+     "spmg: sum gradients over all devices (flat), or within each process and then over the processes' first devices "
      "(hierarchical)",
      CHOICES("flat|hierarchical"), DEFAULT("flat")},
     {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_TRIALS,
-     "mp, pipeline: first node of each stage after the first, comma-separated, or what to balance: time, memory or "
+     "mp, pipeline: first node of each part after the first, comma-separated, or what to balance: time, memory or "
      "nodes (default: time)"},
     {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_TRIALS,
      "pipeline: micro-batches per step (default: the number of devices, or what FILE.csv has)", RANGE(1, EL_MICRO_MAX)},
     {TRAINING, "schedule", "NAME|FILE.csv", AT(TEXT, schedule), OF_TRIALS,
-     "pipeline: the order of forwards and backwards; FILE.csv: a compute table of torch.distributed.pipelining",
+     "pipeline: the order of forwards and backwards; FILE.csv: a compute table written by torch.distributed.pipelining",
      CHOICES("1f1b|gpipe|interleaved|zero-bubble"), DEFAULT("1f1b")},
     {TRAINING, "parts", "N", AT(INT, train.parts), OF_TRIALS,
      "pipeline: parts of the model per device (default: interleaved 2, the others 1)", RANGE(1, EL_PARTS_MAX)},
@@ -250,15 +247,14 @@ static const struct el_option_row after_sizes[] = {
      CHOICES("auto|local|shm|tcp|hierarchical|mpi|nccl"), DEFAULT("auto")},
     {MEASURING, "comm-algorithm", "NAME", AT(CHOICE, train.comm_algorithm), OF_TRIALS,
      "algorithm of collectives: direct (every rank to every other), ring, or ps (parameter server: through rank 0); "
-     "auto: "
-     "the communicator's choice, by size",
+     "auto: the communicator's choice, by size",
      CHOICES("auto|direct|ring|ps"), DEFAULT("auto")},
     {MEASURING, "comm-timeout", "TIME", AT(SECONDS, train.comm_timeout_s), OF_TRIALS,
      "how long a collective may wait for other ranks (30s, 5m); 0: as long as --timeout", DEFAULT("0"),
      RANGE(0, 864000)},
     {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
-     "sim devices: folders whose measured times are taken, comma-separated: of 'evenload comm' (collectives, messages) "
-     "and of 'run --mode single' (kernels)"},
+     "sim devices: folders with measured times, comma-separated: of 'evenload comm' (collectives, messages) and of "
+     "'run --mode single' (kernels)"},
     {MEASURING, "control", "WHAT", AT(CHOICE, train.control), COMPARE | RUN | SCALE | IMBALANCE,
      "what to switch off and on in A/B blocks after the measured steps, to measure its cost",
      CHOICES("none|comm|record"), DEFAULT("comm")},

@@ -45,10 +45,8 @@ void el_report_epochs(const json_t *run, FILE *out, bool colour)
     {
         if (json_array_size(json_object_get(trial, "epochs")) == 0) continue;
         if (!begun)
-            fputs(
-                "\nAccuracy, in the first launch: of the epoch that is best on held-out samples, after so many seconds "
-                "of training\n",
-                out);
+            fputs("\nAccuracy in the first launch: best epoch by held-out samples, and the training until its end\n",
+                  out);
         if (!begun) el_table_heads(&table, EL_TABLE_BOLD);
         begun = true;
         json_t *row = json_copy((json_t *)(uintptr_t)trial);

@@ -156,7 +156,8 @@ static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
         return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
     if (!n_data && train->n_devices % n_stages == 0) n_data = train->n_devices / n_stages;
     if (n_stages && n_data * n_stages != train->n_devices)
-        return el_fail(EL_ERR_INVALID, "--mesh %s: that is not the number of devices (%d)", mesh, train->n_devices);
+        return el_fail(EL_ERR_INVALID, "--mesh %s: dp times pp must be the number of devices (%d)", mesh,
+                       train->n_devices);
     train->n_ranks = n_data;
     return EL_OK;
 }

@@ -1,6 +1,6 @@
 /* Messages between members of the communicator `nccl`. NCCL's own send ends when its message has been received; ours
  * when the message lies in a mailbox at the sender, from where it leaves on a stream and a communicator of the link's
- * own: no order of sends and receives can dead-lock while the mailboxes are not full. What is received goes straight to
+ * own: no order of sends and receives can deadlock while the mailboxes are not full. What is received goes straight to
  * its place.
  *
  * NCCL has no tags: messages of a link are received in the order in which they were sent. In the mailbox they stand one

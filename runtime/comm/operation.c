@@ -92,7 +92,7 @@ static struct el_comm_task task_of(const struct el_comm *comm, const struct el_c
     return task;
 }
 
-/* A planted wire: the payload takes so much longer, and no core is used meanwhile. */
+/* An injected wire: the payload takes so much longer, and no core is used meanwhile. */
 static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task *task)
 {
     double ms_per_mib = el_device_inject(comm->place.device)->wire_ms_per_mib;
@@ -101,7 +101,7 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
 }
 
-/* A planted error: the first number is too large. */
+/* An injected error: the first number is too large. */
 static void make_wrong(const struct el_comm *comm, const struct el_comm_task *task)
 {
     double wrong = el_device_inject(comm->place.device)->wrong;

@@ -29,7 +29,7 @@ struct mapping {
 struct state {
     struct el_device_spec spec;
     char name[EL_DEVICE_NAME_BYTES];
-    pthread_mutex_t lock; /* of `mappings`: an op may map (a planted leak does) */
+    pthread_mutex_t lock; /* of `mappings`: an op may map (an injected leak does) */
     struct mapping *mappings;
 };
 

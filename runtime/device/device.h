@@ -29,7 +29,7 @@ struct el_costs;
 /* Stream 0 computes; from stream 1 on each communicator of a device has one of its own (el_device_take_stream). */
 enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
 
-/* Disturbances planted on a device: known answers for what measures. All 0: none. On simulated devices times
+/* Disturbances injected on a device: known answers for what measures. All 0: none. On simulated devices times
  * are virtual, and memory cannot be taken. */
 struct el_inject {
     double delay_ms; /* its part of every step begins so much later; no core is used meanwhile */

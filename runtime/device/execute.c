@@ -99,8 +99,8 @@ static void run_queue(void *argument)
     struct el_queue *queue = argument;
     struct el_program *program = queue->program;
     uint32_t run = atomic_load_explicit(&program->run, memory_order_acquire);
-    enum el_status planted = queue->stream == EL_STREAM_COMPUTE ? el_inject_begin_step(queue->device) : EL_OK;
-    if (planted != EL_OK) el_program_keep_failure(program, planted);
+    enum el_status injected = queue->stream == EL_STREAM_COMPUTE ? el_inject_begin_step(queue->device) : EL_OK;
+    if (injected != EL_OK) el_program_keep_failure(program, injected);
     int64_t now = program->timed ? el_clock_ns() : 0;
     for (int i = 0; i < queue->n_tasks; i++) {
         int id = queue->tasks[i];

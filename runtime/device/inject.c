@@ -1,4 +1,4 @@
-/* Planted disturbances: what a device does besides its work, so that what measures can be held against known answers.
+/* Injected disturbances: what a device does besides its work, so that what measures can be held against known answers.
  * Who asked for them, and on which device, is not this file's business. */
 #include <string.h>
 
@@ -13,7 +13,7 @@ static enum el_status take(struct el_device *device, int64_t bytes)
     if (bytes <= 0 || device->ops->simulated) return EL_OK;
     if (device->taken_bytes + bytes > device->spec.inject.most_bytes)
         return el_fail(EL_ERR_OOM,
-                       "%s: what was planted would take %.1f GiB of memory, more than is free: plant less, or "
+                       "%s: what is injected would take %.1f GiB of memory, more than is free: inject less, or "
                        "measure for a shorter time",
                        device->name, (double)(device->taken_bytes + bytes) / (1 << 30));
     device->taken_bytes += bytes;
@@ -28,7 +28,7 @@ enum el_status el_inject_open(struct el_device *device)
     if (device->ops->async && (inject->stretch > 1 || inject->op_stretch > 1 || inject->wrong != 0))
         return el_fail(
             EL_ERR_INVALID,
-            "%s: kernels can be stretched, and numbers made wrong, on CPU devices only; plant delay, leak or "
+            "%s: kernels can be slowed down, and numbers made wrong, on CPU devices only: inject delay, leak or "
             "oversize",
             device->name);
     return take(device, device->spec.inject.oversize_bytes);

@@ -23,8 +23,8 @@ struct el_device {
     struct el_persistent *allocations; /* list: freed at close */
     int64_t reserved_bytes;            /* mapped for allocations and arenas */
     int64_t adopted_bytes;             /* of which others mapped */
-    int64_t inject_hits;               /* kernels issued that a planted disturbance names */
-    int64_t taken_bytes;               /* by planted leaks */
+    int64_t inject_hits;               /* kernels issued that an injected disturbance names */
+    int64_t taken_bytes;               /* by injected leaks */
 };
 
 /* Where a view's first byte is, once its buffer has a place. */
@@ -64,8 +64,8 @@ struct el_task {
     struct el_call_message message;
     int message_number; /* of those with the same words in this program */
     int64_t cost_ns;    /* simulated devices: what it takes */
-    double stretch;     /* planted: a kernel takes so many times its time; 0: as it is */
-    int64_t pause_ns;   /* planted: a kernel begins so much later */
+    double stretch;     /* injected: a kernel takes so many times its time; 0: as it is */
+    int64_t pause_ns;   /* injected: a kernel begins so much later */
     union {
         struct {
             const struct el_kernel *kernel;
@@ -245,7 +245,7 @@ enum el_status el_async_spans_open(struct el_program *program);
 enum el_status el_async_spans_read(struct el_program *program);
 void el_async_spans_close(struct el_program *program);
 
-/* inject.c: what is planted on a device; nothing where nothing is. */
+/* inject.c: what is injected on a device; nothing where nothing is. */
 enum el_status el_inject_open(struct el_device *device);
 enum el_status el_inject_begin_step(struct el_device *device);
 double el_inject_stretch(struct el_device *device, const char *label);

@@ -60,8 +60,8 @@ static enum el_status check_pipeline(struct el_train_config *config, int n_stage
     if (config->global_batch % (n_data * config->n_micro) == 0) return EL_OK;
     if (n_data > 1)
         return el_fail(EL_ERR_INVALID,
-                       "--micro %lld: a batch of %lld cannot be divided into that many equal parts on each of %d data "
-                       "ranks: change --batch",
+                       "--micro %lld: a batch of %lld cannot be divided into that many equal parts in each of %d "
+                       "copies of the model: change --batch",
                        (long long)config->n_micro, (long long)config->global_batch, n_data);
     return el_fail(EL_ERR_INVALID,
                    "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",

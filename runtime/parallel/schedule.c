@@ -91,8 +91,8 @@ static enum el_status fill(struct el_schedule *schedule, const struct el_schedul
                        schedule->n_devices, EL_PARTS_MAX);
     if (n_local > 1 && schedule->n_micro % n_rounds != 0)
         return el_fail(EL_ERR_INVALID,
-                       "--micro %d: --schedule %s on %d devices has %d rounds of as many micro-batches each: give "
-                       "--micro %d",
+                       "--micro %d: --schedule %s on %d devices makes %d rounds, which must have equally many "
+                       "micro-batches: give --micro %d",
                        schedule->n_micro, kind->name, schedule->n_devices, n_rounds, n_rounds * schedule->n_devices);
     schedule->n_parts = schedule->n_devices * n_local;
     for (int k = 0; k < schedule->n_parts; k++) schedule->device[k] = k % schedule->n_devices;

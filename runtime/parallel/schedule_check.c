@@ -195,7 +195,7 @@ static enum el_status find_room(struct el_schedule *schedule, struct run *run, c
         struct el_action action = schedule->actions[device][run->next[device]], missing;
         lacks(run, action, &missing);
         return el_fail(EL_ERR_INVALID,
-                       "--schedule %s: dead-lock: device %d would wait for ever before %s for %s, which cannot come "
+                       "--schedule %s: deadlock: device %d would wait for ever before %s for %s, which cannot come "
                        "before it",
                        name, device, el_action_text(action, texts[0]), el_action_text(missing, texts[1]));
     }

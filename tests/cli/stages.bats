@@ -127,7 +127,7 @@ END
     printf '0F0,0B0\n1F0,1SEND_B0,1B0\n' >other.csv
     printf '0F0,0B0\n9F0,9B0\n' >stage.csv
     refuses "no_backward.csv: stage 1 has no backward of micro-batch 0" "$EVENLOAD" run --mode pipeline --devices 2 --schedule no_backward.csv "${MODEL[@]}"
-    refuses "dead_lock.csv: dead-lock: device 0 would wait for ever" "$EVENLOAD" run --mode pipeline --devices 2 --schedule dead_lock.csv "${MODEL[@]}"
+    refuses "dead_lock.csv: deadlock: device 0 would wait for ever" "$EVENLOAD" run --mode pipeline --devices 2 --schedule dead_lock.csv "${MODEL[@]}"
     refuses "other.csv: row 2, cell 2: '1SEND_B0': no action that computes" "$EVENLOAD" run --mode pipeline --devices 2 --schedule other.csv "${MODEL[@]}"
     refuses "stage.csv: has stage 9, and no stage 1" "$EVENLOAD" run --mode pipeline --devices 2 --schedule stage.csv "${MODEL[@]}"
     refuses "--schedule fifo: no such schedule" "$EVENLOAD" run --mode pipeline --devices 2 --schedule fifo "${MODEL[@]}"

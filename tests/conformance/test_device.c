@@ -137,7 +137,7 @@ static void a_planted_leak_that_does_not_fit(void **state)
     add_note(program, device, EL_STREAM_COMPUTE, &note);
     run(program, 0, NULL);
     assert_int_equal(el_program_run(program, 1, NULL), EL_ERR_OOM);
-    assert_non_null(strstr(el_error_message(), "planted"));
+    assert_non_null(strstr(el_error_message(), "injected"));
     assert_int_equal(clock, 1);
     el_program_destroy(program);
     el_device_close(device);

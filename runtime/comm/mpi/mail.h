@@ -1,5 +1,5 @@
 /* Mail over MPI: a message is copied into the sender's mailbox and leaves from there when its receiver asks for it, so
- * that a sender waits only while its mailbox is full, and no order of sends and receives can dead-lock before that.
+ * that a sender waits only while its mailbox is full, and no order of sends and receives can deadlock before that.
  *
  * Messages of a mailbox stand one behind the other, and go on at its beginning; room comes free in the order in which
  * they were put. A message in the mailbox may need MPI to be called on the sender's side too: a thread of the group

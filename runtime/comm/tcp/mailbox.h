@@ -1,5 +1,5 @@
 /* Mail: messages from one rank to another that wait at the receiver until it asks for them, so that no order of sends
- * and receives can dead-lock as long as the mailboxes are not full.
+ * and receives can deadlock as long as the mailboxes are not full.
  *
  * A mailbox is a stretch of memory at the receiver, in which messages stand one behind the other and go on at its
  * beginning. A sender knows how many bytes it has sent whose room is not free again, and waits while the next message

@@ -1,6 +1,6 @@
 /* The connections of the communicator `tcp`. Each rank listens at the address by which it and rank 0 reach each other,
  * on a port of its own, as long as the communicator is open; all know all addresses from the beginning. Whoever has
- * something to send connects: the kernel of the other side answers, so that no order of connecting can dead-lock, and
+ * something to send connects: the kernel of the other side answers, so that no order of connecting can deadlock, and
  * the attendant there takes the connection when it comes. */
 #include <errno.h>
 #include <poll.h>
