@@ -112,8 +112,9 @@ static enum el_status check_finished(const struct el_reducer *reducer)
     if (!reducer->unfinished) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "%s: expected to have finished reduction in the prior iteration before starting a new one: rank %d "
-                   "got no gradient of %s; give --find-unused on, or leave them out of the model",
-                   shard->config->mode, el_comm_rank(reducer->spec.comm), missing);
+                   "got no gradient of %s; %sleave them out of the model",
+                   shard->config->mode, el_comm_rank(reducer->spec.comm), missing,
+                   el_mode_takes(shard->config->mode, "find-unused") ? "give --find-unused on, or " : "");
 }
 
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits)

@@ -66,6 +66,8 @@ END
 
 @test "what devices cannot be shared among, and a device without samples, is refused by name" {
     refuses "--procs 3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --procs 3 "${MODEL[@]}"
+    refuses "got no gradient of 'side.weight' and 1 more; leave them out of the model" "$EVENLOAD" run --mode mp --model branch --devices sim:2 \
+        --mesh dp=2 --dry-run
     refuses "--mesh dp=3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=3: dp times pp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
