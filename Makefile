@@ -173,7 +173,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))
 	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload"
-	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/man/man1" "$(SHARE)/doc/evenload/examples" \
+	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/man/man1" "$(SHARE)/doc/evenload/examples" "$(SHARE)/doc/evenload/images" \
 	    "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
 	$(Q)install $(BUILD)/evenload "$(BIN)"
 	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
@@ -183,6 +183,7 @@ install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(Q)install -m 644 packaging/completion/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
 	$(Q)install -m 644 packaging/completion/evenload.fish "$(DESTDIR)$(FISHDIR)"
 	$(Q)install -m 644 LICENSE docs/*.md "$(SHARE)/doc/evenload"
+	$(Q)install -m 644 docs/images/* "$(SHARE)/doc/evenload/images"
 	$(Q)install -m 644 scripts/examples/* "$(SHARE)/doc/evenload/examples"
 	@echo "installed: $(BIN)/evenload"
 

@@ -21,7 +21,9 @@ static enum el_status each_item(const struct el_option_row *row, const char *tex
         if (length == 0)
             return el_fail(EL_ERR_INVALID, "--%s: '%s' has an empty item: give a list like 1,2", row->name, text);
         if (length >= sizeof item) return el_fail(EL_ERR_INVALID, "--%s: '%.*s...' is too long", row->name, 31, at);
-        if (n == max) return el_fail(EL_ERR_INVALID, "--%s: more than %d items", row->name, max);
+        if (n == max)
+            return max == 1 ? el_fail(EL_ERR_INVALID, "--%s %s: give one value here", row->name, text)
+                            : el_fail(EL_ERR_INVALID, "--%s: more than %d items", row->name, max);
         memcpy(item, at, length);
         item[length] = 0;
         EL_TRY(take(row, item, n++, into));
