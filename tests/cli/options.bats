@@ -100,7 +100,7 @@ load common
 }
 
 @test "two modes for run" {
-    refuses "--mode: more than 1 items" "$EVENLOAD" run --mode dp,ddp
+    refuses "--mode dp,ddp: give one value here" "$EVENLOAD" run --mode dp,ddp
 }
 
 @test "unknown model, with a suggestion" {
