@@ -16,12 +16,18 @@ copy_sources() {
 
 setup_file() {
     local name
-    command -v patch >/dev/null || skip "patch is not installed"
+    command -v patch >/dev/null || return 0
     copy_sources
     cd "$PATCHED" || return 1
     awk -v dir="$BATS_FILE_TMPDIR" '/^```diff/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (dir "/" n ".patch") }' "$ROOT/docs/adding.md"
     for name in 1 2; do patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/$name.patch"; done
     make -j "$(nproc)" COMMIT="$(cut -d' ' -f1 <build/commit.stamp)" build/evenload >make.log 2>&1 || { cat make.log && return 1; }
+}
+
+eval "common_$(declare -f setup)"
+setup() {
+    command -v patch >/dev/null || skip "patch is not installed"
+    common_setup
 }
 
 patched=$PATCHED/build/evenload

@@ -77,7 +77,7 @@ END
     grep -q "^pipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble [0-9.]* %" r/plots/stages.dat
     if command -v gnuplot >/dev/null; then
         with_gnuplot
-        cd r/plots && gnuplot -d -c "$BATS_TEST_DIRNAME/../../plots/stages.gnuplot" stages.dat svg >stages.svg 2>errors
+        cd r/plots && LC_ALL=C.UTF-8 gnuplot -d -c "$BATS_TEST_DIRNAME/../../plots/stages.gnuplot" stages.dat svg >stages.svg 2>errors
         [[ ! -s errors && $(grep -c ">3<" stages.svg) -ge 1 && $(grep -c "sim:1" stages.svg) -eq 1 ]] || { cat errors && false; }
     fi
     json ../results.json 'd["trials"][0]["per_device"][0]["activation_sets"]' | grep -qx 2

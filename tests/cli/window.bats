@@ -49,11 +49,11 @@ WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warm
         --steps 1000000 --control none --timeout 60 --quiet --out s >out 2>&1 3>&- &
     job=$!
     for ((try = 0; try < 100; try++)); do
-        ! cat s/logs/*/rank-1.pid >pid 2>/dev/null || break
+        ! cat s/logs/*/rank-1.pid >rank-1.pid 2>/dev/null || break
         sleep 0.1
     done
     sleep 1 # it trains
-    read -r pid <pid
+    read -r pid <rank-1.pid
     kill -STOP "$pid"
     timeout 20 tail --pid=$job -f /dev/null || kill -INT $job
     wait $job || code=$?
