@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bench/job/worker.h"
+#include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"
 
@@ -36,21 +37,6 @@ static const struct mesh meshes[] = {
     {"pipeline", 2, 2, EL_REDUCE_FLAT, 0},
 };
 enum { N_MESHES = sizeof meshes / sizeof meshes[0] };
-
-static struct el_dataset *dataset;
-
-static int open_all(void **state)
-{
-    (void)state;
-    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    el_dataset_close(dataset);
-    return 0;
-}
 
 static enum el_status configure(const struct mesh *mesh, struct el_train_config *config)
 {

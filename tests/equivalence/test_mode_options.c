@@ -8,24 +8,10 @@
 
 #include <cmocka.h>
 
+#include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 
 enum { DEVICES = 4, STEPS = 12 };
-
-static struct el_dataset *dataset;
-
-static int open_all(void **state)
-{
-    (void)state;
-    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    el_dataset_close(dataset);
-    return 0;
-}
 
 /* What a device said to the others in a step. */
 struct talk {

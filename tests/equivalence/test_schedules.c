@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "runtime/parallel/schedule.h"
+#include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 
 #define TABLES "tests/unit/data/schedules/"
@@ -46,21 +47,6 @@ static const struct row {
     {TABLES "ZBVZeroBubble-2x2-4.csv", 4, 0, 0, 2},
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
-
-static struct el_dataset *dataset;
-
-static int open_all(void **state)
-{
-    (void)state;
-    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    el_dataset_close(dataset);
-    return 0;
-}
 
 static struct el_train_config config_of(const struct el_case *c, const struct row *row)
 {

@@ -8,24 +8,10 @@
 
 #include <cmocka.h>
 
+#include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 
 enum { DEVICES = 4 };
-
-static struct el_dataset *dataset;
-
-static int open_all(void **state)
-{
-    (void)state;
-    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    el_dataset_close(dataset);
-    return 0;
-}
 
 /* Trains on fresh devices of this process; ledgers are those of the end. */
 static void train(const struct el_train_config *config, const struct el_kernel_table *kernels,

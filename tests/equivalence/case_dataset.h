@@ -1,0 +1,22 @@
+/* The data of the cases, open while a group of tests runs: cmocka_run_group_tests(tests, open_all, close_all). */
+#ifndef EL_TEST_CASE_DATASET_H
+#define EL_TEST_CASE_DATASET_H
+
+#include "tests/equivalence/cases.h"
+
+static struct el_dataset *dataset;
+
+static int open_all(void **state)
+{
+    (void)state;
+    return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    el_dataset_close(dataset);
+    return 0;
+}
+
+#endif
