@@ -15,7 +15,7 @@ enum { CASE_MARGIN_BYTES = 64, CASE_GUARD = 0xa5 };
 /* What a member has for it. */
 struct case_memory {
     struct el_buffer *buffers[2]; /* data; result, where that is not in the first one */
-    unsigned char *host;          /* room for the larger one */
+    unsigned char *host, *wanted; /* room for the larger one; the same, as it must be */
     size_t bytes[2], begin[2];    /* of data and result: how many, where in their buffer */
     int buffer_of[2];
 };
@@ -61,9 +61,7 @@ static inline enum el_status case_fill(const struct comm_case *c, const struct e
     for (int b = 1; b >= 0; b--) {
         size_t bytes = case_buffer_bytes(m, b), width = el_dtype_bytes(c->dtype);
         memset(m->host, CASE_GUARD, bytes);
-        if (b == 0 && case_gives(c, rank))
-            for (size_t i = 0; i < m->bytes[0] / width; i++)
-                case_store(m->host + m->begin[0], c->dtype, i, case_value(c, size, rank, i));
+        if (b == 0 && case_gives(c, rank)) case_store_data(c, size, rank, m->host + m->begin[0], m->bytes[0] / width);
         EL_TRY(el_device_write(el_view_of(m->buffers[b], 0), m->host, bytes));
     }
     return EL_OK;
@@ -86,6 +84,18 @@ static inline enum el_status case_wrong(const struct comm_case *c, const struct 
                    i, got, expected);
 }
 
+/* The first byte of a buffer that is not as wanted, by its element where it is in one. */
+static inline enum el_status case_differs(const struct comm_case *c, const struct el_comm *comm,
+                                          const struct case_memory *m, int side)
+{
+    size_t i = 0, begin = m->begin[side];
+    while (m->host[i] == m->wanted[i]) i++;
+    if (i < begin || i >= begin + m->bytes[side]) return case_wrong(c, comm, "the byte", i, m->host[i], m->wanted[i]);
+    i = (i - begin) / el_dtype_bytes(c->dtype);
+    return case_wrong(c, comm, side ? "result" : "data", i, case_load(m->host + begin, c->dtype, i),
+                      case_load(m->wanted + begin, c->dtype, i));
+}
+
 /* The result is what it must be; data that it did not take the place of, and all around, is as it was. */
 static inline enum el_status case_compare(const struct comm_case *c, const struct el_comm *comm, struct case_memory *m)
 {
@@ -96,20 +106,14 @@ static inline enum el_status case_compare(const struct comm_case *c, const struc
         size_t bytes = case_buffer_bytes(m, b);
         int side = together && m->bytes[1] > m->bytes[0] ? 1 : b; /* the larger one, in place */
         EL_TRY(el_device_read(el_view_of(m->buffers[b], 0), m->host, bytes));
-        for (size_t i = 0; gets && m->buffer_of[1] == b && i < m->bytes[1] / width; i++) {
-            double got = case_load(m->host + m->begin[1], c->dtype, i);
-            double expected = (double)case_expected(c, size, rank, i);
-            if (got != expected) return case_wrong(c, comm, "result", i, got, expected);
-        }
-        for (size_t i = 0; b == 0 && gives && !together && i < m->bytes[0] / width; i++) {
-            double got = case_load(m->host + m->begin[0], c->dtype, i);
-            double expected = (double)case_value(c, size, rank, i);
-            if (got != expected) return case_wrong(c, comm, "data", i, got, expected);
-        }
-        for (size_t i = 0; i < bytes; i++) {
-            if (i == m->begin[side] && (b == 0 || gets)) i += m->bytes[side];
-            if (m->host[i] != CASE_GUARD) return case_wrong(c, comm, "the byte", i, m->host[i], CASE_GUARD);
-        }
+        memset(m->wanted, CASE_GUARD, bytes);
+        if (b == 0 || gets) /* what else an operation does there is its own affair */
+            memcpy(m->wanted + m->begin[side], m->host + m->begin[side], m->bytes[side]);
+        if (b == 0 && gives && !together) case_store_data(c, size, rank, m->wanted + m->begin[0], m->bytes[0] / width);
+        if (gets && m->buffer_of[1] == b)
+            case_store_result(c, size, rank, m->wanted + m->begin[1], m->bytes[1] / width);
+        if (memcmp(m->host, m->wanted, bytes) != 0)
+            return case_differs(c, comm, m, gets && m->buffer_of[1] == b ? 1 : side);
     }
     return EL_OK;
 }
@@ -178,7 +182,8 @@ static inline enum el_status case_open(struct case_play *play)
         EL_TRY(case_alloc(&play->c, play->comm, bytes, b ? "result" : "data", &m->buffers[b]));
     }
     m->host = malloc(most + 1);
-    if (!m->host) return el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");
+    m->wanted = malloc(most + 1);
+    if (!m->host || !m->wanted) return el_fail(EL_ERR_HOST_MEMORY, "a case: no memory");
     return case_fill(&play->c, play->comm, m);
 }
 
@@ -186,6 +191,7 @@ static inline void case_close(struct case_play *play)
 {
     for (int b = 0; b < 2; b++) el_device_free(play->memory.buffers[b]);
     free(play->memory.host);
+    free(play->memory.wanted);
 }
 
 /* On memory of a device that is the host's. */

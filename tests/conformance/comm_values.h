@@ -1,8 +1,13 @@
-/* What members give to an operation, and what each gets: values that are exact in every type and order. */
+/* What members give to an operation, and what each gets: values that are exact in every type and order, and repeat with
+ * a prime period: a part in the wrong place shows, and long data are copies of the first stretch. */
 #ifndef EL_TESTS_COMM_VALUES_H
 #define EL_TESTS_COMM_VALUES_H
 
+#include <string.h>
+
 #include "runtime/comm/comm.h"
+
+enum { CASE_PERIOD = 4093 };
 
 struct comm_case {
     enum el_comm_verb verb; /* EL_COMM_SEND: each member sends to the next one and receives from the one before */
@@ -20,6 +25,7 @@ struct comm_case {
  */
 static inline int64_t case_value(const struct comm_case *c, int size, int rank, size_t i)
 {
+    i %= CASE_PERIOD;
     uint32_t draw = (uint32_t)(((uint64_t)rank * 7919 + i * 31 + i / 61 + 17) * 2654435761u >> 7);
     switch (el_comm_verb_row(c->verb)->reduces ? c->reduction : EL_COMM_REDUCTION_COUNT) {
     case EL_COMM_SUM:
@@ -99,6 +105,31 @@ static inline double case_load(const void *data, enum el_dtype dtype, size_t i)
     if (dtype == EL_F32) return (double)((const float *)data)[i];
     if (dtype == EL_F64) return ((const double *)data)[i];
     return dtype == EL_I32 ? (double)((const int32_t *)data)[i] : (double)((const uint8_t *)data)[i];
+}
+
+/* The first stretch of `n` elements is there; the others are copies of it. */
+static inline void case_repeat(unsigned char *at, size_t width, size_t n)
+{
+    for (size_t done = CASE_PERIOD; done < n; done += CASE_PERIOD)
+        memcpy(at + done * width, at, (n - done < CASE_PERIOD ? n - done : CASE_PERIOD) * width);
+}
+
+/* What rank `rank` gives: `n` elements. */
+static inline void case_store_data(const struct comm_case *c, int size, int rank, unsigned char *at, size_t n)
+{
+    for (size_t i = 0; i < n && i < CASE_PERIOD; i++) case_store(at, c->dtype, i, case_value(c, size, rank, i));
+    case_repeat(at, el_dtype_bytes(c->dtype), n);
+}
+
+/* What rank `rank` gets: `n` elements, a whole number of parts. */
+static inline void case_store_result(const struct comm_case *c, int size, int rank, unsigned char *at, size_t n)
+{
+    size_t width = el_dtype_bytes(c->dtype);
+    for (size_t part = 0; part < n; part += c->count) {
+        for (size_t i = 0; i < c->count && i < CASE_PERIOD; i++)
+            case_store(at + part * width, c->dtype, i, case_expected(c, size, rank, part + i));
+        case_repeat(at + part * width, width, c->count);
+    }
 }
 
 #endif
