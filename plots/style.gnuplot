@@ -31,6 +31,7 @@ if (text) set terminal dumb size 100,30 noenhanced
 color_param      = 0x0072b2; pattern_param      = 3
 color_grad       = 0xe69f00; pattern_grad       = 3
 color_optimizer  = 0x00664b; pattern_optimizer  = 3
+color_buffer     = 0x56b4e9; pattern_buffer     = 3
 color_activation = 0xf5e97a; pattern_activation = 3
 color_input      = 0xa8417f; pattern_input      = 3
 color_output     = 0xa8417f; pattern_output     = 5

@@ -31,9 +31,9 @@ void el_excess_by_tag(const json_t *per_device, double bytes_p[EL_TAG_COUNT])
 const char *el_excess_word(enum el_tag tag)
 {
     static const char *const words[EL_TAG_COUNT] = {
-        [EL_TAG_PARAM] = "parameters",       [EL_TAG_GRAD] = "gradients",   [EL_TAG_OPTIMIZER] = "optimizer state",
-        [EL_TAG_ACTIVATION] = "activations", [EL_TAG_INPUT] = "inputs",     [EL_TAG_OUTPUT] = "outputs",
-        [EL_TAG_BUCKET] = "buckets",         [EL_TAG_MAILBOX] = "mailboxes"};
+        [EL_TAG_PARAM] = "parameters",       [EL_TAG_GRAD] = "gradients", [EL_TAG_OPTIMIZER] = "optimizer state",
+        [EL_TAG_ACTIVATION] = "activations", [EL_TAG_INPUT] = "inputs",   [EL_TAG_OUTPUT] = "outputs",
+        [EL_TAG_BUFFER] = "buffers",         [EL_TAG_BUCKET] = "buckets", [EL_TAG_MAILBOX] = "mailboxes"};
     return words[tag] ? words[tag] : el_tag_name(tag);
 }
 

@@ -38,6 +38,7 @@ enum el_phase {
     X(EL_TAG_PARAM, "param")                                                                                           \
     X(EL_TAG_GRAD, "grad")                                                                                             \
     X(EL_TAG_OPTIMIZER, "optimizer")                                                                                   \
+    X(EL_TAG_BUFFER, "buffer")                                                                                         \
     X(EL_TAG_ACTIVATION, "activation")                                                                                 \
     X(EL_TAG_INPUT, "input")                                                                                           \
     X(EL_TAG_OUTPUT, "output")                                                                                         \

@@ -14,6 +14,13 @@ enum el_status el_graph_create(struct el_graph **graph_p)
 
 void el_graph_destroy(struct el_graph *graph)
 {
+    if (!graph) return;
+    free(graph->tensors);
+    free(graph->nodes);
+    free(graph->params);
+    free(graph->buffers);
+    free(graph->inputs);
+    free(graph->outputs);
     free(graph);
 }
 
@@ -26,13 +33,22 @@ static int keep(struct el_graph *graph, enum el_status status)
     return -1;
 }
 
+/* Room for one more behind `n` of them: doubled wherever `n` is a power of two. Returns the array; NULL: as it was. */
+static void *grow(struct el_graph *graph, void *array, int n, size_t size)
+{
+    if (n & (n - 1)) return array;
+    void *larger = realloc(array, (n ? 2 * (size_t)n : 1) * size);
+    if (!larger) keep(graph, el_fail_errno("a graph"));
+    return larger;
+}
+
 static int add_tensor(struct el_graph *graph, const char *name, enum el_dtype dtype, const struct el_shape *shape,
                       int producer)
 {
-    if (graph->n_tensors == EL_GRAPH_TENSORS_MAX) {
-        return keep(graph, el_fail(EL_ERR_INTERNAL, "more than %d tensors", EL_GRAPH_TENSORS_MAX));
-    }
-    struct el_tensor *tensor = &graph->tensors[graph->n_tensors];
+    struct el_tensor *tensors = grow(graph, graph->tensors, graph->n_tensors, sizeof *tensors);
+    if (!tensors) return -1;
+    graph->tensors = tensors;
+    struct el_tensor *tensor = &tensors[graph->n_tensors];
     *tensor = (struct el_tensor){.dtype = dtype, .is_float = dtype != EL_I32, .shape = *shape, .producer = producer};
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     return graph->n_tensors++;
@@ -43,20 +59,34 @@ int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype
     if (graph->failure != EL_OK) return -1;
     if (graph->n_inputs == 1) return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: a second input", name));
     int t = add_tensor(graph, name, dtype, shape, -1);
-    if (t >= 0) graph->inputs[graph->n_inputs++] = t;
+    int *inputs = t < 0 ? NULL : grow(graph, graph->inputs, 0, sizeof *inputs);
+    if (!inputs) return -1;
+    graph->inputs = inputs;
+    inputs[graph->n_inputs++] = t;
     return t;
 }
 
-int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, double init_bound)
+/* A parameter or a buffer. */
+static int add_array(struct el_graph *graph, struct el_param **array, int *n_p, const char *name,
+                     const struct el_shape *shape, struct el_initial initial)
 {
     if (graph->failure != EL_OK) return -1;
-    if (graph->n_params == EL_GRAPH_PARAMS_MAX) {
-        return keep(graph, el_fail(EL_ERR_INTERNAL, "more than %d parameters", EL_GRAPH_PARAMS_MAX));
-    }
-    struct el_param *param = &graph->params[graph->n_params];
-    *param = (struct el_param){.origin = graph->n_params, .shape = *shape, .init_bound = init_bound};
-    snprintf(param->name, sizeof param->name, "%s", name);
-    return graph->n_params++;
+    struct el_param *larger = grow(graph, *array, *n_p, sizeof *larger);
+    if (!larger) return -1;
+    *array = larger;
+    larger[*n_p] = (struct el_param){.origin = *n_p, .shape = *shape, .initial = initial};
+    snprintf(larger[*n_p].name, sizeof larger->name, "%s", name);
+    return (*n_p)++;
+}
+
+int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial)
+{
+    return add_array(graph, &graph->params, &graph->n_params, name, shape, initial);
+}
+
+int el_graph_buffer(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial)
+{
+    return add_array(graph, &graph->buffers, &graph->n_buffers, name, shape, initial);
 }
 
 static int check_ids(struct el_graph *graph, const char *name, const int *ids, int n, int limit)
@@ -72,12 +102,13 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes)
 {
     if (graph->failure != EL_OK) return -1;
-    if (graph->n_nodes == EL_GRAPH_NODES_MAX || n_inputs > EL_NODE_INPUTS_MAX || n_params > EL_NODE_PARAMS_MAX) {
-        return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: too many nodes, inputs or parameters", name));
-    }
+    if (n_inputs > EL_NODE_INPUTS_MAX || n_params > EL_NODE_PARAMS_MAX)
+        return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: too many inputs or parameters", name));
     if (check_ids(graph, name, inputs, n_inputs, graph->n_tensors) < 0) return -1;
     if (check_ids(graph, name, params, n_params, graph->n_params) < 0) return -1;
-    struct el_node *node = &graph->nodes[graph->n_nodes];
+    struct el_node *nodes = grow(graph, graph->nodes, graph->n_nodes, sizeof *nodes), *node = nodes + graph->n_nodes;
+    if (!nodes) return -1;
+    graph->nodes = nodes;
     *node = (struct el_node){
         .type = type, .index = graph->n_nodes, .origin = graph->n_nodes, .n_inputs = n_inputs, .n_params = n_params};
     if (attributes) node->attributes = *attributes;
@@ -88,25 +119,45 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     enum el_status status = type->shape(graph, node, &shape);
     if (status != EL_OK) return keep(graph, status);
     node->output = add_tensor(graph, name, EL_F32, &shape, node->index);
-    graph->n_nodes++;
+    if (node->output >= 0) graph->n_nodes++;
     return node->output;
+}
+
+void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n)
+{
+    if (graph->failure != EL_OK || check_ids(graph, graph->tensors[output].name, buffers, n, graph->n_buffers) < 0)
+        return;
+    struct el_node *node = &graph->nodes[graph->tensors[output].producer];
+    for (int i = 0; i < n; i++) node->buffers[i] = buffers[i];
+    node->n_buffers = n;
+}
+
+/* Whether somebody reads each tensor; the output leaves. */
+static enum el_status check_uses(const struct el_graph *graph, int output)
+{
+    for (int t = 0; t < graph->n_tensors; t++) {
+        bool used = t == output;
+        for (int n = 0; n < graph->n_nodes && !used; n++)
+            for (int i = 0; i < graph->nodes[n].n_inputs; i++) used = used || graph->nodes[n].inputs[i] == t;
+        if (!used) return el_fail(EL_ERR_INTERNAL, "%s: nothing uses it", graph->tensors[t].name);
+    }
+    return EL_OK;
 }
 
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss)
 {
     if (graph->failure != EL_OK) return el_error_give(&graph->error);
-    bool used[EL_GRAPH_TENSORS_MAX] = {false};
-    used[output] = true;
-    for (int n = 0; n < graph->n_nodes; n++) {
-        for (int i = 0; i < graph->nodes[n].n_inputs; i++) used[graph->nodes[n].inputs[i]] = true;
-    }
-    for (int t = 0; t < graph->n_tensors; t++) {
-        if (!used[t]) return el_fail(EL_ERR_INTERNAL, "%s: nothing uses it", graph->tensors[t].name);
-    }
+    EL_TRY(check_uses(graph, output));
     if (graph->n_params == 0) return el_fail(EL_ERR_INVALID, "a model without parameters cannot be trained");
-    graph->outputs[0] = output;
-    graph->n_outputs = 1;
+    if (graph->n_params > EL_GRAPH_PARAMS_MAX || graph->n_nodes > EL_GRAPH_NODES_MAX)
+        return el_fail(EL_ERR_INTERNAL, "more than %d parameters or %d nodes", EL_GRAPH_PARAMS_MAX, EL_GRAPH_NODES_MAX);
+    graph->outputs = malloc(sizeof *graph->outputs);
+    if (!graph->outputs) return el_fail_errno("a graph");
+    graph->outputs[graph->n_outputs++] = output;
     graph->loss = loss;
+    const struct el_shape *shape = &graph->tensors[output].shape;
+    graph->classes = shape->d[shape->n - 1];
+    graph->labels = el_shape_count(shape) / graph->classes;
     return EL_OK;
 }
 

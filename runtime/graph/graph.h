@@ -2,7 +2,7 @@
  *
  *     el_graph_create(&g);
  *     x = el_graph_input(g, "ids", EL_I32, &shape);
- *     w = el_graph_param(g, "fc.weight", ...);              in the order of buckets and replicas
+ *     w = el_graph_param(g, "fc.weight", &shape, initial);  in the order of buckets and replicas
  *     y = el_graph_node(g, &el_node_linear, "fc", (int[]){x}, 1, (int[]){w, b}, 2, &attributes);
  *     el_graph_finish(g, y, EL_LOSS_CROSS_ENTROPY);
  *
@@ -20,7 +20,8 @@
 
 #include "kernels/kernels.h"
 
-enum { EL_SHAPE_MAX = 3, EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_GRAPH_NAME_BYTES = 32 };
+enum { EL_SHAPE_MAX = 4, EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2 };
+enum { EL_GRAPH_NAME_BYTES = 48 };
 
 struct el_shape {
     int n;
@@ -43,29 +44,60 @@ struct el_tensor {
     int producer; /* node, -1 for an input */
 };
 
-/* Initial weights are uniform in [-bound, bound), drawn by (seed, parameter, element). PyTorch's default for linear
- * layers and convolutions (kaiming_uniform with a = sqrt(5)) is a bound of 1 / sqrt(inputs of an output). */
+/* How an array begins. What is drawn is drawn by (seed, parameter, element). */
+enum el_initial_kind { EL_INITIAL_CONSTANT, EL_INITIAL_UNIFORM, EL_INITIAL_NORMAL };
+struct el_initial {
+    enum el_initial_kind kind;
+    double
+        value; /* the constant; the bound: uniform in [-bound, bound); the deviation of a normal distribution round 0 */
+};
+
+static inline struct el_initial el_constant(double value)
+{
+    return (struct el_initial){EL_INITIAL_CONSTANT, value};
+}
+/* PyTorch's default for linear layers and convolutions (kaiming_uniform with a = sqrt(5)) has a bound of
+ * 1 / sqrt(inputs of an output). */
+static inline struct el_initial el_uniform(double bound)
+{
+    return (struct el_initial){EL_INITIAL_UNIFORM, bound};
+}
+static inline struct el_initial el_normal(double deviation)
+{
+    return (struct el_initial){EL_INITIAL_NORMAL, deviation};
+}
+
+/* An array that lives from step to step: a parameter, or a buffer, which forward changes and no gradient belongs to
+ * (running statistics). */
 struct el_param {
     char name[EL_GRAPH_NAME_BYTES];
-    int origin; /* its number in the model's graph: what its initial values are drawn by */
+    int origin; /* its number among the model's parameters, or buffers: what its initial values are drawn by */
     struct el_shape shape;
-    double init_bound;
-    double max_norm; /* L2 limit of each row after a step; 0: none */
+    struct el_initial initial;
+    double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
 };
 
 /* What the types need; each reads its own. */
 struct el_node_attributes {
-    bool relu;   /* linear, conv1d: the output is rectified */
-    double rate; /* dropout */
+    bool relu;           /* linear, conv1d, batch_norm: the output is rectified */
+    double rate;         /* dropout */
+    int64_t window;      /* max_pool: its height and width */
+    int64_t stride, pad; /* conv2d, max_pool: both of height and width */
 };
 
 struct el_pass;
 struct el_node;
 struct el_graph;
 
-/* What a node's backward needs of its forward: its inputs for the gradients of its weights; its output for those of its
- * inputs, backward_begin among them. */
-enum { EL_KEEPS_INPUT_FOR_WEIGHTS = 1, EL_KEEPS_OUTPUT = 2 };
+/* What a node's backward needs of its forward: its inputs for the gradients of its weights; its output, or its first
+ * input, for those of its inputs, backward_begin among them. */
+enum { EL_KEEPS_INPUT_FOR_WEIGHTS = 1, EL_KEEPS_OUTPUT = 2, EL_KEEPS_INPUT = 4 };
+
+/* What else forward leaves for backward, of one type: so many values a sample, and so many whatever the batch. */
+struct el_kept {
+    enum el_dtype dtype; /* EL_I32; else the pass's float type */
+    int64_t per_sample, fixed;
+};
 
 /* How a kind of node works. Its hooks issue ops through pass.h's accessors. Backward goes begin, weights, inputs; or,
  * where a schedule parts it, begin and inputs, and weights at a later time. */
@@ -77,14 +109,15 @@ struct el_node_type {
     void (*forward)(struct el_pass *pass, const struct el_node *node);
     /* Optional: default is nothing. Once, before the two others: changes the output's gradient, which both read. */
     void (*backward_begin)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default is that its inputs have no gradient. */
+    /* Optional: default is that its inputs have no gradient. Where one kernel gives the gradients of inputs and of
+     * parameters, it is issued here, and there is no backward_weights. */
     void (*backward_inputs)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default is that it has no parameters. */
+    /* Optional: default is that it has no parameters, or that backward_inputs gives their gradients. */
     void (*backward_weights)(struct el_pass *pass, const struct el_node *node);
     /* Optional: default 0. EL_KEEPS_... for backward. */
     unsigned (*keeps)(const struct el_node *node);
-    /* Optional: default 0. int32 values a sample that forward leaves for backward (argmax). */
-    int64_t (*kept_indices)(const struct el_graph *graph, const struct el_node *node);
+    /* Optional: default is nothing. Values that forward leaves for backward beside tensors (where a maximum was). */
+    struct el_kept (*kept)(const struct el_graph *graph, const struct el_node *node);
     /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,
      * then the weight's, which goes through a transposition first; Conv1d: the weight's, then the bias's. */
     bool last_param_first;
@@ -97,24 +130,28 @@ struct el_node {
     int origin; /* its index in the model's graph: what dropout draws by */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
+    int n_buffers, buffers[EL_NODE_BUFFERS_MAX];
     int output;
     struct el_node_attributes attributes;
 };
 
 enum el_loss_kind { EL_LOSS_CROSS_ENTROPY, EL_LOSS_MSE };
 
-enum { EL_GRAPH_TENSORS_MAX = 256, EL_GRAPH_NODES_MAX = 192, EL_GRAPH_PARAMS_MAX = 256, EL_GRAPH_EDGE_MAX = 16 };
+/* What runtime/parallel has room for. */
+enum { EL_GRAPH_NODES_MAX = 192, EL_GRAPH_PARAMS_MAX = 256, EL_GRAPH_EDGE_MAX = 16 };
 
 struct el_graph {
-    int n_tensors, n_nodes, n_params;
-    struct el_tensor tensors[EL_GRAPH_TENSORS_MAX];
-    struct el_node nodes[EL_GRAPH_NODES_MAX];
-    struct el_param params[EL_GRAPH_PARAMS_MAX];
+    int n_tensors, n_nodes, n_params, n_buffers;
+    struct el_tensor *tensors;
+    struct el_node *nodes;
+    struct el_param *params, *buffers;
     /* Tensors that come from outside, and that leave. A model has one of each; a part of it (part.h) what crosses its
      * cuts, where a tensor may be both: it passes through to a later part. */
-    int n_inputs, inputs[EL_GRAPH_EDGE_MAX];
-    int n_outputs, outputs[EL_GRAPH_EDGE_MAX];
+    int n_inputs, n_outputs;
+    int *inputs, *outputs;
+    /* Of the model, in its parts too: its output is [batch, labels, classes], where a classifier has one label. */
     enum el_loss_kind loss;
+    int64_t labels, classes;
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };
@@ -125,20 +162,37 @@ extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_line
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */
 
-/* The model's input, and a parameter: shapes as the kernels take them ([outputs, inputs], [filters, window, channels]);
- * an input's is a sample's. A name beyond EL_GRAPH_NAME_BYTES - 1 is cut. */
+/* The model's input, a parameter, and a buffer: shapes as the kernels take them ([outputs, inputs], [filters, window,
+ * channels], [filters, window, window, channels]); an input's is a sample's. A name beyond EL_GRAPH_NAME_BYTES - 1 is
+ * cut. */
 int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype, const struct el_shape *shape);
-int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, double init_bound);
+int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial);
+int el_graph_buffer(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial);
 /* Adds a node behind all others; inputs are ids of tensors, params of parameters, in the order that its type wants.
  * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
+/* The node that makes tensor `output` has these buffers, in the order that its type wants. */
+void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n);
 /* Names the output and its loss. Errors: the first failure of building. */
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss);
 
 static inline int64_t el_param_count(const struct el_graph *graph, int param)
 {
     return el_shape_count(&graph->params[param].shape);
+}
+static inline int64_t el_graph_buffer_count(const struct el_graph *graph, int buffer)
+{
+    return el_shape_count(&graph->buffers[buffer].shape);
+}
+/* A sample's: elements of the model's output, and bytes of its labels, which are int32. */
+static inline int64_t el_graph_output_count(const struct el_graph *graph)
+{
+    return graph->labels * graph->classes;
+}
+static inline size_t el_graph_label_bytes(const struct el_graph *graph)
+{
+    return (size_t)graph->labels * sizeof(int32_t);
 }
 /* Whether a node reads it: else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);

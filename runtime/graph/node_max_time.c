@@ -19,24 +19,21 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     emit(pass, node, EL_OP_MAX_TIME_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node),
-         el_pass_indices(pass, node));
+         el_pass_kept(pass, node));
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dx;
     if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
-    emit(pass, node, EL_OP_MAX_TIME_BACKWARD, el_pass_output_grad(pass, node), el_pass_indices(pass, node), dx);
+    emit(pass, node, EL_OP_MAX_TIME_BACKWARD, el_pass_output_grad(pass, node), el_pass_kept(pass, node), dx);
     el_pass_input_grad_done(pass, node, 0, dx);
 }
 
-static int64_t kept_indices(const struct el_graph *graph, const struct el_node *node)
+static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
-    return graph->tensors[node->inputs[0]].shape.d[1];
+    return (struct el_kept){.dtype = EL_I32, .per_sample = graph->tensors[node->inputs[0]].shape.d[1]};
 }
 
-const struct el_node_type el_node_max_time = {.name = "max_time",
-                                              .shape = shape,
-                                              .forward = forward,
-                                              .backward_inputs = backward_inputs,
-                                              .kept_indices = kept_indices};
+const struct el_node_type el_node_max_time = {
+    .name = "max_time", .shape = shape, .forward = forward, .backward_inputs = backward_inputs, .kept = kept};

@@ -1,6 +1,8 @@
 /* Parts of a graph; see part.h. */
 #include "runtime/graph/part.h"
 
+#include <stdlib.h>
+
 /* A cut model: nodes [first, end) are inside. */
 struct cut {
     const struct el_graph *model;
@@ -11,6 +13,31 @@ struct cut {
 static bool is_inside(const struct cut *cut, int node)
 {
     return node >= cut->first && node < cut->end;
+}
+
+/* A graph's arrays, as large as they can become. */
+static enum el_status make(int n_tensors, int n_nodes, int n_params, int n_buffers, struct el_graph **graph_p)
+{
+    EL_TRY(el_graph_create(graph_p));
+    struct el_graph *graph = *graph_p;
+    graph->tensors = calloc((size_t)n_tensors + 1, sizeof *graph->tensors);
+    graph->nodes = calloc((size_t)n_nodes + 1, sizeof *graph->nodes);
+    graph->params = calloc((size_t)n_params + 1, sizeof *graph->params);
+    graph->buffers = calloc((size_t)n_buffers + 1, sizeof *graph->buffers);
+    graph->inputs = calloc((size_t)n_tensors + 1, sizeof *graph->inputs);
+    graph->outputs = calloc((size_t)n_tensors + 1, sizeof *graph->outputs);
+    if (graph->tensors && graph->nodes && graph->params && graph->buffers && graph->inputs && graph->outputs)
+        return EL_OK;
+    enum el_status status = el_fail_errno("a part of a graph");
+    el_graph_destroy(graph);
+    return status;
+}
+
+static void copy_head(struct el_graph *graph, const struct el_graph *model)
+{
+    graph->loss = model->loss;
+    graph->labels = model->labels;
+    graph->classes = model->classes;
 }
 
 /* Where a tensor is read last, as a node; behind all where it is the model's output. */
@@ -48,46 +75,64 @@ static enum el_status find_edges(const struct cut *cut)
     return EL_OK;
 }
 
-static enum el_status add_params(const struct cut *cut)
+/* ---- parameters, and buffers, which go the same way ---- */
+
+/* A node's numbers among a graph's parameters, or buffers. */
+static int *numbers_of(struct el_node *node, bool buffers, int *n_p)
 {
-    const struct el_graph *model = cut->model;
-    int number[EL_GRAPH_PARAMS_MAX]; /* in the part, -1: outside */
-    bool outside[EL_GRAPH_PARAMS_MAX] = {false};
-    for (int p = 0; p < model->n_params; p++) number[p] = -1;
-    for (int n = 0; n < model->n_nodes; n++)
-        for (int i = 0; i < model->nodes[n].n_params; i++) {
-            int p = model->nodes[n].params[i];
-            if (is_inside(cut, n))
-                number[p] = 0;
-            else
-                outside[p] = true;
-        }
-    for (int p = 0; p < model->n_params; p++) {
-        if (number[p] < 0) continue;
-        if (outside[p]) return el_fail(EL_ERR_INVALID, "a cut separates two uses of '%s'", model->params[p].name);
-        number[p] = cut->part->n_params;
-        cut->part->params[cut->part->n_params++] = model->params[p];
+    *n_p = buffers ? node->n_buffers : node->n_params;
+    return buffers ? node->buffers : node->params;
+}
+
+/* Whether nodes inside the cut, or outside, have array `number`. */
+static bool is_used(const struct cut *cut, bool buffers, int number, bool inside)
+{
+    int n_used;
+    for (int n = 0; n < cut->model->n_nodes; n++) {
+        const int *used = numbers_of(&cut->model->nodes[n], buffers, &n_used);
+        for (int i = 0; i < n_used; i++)
+            if (used[i] == number && is_inside(cut, n) == inside) return true;
     }
-    for (int n = 0; n < cut->part->n_nodes; n++) {
-        struct el_node *node = &cut->part->nodes[n];
-        for (int i = 0; i < node->n_params; i++) node->params[i] = number[node->params[i]];
+    return false;
+}
+
+/* Moves those that nodes inside the cut have, and numbers them anew. */
+static enum el_status take_arrays(const struct cut *cut, bool buffers, const struct el_param *arrays, int n_arrays,
+                                  struct el_param *taken, int *n_taken)
+{
+    int n_used;
+    for (int a = 0; a < n_arrays; a++) {
+        if (!is_used(cut, buffers, a, true)) continue;
+        if (is_used(cut, buffers, a, false))
+            return el_fail(EL_ERR_INVALID, "a cut separates two uses of '%s'", arrays[a].name);
+        for (int n = 0; n < cut->part->n_nodes; n++) {
+            const int *before = numbers_of(&cut->model->nodes[cut->first + n], buffers, &n_used);
+            int *now = numbers_of(&cut->part->nodes[n], buffers, &n_used);
+            for (int i = 0; i < n_used; i++)
+                if (before[i] == a) now[i] = *n_taken;
+        }
+        taken[(*n_taken)++] = arrays[a];
     }
     return EL_OK;
 }
 
-static enum el_status fill(const struct cut *cut)
+/* ---- a part ---- */
+
+static enum el_status fill(struct cut *cut)
 {
+    const struct el_graph *model = cut->model;
     struct el_graph *part = cut->part;
-    part->loss = cut->model->loss;
-    part->n_tensors = cut->model->n_tensors;
-    for (int t = 0; t < part->n_tensors; t++) part->tensors[t] = cut->model->tensors[t];
+    copy_head(part, model);
+    part->n_tensors = model->n_tensors;
+    for (int t = 0; t < model->n_tensors; t++) part->tensors[t] = model->tensors[t];
     for (int n = cut->first; n < cut->end; n++) {
-        part->nodes[part->n_nodes] = cut->model->nodes[n];
+        part->nodes[part->n_nodes] = model->nodes[n];
         part->nodes[part->n_nodes].index = part->n_nodes;
         part->n_nodes++;
     }
     EL_TRY(find_edges(cut));
-    return add_params(cut);
+    EL_TRY(take_arrays(cut, false, model->params, model->n_params, part->params, &part->n_params));
+    return take_arrays(cut, true, model->buffers, model->n_buffers, part->buffers, &part->n_buffers);
 }
 
 enum el_status el_graph_part(const struct el_graph *model, int first, int n_nodes, struct el_graph **part_p)
@@ -95,7 +140,7 @@ enum el_status el_graph_part(const struct el_graph *model, int first, int n_node
     struct cut cut = {.model = model, .first = first, .end = first + n_nodes};
     if (first < 0 || n_nodes < 1 || cut.end > model->n_nodes)
         return el_fail(EL_ERR_INVALID, "no nodes %d to %d in a model of %d", first, cut.end - 1, model->n_nodes);
-    EL_TRY(el_graph_create(&cut.part));
+    EL_TRY(make(model->n_tensors, n_nodes, model->n_params, model->n_buffers, &cut.part));
     enum el_status status = fill(&cut);
     if (status == EL_OK)
         *part_p = cut.part;
@@ -104,16 +149,18 @@ enum el_status el_graph_part(const struct el_graph *model, int first, int n_node
     return status;
 }
 
-/* Of the parameters behind `origin`, of all parts, the first in the model's order; NULL: there is none. */
-static const struct el_param *next_param(const struct el_graph *const *parts, int n, int origin)
+/* ---- several parts on one device ---- */
+
+static int by_origin(const void *a, const void *b)
 {
-    const struct el_param *next = NULL;
-    for (int k = 0; k < n; k++)
-        for (int p = 0; p < parts[k]->n_params; p++) {
-            const struct el_param *param = &parts[k]->params[p];
-            if (param->origin > origin && (!next || param->origin < next->origin)) next = param;
-        }
-    return next;
+    return ((const struct el_param *)a)->origin - ((const struct el_param *)b)->origin;
+}
+
+static int find_origin(const struct el_param *arrays, int origin)
+{
+    int a = 0;
+    while (arrays[a].origin != origin) a++;
+    return a;
 }
 
 static void add_nodes(struct el_graph *graph, const struct el_graph *part)
@@ -122,21 +169,30 @@ static void add_nodes(struct el_graph *graph, const struct el_graph *part)
         struct el_node *node = &graph->nodes[graph->n_nodes];
         *node = part->nodes[n];
         node->index = graph->n_nodes++;
-        for (int i = 0; i < node->n_params; i++) {
-            int origin = part->params[part->nodes[n].params[i]].origin;
-            for (node->params[i] = 0; graph->params[node->params[i]].origin != origin;) node->params[i]++;
-        }
+        for (int i = 0; i < node->n_params; i++)
+            node->params[i] = find_origin(graph->params, part->params[node->params[i]].origin);
+        for (int i = 0; i < node->n_buffers; i++)
+            node->buffers[i] = find_origin(graph->buffers, part->buffers[node->buffers[i]].origin);
     }
 }
 
 enum el_status el_graph_of_parts(const struct el_graph *const *parts, int n, struct el_graph **graph_p)
 {
     struct el_graph *graph;
-    int origin = -1;
-    EL_TRY(el_graph_create(&graph));
-    graph->loss = parts[0]->loss;
-    for (const struct el_param *param; (param = next_param(parts, n, origin)) != NULL; origin = param->origin)
-        graph->params[graph->n_params++] = *param;
+    int n_nodes = 0, n_params = 0, n_buffers = 0;
+    for (int k = 0; k < n; k++) {
+        n_nodes += parts[k]->n_nodes;
+        n_params += parts[k]->n_params;
+        n_buffers += parts[k]->n_buffers;
+    }
+    EL_TRY(make(0, n_nodes, n_params, n_buffers, &graph));
+    copy_head(graph, parts[0]);
+    for (int k = 0; k < n; k++) {
+        for (int p = 0; p < parts[k]->n_params; p++) graph->params[graph->n_params++] = parts[k]->params[p];
+        for (int b = 0; b < parts[k]->n_buffers; b++) graph->buffers[graph->n_buffers++] = parts[k]->buffers[b];
+    }
+    qsort(graph->params, (size_t)n_params, sizeof *graph->params, by_origin);
+    qsort(graph->buffers, (size_t)n_buffers, sizeof *graph->buffers, by_origin);
     for (int k = 0; k < n; k++) add_nodes(graph, parts[k]);
     *graph_p = graph;
     return EL_OK;

@@ -10,10 +10,11 @@
  * Memory: an activation is freed after its last use in forward if no backward keeps it, else after the last backward
  * that does; the gradient of a tensor is allocated with its first contribution and freed after its producer's backward.
  * In two halves what gradients of weights need stays until the second: inputs of nodes that have any, and the gradients
- * of their outputs.
- * All marks and ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its
- * gradient have the graph's. Ownership: a pass borrows what its spec points to until close; views that it gives are
- * valid until then. Threads: one. Errors: kept by the program (program.h).
+ * of their outputs. Where a node's kernel gives both gradients at once (batch norm) it runs in the first; the
+ * parameter's hook is called in the second all the same. All marks and ops are on one stream. Shapes: a tensor of shape
+ * [a, b] is [batch, a, b] here; a parameter and its gradient have the graph's. Ownership: a pass borrows what its spec
+ * points to until close; views that it gives are valid until then. Threads: one. Errors: kept by the program
+ * (program.h).
  */
 #ifndef EL_PASS_H
 #define EL_PASS_H
@@ -29,9 +30,10 @@ struct el_pass_spec {
     int64_t batch;
     int64_t sample_first, sample_stride; /* global sample of row r: first + r * stride; dropout draws by it */
     uint64_t seed;
-    bool training;                /* dropout on, activations kept */
-    bool input_grads;             /* backward gives the gradients of the graph's inputs too: a later part of a model */
-    const struct el_view *params; /* [n_params] */
+    bool training;                 /* dropout on, activations kept */
+    bool input_grads;              /* backward gives the gradients of the graph's inputs too: a later part of a model */
+    const struct el_view *params;  /* [n_params] */
+    const struct el_view *buffers; /* [n_buffers]; training changes their values */
     /* [n_params], training only. Where buffer is NULL the gradient is allocated (tag grad) at the first contribution
      * and put here: the caller frees it. Else the new gradient is allocated beside the given one, added to it when
      * complete, and freed, as PyTorch's AccumulateGrad does. */
@@ -64,7 +66,9 @@ const struct el_pass_spec *el_pass_get(const struct el_pass *pass);
 struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node);
 struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i);
-struct el_view el_pass_indices(const struct el_pass *pass, const struct el_node *node);
+struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i);
+/* What its type's hook `kept` asked for. */
+struct el_view el_pass_kept(const struct el_pass *pass, const struct el_node *node);
 /* Backward: the output's gradient, complete; the node may change it. */
 struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node);
 /* Where the gradient of input i goes; *acc_p is 1 where it must be added. false: nobody wants it (ids, the
@@ -74,6 +78,10 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
  * it. */
 bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p);
 void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view);
+/* The output's gradient becomes that of input i, without a copy; the node may go on changing it, as long as its
+ * backward runs. Shapes must be equal. false: nobody wants it, or there are contributions already, to which the node
+ * must add. */
+bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
 /* Issues a kernel: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);

@@ -15,8 +15,8 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
 {
     int64_t width, classes = config->classes;
     int y = el_layers_hidden(graph, config, &width);
-    el_graph_param(graph, "side.weight", &(struct el_shape){.n = 2, .d = {classes, width}}, SIDE_BOUND);
-    el_graph_param(graph, "side.bias", &(struct el_shape){.n = 1, .d = {classes}}, SIDE_BOUND);
+    el_graph_param(graph, "side.weight", &(struct el_shape){.n = 2, .d = {classes, width}}, el_uniform(SIDE_BOUND));
+    el_graph_param(graph, "side.bias", &(struct el_shape){.n = 1, .d = {classes}}, el_uniform(SIDE_BOUND));
     *loss_p = EL_LOSS_CROSS_ENTROPY;
     return el_layer_linear(graph, "out", y, width, classes, false);
 }

@@ -91,10 +91,10 @@ int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t
 {
     char text[EL_GRAPH_NAME_BYTES];
     double bound = 1 / sqrt((double)inputs);
-    snprintf(text, sizeof text, "%.20s.weight", name);
-    int w = el_graph_param(graph, text, &(struct el_shape){.n = 2, .d = {outputs, inputs}}, bound);
-    snprintf(text, sizeof text, "%.20s.bias", name);
-    int bias = el_graph_param(graph, text, &(struct el_shape){.n = 1, .d = {outputs}}, bound);
+    snprintf(text, sizeof text, "%.40s.weight", name);
+    int w = el_graph_param(graph, text, &(struct el_shape){.n = 2, .d = {outputs, inputs}}, el_uniform(bound));
+    snprintf(text, sizeof text, "%.40s.bias", name);
+    int bias = el_graph_param(graph, text, &(struct el_shape){.n = 1, .d = {outputs}}, el_uniform(bound));
     return el_graph_node(graph, &el_node_linear, name, (int[]){input}, 1, (int[]){w, bias}, 2,
                          &(struct el_node_attributes){.relu = relu});
 }

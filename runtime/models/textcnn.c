@@ -26,9 +26,9 @@ static int branch(const struct el_model_config *config, struct el_graph *graph, 
     const int64_t embed = el_model_size(config, "embed"), filters = el_model_size(config, "filters");
     double bound = 1 / sqrt((double)(window * embed));
     snprintf(name, sizeof name, "conv%d.weight", (int)window);
-    int w = el_graph_param(graph, name, &(struct el_shape){.n = 3, .d = {filters, window, embed}}, bound);
+    int w = el_graph_param(graph, name, &(struct el_shape){.n = 3, .d = {filters, window, embed}}, el_uniform(bound));
     snprintf(name, sizeof name, "conv%d.bias", (int)window);
-    int bias = el_graph_param(graph, name, &(struct el_shape){.n = 1, .d = {filters}}, bound);
+    int bias = el_graph_param(graph, name, &(struct el_shape){.n = 1, .d = {filters}}, el_uniform(bound));
     snprintf(name, sizeof name, "conv%d", (int)window);
     int y = el_graph_node(graph, &el_node_conv1d, name, (int[]){x}, 1, (int[]){w, bias}, 2,
                           &(struct el_node_attributes){.relu = true});
@@ -40,8 +40,9 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
 {
     const int64_t filters = el_model_size(config, "filters"), embed = el_model_size(config, "embed");
     int ids = el_graph_input(graph, "ids", EL_I32, &(struct el_shape){.n = 1, .d = {el_model_size(config, "seq")}});
-    int table = el_graph_param(graph, "embedding.weight",
-                               &(struct el_shape){.n = 2, .d = {el_model_size(config, "vocab"), embed}}, 0.25);
+    int table =
+        el_graph_param(graph, "embedding.weight",
+                       &(struct el_shape){.n = 2, .d = {el_model_size(config, "vocab"), embed}}, el_uniform(0.25));
     int x = el_graph_node(graph, &el_node_embedding, "embedding", (int[]){ids}, 1, (int[]){table}, 1, NULL);
     int maxima[N_WINDOWS];
     for (int i = 0; i < N_WINDOWS; i++) maxima[i] = branch(config, graph, x, windows[i]);

@@ -10,7 +10,7 @@
 
 static size_t output_bytes(const struct el_dp *dp, int64_t batch)
 {
-    return (size_t)(batch * dp->worker->config->model.classes) * el_dtype_bytes(dp->worker->config->dtype);
+    return (size_t)(batch * el_graph_output_count(dp->worker->graph)) * el_dtype_bytes(dp->worker->config->dtype);
 }
 
 static struct el_buffer *make(struct el_dp *dp, int m, enum el_tag tag, size_t bytes, const char *name)
@@ -43,7 +43,7 @@ static void divide(const struct el_dp *dp, int m, int64_t samples, int n_losses)
 {
     if (n_losses == 1) return;
     el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->doutputs[m],
-                         dp->doutputs[m], samples * dp->worker->config->model.classes, 1.0 / n_losses);
+                         dp->doutputs[m], samples * el_graph_output_count(dp->worker->graph), 1.0 / n_losses);
 }
 
 /* From the host to where the loss is, and not to the master with the inputs. */
@@ -82,7 +82,7 @@ void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels)
     size_t at = 0;
     dp->labels[0] = el_view_of(labels, 0);
     if (brings_labels(dp)) {
-        size_t bytes = (size_t)dp->batch * sizeof(int32_t);
+        size_t bytes = (size_t)dp->batch * el_graph_label_bytes(dp->worker->graph);
         dp->labels[0] = el_view_of(make(dp, dp->output, EL_TAG_INPUT, bytes, "labels"), 0);
         el_program_wait(dp->program, device, EL_STREAM_COMPUTE,
                         el_program_last(dp->program, el_dp_device(dp, 0), EL_STREAM_COMPUTE));
@@ -91,7 +91,7 @@ void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels)
                         el_view_host(dp->feed->host_labels), bytes, NULL);
     }
     for (int m = 0; m < dp->n && dp->in_replica; m++) {
-        size_t bytes = (size_t)dp->sizes[m] * sizeof(int32_t);
+        size_t bytes = (size_t)dp->sizes[m] * el_graph_label_bytes(dp->worker->graph);
         struct el_view chunk = el_view_of(labels, at);
         at += bytes;
         if (m == 0) continue;

@@ -22,7 +22,7 @@ static void issue_count(const struct way *way, struct el_program *program, struc
                               .op = EL_OP_COUNT_CORRECT,
                               .dtype = way->shard->config->dtype,
                               .views = {logits, el_view_of(labels, 0), el_view_of(way->correct, 0)},
-                              .args.d = {way->feed->samples, way->shard->config->model.classes}};
+                              .args.d = {way->feed->samples * way->shard->graph->labels, way->shard->graph->classes}};
     el_program_kernel(program, way->shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
@@ -59,7 +59,8 @@ static enum el_status go_through(const struct way *way, const struct el_held_par
                                 .dtype = way->shard->config->dtype,
                                 .batch = way->feed->samples,
                                 .sample_stride = 1,
-                                .params = part->params};
+                                .params = part->params,
+                                .buffers = part->buffers};
     EL_TRY(el_pass_open(place->program, &spec, pass_p));
     receive_values(way, part, place);
     el_pass_forward(*pass_p, place->values, outputs);

@@ -29,7 +29,7 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .dtype = config->dtype};
     EL_TRY(el_loader_open(spec->dataset, &loader, &feed->loader));
     feed->host_inputs = malloc((size_t)feed->samples * el_feed_sample_bytes(feed));
-    feed->host_labels = malloc((size_t)feed->samples * sizeof(int32_t));
+    feed->host_labels = malloc((size_t)feed->samples * el_graph_label_bytes(feed->spec.graph));
     if (!feed->host_inputs || !feed->host_labels) return el_fail_errno("a batch of %lld", (long long)feed->samples);
     return EL_OK;
 }
@@ -71,7 +71,7 @@ void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_b
     *inputs_p = *labels_p = NULL;
     if (feed->spec.what == EL_FEED_NOTHING) return;
     size_t input_bytes = (size_t)feed->samples * el_feed_sample_bytes(feed);
-    size_t label_bytes = (size_t)feed->samples * sizeof(int32_t);
+    size_t label_bytes = (size_t)feed->samples * el_graph_label_bytes(feed->spec.graph);
     make(feed, program, "inputs", feed->spec.what != EL_FEED_LABELS, input_bytes, inputs_p);
     make(feed, program, "labels", feed->spec.what != EL_FEED_INPUTS, label_bytes, labels_p);
     struct el_call_op call = {.head = {.label = "load", .phase = EL_PHASE_DATA},

@@ -6,7 +6,7 @@
  *     ... el_program_free(program, inputs); el_program_free(program, labels);
  *     el_feed_close(&feed);
  *
- * Shapes: inputs [samples, input of the graph], labels [samples] int32.
+ * Shapes: inputs [samples, input of the graph], labels [samples, labels of the graph] int32.
  * Timing: loading is an op of the step, on the compute stream, as of a loader without workers.
  * Ownership: the data set must outlive the feed. Threads: one at a time. Errors: EL_ERR_HOST_MEMORY, and the loader's.
  */

@@ -130,6 +130,7 @@ static enum el_status forward(const struct at *a)
                                 .training = true,
                                 .input_grads = a->part->before != EL_HELD_NOBODY,
                                 .params = a->part->params,
+                                .buffers = a->part->buffers,
                                 .grads = line->grads[a->local],
                                 .grad_ready = a->micro == line->last_micro[a->local] ? take_grad : NULL,
                                 .context = a->flight};
@@ -150,8 +151,8 @@ static struct el_view issue_loss(const struct at *a)
     const struct el_line *line = a->line;
     const struct el_shard *shard = shard_of(line);
     size_t width = el_dtype_bytes(line->worker->config->dtype);
-    size_t labels_at = (size_t)a->micro * (size_t)line->micro_batch * sizeof(int32_t);
-    int64_t n = line->micro_batch * line->worker->config->model.classes;
+    size_t labels_at = (size_t)a->micro * (size_t)line->micro_batch * el_graph_label_bytes(line->worker->graph);
+    int64_t n = line->micro_batch * el_graph_output_count(line->worker->graph);
     struct el_buffer *buffer;
     el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * width, "gradient of the output", &buffer);
     a->flight->owned[a->flight->n_owned++] = buffer;

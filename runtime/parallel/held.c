@@ -17,14 +17,22 @@ static int owner_of(const struct el_worker *worker, int position, int part)
     return EL_HELD_NOBODY;
 }
 
-static void find_params(const struct el_shard *shard, struct el_held_part *part)
+static enum el_status find_arrays(const struct el_shard *shard, struct el_held_part *part)
 {
+    part->buffers = calloc((size_t)part->graph->n_buffers + 1, sizeof *part->buffers);
+    if (!part->buffers) return el_fail_errno("%d buffers of a part", part->graph->n_buffers);
     for (int p = 0; p < part->graph->n_params; p++) {
         int place = 0;
         while (shard->graph->params[place].origin != part->graph->params[p].origin) place++;
         part->place[p] = place;
         if (shard->params) part->params[p] = shard->params[place];
     }
+    for (int b = 0; b < part->graph->n_buffers && shard->params; b++) {
+        int place = 0;
+        while (shard->graph->buffers[place].origin != part->graph->buffers[b].origin) place++;
+        part->buffers[b] = shard->buffers[place];
+    }
+    return EL_OK;
 }
 
 enum el_status el_held_open(const struct el_worker *worker, int member, struct el_held *held)
@@ -40,13 +48,14 @@ enum el_status el_held_open(const struct el_worker *worker, int member, struct e
         part->number = k;
         part->before = owner_of(worker, position, k - 1);
         part->behind = owner_of(worker, position, k + 1);
-        find_params(&worker->members[member].shard, part);
+        EL_TRY(find_arrays(&worker->members[member].shard, part));
     }
     return EL_OK;
 }
 
 void el_held_close(struct el_held *held)
 {
+    for (int i = 0; i < held->n; i++) free(held->parts[i].buffers);
     free(held->parts);
     *held = (struct el_held){0};
 }

@@ -25,6 +25,7 @@ struct el_held_part {
     int before, behind;             /* the worker that has the part before it, the one behind it; or as above */
     int place[EL_GRAPH_PARAMS_MAX]; /* of its parameters among the shard's */
     struct el_view params[EL_GRAPH_PARAMS_MAX];
+    struct el_view *buffers; /* [n_buffers] */
 };
 
 struct el_held {

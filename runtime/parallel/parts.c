@@ -8,14 +8,15 @@
 
 /* ---- what a node weighs ---- */
 
-/* FLOPs of a part by itself, forward and backward, for one sample: its pass is issued on a simulated device. */
+/* FLOPs of a part of one node by itself, forward and backward, for one sample: its pass is issued on a simulated
+ * device. */
 static enum el_status flops_of(const struct el_train_config *config, const struct el_graph *part, bool is_first,
                                struct el_device *device, double *flops_p)
 {
     struct el_program *program = NULL;
     struct el_pass *pass = NULL;
-    struct el_view views[EL_GRAPH_PARAMS_MAX] = {{0}}, grads[EL_GRAPH_PARAMS_MAX] = {{0}};
-    struct el_view inputs[EL_GRAPH_EDGE_MAX] = {{0}}, outputs[EL_GRAPH_EDGE_MAX];
+    struct el_view views[EL_NODE_PARAMS_MAX] = {{0}}, grads[EL_NODE_PARAMS_MAX] = {{0}};
+    struct el_view inputs[EL_GRAPH_EDGE_MAX] = {{0}}, outputs[EL_GRAPH_EDGE_MAX], buffers[EL_NODE_BUFFERS_MAX] = {{0}};
     struct el_pass_spec spec = {.graph = part,
                                 .device = device,
                                 .dtype = config->dtype,
@@ -23,6 +24,7 @@ static enum el_status flops_of(const struct el_train_config *config, const struc
                                 .training = true,
                                 .input_grads = !is_first,
                                 .params = views,
+                                .buffers = buffers,
                                 .grads = grads};
     EL_TRY(el_program_create(&program));
     enum el_status status;

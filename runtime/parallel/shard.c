@@ -1,6 +1,7 @@
 /* A shard's state: what it allocates, how weights begin. What a step does with it stands in shard_step.c. */
 #include "runtime/parallel/shard.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,11 @@ enum { DRAWN_AT_ONCE = 1024 };
 size_t el_shard_param_bytes(const struct el_shard *shard, int param)
 {
     return (size_t)el_param_count(shard->graph, param) * el_dtype_bytes(shard->config->dtype);
+}
+
+size_t el_shard_buffer_bytes(const struct el_shard *shard, int buffer)
+{
+    return (size_t)el_graph_buffer_count(shard->graph, buffer) * el_dtype_bytes(shard->config->dtype);
 }
 
 static int slot_count(enum el_optimizer_kind optimizer)
@@ -40,7 +46,7 @@ static enum el_status alloc_like_params(struct el_shard *shard, enum el_tag tag,
 
 /* Uniform in [-bound, bound), from element `first` on: el_rng_uniform's numbers, of which only the first word of each
  * draw counts, so that neighbouring elements share vector lanes. */
-EL_VECTOR static void draw(const struct el_rng_key *key, int64_t first, int64_t n, double bound, float *values)
+EL_VECTOR static void draw_uniform(const struct el_rng_key *key, int64_t first, int64_t n, double bound, float *values)
 {
     struct el_rng_key local = *key;
     for (int64_t i = 0; i < n; i++) {
@@ -50,38 +56,83 @@ EL_VECTOR static void draw(const struct el_rng_key *key, int64_t first, int64_t 
     }
 }
 
-/* By (seed, parameter, element): the same numbers in f32 and f64, and for every mode. */
-static enum el_status initialize(struct el_shard *shard, int p)
+/* Box and Muller's: a draw gives four elements, two of each pair of its words. `first` is a multiple of four. */
+static void draw_normal(const struct el_rng_key *key, int64_t first, int64_t n, double deviation, float *values)
 {
-    const struct el_param *param = &shard->graph->params[p];
-    int64_t n = el_param_count(shard->graph, p);
-    void *values = malloc(el_shard_param_bytes(shard, p));
+    static const double turn = 6.283185307179586;
+    for (int64_t i = 0; i < n; i += 4) {
+        uint32_t word[4];
+        double drawn[4];
+        el_rng_draw4(key, 0, (uint64_t)(first + i), word);
+        for (int pair = 0; pair < 4; pair += 2) {
+            double radius = deviation * sqrt(-2 * log((word[pair] + 0.5) * 0x1p-32));
+            double angle = turn * (word[pair + 1] * 0x1p-32);
+            drawn[pair] = radius * cos(angle);
+            drawn[pair + 1] = radius * sin(angle);
+        }
+        for (int64_t k = 0; k < 4 && i + k < n; k++) values[i + k] = (float)drawn[k];
+    }
+}
+
+static void draw(struct el_initial initial, const struct el_rng_key *key, int64_t first, int64_t n, float *values)
+{
+    switch (initial.kind) {
+    case EL_INITIAL_CONSTANT:
+        for (int64_t i = 0; i < n; i++) values[i] = (float)initial.value;
+        break;
+    case EL_INITIAL_UNIFORM:
+        draw_uniform(key, first, n, initial.value, values);
+        break;
+    case EL_INITIAL_NORMAL:
+        draw_normal(key, first, n, initial.value, values);
+        break;
+    }
+}
+
+/* A parameter or a buffer, by (seed, its number, element): the same numbers in f32 and f64, and for every mode. */
+static enum el_status initialize(const struct el_shard *shard, const struct el_param *param, struct el_view view)
+{
+    int64_t n = el_shape_count(&param->shape);
+    size_t bytes = (size_t)n * el_dtype_bytes(shard->config->dtype);
+    void *values = malloc(bytes);
     if (!values) return el_fail_errno("initial values of '%s'", param->name);
     struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
     for (int64_t first = 0; first < n; first += DRAWN_AT_ONCE) {
         float drawn[DRAWN_AT_ONCE];
         int64_t some = n - first < DRAWN_AT_ONCE ? n - first : DRAWN_AT_ONCE;
-        draw(&key, first, some, param->init_bound, drawn);
+        draw(param->initial, &key, first, some, drawn);
         for (int64_t i = 0; i < some; i++)
             if (shard->config->dtype == EL_F64)
                 ((double *)values)[first + i] = drawn[i];
             else
                 ((float *)values)[first + i] = drawn[i];
     }
-    enum el_status status = el_device_write(shard->params[p], values, el_shard_param_bytes(shard, p));
+    enum el_status status = el_device_write(view, values, bytes);
     free(values);
     return status;
+}
+
+static enum el_status alloc_buffers(struct el_shard *shard)
+{
+    for (int b = 0; b < shard->graph->n_buffers; b++) {
+        const struct el_param *of = &shard->graph->buffers[b];
+        struct el_buffer *buffer;
+        EL_TRY(el_device_alloc(shard->device, EL_TAG_BUFFER, el_shard_buffer_bytes(shard, b), of->name, &buffer));
+        shard->buffers[b] = el_view_of(buffer, 0);
+    }
+    return EL_OK;
 }
 
 /* Views without buffers, in one piece of memory. */
 static enum el_status make_views(struct el_shard *shard)
 {
-    size_t n = (size_t)shard->graph->n_params;
-    struct el_view *views = calloc(4 * n, sizeof *views);
+    size_t n = (size_t)shard->graph->n_params, n_buffers = (size_t)shard->graph->n_buffers;
+    struct el_view *views = calloc(4 * n + n_buffers, sizeof *views);
     if (!views) return el_fail_errno("%s: views of %zu parameters", el_device_name(shard->device), n);
     shard->params = views;
     shard->grads = views + n;
     for (size_t s = 0; s < 2; s++) shard->slots[s] = views + (2 + s) * n;
+    shard->buffers = views + 4 * n;
     return EL_OK;
 }
 
@@ -95,10 +146,12 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
     if (config->keep_grads && !config->bucket_view) EL_TRY(alloc_like_params(shard, EL_TAG_GRAD, shard->grads));
     for (int s = 0; s < slot_count(config->optimizer); s++)
         EL_TRY(alloc_like_params(shard, EL_TAG_OPTIMIZER, shard->slots[s]));
+    EL_TRY(alloc_buffers(shard));
     size_t width = el_dtype_bytes(config->dtype), steps = (size_t)config->n_accumulate;
     EL_TRY(el_device_alloc(device, EL_TAG_OUTPUT, steps * width, "loss", &shard->loss));
     if (el_device_is_simulated(device)) return EL_OK;
-    for (int p = 0; p < graph->n_params; p++) EL_TRY(initialize(shard, p));
+    for (int p = 0; p < graph->n_params; p++) EL_TRY(initialize(shard, &graph->params[p], shard->params[p]));
+    for (int b = 0; b < graph->n_buffers; b++) EL_TRY(initialize(shard, &graph->buffers[b], shard->buffers[b]));
     for (size_t k = 0; k < steps; k++) EL_TRY(el_device_write(el_view_of(shard->loss, k * width), &(double){0}, width));
     return EL_OK;
 }
@@ -110,6 +163,7 @@ void el_shard_close(struct el_shard *shard)
         if (!shard->config->bucket_view) el_device_free(shard->grads[p].buffer);
         for (int s = 0; s < 2; s++) el_device_free(shard->slots[s][p].buffer);
     }
+    for (int b = 0; shard->params && b < shard->graph->n_buffers; b++) el_device_free(shard->buffers[b].buffer);
     el_device_free(shard->loss);
     free(shard->params);
     *shard = (struct el_shard){0};

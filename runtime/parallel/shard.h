@@ -31,6 +31,7 @@ struct el_shard {
      * Else without buffers, and allocated in each step. */
     struct el_view *grads;
     struct el_view *slots[2]; /* of the optimizer */
+    struct el_view *buffers;  /* [n_buffers]: an owner's, with their initial values */
     struct el_buffer *loss;   /* [n_accumulate] of the configuration: of the last step's micro-steps */
 };
 
@@ -41,6 +42,7 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
+size_t el_shard_buffer_bytes(const struct el_shard *shard, int buffer);
 /* Element `i` of `values`, in the type of the configuration; 0 where kernels do not compute. Between steps. */
 enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p);
 /* The mean of `loss`. */

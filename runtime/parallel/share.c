@@ -9,7 +9,7 @@ void el_share_issue_loss(const struct el_shard *shard, struct el_program *progra
                               .op = mse ? EL_OP_MSE : EL_OP_CROSS_ENTROPY,
                               .dtype = shard->config->dtype,
                               .views = {logits, labels, loss, dlogits},
-                              .args.d = {batch, shard->config->model.classes}};
+                              .args.d = {batch * shard->graph->labels, shard->graph->classes}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
@@ -31,6 +31,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .seed = config->seed,
                                 .training = true,
                                 .params = shard->params,
+                                .buffers = shard->buffers,
                                 .grads = pass->grads,
                                 .overwrite = pass->overwrite,
                                 .grad_ready = pass->grad_ready,
@@ -38,11 +39,11 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
     EL_TRY(el_pass_open(program, &spec, &pass->pass));
     struct el_view input = el_view_of(pass->inputs, (size_t)pass->first * el_feed_sample_bytes(feed)), logits;
     el_pass_forward(pass->pass, &input, &logits);
-    int64_t n = samples * config->model.classes;
+    int64_t n = samples * el_graph_output_count(shard->graph);
     el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
                      "gradient of the output", &buffer);
     struct el_view gradient = el_view_of(buffer, 0);
-    struct el_view labels = el_view_of(pass->labels, (size_t)pass->first * sizeof(int32_t));
+    struct el_view labels = el_view_of(pass->labels, (size_t)pass->first * el_graph_label_bytes(shard->graph));
     el_share_issue_loss(shard, program, logits, labels, gradient, samples, pass->loss);
     if (pass->scale != 1)
         el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
