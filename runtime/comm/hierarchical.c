@@ -20,6 +20,8 @@ struct part {
 
 struct hierarchy {
     int rank, size;
+    char name[EL_HOST_IDENTITY_BYTES]; /* of this rank's node */
+    int64_t timeout_ns;
     struct part whole, node, leaders;
     int *node_of;   /* [size] number of each rank's node, by their first ranks */
     int *within_of; /* [size] each rank's rank in its node */
@@ -167,13 +169,14 @@ static void abort_all(void *state)
 
 static void set_timeout(void *state, int64_t timeout_ns)
 {
-    const struct hierarchy *h = state;
+    struct hierarchy *h = state;
     const struct part *const parts[] = {&h->whole, &h->leaders, &h->node};
+    h->timeout_ns = timeout_ns;
     for (int i = 0; i < 3; i++)
         if (parts[i]->state && parts[i]->ops->set_timeout) parts[i]->ops->set_timeout(parts[i]->state, timeout_ns);
 }
 
-static enum el_status create(int rank, int size, struct hierarchy **h_p)
+static enum el_status create(int rank, int size, const char *name, struct hierarchy **h_p)
 {
     struct hierarchy *h = calloc(1, sizeof *h);
     if (h) {
@@ -182,6 +185,7 @@ static enum el_status create(int rank, int size, struct hierarchy **h_p)
                                 .whole = {el_comm_tcp_backend.ops, NULL, rank, size},
                                 .leaders = {.ops = el_comm_tcp_backend.ops},
                                 .node = {.ops = el_comm_shm_backend.ops}};
+        memcpy(h->name, name, strnlen(name, sizeof h->name - 1));
         h->node_of = calloc((size_t)size, sizeof *h->node_of);
         h->within_of = calloc((size_t)size, sizeof *h->within_of);
     }
@@ -229,11 +233,11 @@ static enum el_status open_node(struct hierarchy *h, const struct part *sockets)
 }
 
 /* Each step is taken by all or by none: they agree in it. */
-static enum el_status open_parts(struct hierarchy *h, struct el_bootstrap *bootstrap, const char *node, char *names)
+static enum el_status open_parts(struct hierarchy *h, struct el_bootstrap *bootstrap, char *names)
 {
     struct part sockets = {.ops = el_comm_tcp_backend.ops};
-    EL_TRY(el_comm_tcp_backend.open_ranks(bootstrap, &h->whole.state));
-    EL_TRY(el_share_texts(bootstrap, node, EL_HOST_IDENTITY_BYTES, names));
+    if (!h->whole.state) EL_TRY(el_comm_tcp_backend.open_ranks(bootstrap, &h->whole.state));
+    EL_TRY(el_share_texts(bootstrap, h->name, EL_HOST_IDENTITY_BYTES, names));
     number_nodes(h, names);
     EL_TRY(split(h, h->within_of[h->rank] == 0 ? 0 : -1, &h->leaders));
     EL_TRY(split(h, h->node_of[h->rank], &sockets));
@@ -242,21 +246,31 @@ static enum el_status open_parts(struct hierarchy *h, struct el_bootstrap *boots
     return status;
 }
 
-enum el_status el_hierarchical_open(struct el_bootstrap *bootstrap, const char *node, void **state_p)
+/* `whole`: all ranks' sockets, which it takes over; NULL: none are open yet. */
+static enum el_status open_over(struct el_bootstrap *bootstrap, const char *node, void *whole, void **state_p)
 {
     struct hierarchy *h = NULL;
     int size = el_bootstrap_size(bootstrap);
     char *names = calloc((size_t)size, EL_HOST_IDENTITY_BYTES);
-    enum el_status status = names ? create(el_bootstrap_rank(bootstrap), size, &h)
+    enum el_status status = names ? create(el_bootstrap_rank(bootstrap), size, node, &h)
                                   : el_fail(EL_ERR_HOST_MEMORY, "hierarchical communicator: no memory");
+    if (h)
+        h->whole.state = whole;
+    else if (whole)
+        el_comm_tcp_backend.ops->close(whole);
     status = el_bootstrap_agree(bootstrap, status);
-    if (status == EL_OK) status = open_parts(h, bootstrap, node, names);
+    if (status == EL_OK) status = open_parts(h, bootstrap, names);
     free(names);
     if (status == EL_OK)
         *state_p = h;
     else
         close_all(h);
     return status;
+}
+
+enum el_status el_hierarchical_open(struct el_bootstrap *bootstrap, const char *node, void **state_p)
+{
+    return open_over(bootstrap, node, NULL, state_p);
 }
 
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
@@ -266,12 +280,53 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
     return el_hierarchical_open(bootstrap, node, state_p);
 }
 
+/* ---- sub-groups ---- */
+
+/* The sockets of a part of the ranks are how these find who shares a node in it. */
+static enum el_status regroup(const struct hierarchy *parent, const struct el_comm_split *sockets, void **state_p)
+{
+    struct el_bootstrap *bootstrap;
+    enum el_status status =
+        el_bootstrap_open_group(el_comm_tcp_backend.ops, sockets->state, sockets->rank, sockets->size, &bootstrap);
+    if (status != EL_OK) {
+        el_comm_tcp_backend.ops->abort(sockets->state); /* nobody is left waiting */
+        el_comm_tcp_backend.ops->close(sockets->state);
+        return status;
+    }
+    status = open_over(bootstrap, parent->name, sockets->state, state_p);
+    el_bootstrap_close(bootstrap);
+    if (status == EL_OK) set_timeout(*state_p, parent->timeout_ns);
+    return status;
+}
+
+static enum el_status split_group(void *state, enum el_status mine, struct el_comm_split *split)
+{
+    const struct hierarchy *parent = state;
+    const struct part *whole = &parent->whole;
+    struct el_comm_split sockets = *split;
+    struct el_bootstrap *all = NULL;
+    if (mine == EL_OK) mine = el_bootstrap_open_group(whole->ops, whole->state, whole->rank, whole->size, &all);
+    enum el_status status = whole->ops->split(whole->state, mine, &sockets);
+    if (status == EL_OK) {
+        split->rank = sockets.rank;
+        split->size = sockets.size;
+        if (sockets.state) status = regroup(parent, &sockets, &split->state);
+        status = el_bootstrap_agree(all, status);
+    }
+    el_bootstrap_close(all);
+    if (status == EL_OK) return EL_OK;
+    close_all(split->state);
+    split->state = NULL;
+    return status;
+}
+
 static const struct el_comm_ops hierarchical_ops = {
     .verbs = (1 << EL_COMM_VERB_COUNT) - 1,
     .run = run,
     .choose = choose,
     .traffic = traffic,
     .open_mailboxes = open_mailboxes,
+    .split = split_group,
     .set_timeout = set_timeout,
     .abort = abort_all,
     .close = close_all,

@@ -13,6 +13,8 @@
 #include "runtime/comm/hierarchical.h"
 #include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_scenes.h"
+#include "tests/conformance/comm_sequences.h"
+#include "tests/conformance/comm_splits.h"
 #include "tests/unit/tcp_processes.h"
 
 enum { COUNT_MAX = 150001 };
@@ -125,6 +127,50 @@ static void test_sums_and_broadcasts_of_nodes(void **state)
         assert_int_equal(run_ranks(layouts[i], both_verbs), 0);
 }
 
+/* ---- sub-groups ---- */
+
+/* Groups across the nodes, within them, and of all in reverse order, each with nodes of its own. */
+static enum el_status sums_of_parts(struct el_bootstrap *bootstrap, struct member *m)
+{
+    const int colors[] = {m->rank % 2, m->rank / 2, m->rank == 0 ? -1 : 0, 0};
+    enum el_status status = EL_OK;
+    for (int i = 0; i < 4 && status == EL_OK; i++) {
+        struct el_comm_split split = {.color = colors[i], .key = -m->rank, .backend = &el_comm_hierarchical_backend};
+        status = m->ops->split(m->state, EL_OK, &split);
+        if (status != EL_OK || !split.state) continue;
+        struct member part = {m->ops, split.state, split.rank, split.size, m->data, m->result};
+        status = check(&part, EL_COMM_ALL_REDUCE, EL_COMM_SUM, 0, 1031, i % 2);
+        for (int root = 0; root < part.size && status == EL_OK; root++)
+            status = check(&part, EL_COMM_BROADCAST, EL_COMM_SUM, root, 1031, i % 2);
+        m->ops->close(split.state);
+    }
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_parts_have_nodes_too(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        assert_int_equal(run_ranks(layouts[i], sums_of_parts), 0);
+}
+
+/* A member that has no room for its part. */
+static enum el_status one_cannot(struct el_bootstrap *bootstrap, struct member *m)
+{
+    struct el_comm_split split = {.color = m->rank % 2, .backend = &el_comm_hierarchical_backend};
+    enum el_status mine = m->rank == 1 ? el_fail(EL_ERR_OOM, "no room") : EL_OK;
+    enum el_status status = m->ops->split(m->state, mine, &split);
+    if (status == (m->rank == 1 ? EL_ERR_OOM : EL_ERR_PEER) && !split.state) status = EL_OK;
+    if (status == EL_OK) status = check(m, EL_COMM_ALL_REDUCE, EL_COMM_SUM, 0, 1031, false);
+    return el_bootstrap_agree(bootstrap, status);
+}
+
+static void test_a_split_that_one_cannot_do_fails_for_all(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks("0011", one_cannot), 0);
+}
+
 /* ---- what is booked ---- */
 
 static enum el_status count_bytes(struct el_bootstrap *bootstrap, struct member *m)
@@ -181,12 +227,19 @@ static void test_a_rank_that_dies_fails_all_nodes(void **state)
 
 /* ---- by its name ---- */
 
+static enum el_status everything_and_parts(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(scene_everything(bootstrap, comm));
+    EL_TRY(check_splits(comm));
+    return check_sequences(comm, 10);
+}
+
 static int play_by_name(const struct el_rendezvous *place, const void *context)
 {
     struct el_bootstrap *bootstrap = NULL;
     (void)context;
     if (el_bootstrap_open_tcp(place, &bootstrap) != EL_OK) return 1;
-    int exit_status = scene_play("hierarchical", bootstrap, scene_everything);
+    int exit_status = scene_play("hierarchical", bootstrap, everything_and_parts);
     el_bootstrap_close(bootstrap);
     return exit_status;
 }
@@ -203,6 +256,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_and_broadcasts_of_nodes),
+        cmocka_unit_test(test_parts_have_nodes_too),
+        cmocka_unit_test(test_a_split_that_one_cannot_do_fails_for_all),
         cmocka_unit_test(test_what_all_send_is_what_all_receive),
         cmocka_unit_test(test_a_rank_that_dies_fails_all_nodes),
         cmocka_unit_test(test_every_verb_on_one_host),
