@@ -28,7 +28,8 @@ extern char **environ;
 
 /* SHARED_BYTES, RANK_BYTES: what Open MPI 4.1 keeps in its folder is 8.4 MiB and 0.1 MiB a rank (measured, 2 to 16
  * ranks); with less it fails half-way, and its ranks wait for one another without end. PATIENCE: graces that mpirun has
- * to end when its ranks have: now and then 4.1.4 never does (it waits in PMIx_server_finalize). */
+ * to end when its ranks have, or one where it has said which of them failed: now and then 4.1.4 never does (it waits in
+ * PMIx_server_finalize). */
 enum {
     TICK_NS = 100000000,
     PATIENCE = 5,
@@ -264,13 +265,36 @@ static bool is_beyond_hope(const struct launch *launch)
            (launch->failed >= 0 && el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
 }
 
+/* Which rank, and how: from the process itself, or from what mpirun printed; where no rank is to blame its words. */
+static void find_cause(const struct launch *launch, struct el_launch_result *result, char *words, size_t bytes)
+{
+    if (launch->spec.procs == 1) result->failed_rank = 0;
+    if (launch->spec.procs > 1 && !by_mpirun(launch)) result->failed_rank = launch->failed;
+    if (!by_mpirun(launch) || result->signal || result->timed_out || result->cancelled) return;
+    char *text = malloc(TEXT_BYTES);
+    if (!text) return;
+    el_launch_log_tail(launch->log_dir, -1, INT_MAX, text, TEXT_BYTES);
+    el_mpirun_explain(text, result);
+    if (result->failed_rank < 0) el_mpirun_said(text, words, bytes);
+    free(text);
+}
+
+static bool has_named_a_rank(const struct launch *launch)
+{
+    struct el_launch_result said = {.failed_rank = -1};
+    char words[400];
+    find_cause(launch, &said, words, sizeof words);
+    return said.failed_rank >= 0;
+}
+
 /* Whether mpirun alone is left, and for too long. */
 static bool is_stuck(struct launch *launch)
 {
     int64_t now_ns = el_clock_ns();
     if (!by_mpirun(launch) || !el_mpirun_is_deserted(launch->log_dir, launch->spec.procs)) return false;
     if (!launch->deserted_ns) launch->deserted_ns = now_ns;
-    launch->stuck = now_ns - launch->deserted_ns > (int64_t)(PATIENCE * launch->spec.grace_s * 1e9);
+    double graces = (double)(now_ns - launch->deserted_ns) * 1e-9 / launch->spec.grace_s;
+    launch->stuck = graces > PATIENCE || (graces > 1 && has_named_a_rank(launch));
     return launch->stuck;
 }
 
@@ -295,10 +319,11 @@ static bool watch(struct launch *launch, struct el_launch_result *result)
     }
 }
 
-/* Asks the job to end, then makes it. */
+/* Asks the job to end, then makes it; an mpirun that is stuck has nothing left to see to. */
 static void end_job(const struct launch *launch)
 {
-    int64_t deadline_ns = el_clock_ns() + (int64_t)(launch->spec.grace_s * 1e9), left_ns;
+    double patience_s = launch->stuck ? 0 : launch->spec.grace_s;
+    int64_t deadline_ns = el_clock_ns() + (int64_t)(patience_s * 1e9), left_ns;
     el_children_signal(launch->children, launch->n_children, SIGTERM);
     while ((left_ns = deadline_ns - el_clock_ns()) > 0)
         if (el_children_wait(launch->children, launch->n_children, left_ns)) return;
@@ -315,20 +340,6 @@ static void reap_ranks(const struct launch *launch)
         make_path(launch, rank, "pid", path);
         unlink(path);
     }
-}
-
-/* Which rank, and how: from the process itself, or from what mpirun printed; where no rank is to blame its words. */
-static void find_cause(const struct launch *launch, struct el_launch_result *result, char *words, size_t bytes)
-{
-    if (launch->spec.procs == 1) result->failed_rank = 0;
-    if (launch->spec.procs > 1 && !by_mpirun(launch)) result->failed_rank = launch->failed;
-    if (!by_mpirun(launch) || result->signal || result->timed_out || result->cancelled) return;
-    char *text = malloc(TEXT_BYTES);
-    if (!text) return;
-    el_launch_log_tail(launch->log_dir, -1, INT_MAX, text, TEXT_BYTES);
-    el_mpirun_explain(text, result);
-    if (result->failed_rank < 0) el_mpirun_said(text, words, bytes);
-    free(text);
 }
 
 static void explain(const struct launch *launch, int wait_status, struct el_launch_result *result)

@@ -197,40 +197,57 @@ static void test_no_mpirun(void **state)
 }
 
 /* An mpirun that starts its ranks and never ends, whatever they do, nor by being asked to. */
-static void make_endless_mpirun(const char *path)
+static void make_endless_mpirun(const char *path, const char *words)
 {
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("#!/bin/sh\n"
-          "while [ \"$1\" != -n ]; do shift; done\n"
-          "n=$2; r=0; shift 2; trap '' TERM\n"
-          "while [ $r -lt $n ]; do OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=$n \"$@\" & r=$((r + 1)); done\n"
-          "while :; do sleep 98765439; done\n",
-          file);
+    fprintf(file,
+            "#!/bin/sh\n"
+            "while [ \"$1\" != -n ]; do shift; done\n"
+            "n=$2; r=0; shift 2; trap '' TERM\n"
+            "while [ $r -lt $n ]; do OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=$n \"$@\" & r=$((r + 1)); done\n"
+            "echo '%s'\n"
+            "while :; do sleep 98765439; done\n",
+            words);
     fclose(file);
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void test_an_mpirun_that_outlives_its_ranks_is_ended(void **state)
+static struct el_launch_result launch_by_endless_mpirun(const char *words, double with_grace_s)
 {
-    (void)state;
     char path[96], search[4096], kept[4000];
     const char *before = getenv("PATH");
     snprintf(kept, sizeof kept, "%s", before ? before : "");
     snprintf(path, sizeof path, "%s/mpirun", folder);
     snprintf(search, sizeof search, "%s:%s", folder, kept);
-    make_endless_mpirun(path);
+    make_endless_mpirun(path, words);
     setenv("PATH", search, 1);
     double grace_before_s = grace_s;
-    grace_s = 0.1;
+    grace_s = with_grace_s;
     struct el_launch_result result = launch(RANKS("exit $r"), 2, 40);
     grace_s = grace_before_s;
     setenv("PATH", kept, 1);
     unlink(path);
     assert_false(result.ok || result.timed_out);
+    assert_false(runs("98765439"));
+    return result;
+}
+
+static void test_an_mpirun_that_outlives_its_ranks_is_ended(void **state)
+{
+    (void)state;
+    struct el_launch_result result = launch_by_endless_mpirun("", 0.1);
     assert_non_null(strstr(result.reason, "mpirun did not end within 0.5 s after all its ranks had"));
     assert_true(result.wall_s >= 0.5);
-    assert_false(runs("98765439"));
+}
+
+static void test_an_mpirun_that_has_named_a_rank_is_ended_sooner(void **state)
+{
+    (void)state;
+    struct el_launch_result result = launch_by_endless_mpirun(
+        "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed).", 1);
+    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
+    assert_true(result.wall_s < 4.5);
 }
 
 static void test_a_folder_has_the_room_that_is_asked_for(void **state)
@@ -435,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_start),
         cmocka_unit_test(test_no_mpirun),
         cmocka_unit_test(test_an_mpirun_that_outlives_its_ranks_is_ended),
+        cmocka_unit_test(test_an_mpirun_that_has_named_a_rank_is_ended_sooner),
         cmocka_unit_test(test_a_folder_has_the_room_that_is_asked_for),
         cmocka_unit_test(test_mpirun_ranks_write_their_own_logs),
         cmocka_unit_test(test_mpirun_a_killed_rank_is_named),
