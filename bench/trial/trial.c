@@ -46,16 +46,10 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     return EL_OK;
 }
 
-static enum el_status resolve_batch(const struct el_options *options, int64_t batch, struct el_trial *trial)
+static void resolve_batch(const struct el_options *options, int64_t batch, struct el_trial *trial)
 {
-    int64_t n = trial->n_devices;
     trial->batch_is_per_device = options->batch_is_per_device;
-    trial->train.global_batch = options->batch_is_per_device ? batch * n : batch;
-    if (trial->train.global_batch >= n) return EL_OK;
-    return el_fail(EL_ERR_INVALID,
-                   "--batch %" PRId64 " is smaller than the %" PRId64 " devices: give at least %" PRId64
-                   ", or fewer devices",
-                   batch, n, n);
+    trial->train.global_batch = options->batch_is_per_device ? batch * trial->n_devices : batch;
 }
 
 /* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
@@ -136,6 +130,11 @@ static enum el_status take_text(const char *option, const char *text, char *to, 
     return EL_OK;
 }
 
+static enum el_status refuse_mesh(const char *mesh, bool cuts)
+{
+    return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
+}
+
 /* "dp=2,pp=2": data ranks and stages; of which one can be left out. Modes that do not cut the model have no stages. */
 static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
 {
@@ -144,16 +143,16 @@ static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
     char copy[EL_PATH_BYTES], *rest;
     snprintf(copy, sizeof copy, "%s", mesh);
     if (!*mesh || !el_mode_takes(train->mode, "mesh")) return EL_OK;
+    if (*mesh == ',' || mesh[strlen(mesh) - 1] == ',' || strstr(mesh, ",,")) return refuse_mesh(mesh, cuts);
     for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
         int *n = !strncmp(item, "dp=", 3) ? &n_data : !strncmp(item, "pp=", 3) && cuts ? &n_stages : NULL;
         char *end = item;
         long number = n ? strtol(item + 3, &end, 10) : 0;
         if (!n || *n || end == item + 3 || *end || number < 1 || number > EL_MEMBERS_MAX)
-            return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
+            return refuse_mesh(mesh, cuts);
         *n = (int)number;
     }
-    if (!n_data && !n_stages)
-        return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
+    if (!n_data && !n_stages) return refuse_mesh(mesh, cuts);
     if (!n_data && train->n_devices % n_stages == 0) n_data = train->n_devices / n_stages;
     if (n_stages && n_data * n_stages != train->n_devices)
         return el_fail(EL_ERR_INVALID, "--mesh %s: dp times pp must be the number of devices (%d)", mesh,
@@ -187,7 +186,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
         return el_fail(EL_ERR_INVALID, "--tf32 on is for GPUs, and the devices are %s: leave it out",
                        trial->devices[0].backend);
     EL_TRY(resolve_procs(command, options, trial));
-    EL_TRY(resolve_batch(options, choice->batch, trial));
+    resolve_batch(options, choice->batch, trial);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(check_inject(command, trial));

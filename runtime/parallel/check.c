@@ -130,10 +130,10 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_ranks(config));
     el_layout_of(config, 0, &layout);
     int n_shares = layout.n_stages > 1 ? layout.n_data : layout.n_devices;
-    if (config->global_batch < n_shares) {
-        return el_fail(EL_ERR_INVALID, "--batch %lld: smaller than the number of devices (%d); each needs a sample",
-                       (long long)config->global_batch, n_shares);
-    }
+    if (config->global_batch < n_shares)
+        return el_fail(EL_ERR_INVALID, "--batch %lld is smaller than the %d %s: give at least %d, or fewer devices",
+                       (long long)config->global_batch, n_shares,
+                       layout.n_stages > 1 ? "copies of the model" : "devices", n_shares);
     EL_TRY(check_chunks(config, &layout));
     EL_TRY(check_output(config, &layout));
     EL_TRY(check_accumulate(config, &layout, n_shares));

@@ -170,7 +170,7 @@ enum el_status el_parts_open(const struct el_train_config *config, int n_stages,
     *parts = (struct el_parts){.n_stages = n_stages};
     EL_TRY(el_model_build(&config->model, &parts->model));
     if (el_mode_takes(config->mode, "cut")) EL_TRY(el_schedule_open(config, n_stages, &parts->schedule));
-    if (parts->schedule.n_parts > 1)
+    if (parts->schedule.n_parts > 1 || (el_mode_takes(config->mode, "cut") && !is_balance(config->cut)))
         EL_TRY(cut_up(config, parts, parts->schedule.n_parts));
     else
         parts->part[parts->n++] = parts->model;

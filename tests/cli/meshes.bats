@@ -72,6 +72,9 @@ END
     refuses "--mesh dp=2,pp=3: dp times pp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --micro 3 "${MODEL[@]}"
+    refuses "--mesh dp=2,,: give dp=2" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,, "${MODEL[@]}"
+    refuses "--mesh ,dp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh ,dp=2 "${MODEL[@]}"
+    refuses "--cut out: gives 2 parts, and there must be 1" "$EVENLOAD" run --mode mp --devices 1 --cut out "${MODEL[@]}"
     refuses "--mesh tp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"
     refuses "--mesh: mode ddp does not take it, spmg does" "$EVENLOAD" run --mode ddp --devices 4 --mesh dp=2 "${MODEL[@]}"
     refuses "--batch 9: cut evenly among the devices of a process, it leaves device 5 without samples" "$EVENLOAD" run --mode spmg --devices 8 "${MODEL[@]}" --batch 9

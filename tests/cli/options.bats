@@ -172,6 +172,8 @@ load common
 
 @test "a batch smaller than the devices" {
     refuses "--batch 3 is smaller than the 4 devices" "$EVENLOAD" run --mode ddp --devices 4 --batch 3
+    refuses "--batch 1 is smaller than the 2 copies of the model" "$EVENLOAD" run --mode mp --devices 4 --mesh dp=2 --batch 1
+    "$EVENLOAD" run --mode mp --devices 3 --batch 2 --model mlp --data dummy --dry-run >/dev/null # all of it passes through each
 }
 
 @test "global and local batch together" {
