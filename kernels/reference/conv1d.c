@@ -32,13 +32,6 @@ enum el_status NAME(conv1d_forward)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* sum[j] += what one window's outputs dy[f] give to n inputs, whose weights are w[f * stride + j]. */
-static void LOCAL(add_window)(const REAL *dy, const REAL *w, int64_t filters, int64_t stride, int64_t n, double *sum)
-{
-    for (int64_t f = 0; f < filters; f++)
-        for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[f] * (double)w[f * stride + j];
-}
-
 enum el_status NAME(conv1d_backward_data)(const struct el_kernel_args *args)
 {
     const REAL *dy = args->p[0]; /* [b, l-k+1, f] */
@@ -55,12 +48,9 @@ enum el_status NAME(conv1d_backward_data)(const struct el_kernel_args *args)
                 int64_t window = t - step;
                 if (window < 0 || window >= windows) continue;
                 const REAL *from = dy + (b * windows + window) * filters;
-                LOCAL(add_window)(from, w + step * c + c0, filters, k * c, n, sum);
+                LOCAL(add_inputs)(from, w + step * c + c0, filters, k * c, n, sum);
             }
-            for (int64_t j = 0; j < n; j++) {
-                REAL *to = &dx[bt * c + c0 + j];
-                *to = (REAL)(acc ? (double)*to + sum[j] : sum[j]);
-            }
+            LOCAL(put)(sum, n, acc, dx + bt * c + c0);
         }
     return EL_OK;
 }
@@ -83,10 +73,7 @@ enum el_status NAME(conv1d_backward_weights)(const struct el_kernel_args *args)
                 const REAL *from = x + (row / windows * length + row % windows) * c + i0;
                 for (int64_t j = 0; j < n; j++) sum[j] += d * (double)from[j];
             }
-            for (int64_t j = 0; j < n; j++) {
-                REAL *to = &dw[f * k * c + i0 + j];
-                *to = (REAL)(acc ? (double)*to + sum[j] : sum[j]);
-            }
+            LOCAL(put)(sum, n, acc, dw + f * k * c + i0);
         }
     LOCAL(bias_gradient)(dy, batch * windows, filters, acc, dbias);
     return EL_OK;

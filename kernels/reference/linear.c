@@ -37,12 +37,8 @@ enum el_status NAME(linear_backward_data)(const struct el_kernel_args *args)
         for (int64_t i0 = 0; i0 < in; i0 += EL_REFERENCE_BLOCK) {
             double sum[EL_REFERENCE_BLOCK] = {0};
             int64_t n = in - i0 < EL_REFERENCE_BLOCK ? in - i0 : EL_REFERENCE_BLOCK;
-            for (int64_t o = 0; o < out; o++)
-                for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[b * out + o] * (double)w[o * in + i0 + j];
-            for (int64_t j = 0; j < n; j++) {
-                REAL *to = &dx[b * in + i0 + j];
-                *to = (REAL)(acc ? (double)*to + sum[j] : sum[j]);
-            }
+            LOCAL(add_inputs)(dy + b * out, w + i0, out, in, n, sum);
+            LOCAL(put)(sum, n, acc, dx + b * in + i0);
         }
     return EL_OK;
 }
@@ -61,10 +57,7 @@ enum el_status NAME(linear_backward_weights)(const struct el_kernel_args *args)
             int64_t n = in - i0 < EL_REFERENCE_BLOCK ? in - i0 : EL_REFERENCE_BLOCK;
             for (int64_t b = 0; b < rows; b++)
                 for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[b * out + o] * (double)x[b * in + i0 + j];
-            for (int64_t j = 0; j < n; j++) {
-                REAL *to = &dw[o * in + i0 + j];
-                *to = (REAL)(acc ? (double)*to + sum[j] : sum[j]);
-            }
+            LOCAL(put)(sum, n, acc, dw + o * in + i0);
         }
     LOCAL(bias_gradient)(dy, rows, out, acc, dbias);
     return EL_OK;

@@ -1,8 +1,8 @@
-/* Sums that a linear layer and a convolution share, once a type: included by a body, where REAL and LOCAL() stand. No
- * include guard, as twice.h has none. */
+/* Sums that a linear layer and the convolutions share, once a type: included by a body, where REAL and LOCAL() stand.
+ * No include guard, as twice.h has none. */
 
 /* Four interleaved sums: a quarter of the time of one, and still one fixed order. */
-static double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
+static inline double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
 {
     double sum[4] = {0, 0, 0, 0};
     int64_t i = 0;
@@ -13,11 +13,25 @@ static double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
 }
 
 /* dbias[o] (+)= sum over b of dy[b, o]. */
-static void LOCAL(bias_gradient)(const REAL *dy, int64_t rows, int64_t out, int acc, REAL *dbias)
+static inline void LOCAL(bias_gradient)(const REAL *dy, int64_t rows, int64_t out, int acc, REAL *dbias)
 {
     for (int64_t o = 0; o < out; o++) {
         double sum = acc ? (double)dbias[o] : 0;
         for (int64_t b = 0; b < rows; b++) sum += (double)dy[b * out + o];
         dbias[o] = (REAL)sum;
     }
+}
+
+/* sum[n] += what `rows` outputs dy give to n of their inputs, whose weights are w[row * stride + 0..n-1]. */
+static inline void LOCAL(add_inputs)(const REAL *dy, const REAL *w, int64_t rows, int64_t stride, int64_t n,
+                                     double *sum)
+{
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[row] * (double)w[row * stride + j];
+}
+
+/* to[n] (+)= sum[n]. */
+static inline void LOCAL(put)(const double *sum, int64_t n, int acc, REAL *to)
+{
+    for (int64_t j = 0; j < n; j++) to[j] = (REAL)(acc ? (double)to[j] + sum[j] : sum[j]);
 }
