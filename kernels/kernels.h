@@ -1,9 +1,9 @@
 /* Every compute op: what it computes, the shapes of its operands, and how a backend offers it.
  *
  * An op is described by one `struct el_kernel_args`: pointers p[], sizes d[], scalars s[] and keys k[], whose meaning
- * the list below gives. All tensors are dense and row-major, last index fastest; activations of sequences are
- * channels-last, [batch, time, channels]. Floating tensors have the op's data type (f32 or f64), ids, labels and
- * argmax are int32. Operands never overlap except where "may be" says so.
+ * the list below gives. All tensors are dense and row-major, last index fastest; activations are channels-last,
+ * [batch, time, channels] of sequences and [batch, height, width, channels] of images. Floating tensors have the op's
+ * data type (f32 or f64), ids, labels and argmax are int32. Operands never overlap except where "may be" says so.
  *
  * A table (struct el_kernel_table) holds a row for each op and data type. kernels/reference fills it in plain C for f32
  * and f64 (the truth others are checked against), kernels/cpu for f32 with oneDNN and vector loops, kernels/cuda for
@@ -13,9 +13,10 @@
  *     run()        every step, on that thread
  *     release()    once
  *
- * Formulas are PyTorch's: conv1d is its Conv1d (valid, stride 1, a correlation: windows are not flipped), the losses
- * its cross_entropy and mse_loss (reduction mean), the optimizers torch.optim's SGD and Adam, max_norm a renorm of
- * rows.
+ * Formulas are PyTorch's: conv1d is its Conv1d (valid, stride 1, a correlation: windows are not flipped), conv2d its
+ * Conv2d without bias, batch_norm its BatchNorm2d (n: all pixels of all samples), max_pool its MaxPool2d, mean_pool its
+ * AdaptiveAvgPool2d(1), the losses its cross_entropy and mse_loss (reduction mean), the optimizers torch.optim's SGD
+ * and Adam, max_norm a renorm of rows.
  *
  * Threads: a row's functions may be called for different ops at the same time from different threads.
  * Errors: EL_ERR_INTERNAL with the library's own word, and for an id or a label that is out of range; on GPUs such an
@@ -48,18 +49,44 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_CONV1D_BACKWARD_DATA, "conv1d_backward_data")                                                              \
     /* x[b,l,c], dy[b,l-k+1,f] -> dw[f,k,c], dbias[f]       d: b l c f k   s: acc                                   */ \
     X(EL_OP_CONV1D_BACKWARD_WEIGHTS, "conv1d_backward_weights")                                                        \
+    /* x[b,h,w,c], w[f,k,k,c] -> y[b,oh,ow,f]               d: b h w c f k stride pad   (oh, ow: kernels/window.h)  */ \
+    X(EL_OP_CONV2D_FORWARD, "conv2d_forward")                                                                          \
+    /* dy[b,oh,ow,f], w[f,k,k,c] -> dx[b,h,w,c]             d: b h w c f k stride pad   s: acc                      */ \
+    X(EL_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data")                                                              \
+    /* x[b,h,w,c], dy[b,oh,ow,f] -> dw[f,k,k,c]             d: b h w c f k stride pad   s: acc                      */ \
+    X(EL_OP_CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights")                                                        \
     /* x[b,i], w[o,i], bias[o] -> y[b,o]                    d: b i o   s: relu                                      */ \
     X(EL_OP_LINEAR_FORWARD, "linear_forward")                                                                          \
     /* dy[b,o], w[o,i] -> dx[b,i]                           d: b i o   s: acc                                       */ \
     X(EL_OP_LINEAR_BACKWARD_DATA, "linear_backward_data")                                                              \
     /* x[b,i], dy[b,o] -> dw[o,i], dbias[o]                 d: b i o   s: acc                                       */ \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights")                                                        \
+    /* x[n,c], scale[c], shift[c], residual[n,c] or NULL                                                            */ \
+    /* -> running_mean[c], running_var[c], y[n,c], saved[2,c]    d: n c   s: eps momentum relu   (n > 1)            */ \
+    /* y = relu?(scale*(x - mean)*rstd + shift + residual); saved: mean, rstd = 1/sqrt(biased variance + eps);      */ \
+    /* running = (1-momentum)*running + momentum*(mean; unbiased variance)                                          */ \
+    X(EL_OP_BATCH_NORM_FORWARD, "batch_norm_forward")                                                                  \
+    /* x, scale, shift, residual or NULL, running_mean, running_var -> y   d: n c   s: eps relu                     */ \
+    X(EL_OP_BATCH_NORM_INFERENCE, "batch_norm_inference")                                                              \
+    /* dy[n,c], x[n,c], y[n,c] or NULL (no relu), scale[c], saved[2,c]                                              */ \
+    /* -> dx[n,c], dscale[c], dshift[c], dresidual[n,c] or NULL   d: n c   s: acc of dscale and dshift, of dresidual*/ \
+    /* dy counts where y > 0. (dx is overwritten; dresidual may be dy)                                              */ \
+    X(EL_OP_BATCH_NORM_BACKWARD, "batch_norm_backward")                                                                \
     /* dy[n], y[n] -> dx[n] = y > 0 ? dy : 0                d: n   (dx may be dy)                                   */ \
     X(EL_OP_RELU_BACKWARD, "relu_backward")                                                                            \
     /* x[b,t,f] -> y[b,f], at[b,f] i32                      d: b t f   (the first maximum wins)                     */ \
     X(EL_OP_MAX_TIME_FORWARD, "max_time_forward")                                                                      \
     /* dy[b,f], at[b,f] i32 -> dx[b,t,f]                    d: b t f   (0 where not the maximum)                    */ \
     X(EL_OP_MAX_TIME_BACKWARD, "max_time_backward")                                                                    \
+    /* x[b,h,w,c] -> y[b,oh,ow,c], at[b,oh,ow,c] i32        d: b h w c k stride pad   (pad < k; the first maximum   */ \
+    /* wins, padding never; at: its place in the window, row * k + column)                                          */ \
+    X(EL_OP_MAX_POOL_FORWARD, "max_pool_forward")                                                                      \
+    /* dy[b,oh,ow,c], at[b,oh,ow,c] i32 -> dx[b,h,w,c]       d: b h w c k stride pad                                */ \
+    X(EL_OP_MAX_POOL_BACKWARD, "max_pool_backward")                                                                    \
+    /* x[b,hw,c] -> y[b,c]                                  d: b hw c                                               */ \
+    X(EL_OP_MEAN_POOL_FORWARD, "mean_pool_forward")                                                                    \
+    /* dy[b,c] -> dx[b,hw,c] = dy / hw                      d: b hw c   s: acc                                      */ \
+    X(EL_OP_MEAN_POOL_BACKWARD, "mean_pool_backward")                                                                  \
     /* x[r,n] -> y[r,n]   d: r n first stride   s: rate     k: seed node                                            */ \
     /* y = keep ? x/(1-rate) : 0; keep iff uniform(key(seed, DROPOUT, node), step << 32 | (first + r*stride), n)    */ \
     /* >= rate: by global sample, so that all ways of splitting a batch drop the same elements. The same op on dy   */ \
@@ -100,7 +127,7 @@ enum el_op_kind {
         EL_OP_COUNT
 };
 
-enum { EL_ARGS_POINTERS = 6, EL_ARGS_SIZES = 6, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2 };
+enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2 };
 
 /* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each
  * run. */
@@ -155,8 +182,12 @@ const char *el_kernels_cpu_library(void);
 
 const char *el_op_name(enum el_op_kind op);
 
+/* Whether batch norm can be trained on n values a channel: of one there is no variance. Errors: EL_ERR_INTERNAL. */
+enum el_status el_batch_norm_check(int64_t n);
+
 /* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written
- * once (dtype gives the size of floating operands). Only d[] and s[] of args are looked at. */
+ * once (dtype gives the size of floating operands). Only d[] and s[] of args are looked at: operands that may be NULL
+ * do not count. */
 struct el_op_cost {
     double flops;
     double bytes;

@@ -6,6 +6,8 @@
  */
 #include "kernels/kernels.h"
 
+#include "kernels/window.h"
+
 size_t el_dtype_bytes(enum el_dtype dtype)
 {
     static const size_t bytes[EL_DTYPE_COUNT] = {[EL_F32] = 4, [EL_F64] = 8, [EL_I32] = 4, [EL_U8] = 1};
@@ -29,6 +31,15 @@ const char *el_op_name(enum el_op_kind op)
     return (unsigned)op < EL_OP_COUNT ? names[op] : "unknown";
 }
 
+enum el_status el_batch_norm_check(int64_t n)
+{
+    if (n > 1) return EL_OK;
+    return el_fail(EL_ERR_INTERNAL,
+                   "batch norm: %lld value a channel has no variance to train on: give each device "
+                   "(and micro-batch) at least 2 samples, or larger images",
+                   (long long)n);
+}
+
 /* FLOPs, floating and int32 elements moved. */
 struct work {
     double flops, reals, ints;
@@ -49,6 +60,62 @@ static struct work matrix_work(double rows, double i, double o, double x, int ba
     double products = 2 * rows * i * o, w = i * o, y = rows * o;
     if (backward_data) return (struct work){products + acc * x, y + w + (1 + acc) * x, 0};
     return (struct work){products + y, x + y + (1 + acc) * (w + o), 0};
+}
+
+/* Taps outside the image are products too, as all that count FLOPs count them. */
+static struct work conv2d_work(enum el_op_kind op, const int64_t *d, double acc)
+{
+    const struct el_window s = el_window_of_conv2d(d);
+    double x = (double)(s.b * s.h * s.w * s.c), taps = (double)(s.k * s.k * s.c), f = (double)s.f;
+    double y = (double)(s.b * s.oh * s.ow) * f, products = 2 * y * taps;
+    if (op == EL_OP_CONV2D_FORWARD) return (struct work){products, x + f * taps + y, 0};
+    if (op == EL_OP_CONV2D_BACKWARD_DATA) return (struct work){products + acc * x, y + f * taps + (1 + acc) * x, 0};
+    return (struct work){products + acc * f * taps, x + y + (1 + acc) * f * taps, 0};
+}
+
+/* An element's mean is one addition, its variance three operations, its place in the output four. Backward an element
+ * is in two sums (one and four operations) and is then put together by four. */
+static struct work batch_norm_work(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    double c = (double)args->d[1], nc = (double)args->d[0] * c;
+    if (op == EL_OP_BATCH_NORM_FORWARD) return (struct work){(8 + (args->s[2] != 0)) * nc, 2 * nc + 8 * c, 0};
+    if (op == EL_OP_BATCH_NORM_INFERENCE) return (struct work){(4 + (args->s[1] != 0)) * nc, 2 * nc + 4 * c, 0};
+    double acc = args->s[0] != 0;
+    return (struct work){9 * nc + 2 * acc * c, 3 * nc + (3 + 2 * (1 + acc)) * c, 0};
+}
+
+static struct work pool_work(enum el_op_kind op, const int64_t *d, double acc)
+{
+    if (op == EL_OP_MEAN_POOL_FORWARD || op == EL_OP_MEAN_POOL_BACKWARD) {
+        double y = (double)(d[0] * d[2]), x = y * (double)d[1];
+        if (op == EL_OP_MEAN_POOL_FORWARD) return (struct work){x, x + y, 0};
+        return (struct work){(1 + acc) * x, (1 + acc) * x + y, 0};
+    }
+    const struct el_window s = el_window_of_pool(d);
+    double x = (double)(s.b * s.h * s.w * s.c), y = (double)(s.b * s.oh * s.ow * s.c);
+    if (op == EL_OP_MAX_POOL_FORWARD) return (struct work){y * (double)(s.k * s.k), x + y, y};
+    return (struct work){y, x + y, y};
+}
+
+static struct work image_work(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    switch (op) {
+    case EL_OP_CONV2D_FORWARD:
+    case EL_OP_CONV2D_BACKWARD_DATA:
+    case EL_OP_CONV2D_BACKWARD_WEIGHTS:
+        return conv2d_work(op, args->d, args->s[0] != 0);
+    case EL_OP_BATCH_NORM_FORWARD:
+    case EL_OP_BATCH_NORM_INFERENCE:
+    case EL_OP_BATCH_NORM_BACKWARD:
+        return batch_norm_work(op, args);
+    case EL_OP_MAX_POOL_FORWARD:
+    case EL_OP_MAX_POOL_BACKWARD:
+    case EL_OP_MEAN_POOL_FORWARD:
+    case EL_OP_MEAN_POOL_BACKWARD:
+        return pool_work(op, args->d, args->s[0] != 0);
+    default:
+        return (struct work){0, 0, 0};
+    }
 }
 
 static struct work layer_work(enum el_op_kind op, const struct el_kernel_args *args)
@@ -77,7 +144,7 @@ static struct work layer_work(enum el_op_kind op, const struct el_kernel_args *a
     case EL_OP_MAX_TIME_BACKWARD:
         return (struct work){0, x + d0 * d2, d0 * d2};
     default:
-        return (struct work){0, 0, 0};
+        return image_work(op, args);
     }
 }
 

@@ -17,12 +17,22 @@
     X(EL_OP_CONV1D_FORWARD, conv1d_forward)                                                                            \
     X(EL_OP_CONV1D_BACKWARD_DATA, conv1d_backward_data)                                                                \
     X(EL_OP_CONV1D_BACKWARD_WEIGHTS, conv1d_backward_weights)                                                          \
+    X(EL_OP_CONV2D_FORWARD, conv2d_forward)                                                                            \
+    X(EL_OP_CONV2D_BACKWARD_DATA, conv2d_backward_data)                                                                \
+    X(EL_OP_CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                                          \
     X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
     X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
+    X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
+    X(EL_OP_BATCH_NORM_INFERENCE, batch_norm_inference)                                                                \
+    X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
     X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
     X(EL_OP_MAX_TIME_BACKWARD, max_time_backward)                                                                      \
+    X(EL_OP_MAX_POOL_FORWARD, max_pool_forward)                                                                        \
+    X(EL_OP_MAX_POOL_BACKWARD, max_pool_backward)                                                                      \
+    X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
+    X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \

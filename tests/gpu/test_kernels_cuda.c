@@ -191,7 +191,7 @@ static void test_f64(void **state)
 /* One product, large enough for cuBLAS to take the tensor cores when it may. */
 static void multiply(bool tf32, struct outcome *out)
 {
-    const struct test_case c = {EL_OP_LINEAR_FORWARD, {64, 1024, 1024}, {0}, 0, 0};
+    const struct test_case c = {EL_OP_LINEAR_FORWARD, {64, 1024, 1024}, {0}, 0, 0, 0};
     need_gpu(tf32, true);
     compute(fixture.table(), EL_F32, &c, 0, run_on_device, out);
     leave_gpu();

@@ -19,56 +19,92 @@ struct test_case {
     double s[EL_ARGS_SCALARS];
     int in_place; /* p[its last] is p[0] */
     uint64_t step;
+    unsigned absent; /* operands that are NULL, a bit each */
 };
 
 #define LINEAR(...)                                                                                                    \
-    {EL_OP_LINEAR_FORWARD, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_LINEAR_FORWARD, {__VA_ARGS__}, {1}, 0, 0},                \
-        {EL_OP_LINEAR_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0},                                                        \
-        {EL_OP_LINEAR_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0},                                                        \
-        {EL_OP_LINEAR_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0},                                                     \
+    {EL_OP_LINEAR_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0}, {EL_OP_LINEAR_FORWARD, {__VA_ARGS__}, {1}, 0, 0, 0},          \
+        {EL_OP_LINEAR_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0, 0},                                                     \
+        {EL_OP_LINEAR_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0, 0},                                                     \
+        {EL_OP_LINEAR_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0, 0},                                                  \
     {                                                                                                                  \
-        EL_OP_LINEAR_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0                                                        \
+        EL_OP_LINEAR_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0, 0                                                     \
     }
 #define CONV1D(...)                                                                                                    \
-    {EL_OP_CONV1D_FORWARD, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_CONV1D_FORWARD, {__VA_ARGS__}, {1}, 0, 0},                \
-        {EL_OP_CONV1D_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0},                                                        \
-        {EL_OP_CONV1D_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0},                                                        \
-        {EL_OP_CONV1D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0},                                                     \
+    {EL_OP_CONV1D_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0}, {EL_OP_CONV1D_FORWARD, {__VA_ARGS__}, {1}, 0, 0, 0},          \
+        {EL_OP_CONV1D_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0, 0},                                                     \
+        {EL_OP_CONV1D_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0, 0},                                                     \
+        {EL_OP_CONV1D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0, 0},                                                  \
     {                                                                                                                  \
-        EL_OP_CONV1D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0                                                        \
+        EL_OP_CONV1D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0, 0                                                     \
     }
 #define EMBEDDING(...)                                                                                                 \
-    {EL_OP_EMBEDDING_FORWARD, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_EMBEDDING_BACKWARD, {__VA_ARGS__}, {0}, 0, 0},         \
+    {EL_OP_EMBEDDING_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0}, {EL_OP_EMBEDDING_BACKWARD, {__VA_ARGS__}, {0}, 0, 0, 0},   \
     {                                                                                                                  \
-        EL_OP_EMBEDDING_BACKWARD, {__VA_ARGS__}, {1}, 0, 0                                                             \
+        EL_OP_EMBEDDING_BACKWARD, {__VA_ARGS__}, {1}, 0, 0, 0                                                          \
     }
 #define MAX_TIME(...)                                                                                                  \
-    {EL_OP_MAX_TIME_FORWARD, {__VA_ARGS__}, {0}, 0, 0},                                                                \
+    {EL_OP_MAX_TIME_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0},                                                             \
     {                                                                                                                  \
-        EL_OP_MAX_TIME_BACKWARD, {__VA_ARGS__}, {0}, 0, 0                                                              \
+        EL_OP_MAX_TIME_BACKWARD, {__VA_ARGS__}, {0}, 0, 0, 0                                                           \
     }
 #define LOSS(...)                                                                                                      \
-    {EL_OP_CROSS_ENTROPY, {__VA_ARGS__}, {0}, 0, 0}, {EL_OP_MSE, {__VA_ARGS__}, {0}, 0, 0},                            \
+    {EL_OP_CROSS_ENTROPY, {__VA_ARGS__}, {0}, 0, 0, 0}, {EL_OP_MSE, {__VA_ARGS__}, {0}, 0, 0, 0},                      \
     {                                                                                                                  \
-        EL_OP_COUNT_CORRECT, {__VA_ARGS__}, {0}, 0, 0                                                                  \
+        EL_OP_COUNT_CORRECT, {__VA_ARGS__}, {0}, 0, 0, 0                                                               \
     }
 #define ELEMENTS(n)                                                                                                    \
-    {EL_OP_RELU_BACKWARD, {n}, {0}, 0, 0}, {EL_OP_RELU_BACKWARD, {n}, {0}, 1, 0}, {EL_OP_SCALE, {n}, {0.3}, 0, 0},     \
-        {EL_OP_SCALE, {n}, {0.3}, 1, 0}, {EL_OP_ADD, {n}, {0}, 0, 0}, {EL_OP_FILL, {n}, {0.3}, 0, 0},                  \
-        {EL_OP_SGD, {n}, {0.1}, 0, 0}, {EL_OP_MOMENTUM, {n}, {0.1, 0.9}, 0, 0},                                        \
-        {EL_OP_ADAM, {n}, {1e-3, 0.9, 0.999, 1e-8}, 0, 0},                                                             \
+    {EL_OP_RELU_BACKWARD, {n}, {0}, 0, 0, 0}, {EL_OP_RELU_BACKWARD, {n}, {0}, 1, 0, 0},                                \
+        {EL_OP_SCALE, {n}, {0.3}, 0, 0, 0}, {EL_OP_SCALE, {n}, {0.3}, 1, 0, 0}, {EL_OP_ADD, {n}, {0}, 0, 0, 0},        \
+        {EL_OP_FILL, {n}, {0.3}, 0, 0, 0}, {EL_OP_SGD, {n}, {0.1}, 0, 0, 0},                                           \
+        {EL_OP_MOMENTUM, {n}, {0.1, 0.9}, 0, 0, 0}, {EL_OP_ADAM, {n}, {1e-3, 0.9, 0.999, 1e-8}, 0, 0, 0},              \
     {                                                                                                                  \
-        EL_OP_ADAM, {n}, {1e-3, 0.9, 0.999, 1e-8}, 0, 1000                                                             \
+        EL_OP_ADAM, {n}, {1e-3, 0.9, 0.999, 1e-8}, 0, 1000, 0                                                          \
     }
 #define DROPOUT(...)                                                                                                   \
-    {EL_OP_DROPOUT, {__VA_ARGS__}, {0.5}, 0, 3}, {EL_OP_DROPOUT, {__VA_ARGS__}, {0.1}, 1, 0},                          \
+    {EL_OP_DROPOUT, {__VA_ARGS__}, {0.5}, 0, 3, 0}, {EL_OP_DROPOUT, {__VA_ARGS__}, {0.1}, 1, 0, 0},                    \
     {                                                                                                                  \
-        EL_OP_DROPOUT, {__VA_ARGS__}, {0}, 0, 0                                                                        \
+        EL_OP_DROPOUT, {__VA_ARGS__}, {0}, 0, 0, 0                                                                     \
     }
 #define COPY(...)                                                                                                      \
-    {EL_OP_COPY_COLUMNS, {__VA_ARGS__}, {0}, 0, 0},                                                                    \
+    {EL_OP_COPY_COLUMNS, {__VA_ARGS__}, {0}, 0, 0, 0},                                                                 \
     {                                                                                                                  \
-        EL_OP_COPY_COLUMNS, {__VA_ARGS__}, {1}, 0, 0                                                                   \
+        EL_OP_COPY_COLUMNS, {__VA_ARGS__}, {1}, 0, 0, 0                                                                \
+    }
+
+#define CONV2D(...)                                                                                                    \
+    {EL_OP_CONV2D_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0}, {EL_OP_CONV2D_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, 0, 0},    \
+        {EL_OP_CONV2D_BACKWARD_DATA, {__VA_ARGS__}, {1}, 0, 0, 0},                                                     \
+        {EL_OP_CONV2D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 0, 0, 0},                                                  \
+    {                                                                                                                  \
+        EL_OP_CONV2D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {1}, 0, 0, 0                                                     \
+    }
+/* Residual: operand 3 of forward, 8 of backward, there in place of dy too. ReLU: backward has y, its operand 2. */
+#define BATCH_NORM(...)                                                                                                \
+    {EL_OP_BATCH_NORM_FORWARD, {__VA_ARGS__}, {1e-5, 0.1, 0}, 0, 0, 1 << 3},                                           \
+        {EL_OP_BATCH_NORM_FORWARD, {__VA_ARGS__}, {1e-5, 0.1, 1}, 0, 0, 1 << 3},                                       \
+        {EL_OP_BATCH_NORM_FORWARD, {__VA_ARGS__}, {1e-3, 0.3, 1}, 0, 0, 0},                                            \
+        {EL_OP_BATCH_NORM_FORWARD, {__VA_ARGS__}, {1e-5, 0.1, 0}, 0, 0, 0},                                            \
+        {EL_OP_BATCH_NORM_INFERENCE, {__VA_ARGS__}, {1e-5, 0}, 0, 0, 1 << 3},                                          \
+        {EL_OP_BATCH_NORM_INFERENCE, {__VA_ARGS__}, {1e-5, 1}, 0, 0, 1 << 3},                                          \
+        {EL_OP_BATCH_NORM_INFERENCE, {__VA_ARGS__}, {1e-5, 1}, 0, 0, 0},                                               \
+        {EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {0, 0}, 0, 0, 1 << 2 | 1 << 8},                                     \
+        {EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {1, 0}, 0, 0, 1 << 8},                                              \
+        {EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {0, 0}, 0, 0, 0},                                                   \
+        {EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {1, 1}, 0, 0, 0},                                                   \
+        {EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {0, 1}, 0, 0, 1 << 2},                                              \
+    {                                                                                                                  \
+        EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {0, 0}, 1, 0, 0                                                      \
+    }
+#define MAX_POOL(...)                                                                                                  \
+    {EL_OP_MAX_POOL_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0},                                                             \
+    {                                                                                                                  \
+        EL_OP_MAX_POOL_BACKWARD, {__VA_ARGS__}, {0}, 0, 0, 0                                                           \
+    }
+#define MEAN_POOL(...)                                                                                                 \
+    {EL_OP_MEAN_POOL_FORWARD, {__VA_ARGS__}, {0}, 0, 0, 0}, {EL_OP_MEAN_POOL_BACKWARD, {__VA_ARGS__}, {0}, 0, 0, 0},   \
+    {                                                                                                                  \
+        EL_OP_MEAN_POOL_BACKWARD, {__VA_ARGS__}, {1}, 0, 0, 0                                                          \
     }
 
 static const struct test_case cases[] = {
@@ -83,7 +119,39 @@ static const struct test_case cases[] = {
     CONV1D(5, 64, 128, 100, 5),
     EMBEDDING(4096, 20000, 128),
     ELEMENTS(100000),
+    CONV2D(2, 16, 16, 64, 64, 3, 1, 1),
+    CONV2D(2, 32, 32, 3, 64, 7, 2, 3),
+    CONV2D(2, 8, 8, 256, 64, 1, 1, 0),
+    CONV2D(1, 8, 8, 128, 256, 3, 2, 1),
+    BATCH_NORM(4096, 64),
+    MAX_POOL(2, 32, 32, 64, 3, 2, 1),
 #endif
+    CONV2D(1, 1, 1, 1, 1, 1, 1, 0),
+    CONV2D(1, 3, 2, 1, 1, 3, 1, 1),
+    CONV2D(2, 7, 5, 3, 4, 3, 1, 1),
+    CONV2D(3, 8, 7, 17, 33, 3, 2, 1),
+    CONV2D(1, 9, 11, 3, 16, 7, 2, 3),
+    CONV2D(1, 13, 13, 3, 5, 7, 1, 3),
+    CONV2D(2, 7, 7, 8, 70, 1, 2, 0),
+    CONV2D(1, 6, 6, 65, 16, 1, 1, 0),
+    CONV2D(2, 5, 6, 4, 3, 2, 3, 0),
+    CONV2D(1, 2, 2, 16, 16, 3, 2, 1),
+    BATCH_NORM(2, 1),
+    BATCH_NORM(3, 5),
+    BATCH_NORM(17, 65),
+    BATCH_NORM(50, 64),
+    BATCH_NORM(1031, 7),
+    BATCH_NORM(128, 300),
+    MAX_POOL(1, 1, 1, 1, 1, 1, 0),
+    MAX_POOL(2, 7, 5, 3, 3, 2, 1),
+    MAX_POOL(1, 8, 8, 65, 3, 2, 1),
+    MAX_POOL(2, 6, 9, 16, 2, 2, 0),
+    MAX_POOL(1, 9, 9, 4, 3, 1, 2),
+    MAX_POOL(1, 7, 7, 2, 7, 3, 3),
+    MEAN_POOL(1, 1, 1),
+    MEAN_POOL(3, 7, 5),
+    MEAN_POOL(2, 49, 130),
+    MEAN_POOL(4, 16, 512),
     LINEAR(1, 1, 1),
     LINEAR(1, 7, 1),
     LINEAR(5, 1, 3),
@@ -124,10 +192,10 @@ static const struct test_case cases[] = {
     COPY(1, 1, 1, 1),
     COPY(3, 5, 5, 9),
     COPY(64, 100, 300, 100),
-    {EL_OP_MAX_NORM, {1, 1}, {0.1}, 0, 0},
-    {EL_OP_MAX_NORM, {7, 13}, {2}, 0, 0},
-    {EL_OP_MAX_NORM, {100, 300}, {9.9}, 0, 0},
-    {EL_OP_MAX_NORM, {2, 300}, {0}, 0, 0},
+    {EL_OP_MAX_NORM, {1, 1}, {0.1}, 0, 0, 0},
+    {EL_OP_MAX_NORM, {7, 13}, {2}, 0, 0, 0},
+    {EL_OP_MAX_NORM, {100, 300}, {9.9}, 0, 0, 0},
+    {EL_OP_MAX_NORM, {2, 300}, {0}, 0, 0, 0},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -149,7 +217,19 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     case EL_OP_CONV1D_BACKWARD_WEIGHTS:
         return (double)(d[0] * (d[1] - d[4] + 1));
     case EL_OP_EMBEDDING_BACKWARD:
+    case EL_OP_BATCH_NORM_FORWARD:
+    case EL_OP_BATCH_NORM_BACKWARD:
         return (double)d[0];
+    case EL_OP_CONV2D_FORWARD:
+        return (double)(d[3] * d[5] * d[5]);
+    case EL_OP_CONV2D_BACKWARD_DATA:
+        return (double)(d[4] * d[5] * d[5]);
+    case EL_OP_CONV2D_BACKWARD_WEIGHTS:
+        return (double)(d[0] * el_window_of_conv2d(d).oh * el_window_of_conv2d(d).ow);
+    case EL_OP_MAX_POOL_BACKWARD:
+        return (double)(d[4] * d[4]);
+    case EL_OP_MEAN_POOL_FORWARD:
+        return (double)d[1];
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         return dtype == EL_F64 ? (double)(d[0] * d[1]) : 1;
@@ -158,10 +238,15 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     }
 }
 
-/* Whether OUT operands are read: ops with acc as their only scalar. */
-static inline int accumulates(const struct test_case *c)
+/* Whether OUT operand i is read. */
+static inline int accumulates(const struct test_case *c, int i)
 {
     switch (c->op) {
+    case EL_OP_BATCH_NORM_BACKWARD:
+        return i >= 6 && c->s[i == 8] != 0; /* dscale and dshift; dresidual */
+    case EL_OP_CONV2D_BACKWARD_DATA:
+    case EL_OP_CONV2D_BACKWARD_WEIGHTS:
+    case EL_OP_MEAN_POOL_BACKWARD:
     case EL_OP_LINEAR_BACKWARD_DATA:
     case EL_OP_LINEAR_BACKWARD_WEIGHTS:
     case EL_OP_CONV1D_BACKWARD_DATA:
@@ -179,7 +264,7 @@ struct outcome {
     int n;
     struct operand operands[EL_ARGS_POINTERS];
     struct guarded tensors[EL_ARGS_POINTERS];
-    char name[160];
+    char name[200];
 };
 
 static inline void outcome_free(struct outcome *out)
@@ -191,10 +276,38 @@ static inline void outcome_free(struct outcome *out)
 static inline void fill_tensor(const struct test_case *c, const struct operand *o, int index, enum el_dtype dtype,
                                struct guarded *tensor)
 {
-    if ((o->kind == OUT || o->kind == OUT_ID) && !accumulates(c))
+    if ((o->kind == OUT || o->kind == OUT_ID) && !accumulates(c, index))
         memset(tensor->data, 0xff, tensor->bytes); /* NaN: what is not written shows */
     else
         operand_fill(o, index, c->d[1], dtype, tensor->data);
+}
+
+/* What a backward op reads of its forward, made by the reference in f64 from operands of the same sizes; rounded to
+ * f32, so that it is the same in both types. */
+static inline void fill_kept(const struct test_case *c, const struct outcome *out)
+{
+    int norm = c->op == EL_OP_BATCH_NORM_BACKWARD, kept = norm ? 4 : 1;
+    enum el_op_kind forward = norm ? EL_OP_BATCH_NORM_FORWARD : EL_OP_MAX_POOL_FORWARD;
+    struct operand operands[EL_ARGS_POINTERS];
+    struct el_kernel_args args = {.s = {1e-5}};
+    if (!norm && c->op != EL_OP_MAX_POOL_BACKWARD) return;
+    memcpy(args.d, c->d, sizeof args.d);
+    int n = op_operands(forward, c->d, operands);
+    for (int i = 0; i < n; i++) {
+        args.p[i] = calloc((size_t)operands[i].n, sizeof(double));
+        assert_non_null(args.p[i]);
+        operand_fill(&operands[i], norm ? 1 : i, 0, EL_F64, args.p[i]); /* batch norm: x, backward's operand 1 */
+    }
+    assert_int_equal(el_kernels_reference()->find(forward, EL_F64)->run(&args), EL_OK);
+    for (int64_t j = 0; norm && j < out->operands[kept].n; j++) {
+        float value = (float)((const double *)args.p[7])[j];
+        if (out->dtype == EL_F32)
+            ((float *)out->tensors[kept].data)[j] = value;
+        else
+            ((double *)out->tensors[kept].data)[j] = (double)value;
+    }
+    if (!norm) memcpy(out->tensors[kept].data, args.p[2], out->tensors[kept].bytes);
+    for (int i = 0; i < n; i++) free(args.p[i]);
 }
 
 /* A row's life round one run on the tensors of `out`: row_run, or what brings them to a device and back. */
@@ -205,20 +318,32 @@ static inline void run_here(const struct el_kernel *row, struct el_kernel_args *
     row_run(row, args, out->name);
 }
 
+static inline void name_case(const struct el_kernel_table *table, enum el_dtype dtype, const struct test_case *c,
+                             struct outcome *out)
+{
+    int used =
+        snprintf(out->name, sizeof out->name, "%s %s %s d:", table->name, el_dtype_name(dtype), el_op_name(c->op));
+    for (int i = 0; i < EL_ARGS_SIZES; i++)
+        used += snprintf(out->name + used, sizeof out->name - (size_t)used, " %lld", (long long)c->d[i]);
+    snprintf(out->name + used, sizeof out->name - (size_t)used, " s: %g %g %g%s absent: %x", c->s[0], c->s[1], c->s[2],
+             c->in_place ? " in place" : "", c->absent);
+}
+
 static inline void compute(const struct el_kernel_table *table, enum el_dtype dtype, const struct test_case *c,
                            size_t skew, row_runner runner, struct outcome *out)
 {
-    struct el_kernel_args args = {.step = c->step, .k = {11, 4}};
+    struct el_kernel_args args = {.step = c->step};
+    if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
     memcpy(args.d, c->d, sizeof args.d);
     memcpy(args.s, c->s, sizeof args.s);
     memset(out, 0, sizeof *out);
-    snprintf(out->name, sizeof out->name, "%s %s %s d: %lld %lld %lld %lld %lld s: %g%s", table->name,
-             el_dtype_name(dtype), el_op_name(c->op), (long long)c->d[0], (long long)c->d[1], (long long)c->d[2],
-             (long long)c->d[3], (long long)c->d[4], c->s[0], c->in_place ? " in place" : "");
+    name_case(table, dtype, c, out);
     out->dtype = dtype;
     out->n = op_operands(c->op, c->d, out->operands);
     for (int i = 0; i < out->n; i++) {
-        const struct operand *o = &out->operands[i];
+        struct operand *o = &out->operands[i];
+        if (c->absent & 1u << i) *o = (struct operand){ABSENT, 0};
+        if (o->kind == ABSENT) continue;
         if (c->in_place && i == out->n - 1) {
             args.p[i] = args.p[0];
             break;
@@ -228,6 +353,7 @@ static inline void compute(const struct el_kernel_table *table, enum el_dtype dt
         fill_tensor(c, o, i, dtype, &out->tensors[i]);
         args.p[i] = out->tensors[i].data;
     }
+    fill_kept(c, out);
     runner(table->find(c->op, dtype), &args, out);
 }
 

@@ -3,6 +3,7 @@
 #ifndef EL_TESTS_KERNELS_COMMON_H
 #define EL_TESTS_KERNELS_COMMON_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "kernels/kernels.h"
+#include "kernels/window.h"
 
 /* A buffer with guard bytes on both sides. `skew` moves its begin off the 64-byte line, as a gradient's place in a
  * bucket does. */
@@ -53,9 +55,13 @@ static inline void guarded_free(struct guarded *g, const char *what)
 
 /* How an operand is filled and whether it comes back. */
 enum operand_kind {
+    ABSENT,  /* NULL */
     IN,      /* reals in [-1, 1) */
     IN_STEP, /* reals that are multiples of 1/4: ties and zeros happen */
     IN_ID,   /* int32 in 0..d[1]-1 */
+    IN_POSITIVE,
+    KEPT,    /* reals that the forward op leaves: filled by its caller */
+    KEPT_ID, /* int32, the same */
     OUT,     /* reals written; read too when the op has acc = 1 */
     OUT_ID,  /* int32 written */
     INOUT,   /* reals */
@@ -70,7 +76,7 @@ struct operand {
 
 static inline int operand_is_id(enum operand_kind kind)
 {
-    return kind == IN_ID || kind == OUT_ID || kind == INOUT_ID;
+    return kind == IN_ID || kind == KEPT_ID || kind == OUT_ID || kind == INOUT_ID;
 }
 
 static inline int operand_is_output(enum operand_kind kind)
@@ -78,16 +84,63 @@ static inline int operand_is_output(enum operand_kind kind)
     return kind >= OUT;
 }
 
-/* The operands of layers; see kernels.h for the order. Returns how many. */
-static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
-{
-    int64_t x = d[0] * d[1] * d[2], w = d[3] * d[4] * d[2], y = d[0] * (d[1] - d[4] + 1) * d[3];
 #define OPERANDS(...)                                                                                                  \
     do {                                                                                                               \
         const struct operand list[] = {__VA_ARGS__};                                                                   \
         memcpy(o, list, sizeof list);                                                                                  \
         return (int)(sizeof list / sizeof list[0]);                                                                    \
     } while (0)
+
+/* The operands of a window over images; see kernels.h for the order. Returns how many. */
+static inline int window_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    int pool = op == EL_OP_MAX_POOL_FORWARD || op == EL_OP_MAX_POOL_BACKWARD;
+    const struct el_window window = pool ? el_window_of_pool(d) : el_window_of_conv2d(d), *s = &window;
+    int64_t x = s->b * s->h * s->w * s->c, w = s->f * s->k * s->k * s->c, y = s->b * s->oh * s->ow * s->f;
+    switch (op) {
+    case EL_OP_CONV2D_FORWARD:
+        OPERANDS({IN, x}, {IN, w}, {OUT, y});
+    case EL_OP_CONV2D_BACKWARD_DATA:
+        OPERANDS({IN, y}, {IN, w}, {OUT, x});
+    case EL_OP_CONV2D_BACKWARD_WEIGHTS:
+        OPERANDS({IN, x}, {IN, y}, {OUT, w});
+    case EL_OP_MAX_POOL_FORWARD:
+        OPERANDS({IN_STEP, x}, {OUT, y}, {OUT_ID, y});
+    default: /* EL_OP_MAX_POOL_BACKWARD */
+        OPERANDS({IN, y}, {KEPT_ID, y}, {OUT, x});
+    }
+}
+
+static inline int image_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    int64_t nc = d[0] * d[1], c = d[1], pixels = d[0] * d[1] * d[2], means = d[0] * d[2];
+    switch (op) {
+    case EL_OP_CONV2D_FORWARD:
+    case EL_OP_CONV2D_BACKWARD_DATA:
+    case EL_OP_CONV2D_BACKWARD_WEIGHTS:
+    case EL_OP_MAX_POOL_FORWARD:
+    case EL_OP_MAX_POOL_BACKWARD:
+        return window_operands(op, d, o);
+    case EL_OP_MEAN_POOL_FORWARD:
+        OPERANDS({IN, pixels}, {OUT, means});
+    case EL_OP_MEAN_POOL_BACKWARD:
+        OPERANDS({IN, means}, {OUT, pixels});
+    case EL_OP_BATCH_NORM_FORWARD:
+        OPERANDS({IN, nc}, {IN, c}, {IN, c}, {IN, nc}, {INOUT, c}, {INOUT, c}, {OUT, nc}, {OUT, 2 * c});
+    case EL_OP_BATCH_NORM_INFERENCE:
+        OPERANDS({IN, nc}, {IN, c}, {IN, c}, {IN, nc}, {IN, c}, {IN_POSITIVE, c}, {OUT, nc});
+    case EL_OP_BATCH_NORM_BACKWARD:
+        OPERANDS({IN, nc}, {IN, nc}, {IN_STEP, nc}, {IN, c}, {KEPT, 2 * c}, {OUT, nc}, {OUT, c}, {OUT, c}, {OUT, nc});
+    default:
+        fail_msg("no operands known for op %s", el_op_name(op));
+        return 0;
+    }
+}
+
+/* The operands of layers. */
+static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    int64_t x = d[0] * d[1] * d[2], w = d[3] * d[4] * d[2], y = d[0] * (d[1] - d[4] + 1) * d[3];
     switch (op) {
     case EL_OP_EMBEDDING_FORWARD:
         OPERANDS({IN_ID, d[0]}, {IN, d[1] * d[2]}, {OUT, d[0] * d[2]});
@@ -110,8 +163,7 @@ static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct op
     case EL_OP_MAX_TIME_BACKWARD:
         OPERANDS({IN, d[0] * d[2]}, {IN_ID, d[0] * d[2]}, {OUT, x});
     default:
-        fail_msg("no operands known for op %s", el_op_name(op));
-        return 0;
+        return image_operands(op, d, o);
     }
 }
 
@@ -159,7 +211,7 @@ static inline double operand_value(enum operand_kind kind, int index, int64_t i)
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     double u = (double)((z ^ z >> 31) >> 40) * 0x1p-24;
-    if (kind == INOUT_POSITIVE) return u;
+    if (kind == INOUT_POSITIVE || kind == IN_POSITIVE) return u;
     if (kind == IN_STEP) return (double)((int)(u * 9) - 4) / 4;
     return 2 * u - 1;
 }
@@ -194,6 +246,24 @@ static inline void row_run(const struct el_kernel *row, struct el_kernel_args *a
     if (row->describe && strlen(row->describe(args->plan)) == 0) fail_msg("%s: its choice has no words", what);
     if (row->release) row->release(args->plan);
     guarded_free(&scratch, what);
+}
+
+/* For answers worked out by hand. */
+static inline void run_f64(enum el_op_kind op, struct el_kernel_args *args)
+{
+    const struct el_kernel *row = el_kernels_reference()->find(op, EL_F64);
+    assert_non_null(row);
+    assert_int_equal(row->run(args), EL_OK);
+}
+
+static inline void assert_near(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-12 * (1 + fabs(want)))) fail_msg("%.17g should be %.17g", got, want);
+}
+
+static inline void assert_all_near(const double *got, const double *want, int n)
+{
+    for (int i = 0; i < n; i++) assert_near(got[i], want[i]);
 }
 
 #endif

@@ -16,24 +16,52 @@ struct pair {
     int64_t d[EL_ARGS_SIZES];
     double s[EL_ARGS_SCALARS];
     int wrt;
-    int inputs[3]; /* the backward op's inputs before its outputs: DY, or the forward's operand of that index */
+    int inputs[5]; /* the backward op's inputs before its outputs: DY, NONE, or the forward's operand of that index */
     int n_inputs, output;
+    int absent; /* the forward's operand that is NULL; 0: none */
 };
-enum { DY = -1 };
+enum { DY = -1, NONE = -2 };
+
+/* Batch norm, for each input: x (without and with the residual), scale, shift, residual; with a ReLU backward reads y.
+ */
+#define NORM(wrt, output, absent, relu, y, ...)                                                                        \
+    {                                                                                                                  \
+        EL_OP_BATCH_NORM_FORWARD, EL_OP_BATCH_NORM_BACKWARD, {__VA_ARGS__}, {1e-3, 0.1, relu}, wrt, {DY, 0, y, 1, 7},  \
+            5, output, absent                                                                                          \
+    }
+#define BATCH_NORM(...)                                                                                                \
+    NORM(0, 5, 0, __VA_ARGS__), NORM(0, 5, 3, __VA_ARGS__), NORM(1, 6, 0, __VA_ARGS__), NORM(2, 7, 0, __VA_ARGS__),    \
+        NORM(3, 8, 0, __VA_ARGS__)
+#define CONV2D(...)                                                                                                    \
+    {EL_OP_CONV2D_FORWARD, EL_OP_CONV2D_BACKWARD_DATA, {__VA_ARGS__}, {0}, 0, {DY, 1}, 2, 2, 0},                       \
+    {                                                                                                                  \
+        EL_OP_CONV2D_FORWARD, EL_OP_CONV2D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 1, {0, DY}, 2, 2, 0                   \
+    }
 
 static const struct pair pairs[] = {
-    {EL_OP_EMBEDDING_FORWARD, EL_OP_EMBEDDING_BACKWARD, {9, 5, 3}, {0}, 1, {0, DY}, 2, 2},
-    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 7, 3, 4, 3}, {0}, 0, {DY, 1}, 2, 2},
-    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 5, 70, 2, 5}, {0}, 0, {DY, 1}, 2, 2},
-    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_WEIGHTS, {2, 7, 3, 4, 3}, {0}, 1, {0, DY}, 2, 2},
-    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_WEIGHTS, {2, 7, 3, 4, 3}, {0}, 2, {0, DY}, 2, 3},
-    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {3, 70, 5}, {0}, 0, {DY, 1}, 2, 2},
-    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 1, {0, DY}, 2, 2},
-    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 2, {0, DY}, 2, 3},
-    {EL_OP_MAX_TIME_FORWARD, EL_OP_MAX_TIME_BACKWARD, {3, 5, 7}, {0}, 0, {DY, 2}, 2, 2},
-    {EL_OP_DROPOUT, EL_OP_DROPOUT, {5, 11, 0, 1}, {0.4}, 0, {DY}, 1, 1},
-    {EL_OP_COPY_COLUMNS, EL_OP_COPY_COLUMNS, {4, 3, 3, 3}, {0}, 0, {DY}, 1, 1},
-    {EL_OP_SCALE, EL_OP_SCALE, {9}, {0.3}, 0, {DY}, 1, 1},
+    {EL_OP_EMBEDDING_FORWARD, EL_OP_EMBEDDING_BACKWARD, {9, 5, 3}, {0}, 1, {0, DY}, 2, 2, 0},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 7, 3, 4, 3}, {0}, 0, {DY, 1}, 2, 2, 0},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 5, 70, 2, 5}, {0}, 0, {DY, 1}, 2, 2, 0},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_WEIGHTS, {2, 7, 3, 4, 3}, {0}, 1, {0, DY}, 2, 2, 0},
+    {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_WEIGHTS, {2, 7, 3, 4, 3}, {0}, 2, {0, DY}, 2, 3, 0},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {3, 70, 5}, {0}, 0, {DY, 1}, 2, 2, 0},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 1, {0, DY}, 2, 2, 0},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 2, {0, DY}, 2, 3, 0},
+    {EL_OP_MAX_TIME_FORWARD, EL_OP_MAX_TIME_BACKWARD, {3, 5, 7}, {0}, 0, {DY, 2}, 2, 2, 0},
+    {EL_OP_DROPOUT, EL_OP_DROPOUT, {5, 11, 0, 1}, {0.4}, 0, {DY}, 1, 1, 0},
+    {EL_OP_COPY_COLUMNS, EL_OP_COPY_COLUMNS, {4, 3, 3, 3}, {0}, 0, {DY}, 1, 1, 0},
+    {EL_OP_SCALE, EL_OP_SCALE, {9}, {0.3}, 0, {DY}, 1, 1, 0},
+    CONV2D(1, 1, 1, 1, 1, 1, 1, 0),
+    CONV2D(2, 5, 4, 3, 4, 3, 1, 1),
+    CONV2D(1, 7, 6, 2, 3, 3, 2, 1),
+    CONV2D(2, 7, 7, 2, 3, 7, 2, 3),
+    CONV2D(1, 3, 5, 66, 2, 1, 2, 0),
+    BATCH_NORM(0, NONE, 7, 3),
+    BATCH_NORM(1, 6, 7, 3),
+    BATCH_NORM(1, 6, 5, 66),
+    {EL_OP_MAX_POOL_FORWARD, EL_OP_MAX_POOL_BACKWARD, {2, 7, 6, 3, 3, 2, 1}, {0}, 0, {DY, 2}, 2, 2, 0},
+    {EL_OP_MAX_POOL_FORWARD, EL_OP_MAX_POOL_BACKWARD, {1, 6, 7, 2, 2, 1, 0}, {0}, 0, {DY, 2}, 2, 2, 0},
+    {EL_OP_MEAN_POOL_FORWARD, EL_OP_MEAN_POOL_BACKWARD, {2, 9, 5}, {0}, 0, {DY}, 1, 1, 0},
 };
 
 /* Operands of the forward op; p[i] has room for MOST reals. */
@@ -56,24 +84,31 @@ static void forward_make(const struct pair *pair, struct forward *f)
         assert_true(f->operands[i].n <= MOST);
         if (f->operands[i].kind == IN_STEP) f->operands[i].kind = IN; /* no ties: they are kinks */
         operand_fill(&f->operands[i], i, pair->d[1], EL_F64, f->storage[i]);
-        f->args.p[i] = f->storage[i];
+        f->args.p[i] = pair->absent && pair->absent == i ? NULL : f->storage[i];
     }
     const struct operand r = {.kind = IN, .n = MOST};
     operand_fill(&r, 77, 0, EL_F64, f->dy);
 }
 
-/* <r, forward's first output>. */
+/* Where the forward op's result stands: its first output that it does not also read, if there is one. */
+static int result_of(const struct pair *pair, const struct forward *f)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->operands[i].kind == OUT) return i;
+    for (int i = 0; i < f->n; i++)
+        if (operand_is_output(f->operands[i].kind)) return i;
+    fail_msg("%s has no output", el_op_name(pair->forward));
+    return 0;
+}
+
+/* <r, forward's result>. */
 static double objective(const struct pair *pair, struct forward *f)
 {
     assert_int_equal(el_kernels_reference()->find(pair->forward, EL_F64)->run(&f->args), EL_OK);
-    for (int i = 0; i < f->n; i++) {
-        if (!operand_is_output(f->operands[i].kind)) continue;
-        double sum = 0;
-        for (int64_t j = 0; j < f->operands[i].n; j++) sum += f->dy[j] * f->storage[i][j];
-        return sum;
-    }
-    fail_msg("%s has no output", el_op_name(pair->forward));
-    return 0;
+    int result = result_of(pair, f);
+    double sum = 0;
+    for (int64_t j = 0; j < f->operands[result].n; j++) sum += f->dy[j] * f->storage[result][j];
+    return sum;
 }
 
 static double difference(const struct pair *pair, struct forward *f, double *element)
@@ -96,7 +131,11 @@ static void check_pair(const struct pair *pair)
     objective(pair, &f); /* so that what backward keeps of it (the positions of maxima) is there */
     struct el_kernel_args back = f.args;
     memset(back.p, 0, sizeof back.p);
-    for (int i = 0; i < pair->n_inputs; i++) back.p[i] = pair->inputs[i] == DY ? f.dy : f.args.p[pair->inputs[i]];
+    if (pair->forward != pair->backward) memset(back.s, 0, sizeof back.s); /* nothing is added to */
+    for (int i = 0; i < pair->n_inputs; i++) {
+        int from = pair->inputs[i];
+        back.p[i] = from == DY ? f.dy : from == NONE ? NULL : f.args.p[from];
+    }
     for (int i = pair->n_inputs; i < EL_ARGS_POINTERS; i++) back.p[i] = gradient[i];
     assert_int_equal(el_kernels_reference()->find(pair->backward, EL_F64)->run(&back), EL_OK);
     for (int64_t j = 0; j < f.operands[pair->wrt].n; j++) {
@@ -117,7 +156,7 @@ static void test_pairs(void **state)
 static void test_linear_with_relu(void **state)
 {
     (void)state;
-    struct pair pair = {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {6, 9, 7}, {1}, 0, {DY, 1}, 2, 2};
+    struct pair pair = {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {6, 9, 7}, {1}, 0, {DY, 1}, 2, 2, 0};
     static struct forward f;
     double masked[6 * 7], dx[6 * 9];
     forward_make(&pair, &f);

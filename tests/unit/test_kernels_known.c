@@ -1,25 +1,7 @@
-/* The reference kernels against answers worked out by hand, from the definitions in kernels.h: they are the truth for
- * all other kernels, so that nothing else in the house can vouch for them. Also names, sizes and costs. */
+/* The reference kernels (those of images: test_kernels_known_images.c) against answers worked out by hand, from the
+ * definitions in kernels.h: they are the truth for all other kernels, so that nothing else in the house can vouch for
+ * them. Also names, sizes and costs. */
 #include "tests/unit/test_kernels_common.h"
-
-#include <math.h>
-
-static void run_f64(enum el_op_kind op, struct el_kernel_args *args)
-{
-    const struct el_kernel *row = el_kernels_reference()->find(op, EL_F64);
-    assert_non_null(row);
-    assert_int_equal(row->run(args), EL_OK);
-}
-
-static void assert_near(double got, double want)
-{
-    if (!(fabs(got - want) <= 1e-12 * (1 + fabs(want)))) fail_msg("%.17g should be %.17g", got, want);
-}
-
-static void assert_all_near(const double *got, const double *want, int n)
-{
-    for (int i = 0; i < n; i++) assert_near(got[i], want[i]);
-}
 
 static void test_embedding_backward_repeated_ids(void **state)
 {
@@ -200,6 +182,19 @@ static void test_names_and_costs(void **state)
     cost = el_op_cost(EL_OP_CONV1D_BACKWARD_DATA, EL_F64, &conv);
     assert_near(cost.flops, 2 * (2 * 3 * 4) * 15 + 42);
     assert_near(cost.bytes, 8 * (24 + 60 + 2 * 42));
+    struct el_kernel_args image = {.d = {2, 7, 5, 3, 4, 3, 2, 1}, .s = {1}}; /* 4 x 3 places */
+    cost = el_op_cost(EL_OP_CONV2D_FORWARD, EL_F32, &image);
+    assert_near(cost.flops, 2 * (2 * 12 * 4) * 27);
+    assert_near(cost.bytes, 4 * (210 + 108 + 96));
+    assert_near(el_op_cost(EL_OP_CONV2D_BACKWARD_WEIGHTS, EL_F64, &image).bytes, 8 * (210 + 96 + 2 * 108));
+    struct el_kernel_args norm = {.d = {10, 3}, .s = {1e-5, 0.1, 1}};
+    cost = el_op_cost(EL_OP_BATCH_NORM_FORWARD, EL_F32, &norm);
+    assert_near(cost.flops, 9 * 30);
+    assert_near(cost.bytes, 4 * (60 + 8 * 3)); /* x, y; scale, shift, both running ones twice, both saved ones */
+    struct el_kernel_args pool = {.d = {2, 7, 5, 3, 3, 2, 1}};
+    cost = el_op_cost(EL_OP_MAX_POOL_FORWARD, EL_F64, &pool);
+    assert_near(cost.flops, 9 * 72);
+    assert_near(cost.bytes, 8 * (210 + 72) + 4 * 72);
     struct el_kernel_args embedding = {.d = {10, 100, 4}};
     assert_near(el_op_cost(EL_OP_EMBEDDING_FORWARD, EL_F32, &embedding).bytes, 4 * (10 + 40 + 40));
     assert_near(el_op_cost(EL_OP_EMBEDDING_BACKWARD, EL_F32, &embedding).bytes, 4 * (10 + 40 + 400));

@@ -1,0 +1,71 @@
+/* A square window that walks over images: the arithmetic that convolutions and pools share, on every backend.
+ *
+ * Images are [b, h, w, c], `pad` places are added on each side of both h and w, and a window of k x k taps stands at
+ * oh x ow places, `stride` apart. A window at place o begins at o * stride - pad, which may be outside the image; what
+ * is outside is 0 to a convolution, and never the maximum of a pool.
+ */
+#ifndef EL_KERNELS_WINDOW_H
+#define EL_KERNELS_WINDOW_H
+
+#include <stdint.h>
+
+#include "runtime/base/host_device.h"
+
+struct el_window {
+    int64_t b, h, w, c;
+    int64_t f; /* outputs a place: a convolution's filters, a pool's c */
+    int64_t k, stride, pad;
+    int64_t oh, ow;
+};
+
+/* Places along a side of `length`. At least 1 where k <= length + 2 pad. */
+EL_HOST_DEVICE static inline int64_t el_window_places(int64_t length, int64_t k, int64_t stride, int64_t pad)
+{
+    return (length + 2 * pad - k) / stride + 1;
+}
+
+/* From the d[] of conv2d_*: b h w c f k stride pad. */
+static inline struct el_window el_window_of_conv2d(const int64_t *d)
+{
+    return (struct el_window){.b = d[0],
+                              .h = d[1],
+                              .w = d[2],
+                              .c = d[3],
+                              .f = d[4],
+                              .k = d[5],
+                              .stride = d[6],
+                              .pad = d[7],
+                              .oh = el_window_places(d[1], d[5], d[6], d[7]),
+                              .ow = el_window_places(d[2], d[5], d[6], d[7])};
+}
+
+/* From the d[] of max_pool_*: b h w c k stride pad. */
+static inline struct el_window el_window_of_pool(const int64_t *d)
+{
+    return el_window_of_conv2d((const int64_t[]){d[0], d[1], d[2], d[3], d[3], d[4], d[5], d[6]});
+}
+
+/* The taps begin..end-1 of a window along one side are those inside; tap 0 is at `at`. */
+struct el_window_taps {
+    int64_t at, begin, end;
+};
+
+EL_HOST_DEVICE static inline struct el_window_taps el_window_taps(int64_t place, int64_t length, int64_t k,
+                                                                  int64_t stride, int64_t pad)
+{
+    struct el_window_taps taps = {place * stride - pad, 0, k};
+    if (taps.at < 0) taps.begin = -taps.at;
+    if (length - taps.at < k) taps.end = length - taps.at;
+    return taps;
+}
+
+/* The place whose tap `tap` is at `at`, or -1 where no window has it there. */
+EL_HOST_DEVICE static inline int64_t el_window_place_of(int64_t at, int64_t tap, int64_t places, int64_t stride,
+                                                        int64_t pad)
+{
+    int64_t begin = at + pad - tap;
+    if (begin < 0 || begin % stride != 0 || begin / stride >= places) return -1;
+    return begin / stride;
+}
+
+#endif
