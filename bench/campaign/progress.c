@@ -43,6 +43,7 @@ void el_progress_begin(struct el_progress *progress, const struct el_trial *tria
     char buckets[32] = "";
     if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && el_mode_takes(trial->train.mode, "bucket-mb"))
         snprintf(buckets, sizeof buckets, ", buckets of %g MiB", (double)trial->train.bucket_cap_bytes / (1 << 20));
+    if (trial->beside) snprintf(buckets, sizeof buckets, ", beside %d", trial->beside);
     snprintf(progress->now, sizeof progress->now, "%s%s on %d, batch %lld%s, repeat %d", trial->train.mode,
              trial->train.bucket_view ? " view" : "", trial->n_devices, (long long)trial->train.global_batch, buckets,
              repeat + 1);

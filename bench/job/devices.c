@@ -16,9 +16,9 @@ static bool is_on_cores(const struct el_device_name *name)
     return !strcmp(name->backend, "cpu") || !strcmp(name->backend, "null");
 }
 
-static struct el_device_spec spec_of(const struct el_trial *trial, const struct el_cores *cores, int position)
+static struct el_device_spec spec_of(const struct el_trial *trial, const struct el_cores *cores,
+                                     const struct el_device_name *name, int position)
 {
-    const struct el_device_name *name = &trial->devices[position];
     struct el_device_spec spec = {.backend = name->backend,
                                   .index = name->index,
                                   .position = position,
@@ -52,7 +52,7 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     open.time_sliced = on_cores && trial->n_devices > 1 && !apart;
     for (; open.n < wanted; open.n++) {
         int position = open.first + open.n;
-        struct el_device_spec spec = spec_of(trial, &cores, position);
+        struct el_device_spec spec = spec_of(trial, &cores, &trial->devices[position], position);
         if (apart) spec.comm_core = spare[position] + 1;
         spec.costs = open.costs;
         spec.inject = injects[position];
@@ -64,6 +64,20 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     }
     *devices_p = open;
     return EL_OK;
+}
+
+enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_device **device_p)
+{
+    struct el_device_name name = job->trial->devices[0];
+    struct el_cores cores;
+    el_cores_find("", &cores);
+    name.index += 1 + k;
+    if (is_on_cores(&name) && name.index >= cores.n)
+        return el_fail(EL_ERR_INVALID,
+                       "--beside %d: each device needs a core of its own from %s:%d on, and there are %d: give fewer",
+                       job->trial->beside, name.backend, job->trial->devices[0].index, cores.n);
+    struct el_device_spec spec = spec_of(job->trial, &cores, &name, 0);
+    return el_device_open(&spec, device_p);
 }
 
 struct el_train_place el_job_place(const struct el_job *job, struct el_job_devices *devices)

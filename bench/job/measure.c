@@ -53,6 +53,13 @@ static void begin_segment(void *context, int member, enum el_segment segment)
     if (recorder) el_recorder_segment(recorder, el_job_segment(segment));
 }
 
+static enum el_status before_step(void *context, int member)
+{
+    struct el_job_measurement *m = context;
+    (void)member;
+    return el_job_beside_meet(m->beside);
+}
+
 static enum el_status train(struct el_job_measurement *m)
 {
     const struct el_job *job = m->job;
@@ -61,7 +68,8 @@ static enum el_status train(struct el_job_measurement *m)
                                    .context = m,
                                    .measure_begin = measure_begin,
                                    .measure_end = measure_end,
-                                   .segment = begin_segment};
+                                   .segment = begin_segment,
+                                   .before_step = m->beside ? before_step : NULL};
     EL_TRY(el_train(&job->trial->train, &place, &hooks, &m->result));
     m->trained = true;
     return EL_OK;
@@ -114,7 +122,7 @@ static enum el_status open_measurement(struct el_job_measurement *m)
     el_job_window_open(&m->open, &m->window);
     EL_TRY(open_recorders(m));
     mark_for_profiler(m);
-    return EL_OK;
+    return el_job_beside_open(m->job, &m->beside);
 }
 
 enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
@@ -138,6 +146,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
             el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
     json_decref(accounts);
     for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
+    el_job_beside_close(m->beside);
     el_job_window_close(&m->window);
     el_job_close_devices(&m->open);
     if (m->trained) el_train_result_free(&m->result);

@@ -56,6 +56,7 @@ struct el_job_measurement {
     struct el_probe probes[EL_MEMBERS_MAX];
     struct el_watch watch; /* for a profiler that is attached */
     bool watched;
+    struct el_job_beside *beside; /* NULL: nobody */
     struct el_train_result result;
     bool trained;
     bool alone;                        /* a rank is stopped: nothing more is said to the others */
@@ -79,6 +80,12 @@ static inline int el_job_segment(enum el_segment segment)
 /* collectives.c. Collective: every rank gives its spans of collectives and messages on the common clock, rank 0 finds
  * when the last one arrived at each, and all recorders are told. `collectives` on rank 0: those of docs/record.md. */
 enum el_status el_job_relate_collectives(struct el_job_measurement *m);
+
+/* beside.c: the devices of `--beside` train until they are closed, in step with who meets them before each step of his.
+ * `beside_p`: NULL where none are wanted. Errors of meeting: that of the first of them that failed. */
+enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside **beside_p);
+enum el_status el_job_beside_meet(struct el_job_beside *beside);
+void el_job_beside_close(struct el_job_beside *beside);
 
 /* account.c: {"members", "process", "system", "recorder_cost"} of this rank. The latter is what recording cost a step,
  * by counting (some 5 ms); null: nothing was recorded. New reference. */

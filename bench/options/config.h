@@ -68,6 +68,7 @@ struct el_options {
     enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view; /* both: a trial each */
     struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
     int64_t device_mem_bytes;     /* 0: no limit */
+    int beside;                   /* single: devices that train the same at the same time */
     int repeats;
     double timeout_s;
     char cut[EL_PATH_BYTES];  /* "": the default */

@@ -252,9 +252,13 @@ static const struct el_option_row after_sizes[] = {
     {MEASURING, "comm-timeout", "TIME", AT(SECONDS, train.comm_timeout_s), OF_TRIALS,
      "how long a collective may wait for other ranks (30s, 5m); 0: as long as --timeout", DEFAULT("0"),
      RANGE(0, 864000)},
+    {MEASURING, "beside", "N", AT(INT, beside), RUN,
+     "single: N further devices train the same at the same time, in step and without communication, and are not "
+     "measured: what working devices of one machine cost each other",
+     RANGE(0, EL_MEMBERS_MAX - 1)},
     {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
      "sim devices: folders with measured times, comma-separated: of 'evenload comm' (collectives, messages) and of "
-     "'run --mode single' (kernels)"},
+     "'run --mode single' (kernels), with --beside too"},
     {MEASURING, "control", "WHAT", AT(CHOICE, train.control), COMPARE | RUN | SCALE | IMBALANCE,
      "what to switch off and on in A/B blocks after the measured steps, to measure its cost",
      CHOICES("none|comm|record"), DEFAULT("comm")},

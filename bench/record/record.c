@@ -90,6 +90,7 @@ static json_t *config(const struct el_trial *trial)
     put_count(config, "bucket_first_bytes", (int64_t)train->bucket_first_bytes);
     put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
     put_count(config, "accumulate", train->n_accumulate);
+    put_count(config, "beside", trial->beside);
     put_count(config, "output_device", train->output_device);
     el_json_put_text(config, "loss_in", train->loss_in_replica ? "replica" : "output");
     el_json_put_text(config, "sync", train->sync_params ? "param" : "grad");

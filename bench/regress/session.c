@@ -8,6 +8,7 @@
 
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/utf8.h"
 #include "runtime/parallel/train.h"
@@ -50,6 +51,37 @@ static void put_buckets(const json_t *trial, char *text, size_t bytes)
     if (!isnan(first) && first != cap) snprintf(text + used, bytes - (size_t)used, ", the first %g", first / MIB);
 }
 
+/* " accumulate 4 sync param": what the mode takes and is not as usual; older records have less. */
+static void put_options(const json_t *trial, char *text, size_t bytes)
+{
+    static const struct {
+        const char *key, *option, *usual;
+    } rows[] = {{"ranks", "mesh", "1"},
+                {"micro_batches", "micro", ""},
+                {"schedule", "schedule", "1f1b"},
+                {"cut", "cut", "time"},
+                {"accumulate", "accumulate", "1"},
+                {"reduce", "reduce", "flat"},
+                {"sync", "sync", "grad"},
+                {"find_unused", "find-unused", "off"},
+                {"static_graph", "static-graph", "off"},
+                {"output_device", "output-device", "0"},
+                {"loss_in", "loss-in", "output"},
+                {"beside", "beside", "0"}};
+    const char *mode = el_json_text(trial, "mode", "?");
+    const json_t *config = json_object_get(trial, "config");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char value[128];
+        const json_t *given = json_object_get(config, rows[i].key);
+        if (!given || !el_mode_takes(mode, rows[i].option)) continue;
+        if (json_is_string(given))
+            snprintf(value, sizeof value, "%s", json_string_value(given));
+        else
+            snprintf(value, sizeof value, "%.0f", json_number_value(given));
+        if (strcmp(value, rows[i].usual)) el_text_append(text, bytes, " %s %s", rows[i].option, value);
+    }
+}
+
 void el_workload_name(const json_t *trial, char *text, size_t bytes)
 {
     const char *dtype = el_json_text(trial, "dtype", "f32");
@@ -66,6 +98,7 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
              n == 1 ? "" : "s", el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "",
              strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets,
              view ? " views of buckets" : "");
+    put_options(trial, text, bytes);
 }
 
 /* By the keys that both have. */

@@ -19,26 +19,27 @@ static bool phase_of(const char *name, enum el_phase *phase_p)
     return false;
 }
 
-static struct el_cost_op *row_of(struct el_costs *costs, const char *label, enum el_phase phase)
+static struct el_cost_op *row_of(struct el_costs *costs, const char *label, enum el_phase phase, bool beside)
 {
     struct el_cost_op *op = costs->ops;
     for (; op < costs->ops + costs->n_ops; op++)
-        if (op->phase == phase && !strcmp(op->label, label)) return op;
+        if (op->phase == phase && op->beside == beside && !strcmp(op->label, label)) return op;
     if (costs->n_ops == EL_COST_OPS_MAX || strlen(label) >= sizeof op->label) return NULL;
     snprintf(op->label, sizeof op->label, "%s", label);
     op->phase = phase;
+    op->beside = beside;
     costs->n_ops++;
     return op;
 }
 
 /* Ops of one name (a layer's weight and bias) are one point, of their mean size. Times are means: those of all ops add
  * up to the mean step, which medians do not. Of one size the first record stands. */
-static void add_op(struct el_costs *costs, const json_t *op)
+static void add_op(struct el_costs *costs, const json_t *op, bool beside)
 {
     double count = el_json_number(op, "count"), ms = el_json_number(op, "ms"), bytes = el_json_number(op, "bytes");
     enum el_phase phase;
     if (!(count > 0 && ms >= 0 && bytes >= 0) || !phase_of(el_json_text(op, "phase", ""), &phase)) return;
-    struct el_cost_op *row = row_of(costs, el_json_text(op, "op", ""), phase);
+    struct el_cost_op *row = row_of(costs, el_json_text(op, "op", ""), phase, beside);
     for (int i = 0; row && i < row->n; i++)
         if (row->points[i].bytes == bytes / count) return;
     if (row)
@@ -72,18 +73,33 @@ static bool is_plain(const json_t *trial)
            !json_is_true(json_object_get(trial, "simulated"));
 }
 
+/* How many devices worked beside it. All records that say so are of as many: between are no times. */
+static enum el_status note_beside(const char *dir, const json_t *trial, struct el_costs *costs, bool *beside_p)
+{
+    double n = el_json_number(trial, "config.beside"); /* not in older records */
+    *beside_p = n > 0;
+    if (!*beside_p) return EL_OK;
+    if (costs->n_beside && costs->n_beside != (int)n)
+        return el_fail(EL_ERR_INVALID, "--costs %s: was measured with --beside %.0f, another record with --beside %d",
+                       dir, n, costs->n_beside);
+    costs->n_beside = (int)n;
+    return EL_OK;
+}
+
 static enum el_status add_trials(const char *dir, const json_t *run, const struct el_train_config *train,
                                  struct el_costs *costs)
 {
     const json_t *trials = json_object_get(run, "trials"), *trial, *op;
     size_t t, i;
     int before = costs->n_ops, n = 0;
+    bool beside;
     json_array_foreach(trials, t, trial)
     {
         if (!is_plain(trial)) continue;
         if (train) EL_TRY(check(dir, trial, train));
+        EL_TRY(note_beside(dir, trial, costs, &beside));
         n++;
-        json_array_foreach(el_json_at(trial, "per_device.0.ops"), i, op) add_op(costs, op);
+        json_array_foreach(el_json_at(trial, "per_device.0.ops"), i, op) add_op(costs, op, beside);
     }
     if (n > 0 && costs->n_ops > 0) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--costs %s: %s", dir,

@@ -70,6 +70,14 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
     return EL_OK;
 }
 
+/* Of what stands in one machine. */
+static enum el_status check_beside(const struct el_trial *trial)
+{
+    if (!trial->beside || strcmp(trial->devices[0].backend, "sim")) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--beside %d: simulated devices cost each other what --costs says: leave it out",
+                   trial->beside);
+}
+
 /* What communicators cannot do is said before anything is started. */
 static enum el_status check_comm(const struct el_trial *trial)
 {
@@ -119,7 +127,8 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 /* What a trial has as the options have it: from one to the other and back. */
 #define SAME_LIST(SAME)                                                                                                \
     SAME(device_mem_bytes)                                                                                             \
-    SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(costs) SAME(inject)
+    SAME(beside) SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(costs)   \
+        SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -190,6 +199,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(check_inject(command, trial));
+    EL_TRY(check_beside(trial));
     EL_TRY(check_comm(trial));
     el_trial_identify(trial);
     return EL_OK;

@@ -21,7 +21,8 @@ struct el_trial {
     struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
     struct el_device_name devices[EL_MEMBERS_MAX];
     int n_devices;
-    int procs; /* resolved: 1, or as many as devices */
+    int procs;  /* resolved: 1, or as many as devices */
+    int beside; /* further devices that train the same at the same time, unmeasured */
     bool batch_is_per_device;
     int64_t device_mem_bytes;
     double timeout_s;

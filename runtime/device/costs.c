@@ -63,7 +63,7 @@ static size_t kernel_length(const char *label)
 }
 
 /* The row of the same kernel whose size is nearest; NULL: there is none. */
-static const struct el_cost_op *nearest(const struct el_costs *costs, const struct el_op_info *op)
+static const struct el_cost_op *nearest(const struct el_costs *costs, const struct el_op_info *op, bool beside)
 {
     const struct el_cost_op *best = NULL;
     size_t length = kernel_length(op->label);
@@ -71,32 +71,41 @@ static const struct el_cost_op *nearest(const struct el_costs *costs, const stru
     for (int i = 0; i < costs->n_ops; i++) {
         const struct el_cost_op *row = &costs->ops[i];
         double apart = fabs(log((op->bytes + 1) / (row->points[0].bytes + 1)));
-        if (kernel_length(row->label) != length || strncmp(row->label, op->label, length) != 0 || apart >= least)
-            continue;
+        bool same = kernel_length(row->label) == length && strncmp(row->label, op->label, length) == 0;
+        if (!same || row->beside != beside || apart >= least) continue;
         best = row;
         least = apart;
     }
     return best;
 }
 
-static const struct el_cost_op *find(const struct el_costs *costs, const struct el_op_info *op)
+static const struct el_cost_op *find(const struct el_costs *costs, const struct el_op_info *op, bool beside)
 {
-    for (int i = 0; i < costs->n_ops; i++)
-        if (costs->ops[i].phase == op->phase && strcmp(costs->ops[i].label, op->label) == 0) return &costs->ops[i];
+    for (int i = 0; i < costs->n_ops; i++) {
+        const struct el_cost_op *row = &costs->ops[i];
+        if (row->beside == beside && row->phase == op->phase && strcmp(row->label, op->label) == 0) return row;
+    }
     return NULL;
 }
 
-enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, double *ns_p)
+/* Negative: what was measured so does not say. */
+static double measured_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside)
 {
-    const struct el_cost_op *row = find(costs, op), *other = NULL;
-    double ns = -1;
+    const struct el_cost_op *row = find(costs, op, beside);
+    if (!row && computes_little(op)) row = nearest(costs, op, beside);
+    return row ? of_row_ns(row, op) : -1;
+}
+
+enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside, double *ns_p)
+{
+    const struct el_cost_op *row = find(costs, op, beside);
     if (costs->n_ops == 0) {
         *ns_p = -1;
         return EL_OK;
     }
-    if (row) ns = of_row_ns(row, op);
-    if (!row && computes_little(op)) other = nearest(costs, op);
-    if (other) ns = of_row_ns(other, op);
+    double ns = measured_ns(costs, op, beside);
+    if (ns < 0) ns = measured_ns(costs, op, !beside);
+    if (!row) row = find(costs, op, !beside);
     if (ns < 0 && computes_little(op) && op->op_class != EL_CLASS_HOST && costs->copy.n > 0)
         ns = on_curve_ns(costs->copy.points, costs->copy.n, op->bytes / 2); /* read and written */
     if (ns < 0 && op->op_class != EL_CLASS_HOST && row)

@@ -16,6 +16,9 @@
  * size is not known from this one. An op of no such name goes by the bytes of its kernel's other ops if it computes
  * little, and a copy by `copy`. Host calls that were not measured are left to the backend.
  *
+ * Devices of one machine slow each other down just by working: an op has a time beside `n_beside` devices that do the
+ * same as well as alone, where both were measured. Of what was measured in one way only, that stands for both.
+ *
  * Units: bytes, nanoseconds. Ownership: a plain value, of a size for the heap. Threads: any; nothing is kept.
  */
 #ifndef EL_DEVICE_COSTS_H
@@ -42,6 +45,7 @@ struct el_cost_row {
 struct el_cost_op {
     char label[EL_COST_LABEL_BYTES]; /* "linear_forward out": a kernel's name and a node's */
     enum el_phase phase;
+    bool beside; /* of the times beside other devices */
     int n;
     struct el_cost_point points[EL_COST_OP_POINTS_MAX]; /* by bytes, rising */
 };
@@ -52,6 +56,7 @@ struct el_costs {
     bool on_cores;           /* communication is work of cores, not of links by themselves; */
     bool shares_core;        /* and a device has no second one for it: what it takes, compute loses */
     struct el_cost_row copy; /* of bytes within a device's memory; n 0: not measured */
+    int n_beside;            /* devices that worked beside the measured one; 0: never any */
     int n_ops;               /* 0: only what communicates was measured */
     struct el_cost_op ops[EL_COST_OPS_MAX];
 };
@@ -60,8 +65,9 @@ struct el_costs {
  * points. Errors: none. */
 double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages);
 
-/* Of anything else; -1: left to the backend. Errors: EL_ERR_INVALID where no measured op says it, naming the op. */
-enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, double *ns_p);
+/* Of anything else, alone or beside n_beside devices; -1: left to the backend. Errors: EL_ERR_INVALID where no measured
+ * op says it, naming the op. */
+enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside, double *ns_p);
 
 /* Adds a point in its place; of a size that is known already the new one stands. No room: it is left out. Returns the
  * new number of points. */

@@ -98,9 +98,10 @@ struct el_device_ops {
     /* Optional: what makes a backend an asynchronous one. */
     const struct el_async_ops *async;
 
-    /* Required if simulated. What an op takes in virtual time, asked once when its program ends; of a collective's
-     * members the longest counts for all. Units: nanoseconds. Errors: EL_ERR_INVALID where it is not known. */
-    enum el_status (*cost_ns)(void *state, const struct el_op_info *op, int64_t *ns_p);
+    /* Required if simulated. What an op takes in virtual time, asked when its program ends, alone and `beside` other
+     * devices that work; of a collective's members the longest counts for all. Units: nanoseconds. Errors:
+     * EL_ERR_INVALID where it is not known. */
+    enum el_status (*cost_ns)(void *state, const struct el_op_info *op, bool beside, int64_t *ns_p);
 };
 
 extern const struct el_device_ops el_device_cpu, el_device_null, el_device_sim, el_device_cuda;

@@ -63,9 +63,11 @@ struct el_task {
     struct el_call_group group;
     struct el_call_message message;
     int message_number; /* of those with the same words in this program */
-    int64_t cost_ns;    /* simulated devices: what it takes */
-    double stretch;     /* injected: a kernel takes so many times its time; 0: as it is */
-    int64_t pause_ns;   /* injected: a kernel begins so much later */
+    /* Simulated devices: what it takes alone, beside others, and by who is busy meanwhile (beside.c). */
+    int64_t alone_ns, beside_ns, cost_ns;
+    double busy_before_ns; /* scratch of beside.c */
+    double stretch;        /* injected: a kernel takes so many times its time; 0: as it is */
+    int64_t pause_ns;      /* injected: a kernel begins so much later */
     union {
         struct {
             const struct el_kernel *kernel;
@@ -223,6 +225,12 @@ enum el_status el_messages_match(struct el_program *const *programs, int n, cons
 /* resolve.c: simulated devices. At the program's end, and its run in virtual time: fills spans and `whole`. */
 enum el_status el_resolve_prepare(struct el_program *program);
 enum el_status el_resolve_run(struct el_program *program);
+
+/* beside.c: before the ops of a step are resolved, their times alone; after that, by who was busy meanwhile.
+ * `changed_p`: they are not those that were resolved. */
+void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops);
+enum el_status el_beside_adjust(struct el_program *const *programs, const struct el_ordered *order, int n_ops,
+                                bool *changed_p);
 /* Before the program is gone. */
 void el_joint_leave(struct el_program *program);
 

@@ -8,6 +8,8 @@
 #include "runtime/device/internal.h"
 #include "runtime/device/joint.h"
 
+enum { PASSES_MAX = 10 };
+
 struct el_joint {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -24,18 +26,18 @@ struct el_joint {
 /* ---- virtual time ---- */
 
 /* What was injected comes on top, as on devices that work. */
-static enum el_status find_cost(struct el_program *program, int id)
+static enum el_status find_cost(struct el_program *program, int id, bool beside, int64_t *ns_p)
 {
     struct el_task *task = &program->tasks[id];
     const struct el_op_info *info = &program->infos[id];
     const struct el_device *device = program->queues[task->queue]->device;
     int64_t cost;
     if (task->message.of && !task->message.sends) return EL_OK; /* its time is the sender's */
-    EL_TRY(device->ops->cost_ns(device->state, info, &cost));
+    EL_TRY(device->ops->cost_ns(device->state, info, beside, &cost));
     if (task->stretch > 0) cost = (int64_t)((double)cost * task->stretch);
     if (info->op_class == EL_CLASS_COMM)
         cost += (int64_t)(device->spec.inject.wire_ms_per_mib * 1e6 * info->bytes / (1 << 20));
-    task->cost_ns = cost + task->pause_ns;
+    *ns_p = cost + task->pause_ns;
     return EL_OK;
 }
 
@@ -123,19 +125,26 @@ static int64_t end_ns(const struct el_program *program, int64_t begin_ns)
     return end;
 }
 
-/* Each program from where its clock stands, which goes on to its end. */
-static void resolve(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
-                    int64_t *clocks_ns)
+/* Each program from where its clock stands, which goes on to its end. How long ops take depends on who is busy
+ * meanwhile, and that on how long they take: resolved again until it does not change. */
+static enum el_status resolve(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
+                              int64_t *clocks_ns)
 {
-    for (int p = 0; p < n; p++) begin_step(programs[p], clocks_ns[p]);
-    for (int at = 0, k; at < n_ops; at += k) {
-        k = together(programs, order + at, n_ops - at);
-        resolve_together(programs, order + at, k);
+    bool again = true;
+    el_beside_begin(programs, order, n_ops);
+    for (int pass = 0; again && pass < PASSES_MAX; pass++) {
+        for (int p = 0; p < n; p++) begin_step(programs[p], clocks_ns[p]);
+        for (int at = 0, k; at < n_ops; at += k) {
+            k = together(programs, order + at, n_ops - at);
+            resolve_together(programs, order + at, k);
+        }
+        EL_TRY(el_beside_adjust(programs, order, n_ops, &again));
     }
     for (int p = 0; p < n; p++) {
         programs[p]->whole = (struct el_span){clocks_ns[p], end_ns(programs[p], clocks_ns[p])};
         clocks_ns[p] = programs[p]->whole.end_ns;
     }
+    return EL_OK;
 }
 
 /* ---- a program by itself ---- */
@@ -160,7 +169,10 @@ enum el_status el_resolve_prepare(struct el_program *program)
 {
     struct el_program *const alone = program;
     int n_ops;
-    for (int id = 0; id < program->n_tasks; id++) EL_TRY(find_cost(program, id));
+    for (int id = 0; id < program->n_tasks; id++) {
+        EL_TRY(find_cost(program, id, false, &program->tasks[id].alone_ns));
+        EL_TRY(find_cost(program, id, true, &program->tasks[id].beside_ns));
+    }
     return program->joint ? EL_OK : make_order(&alone, 1, &program->order, &n_ops);
 }
 
@@ -236,7 +248,7 @@ static void resolve_all(struct el_joint *joint)
         int64_t first = INT64_MAX;
         for (int m = 0; m < joint->n; m++) first = joint->clocks_ns[m] < first ? joint->clocks_ns[m] : first;
         for (int m = 0; m < joint->n; m++) joint->clocks_ns[m] -= first;
-        resolve(joint->programs, joint->n, joint->order, joint->n_ops, joint->clocks_ns);
+        status = resolve(joint->programs, joint->n, joint->order, joint->n_ops, joint->clocks_ns);
     }
     el_error_take(status, &joint->outcome);
     joint->n_come = 0;
@@ -262,10 +274,7 @@ enum el_status el_resolve_run(struct el_program *program)
     struct el_joint *joint = program->joint;
     struct el_program *const alone = program;
     int64_t clock_ns = 0;
-    if (!joint) {
-        resolve(&alone, 1, program->order, program->n_tasks, &clock_ns);
-        return EL_OK;
-    }
+    if (!joint) return resolve(&alone, 1, program->order, program->n_tasks, &clock_ns);
     pthread_mutex_lock(&joint->lock);
     enum el_status status = meet(joint, program);
     pthread_mutex_unlock(&joint->lock);

@@ -42,7 +42,7 @@ static int64_t constant_ns(const struct el_op_info *op)
     return 0;
 }
 
-static enum el_status cost_ns(void *state, const struct el_op_info *op, int64_t *ns_p)
+static enum el_status cost_ns(void *state, const struct el_op_info *op, bool beside, int64_t *ns_p)
 {
     const struct el_costs *costs = state;
     double ns = -1;
@@ -50,7 +50,7 @@ static enum el_status cost_ns(void *state, const struct el_op_info *op, int64_t 
         return el_fail(EL_ERR_INVALID, "--costs: no record has times of '%s': give one of 'evenload comm' too",
                        op->label);
     if (costs && op->messages.verb) ns = el_costs_ns(costs, &op->messages);
-    if (costs && !op->messages.verb) EL_TRY(el_costs_op_ns(costs, op, &ns));
+    if (costs && !op->messages.verb) EL_TRY(el_costs_op_ns(costs, op, beside, &ns));
     *ns_p = ns < 0 ? constant_ns(op) : (int64_t)ns;
     return EL_OK;
 }

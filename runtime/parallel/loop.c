@@ -63,7 +63,9 @@ static enum el_status read_loss(struct el_run *run, double *loss_p)
 
 static enum el_status step(struct el_run *run, uint64_t number)
 {
-    const struct el_probe *probes = run->session->hooks->probes;
+    const struct el_train_hooks *hooks = run->session->hooks;
+    const struct el_probe *probes = hooks->probes;
+    if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
     if (!run->program || !run->session->config->capture) EL_TRY(issue(run));

@@ -110,6 +110,8 @@ struct el_train_hooks {
     /* The following steps of `member` belong to `segment`: after measure_end, where there are control blocks. */
     void (*segment)(void *context, int member, enum el_segment segment);
     void (*progress)(void *context, double done, double total); /* of the process's first worker; steps */
+    /* Before each step of a worker, outside its time; `member`: its first. A failure ends training. */
+    enum el_status (*before_step)(void *context, int member);
 };
 
 struct el_epoch_result {

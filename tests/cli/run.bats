@@ -133,6 +133,27 @@ assert c["bytes"] == 4096 and abs(c["transfer_ms"] * 1e3 / curve["points"][0]["i
     refuses "leave one of them out" "$EVENLOAD" run --mode ddp --comm mpi --comm-algorithm ring
 }
 
+@test "single beside others is measured and recorded as one device, and named" {
+    (($(nproc) > 1)) || skip "one core"
+    "$EVENLOAD" run "${QUICK[@]}" --mode single --devices 1 --out alone --quiet >/dev/null
+    "$EVENLOAD" run "${QUICK[@]}" --mode single --devices 1 --beside 1 --out b --quiet >out
+    grep -qE '^single \+1 ' out || { cat out && false; }
+    "$EVENLOAD" run "${QUICK[@]}" --mode single --devices 1 --beside 1 --control record --out b2 --json --quiet >b.json
+    python3 - <<'.'
+import json
+alone, beside = (json.load(open(f))["trials"][0] for f in ("alone/results.json", "b2/results.json"))
+assert (alone["config"]["beside"], beside["config"]["beside"]) == (0, 1) and beside["command"].endswith(" --beside 1 --control record"), beside["command"]
+same = ("devices", "device_names", "loss", "flops_per_step", "param_bytes")
+assert [alone[k] for k in same] == [beside[k] for k in same], (alone, beside)
+peaks = [[d["memory"]["peak_bytes"] for d in t["per_device"]] for t in (alone, beside)]
+assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
+.
+    refuses "--beside: mode dp does not take it, single does" "$EVENLOAD" run --mode dp --beside 1
+    refuses "--beside 1: simulated devices cost each other what --costs says" "$EVENLOAD" run --mode single --devices sim:1 --beside 1
+    run "$EVENLOAD" run "${QUICK[@]}" --mode single --devices 1 --beside 63 --out many --quiet
+    [[ $status -ne 0 && $output == *"--beside 63: each device needs a core of its own"* ]] || show
+}
+
 @test "devices of the null and the simulated backend" {
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices null:3 --out n --quiet
     [[ $(json n/results.json 'd["trials"][0]["device_names"]') == "['null:0', 'null:1', 'null:2']" ]]

@@ -244,13 +244,47 @@ static void ops_have_measured_times(void **state)
                                 .bytes = ops[i].bytes,
                                 .flops = ops[i].flops};
         double ns = -7;
-        enum el_status status = el_costs_op_ns(costs, &op, &ns);
+        enum el_status status = el_costs_op_ns(costs, &op, i % 2, &ns);
         bool right = ops[i].us < 0    ? status == EL_ERR_INVALID && strstr(el_error_message(), ops[i].label)
                      : ops[i].us == 0 ? status == EL_OK && ns < 0
                                       : status == EL_OK && ns > ops[i].us * 999 && ns < ops[i].us * 1001;
         if (!right) fail_msg("case %zu: status %d, %g us", i, status, ns / 1e3);
     }
     free(costs);
+}
+
+#define TRIAL(config, bytes, ms)                                                                                       \
+    "{'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440, "   \
+    "'config': {" config "}, 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, "    \
+    "'bytes': " bytes ", 'ms': " ms "}]}]}"
+
+/* Alone, and beside another device. What was measured in one way only stands for both. */
+static void ops_beside_others_are_apart(void **state)
+{
+    (void)state;
+    static const char text[] = "{'schema': 2, 'trials': [" TRIAL("", "1000", "1") ", " TRIAL(
+        "'beside': 1", "1000", "3") ", " TRIAL("'beside': 1, 'n': 2", "3000", "9") "]}";
+    static const struct {
+        double bytes;
+        bool beside;
+        double us;
+    } known[] = {{1000, false, 1000}, {1000, true, 3000}, {2000, true, 6000}, {3000, false, 9000}};
+    struct el_train_config config = linear();
+    struct el_costs *costs;
+    write_run(text, "", "");
+    assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_OK);
+    assert_int_equal(costs->n_beside, 1);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        struct el_op_info op = {
+            .label = "linear_forward out", .phase = EL_PHASE_FORWARD, .bytes = known[i].bytes, .flops = 1e6};
+        double ns = -7;
+        assert_int_equal(el_costs_op_ns(costs, &op, known[i].beside, &ns), EL_OK);
+        if (!(ns > known[i].us * 999 && ns < known[i].us * 1001)) fail_msg("case %zu: %g us", i, ns / 1e3);
+    }
+    free(costs);
+    write_run(text, "'beside': 1, 'n': 2", "\"beside\": 2");
+    assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "with --beside 2, another record with --beside 1"));
 }
 
 /* Three host calls of 500 us, and behind the first a ring of 140 us. */
@@ -335,6 +369,7 @@ int main(void)
         cmocka_unit_test(simulated_devices_take_them),
         cmocka_unit_test(other_folders_are_refused),
         cmocka_unit_test(ops_have_measured_times),
+        cmocka_unit_test(ops_beside_others_are_apart),
         cmocka_unit_test(communication_takes_its_core),
         cmocka_unit_test(other_runs_are_refused),
     };

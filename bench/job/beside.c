@@ -1,0 +1,131 @@
+/* Devices that train the same model beside the measured one: each has a thread, a device and a training of its own, and
+ * nothing of them is recorded. All begin each step together, as the replicas of a data-parallel job do: what uses
+ * memory most then meets its like. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "bench/job/measurement.h"
+
+struct neighbour {
+    struct el_job_beside *all;
+    struct el_device *device;
+    pthread_t thread;
+};
+
+struct el_job_beside {
+    const struct el_job *job;
+    struct el_train_config config;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int n_come;       /* for the next step */
+    uint64_t n_steps; /* begun */
+    bool ended;
+    struct el_error error; /* of the first that failed */
+    int n;                 /* neighbours that are there */
+    struct neighbour of[EL_MEMBERS_MAX];
+};
+
+static enum el_status meet(struct el_job_beside *b)
+{
+    pthread_mutex_lock(&b->lock);
+    uint64_t step = b->n_steps;
+    if (++b->n_come == b->job->trial->beside + 1) {
+        b->n_come = 0;
+        b->n_steps++;
+        pthread_cond_broadcast(&b->changed);
+    }
+    while (b->n_steps == step && !b->ended) pthread_cond_wait(&b->changed, &b->lock);
+    bool together = b->n_steps != step;
+    pthread_mutex_unlock(&b->lock);
+    return together ? EL_OK : el_fail(EL_ERR_PEER, "training beside another device: it has ended");
+}
+
+static void end(struct el_job_beside *b, enum el_status status)
+{
+    pthread_mutex_lock(&b->lock);
+    if (!b->ended) el_error_take(status, &b->error);
+    b->ended = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static enum el_status before_step(void *context, int member)
+{
+    (void)member;
+    return meet(context);
+}
+
+static enum el_status train_once(struct neighbour *neighbour, struct el_bootstrap *bootstrap)
+{
+    struct el_job_beside *b = neighbour->all;
+    struct el_train_result result;
+    const struct el_train_hooks hooks = {.context = b, .before_step = before_step};
+    const struct el_train_place place = {
+        .devices = &neighbour->device, .n_devices = 1, .bootstrap = bootstrap, .dataset = b->job->dataset};
+    EL_TRY(el_train(&b->config, &place, &hooks, &result));
+    el_train_result_free(&result);
+    return EL_OK;
+}
+
+static void *run(void *argument)
+{
+    struct neighbour *neighbour = argument;
+    struct el_bootstrap *bootstrap = NULL;
+    enum el_status status = el_bootstrap_open("self", &bootstrap);
+    while (status == EL_OK) status = train_once(neighbour, bootstrap);
+    end(neighbour->all, status);
+    el_bootstrap_close(bootstrap);
+    return NULL;
+}
+
+static enum el_status start(struct el_job_beside *b)
+{
+    struct neighbour *neighbour = &b->of[b->n];
+    neighbour->all = b;
+    EL_TRY(el_job_open_beside(b->job, b->n, &neighbour->device));
+    if (pthread_create(&neighbour->thread, NULL, run, neighbour) != 0) {
+        el_device_close(neighbour->device);
+        return el_fail(EL_ERR_HOST_MEMORY, "--beside: a thread could not be made");
+    }
+    b->n++;
+    return EL_OK;
+}
+
+enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside **beside_p)
+{
+    enum { STEPS = 100000 }; /* then it begins anew */
+    if (!job->trial->beside) return EL_OK;
+    struct el_job_beside *b = calloc(1, sizeof *b);
+    if (!b) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what trains beside the device");
+    b->job = job;
+    b->config = job->trial->train;
+    b->config.epochs = b->config.warmup = 0;
+    b->config.min_time_s = 0;
+    b->config.control = EL_CONTROL_NONE;
+    b->config.steps = STEPS;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
+    enum el_status status = EL_OK;
+    while (status == EL_OK && b->n < job->trial->beside) status = start(b);
+    *beside_p = b;
+    return status;
+}
+
+enum el_status el_job_beside_meet(struct el_job_beside *b)
+{
+    enum el_status status = meet(b);
+    return status == EL_OK ? EL_OK : el_error_give(&b->error);
+}
+
+void el_job_beside_close(struct el_job_beside *b)
+{
+    if (!b) return;
+    end(b, EL_OK);
+    for (int i = 0; i < b->n; i++) {
+        pthread_join(b->of[i].thread, NULL);
+        el_device_close(b->of[i].device);
+    }
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}

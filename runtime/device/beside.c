@@ -1,0 +1,105 @@
+/* How long ops of simulated devices take by how many other devices work meanwhile: cores and cards of one machine share
+ * its memory, so that each is slower beside the others.
+ *
+ * An op goes at one rate while it is alone, and at another beside n_beside busy devices (costs.h); beside fewer of them,
+ * or for a part of its time, at a rate between. Who is busy follows from the spans of the last pass. */
+#include <stdlib.h>
+
+#include "runtime/device/costs.h"
+#include "runtime/device/internal.h"
+
+static const double SETTLED = 1e-3; /* of an op's time: a change that changes nothing */
+
+struct event {
+    int64_t ns;
+    struct el_program *program;
+    int id;
+    bool begins;
+};
+
+void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
+{
+    for (int i = 0; i < n_ops; i++) {
+        struct el_task *task = &programs[order[i].program]->tasks[order[i].id];
+        task->cost_ns = task->alone_ns;
+    }
+}
+
+/* Communication is measured while all take part in it: it neither slows down others here nor is slowed down. */
+static bool is_work(const struct el_program *program, int id)
+{
+    const struct el_span *span = &program->spans[id];
+    return program->infos[id].op_class != EL_CLASS_COMM && span->end_ns > span->begin_ns &&
+           program->queues[program->tasks[id].queue]->stream == EL_STREAM_COMPUTE;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    if (x->ns != y->ns) return x->ns < y->ns ? -1 : 1;
+    return x->begins - y->begins;
+}
+
+static int list_events(struct el_program *const *programs, const struct el_ordered *order, int n_ops,
+                       struct event *events)
+{
+    int n = 0;
+    for (int i = 0; i < n_ops; i++) {
+        struct el_program *program = programs[order[i].program];
+        if (!is_work(program, order[i].id)) continue;
+        struct event event = {.program = program, .id = order[i].id};
+        for (int end = 0; end < 2; end++) {
+            event.begins = !end;
+            event.ns = end ? program->spans[event.id].end_ns : program->spans[event.id].begin_ns;
+            events[n++] = event;
+        }
+    }
+    qsort(events, (size_t)n, sizeof *events, by_time);
+    return n;
+}
+
+/* `others`: how many other devices were busy, on the average over the op. Returns whether its time changed. */
+static bool set_cost(struct el_program *program, int id, double others)
+{
+    struct el_task *task = &program->tasks[id];
+    const struct el_costs *costs = program->queues[task->queue]->device->spec.costs;
+    double before = (double)task->cost_ns, share = others / costs->n_beside;
+    if (task->alone_ns <= 0 || task->beside_ns <= 0) return false;
+    if (share > 1) share = 1;
+    double ns = 1 / (share / (double)task->beside_ns + (1 - share) / (double)task->alone_ns);
+    task->cost_ns = (int64_t)ns;
+    return ns > before * (1 + SETTLED) || ns < before * (1 - SETTLED);
+}
+
+/* Each op's share of the time that all devices were busy, by the sum over devices when it begins and when it ends. */
+static bool adjust(const struct event *events, int n)
+{
+    double busy_ns = 0;
+    int n_busy = 0;
+    bool changed = false;
+    for (int i = 0; i < n; i++) {
+        struct el_task *task = &events[i].program->tasks[events[i].id];
+        const struct el_span *span = &events[i].program->spans[events[i].id];
+        if (i > 0) busy_ns += (double)n_busy * (double)(events[i].ns - events[i - 1].ns);
+        n_busy += events[i].begins ? 1 : -1;
+        if (events[i].begins)
+            task->busy_before_ns = busy_ns;
+        else
+            changed |= set_cost(events[i].program, events[i].id,
+                                (busy_ns - task->busy_before_ns) / (double)(span->end_ns - span->begin_ns) - 1);
+    }
+    return changed;
+}
+
+enum el_status el_beside_adjust(struct el_program *const *programs, const struct el_ordered *order, int n_ops,
+                                bool *changed_p)
+{
+    const struct el_costs *costs = n_ops ? programs[order->program]->queues[0]->device->spec.costs : NULL;
+    *changed_p = false;
+    if (!costs || costs->n_beside == 0) return EL_OK;
+    struct event *events = calloc(2 * (size_t)n_ops, sizeof *events);
+    if (!events) return el_fail(EL_ERR_HOST_MEMORY, "the spans of %d ops", n_ops);
+    *changed_p = adjust(events, list_events(programs, order, n_ops, events));
+    free(events);
+    return EL_OK;
+}
