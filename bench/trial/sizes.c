@@ -41,6 +41,8 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     struct el_dataset *dataset;
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
+                                   .input = info->input,
+                                   .image = el_model_size(given, "image"),
                                    .vocab = el_model_size(given, "vocab"),
                                    .seq = el_model_size(given, "seq"),
                                    .seq_min = seq_row ? seq_row->min : 0,
@@ -48,7 +50,8 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0};
     EL_TRY(el_dataset_open(&spec, &dataset));
-    const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset);
+    const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset), image = el_dataset_image(dataset);
+    if (image) el_model_set(&model, "image", &image, 1);
     if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
     /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
     bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");

@@ -1,6 +1,6 @@
 /* Data: a labelled set, who gets which sample of a step, and the batches.
  *
- *     el_dataset_open(&spec, &set);                       text file(s), the synthetic set, or dummy batches
+ *     el_dataset_open(&spec, &set);                       file(s), the synthetic set, or dummy batches
  *     el_loader_open(set, &share, &loader);               one member's (or the whole) part of every global batch
  *     el_loader_fill(loader, step, inputs, labels);       rows of that step: a pure function of (seed, step)
  *
@@ -11,6 +11,11 @@
  * file's words; others are unknown. Models over features see a sentence as its bag of words, hashed into `features`
  * bins and scaled to unit L2 norm.
  * The synthetic set has six classes; where fewer are asked for, labels are taken modulo their number.
+ *
+ * Models over images get pictures, [image, image, 3] each, rows from the top, red, green and blue side by side (NHWC):
+ * (x / 255 - mean) / deviation of each colour, with torchvision's means (0.485, 0.456, 0.406) and deviations (0.229,
+ * 0.224, 0.225). Dummy pictures are noise. Augmented, a training picture is moved by up to an eighth of its side, with
+ * black where nothing is left, and mirrored every other time: a function of (seed, epoch, sample).
  *
  * Threads: a set may be used by several once open, and is the same for all; a loader belongs to one thread at a time. A
  * set outlives its loaders, which share what is made of it.
@@ -25,17 +30,19 @@
 #include "kernels/kernels.h"
 #include "runtime/base/status.h"
 
-/* What a model takes: ids[seq] int32 or features[features] in the float type. */
-enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES };
+/* What a model takes: ids[seq] int32; features[features] or an image [image, image, 3] in the float type. */
+enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES };
 
 struct el_dataset_spec {
-    const char *source;    /* a path, "synthetic" or "dummy" */
-    const char *test_path; /* NULL: none; the synthetic set has its own */
-    int64_t vocab;         /* 0: the set's own */
-    int64_t seq;           /* 0: the set's own; dummy and synthetic: 64 */
-    int64_t seq_min;       /* the set's own is at least this: shorter sentences are padded */
-    int64_t classes;       /* 0: the set's own (highest label + 1) */
-    uint64_t seed;         /* for synthetic and dummy */
+    const char *source;       /* a path, "synthetic" or "dummy" */
+    const char *test_path;    /* NULL: none; the synthetic set has its own */
+    enum el_input_kind input; /* EL_INPUT_IMAGES: pictures; else sentences */
+    int64_t image;            /* side of a picture; 0: the set's own; dummy: 224 */
+    int64_t vocab;            /* 0: the set's own */
+    int64_t seq;              /* 0: the set's own; dummy and synthetic: 64 */
+    int64_t seq_min;          /* the set's own is at least this: shorter sentences are padded */
+    int64_t classes;          /* 0: the set's own (highest label + 1; dummy pictures: 1000) */
+    uint64_t seed;            /* for synthetic and dummy */
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
 };
@@ -51,6 +58,7 @@ void el_dataset_close(struct el_dataset *dataset); /* NULL is legal */
 int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split);
 int64_t el_dataset_vocab(const struct el_dataset *dataset);   /* ids are below this (padding and unknown counted) */
 int64_t el_dataset_seq(const struct el_dataset *dataset);     /* ids a sample */
+int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its pictures; 0: it has sentences */
 int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
 /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
 const char *el_dataset_describe(const struct el_dataset *dataset);
@@ -84,7 +92,9 @@ struct el_loader_spec {
     uint64_t seed;
     enum el_input_kind input;
     int64_t features;    /* EL_INPUT_FEATURES: bins a sample */
-    enum el_dtype dtype; /* EL_INPUT_FEATURES: type of the features */
+    int64_t image;       /* EL_INPUT_IMAGES: side of a picture, which must be the set's */
+    bool augment;        /* EL_INPUT_IMAGES: moved and mirrored */
+    enum el_dtype dtype; /* of features and images */
 };
 
 struct el_loader;
@@ -98,8 +108,9 @@ int64_t el_share_size(int64_t global_batch, int ranks, int rank);
 /* Training: full global batches of an epoch (the rest of the epoch is dropped; the next shuffle takes others).
  * Evaluation: all samples, the last batch filled up with label -1. */
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
-/* inputs: [share, seq] int32 or [share, features] of dtype; labels: [share] int32. `step` counts from 0 over epochs:
- * epoch = step / steps_per_epoch. The first call of an epoch permutes; nothing is allocated. */
+/* inputs: [share, seq] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share] int32. `step`
+ * counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes; nothing is allocated.
+ */
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);
 
 #endif

@@ -1,5 +1,6 @@
 /* The data set: where samples come from, how many words and classes there are, and which sample is in which split. It
- * knows nothing of batches. The held-out part is every k-th sample of the training file (k = 1 / share, rounded). */
+ * knows nothing of batches, and leaves pictures to pictures.c. The held-out part is every k-th sample of the training
+ * file (k = 1 / share, rounded). */
 #include "runtime/data/samples.h"
 
 #include <limits.h>
@@ -13,7 +14,7 @@ enum { DUMMY_VOCAB = 20000, DUMMY_CLASSES = 2, DEFAULT_SEQ = 64, SEQ_MAX = 1 << 
 struct el_dataset {
     char *source, *description;
     struct el_samples train, test; /* train: with the held-out part */
-    int64_t vocab, seq, classes;
+    int64_t vocab, seq, image, classes;
     int64_t words; /* distinct ones in the training file */
     bool folded;   /* labels are taken modulo the number of classes */
     int64_t every; /* each `every`-th training sample is held out; 0: none */
@@ -146,16 +147,34 @@ static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_d
     return el_dummy_make(set->vocab, set->seq, set->classes, spec->seed, &set->train);
 }
 
+static enum el_status open_sentences(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    if (is_named(spec, "dummy")) return open_dummy(spec, set);
+    return is_named(spec, "synthetic") ? open_synthetic(spec, set) : open_files(spec, set);
+}
+
+static enum el_status open_pictures(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    struct el_pictures pictures = {0};
+    enum el_status status = el_pictures_open(spec, &pictures);
+    set->train = pictures.train, set->test = pictures.test;
+    set->image = pictures.image, set->classes = pictures.classes;
+    return status;
+}
+
 static enum el_status describe(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
-    char held_out[64] = "", test[64] = "";
+    char held_out[64] = "", test[64] = "", what[96];
     long long apart = el_dataset_size(set, EL_SPLIT_HELD_OUT);
     if (apart) snprintf(held_out, sizeof held_out, ", %lld of them held out", apart);
     if (set->test.count) snprintf(test, sizeof test, "; test: %lld samples", (long long)set->test.count);
+    if (set->image)
+        snprintf(what, sizeof what, "pictures of %lld x %lld", (long long)set->image, (long long)set->image);
+    else
+        snprintf(what, sizeof what, "%lld words, longest %lld", (long long)set->words, (long long)set->train.longest);
     set->source = strdup(spec->source);
-    int written = asprintf(&set->description, "%s: %lld samples, %lld classes, %lld words, longest %lld%s%s",
-                           spec->source, (long long)set->train.count, (long long)set->classes, (long long)set->words,
-                           (long long)set->train.longest, held_out, test);
+    int written = asprintf(&set->description, "%s: %lld samples, %lld classes, %s%s%s", spec->source,
+                           (long long)set->train.count, (long long)set->classes, what, held_out, test);
     if (written < 0) set->description = NULL;
     return set->source && set->description ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
 }
@@ -171,9 +190,7 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
     }
     pthread_mutex_init(&set->bags->lock, NULL);
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
-    enum el_status status = is_named(spec, "dummy")       ? open_dummy(spec, set)
-                            : is_named(spec, "synthetic") ? open_synthetic(spec, set)
-                                                          : open_files(spec, set);
+    enum el_status status = spec->input == EL_INPUT_IMAGES ? open_pictures(spec, set) : open_sentences(spec, set);
     if (status == EL_OK) status = describe(spec, set);
     if (status == EL_OK)
         *dataset_p = set;
@@ -211,6 +228,8 @@ struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_dat
         at = position * dataset->every + dataset->every - 1;
     else if (split == EL_SPLIT_TRAIN && dataset->every)
         at = position + position / (dataset->every - 1);
+    if (samples->pixels)
+        return (struct el_sample){.pixels = samples->pixels + samples->starts[at], .label = samples->labels[at]};
     int64_t length = samples->starts[at + 1] - samples->starts[at];
     return (struct el_sample){.tokens = samples->tokens + samples->starts[at],
                               .length = length < dataset->seq ? length : dataset->seq,
@@ -225,6 +244,11 @@ int64_t el_dataset_vocab(const struct el_dataset *dataset)
 int64_t el_dataset_seq(const struct el_dataset *dataset)
 {
     return dataset->seq;
+}
+
+int64_t el_dataset_image(const struct el_dataset *dataset)
+{
+    return dataset->image;
 }
 
 int64_t el_dataset_classes(const struct el_dataset *dataset)

@@ -13,8 +13,11 @@ struct el_loader {
     int64_t share;              /* rows a step */
     int64_t steps;              /* an epoch */
     int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
-    int64_t order_epoch;        /* whose permutation that is; -1: none yet */
+    int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
+    size_t row_bytes;           /* of a sample's input */
     const struct el_bags *bags; /* EL_INPUT_FEATURES; the set's */
+    struct el_tones tones;      /* EL_INPUT_IMAGES */
+    uint8_t *moved;             /* augmented: a picture, where it is moved to */
 };
 
 int64_t el_share_size(int64_t global_batch, int ranks, int rank)
@@ -28,12 +31,21 @@ static enum el_status check_spec(const struct el_loader_spec *spec)
         return el_fail(EL_ERR_INVALID, "loader: a batch of %lld samples", (long long)spec->global_batch);
     if (spec->ranks < 1 || spec->rank < 0 || spec->rank >= spec->ranks)
         return el_fail(EL_ERR_INVALID, "loader: rank %d of %d", spec->rank, spec->ranks);
-    if (spec->input != EL_INPUT_FEATURES) return EL_OK;
-    if (spec->features < 1 || spec->features > INT32_MAX)
+    if (spec->input == EL_INPUT_IDS) return EL_OK;
+    if (spec->input == EL_INPUT_FEATURES && (spec->features < 1 || spec->features > INT32_MAX))
         return el_fail(EL_ERR_INVALID, "loader: %lld features", (long long)spec->features);
     if (spec->dtype != EL_F32 && spec->dtype != EL_F64)
-        return el_fail(EL_ERR_INVALID, "loader: features are f32 or f64");
+        return el_fail(EL_ERR_INVALID, "loader: features and images are f32 or f64");
     return EL_OK;
+}
+
+/* Of sentences or of pictures, as the model wants them: another kind would be read beyond its end. */
+static enum el_status check_kind(const struct el_dataset *dataset, const struct el_loader_spec *spec)
+{
+    int64_t has = el_dataset_image(dataset), wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
+    if (has == wanted) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: pictures of side %lld, not %lld (0: sentences)",
+                   el_path_tail(el_dataset_source(dataset)), (long long)has, (long long)wanted);
 }
 
 static enum el_status check_size(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t size)
@@ -49,11 +61,33 @@ static enum el_status check_size(const struct el_dataset *dataset, const struct 
     return EL_OK;
 }
 
+/* What its rows are made with. */
+static enum el_status prepare(struct el_loader *loader)
+{
+    const struct el_loader_spec *spec = &loader->spec;
+    const size_t type_bytes = spec->dtype == EL_F64 ? sizeof(double) : sizeof(float);
+    switch (spec->input) {
+    case EL_INPUT_IDS:
+        loader->row_bytes = (size_t)el_dataset_seq(loader->dataset) * sizeof(int32_t);
+        return EL_OK;
+    case EL_INPUT_FEATURES:
+        loader->row_bytes = (size_t)spec->features * type_bytes;
+        return el_bags_find(loader->dataset, spec->split, spec->features, &loader->bags);
+    case EL_INPUT_IMAGES:
+        loader->row_bytes = (size_t)el_picture_bytes(spec->image) * type_bytes;
+        el_tones_make(&loader->tones);
+        if (spec->augment && !(loader->moved = malloc((size_t)el_picture_bytes(spec->image))))
+            return el_fail(EL_ERR_HOST_MEMORY, "no memory for a picture");
+    }
+    return EL_OK;
+}
+
 enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
                               struct el_loader **loader_p)
 {
     int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch;
     EL_TRY(check_spec(spec));
+    EL_TRY(check_kind(dataset, spec));
     EL_TRY(check_size(dataset, spec, size));
     struct el_loader *loader = calloc(1, sizeof *loader);
     if (!loader) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
@@ -66,8 +100,7 @@ enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_
     enum el_status status = EL_OK;
     if (spec->shuffle && !(loader->order = malloc((size_t)size * sizeof *loader->order)))
         status = el_fail(EL_ERR_HOST_MEMORY, "no memory to shuffle %lld samples", (long long)size);
-    if (status == EL_OK && spec->input == EL_INPUT_FEATURES)
-        status = el_bags_find(dataset, spec->split, spec->features, &loader->bags);
+    if (status == EL_OK) status = prepare(loader);
     if (status == EL_OK)
         *loader_p = loader;
     else
@@ -79,6 +112,7 @@ void el_loader_close(struct el_loader *loader)
 {
     if (!loader) return;
     free(loader->order);
+    free(loader->moved);
     free(loader);
 }
 
@@ -89,8 +123,8 @@ int64_t el_loader_steps_per_epoch(const struct el_loader *loader)
 
 static void enter_epoch(struct el_loader *loader, int64_t epoch)
 {
-    if (!loader->order || loader->order_epoch == epoch) return;
-    el_permute(loader->size, loader->spec.seed, epoch, loader->order);
+    if (loader->order_epoch == epoch) return;
+    if (loader->order) el_permute(loader->size, loader->spec.seed, epoch, loader->order);
     loader->order_epoch = epoch;
 }
 
@@ -106,12 +140,36 @@ static void fill_ids(const struct el_loader *loader, int64_t position, int32_t *
     memset(row + length, EL_ID_PADDING, (size_t)(seq - length) * sizeof *row);
 }
 
+/* row: [image, image, 3]; position < 0 writes zeros. */
+static void fill_image(const struct el_loader *loader, int64_t position, void *row)
+{
+    const struct el_loader_spec *spec = &loader->spec;
+    const uint8_t *pixels = position < 0 ? NULL : el_dataset_sample(loader->dataset, spec->split, position).pixels;
+    if (pixels && loader->moved) {
+        el_picture_augment(pixels, spec->image, spec->seed, loader->order_epoch, position, loader->moved);
+        pixels = loader->moved;
+    }
+    el_tones_row(&loader->tones, pixels, spec->image, spec->dtype, row);
+}
+
+static void fill_row(const struct el_loader *loader, int64_t position, void *row)
+{
+    switch (loader->spec.input) {
+    case EL_INPUT_IDS:
+        fill_ids(loader, position, row);
+        return;
+    case EL_INPUT_FEATURES:
+        el_bags_row(loader->bags, position, loader->spec.dtype, row);
+        return;
+    case EL_INPUT_IMAGES:
+        fill_image(loader, position, row);
+        return;
+    }
+}
+
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels)
 {
     const struct el_loader_spec *spec = &loader->spec;
-    const size_t type_bytes = spec->dtype == EL_F64 ? sizeof(double) : sizeof(float);
-    const size_t features_bytes = (size_t)spec->features * type_bytes;
-    const int64_t seq = el_dataset_seq(loader->dataset);
     const int64_t first = (int64_t)(step % (uint64_t)loader->steps) * spec->global_batch;
     enter_epoch(loader, (int64_t)(step / (uint64_t)loader->steps));
     for (int64_t row = 0; row < loader->share; row++) {
@@ -121,10 +179,7 @@ enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inp
         else if (loader->order)
             position = loader->order[position];
         labels[row] = position < 0 ? -1 : el_dataset_sample(loader->dataset, spec->split, position).label;
-        if (spec->input == EL_INPUT_IDS)
-            fill_ids(loader, position, (int32_t *)inputs + row * seq);
-        else
-            el_bags_row(loader->bags, position, spec->dtype, (char *)inputs + (size_t)row * features_bytes);
+        fill_row(loader, position, (char *)inputs + (size_t)row * loader->row_bytes);
     }
     return EL_OK;
 }

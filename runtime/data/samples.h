@@ -1,4 +1,4 @@
-/* What the files of this folder share: a set of samples in memory, the text reader, the vocabulary, the permutation.
+/* What the files of this folder share: a set of samples in memory, the readers, the vocabulary, the permutation.
  *
  * Private to runtime/data: users see data.h only. Nothing here knows of batches or ranks.
  */
@@ -11,17 +11,20 @@
 
 enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX = 9999 };
 
-/* Sentences of uneven length, one after the other: sample i is tokens[starts[i] .. starts[i + 1] - 1].
- * In a text file sample i stands on line i + 1. */
+/* Sentences of uneven length, one after the other: sample i is tokens[starts[i] .. starts[i + 1] - 1]; in a text file
+ * it stands on line i + 1. Or pictures: sample i is the side * side * EL_COLOURS bytes from pixels[starts[i]] on. */
 struct el_samples {
     int64_t count;
     int64_t longest;
     int32_t *labels; /* [count] */
     int64_t *starts; /* [count + 1] */
-    int32_t *tokens; /* [starts[count]] */
+    int32_t *tokens; /* [starts[count]]; NULL: pictures */
+    uint8_t *pixels; /* NULL: sentences */
 };
 
 enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p);
+/* starts[i] are those of pictures of that side one after the other; `pixels` bytes in all. */
+enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p);
 void el_samples_free(struct el_samples *samples);
 
 /* Words and their numbers, from EL_ID_FIRST_WORD up in the order of their first appearance. The words are not copied:
@@ -61,6 +64,31 @@ const char *el_path_tail(const char *path);
 /* Random labels and ids, every sentence `seq` long. */
 enum el_status el_dummy_make(int64_t vocab, int64_t seq, int64_t classes, uint64_t seed, struct el_samples *samples_p);
 
+/* Pictures: what a set of them is made of. */
+enum { EL_COLOURS = 3 };
+struct el_pictures {
+    struct el_samples train, test;
+    int64_t image, classes;
+};
+static inline int64_t el_picture_bytes(int64_t side)
+{
+    return side * side * EL_COLOURS;
+}
+/* By the spec's source. After a failure too its samples are to be freed. */
+enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *pictures);
+
+/* What the bytes of a colour become. */
+struct el_tones {
+    float f32[EL_COLOURS][256];
+    double f64[EL_COLOURS][256];
+};
+void el_tones_make(struct el_tones *tones);
+/* row: [side, side, 3] of f32 or f64; pixels NULL writes zeros. */
+void el_tones_row(const struct el_tones *tones, const uint8_t *pixels, int64_t side, enum el_dtype dtype, void *row);
+/* A picture of the same side, moved and mirrored as drawn for (seed, epoch, position). */
+void el_picture_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
+                        uint8_t *moved);
+
 /* order[0 .. length - 1] = a permutation of 0 .. length - 1: a pure function of (length, seed, epoch). */
 void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);
 
@@ -68,6 +96,7 @@ void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);
 struct el_sample {
     const int32_t *tokens;
     int64_t length;
+    const uint8_t *pixels; /* of a picture: then it has no tokens */
     int32_t label;
 };
 struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position);

@@ -39,6 +39,7 @@ void el_samples_free(struct el_samples *samples)
     free(samples->labels);
     free(samples->starts);
     free(samples->tokens);
+    free(samples->pixels);
     *samples = (struct el_samples){0};
 }
 

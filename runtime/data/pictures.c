@@ -1,0 +1,62 @@
+/* Sets of pictures: what --data names becomes bytes of colour in memory. It knows nothing of splits and batches. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/rng.h"
+#include "runtime/data/samples.h"
+
+enum { SIDE_MAX = 4096, DUMMY_SIDE = 224, DUMMY_CLASSES = 1000, DUMMY_SAMPLES = 16384, NOISE_BYTES = 1 << 20 };
+
+enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p)
+{
+    struct el_samples samples = {.count = count,
+                                 .labels = malloc((size_t)(count + 1) * sizeof *samples.labels),
+                                 .starts = malloc((size_t)(count + 1) * sizeof *samples.starts),
+                                 .pixels = malloc((size_t)pixels + 1)};
+    if (!samples.labels || !samples.starts || !samples.pixels) {
+        el_samples_free(&samples);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %lld pictures of %lld x %lld", (long long)count,
+                       (long long)side, (long long)side);
+    }
+    for (int64_t i = 0; i <= count; i++) samples.starts[i] = i * el_picture_bytes(side);
+    *samples_p = samples;
+    return EL_OK;
+}
+
+static void draw_noise(uint64_t seed, int64_t bytes, uint8_t *noise)
+{
+    const struct el_rng_key key = {.seed = seed, .use = EL_RNG_DATA, .id = 2};
+    uint32_t words[4];
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof words) {
+        el_rng_draw4(&key, (uint64_t)at, 0, words);
+        memcpy(noise + at, words, (size_t)(bytes - at) < sizeof words ? (size_t)(bytes - at) : sizeof words);
+    }
+}
+
+/* Each picture begins somewhere in one stretch of noise: thousands of them cost a MiB, whatever their size, and making
+ * them nothing. */
+static enum el_status make_dummy(uint64_t seed, struct el_pictures *set)
+{
+    const struct el_rng_key key = {.seed = seed, .use = EL_RNG_DATA, .id = 3};
+    const int64_t bytes = NOISE_BYTES + el_picture_bytes(set->image);
+    EL_TRY(el_pictures_alloc(DUMMY_SAMPLES, set->image, bytes, &set->train));
+    draw_noise(seed, bytes, set->train.pixels);
+    for (int64_t i = 0; i < DUMMY_SAMPLES; i++) {
+        uint32_t words[4];
+        el_rng_draw4(&key, (uint64_t)i, 0, words);
+        set->train.starts[i] = words[0] % NOISE_BYTES;
+        set->train.labels[i] = (int32_t)((uint64_t)words[1] * (uint64_t)set->classes >> 32);
+    }
+    return EL_OK;
+}
+
+enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *set)
+{
+    if (spec->image < 0 || spec->image > SIDE_MAX)
+        return el_fail(EL_ERR_INVALID, "image %lld: a side from 1 to %d pixels", (long long)spec->image, SIDE_MAX);
+    if (strcmp(spec->source, "dummy"))
+        return el_fail(EL_ERR_INVALID, "%s: a model over images takes --data dummy", el_path_tail(spec->source));
+    set->image = spec->image ? spec->image : DUMMY_SIDE;
+    set->classes = spec->classes ? spec->classes : DUMMY_CLASSES;
+    return make_dummy(spec->seed, set);
+}

@@ -1,0 +1,178 @@
+/* Pictures: what becomes of their bytes, the same on any number of ranks, moved or not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/data/samples.h"
+
+enum { SIDE = 12, ROW = SIDE * SIDE * EL_COLOURS, CLASSES = 7, BATCH = 10, SEED = 5 };
+
+static struct el_dataset *open_dummy(int64_t side, uint64_t seed)
+{
+    struct el_dataset *set = NULL;
+    const struct el_dataset_spec spec = {
+        .source = "dummy", .input = EL_INPUT_IMAGES, .image = side, .classes = CLASSES, .seed = seed, .held_out = 0.1};
+    if (el_dataset_open(&spec, &set) != EL_OK) fail_msg("%s", el_error_message());
+    return set;
+}
+
+static void fill(const struct el_dataset *set, struct el_loader_spec spec, uint64_t step, void *images, int32_t *labels)
+{
+    struct el_loader *loader = NULL;
+    spec.input = EL_INPUT_IMAGES;
+    if (!spec.ranks) spec.ranks = 1;
+    if (!spec.image) spec.image = el_dataset_image(set);
+    if (el_loader_open(set, &spec, &loader) != EL_OK) fail_msg("%s", el_error_message());
+    assert_int_equal(el_loader_fill(loader, step, images, labels), EL_OK);
+    el_loader_close(loader);
+}
+
+/* Noise: uniform bytes, after (x / 255 - mean) / deviation of each colour. */
+static void dummy_pictures_are_normalised_noise(void **state)
+{
+    (void)state;
+    const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
+    static double images[BATCH][ROW], others[BATCH][ROW];
+    static float singles[BATCH][ROW];
+    int32_t labels[BATCH], seen = 0;
+    struct el_dataset *set = open_dummy(SIDE, SEED), *again = open_dummy(SIDE, SEED), *other = open_dummy(SIDE, 6);
+    struct el_loader_spec spec = {.global_batch = BATCH, .shuffle = true, .seed = 1, .dtype = EL_F64};
+    fill(set, spec, 0, images, labels);
+    for (int i = 0; i < BATCH * ROW; i++) {
+        double byte = (images[i / ROW][i % ROW] * deviation[i % 3] + mean[i % 3]) * 255;
+        assert_true(byte > -1e-9 && byte < 255 + 1e-9 && fabs(byte - round(byte)) < 1e-9);
+        seen += byte > 127.5;
+    }
+    assert_in_range(seen, BATCH * ROW * 0.45, BATCH * ROW * 0.55);
+    for (int i = 0; i < BATCH; i++) assert_in_range(labels[i], 0, CLASSES - 1);
+    fill(again, spec, 0, others, labels);
+    assert_memory_equal(images, others, sizeof images);
+    fill(other, spec, 0, others, labels);
+    assert_memory_not_equal(images, others, sizeof images);
+    spec.dtype = EL_F32;
+    fill(set, spec, 0, singles, labels);
+    for (int i = 0; i < BATCH * ROW; i++) assert_true(singles[i / ROW][i % ROW] == (float)images[i / ROW][i % ROW]);
+    el_dataset_close(set), el_dataset_close(again), el_dataset_close(other);
+}
+
+static void ranks_make_up_the_batch(void **state)
+{
+    (void)state;
+    static float whole[BATCH][ROW], part[BATCH][ROW];
+    int32_t whole_labels[BATCH], labels[BATCH];
+    struct el_dataset *set = open_dummy(SIDE, SEED);
+    for (int augment = 0; augment < 2; augment++)
+        for (int ranks = 1; ranks <= 4; ranks++)
+            for (int rank = 0; rank < ranks; rank++) {
+                struct el_loader_spec spec = {.global_batch = BATCH, .shuffle = true, .augment = augment, .seed = 1};
+                fill(set, spec, 2000, whole, whole_labels);
+                spec.ranks = ranks, spec.rank = rank;
+                fill(set, spec, 2000, part, labels);
+                for (int64_t j = 0; j < el_share_size(BATCH, ranks, rank); j++) {
+                    assert_int_equal(labels[j], whole_labels[rank + j * ranks]);
+                    assert_memory_equal(part[j], whole[rank + j * ranks], sizeof part[j]);
+                }
+            }
+    el_dataset_close(set);
+}
+
+/* Beyond the split's end there are zeros, label -1. */
+static void evaluation_is_filled_up(void **state)
+{
+    (void)state;
+    struct el_dataset *set = open_dummy(1, SEED);
+    int64_t size = el_dataset_size(set, EL_SPLIT_HELD_OUT), last = (size - 1) / BATCH, left = size - last * BATCH;
+    float images[BATCH][EL_COLOURS];
+    int32_t labels[BATCH];
+    assert_true(left < BATCH);
+    fill(set, (struct el_loader_spec){.split = EL_SPLIT_HELD_OUT, .global_batch = BATCH}, (uint64_t)last, images,
+         labels);
+    for (int i = 0; i < BATCH; i++) {
+        assert_int_equal(labels[i] < 0, i >= left);
+        assert_int_equal(images[i][0] == 0 && images[i][1] == 0 && images[i][2] == 0, i >= left);
+    }
+    el_dataset_close(set);
+}
+
+/* Every place of a picture has a colour of its own: where each went says how the picture was moved. */
+static void pictures_are_moved_and_mirrored(void **state)
+{
+    (void)state;
+    enum { TIMES = 2000, MOVES = 3 }; /* -1, 0, 1: an eighth of 12 */
+    uint8_t picture[ROW], moved[ROW], again[ROW];
+    int seen[2 * MOVES * MOVES] = {0};
+    for (int i = 0; i < SIDE * SIDE; i++)
+        picture[3 * i] = (uint8_t)(i / SIDE + 1), picture[3 * i + 1] = (uint8_t)(i % SIDE + 1), picture[3 * i + 2] = 9;
+    for (int t = 0; t < TIMES; t++) {
+        el_picture_augment(picture, SIDE, SEED, t / 1000, t % 1000, moved);
+        el_picture_augment(picture, SIDE, SEED, t / 1000, t % 1000, again);
+        assert_memory_equal(moved, again, ROW);
+        const uint8_t *middle = moved + (5 * SIDE + 5) * 3, *next = middle + 3;
+        bool mirrored = next[1] < middle[1];
+        int down = 6 - middle[0], right = mirrored ? 7 - middle[1] : 6 - middle[1];
+        assert_true(abs(down) <= 1 && abs(right) <= 1);
+        seen[(mirrored * MOVES + down + 1) * MOVES + right + 1]++;
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            int y = i / SIDE - down, x = (mirrored ? SIDE - 1 - i % SIDE : i % SIDE) - right;
+            bool inside = y >= 0 && y < SIDE && x >= 0 && x < SIDE;
+            const uint8_t black[3] = {0};
+            assert_memory_equal(moved + 3 * i, inside ? picture + 3 * (y * SIDE + x) : black, 3);
+        }
+    }
+    for (int i = 0; i < 2 * MOVES * MOVES; i++) assert_in_range(seen[i], 70, 160); /* 111 each, deviation 10 */
+}
+
+static void augmented_epochs_differ(void **state)
+{
+    (void)state;
+    static float first[BATCH][ROW], second[BATCH][ROW];
+    int32_t labels[BATCH];
+    struct el_dataset *set = open_dummy(SIDE, SEED);
+    uint64_t steps = (uint64_t)el_dataset_size(set, EL_SPLIT_HELD_OUT) / BATCH + 1;
+    struct el_loader_spec spec = {.split = EL_SPLIT_HELD_OUT, .global_batch = BATCH};
+    fill(set, spec, 0, first, labels);
+    fill(set, spec, steps, second, labels);
+    assert_memory_equal(first, second, sizeof first); /* in order, as they are: the same again */
+    spec.augment = true;
+    fill(set, spec, 0, first, labels);
+    fill(set, spec, steps, second, labels);
+    assert_memory_not_equal(first, second, sizeof first);
+    el_dataset_close(set);
+}
+
+static void refuses_what_cannot_be(void **state)
+{
+    (void)state;
+    struct el_dataset *set = open_dummy(SIDE, SEED), *none = NULL;
+    struct el_loader *loader = NULL;
+    struct el_loader_spec spec = {.global_batch = 2, .ranks = 1, .input = EL_INPUT_IMAGES, .image = SIDE + 1};
+    assert_int_equal(el_loader_open(set, &spec, &loader), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "pictures of side 12, not 13"));
+    spec.input = EL_INPUT_IDS;
+    assert_int_equal(el_loader_open(set, &spec, &loader), EL_ERR_INVALID);
+    el_dataset_close(set);
+    assert_int_equal(
+        el_dataset_open(&(struct el_dataset_spec){.source = "dummy", .input = EL_INPUT_IMAGES, .image = 5000}, &none),
+        EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "image 5000"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dummy_pictures_are_normalised_noise),
+        cmocka_unit_test(ranks_make_up_the_batch),
+        cmocka_unit_test(evaluation_is_filled_up),
+        cmocka_unit_test(pictures_are_moved_and_mirrored),
+        cmocka_unit_test(augmented_epochs_differ),
+        cmocka_unit_test(refuses_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
