@@ -157,7 +157,7 @@ struct el_graph {
 };
 
 extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_linear, el_node_max_time, el_node_concat,
-    el_node_dropout;
+    el_node_dropout, el_node_conv2d, el_node_batch_norm, el_node_max_pool, el_node_mean_pool;
 
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */

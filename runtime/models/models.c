@@ -12,6 +12,8 @@
 #define MODELS(row) \
     row(textcnn)    \
     row(mlp)        \
+    row(resnet18)   \
+    row(resnet50)   \
     row(branch)     \
     row(toy)        \
     row(linear)

@@ -4,6 +4,7 @@
 #define EL_TEST_GRAPH_STEPS_H
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,0 +1,206 @@
+/* The residual networks are torchvision's: numbers of parameters, names and their order, shapes, initial values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/models/models.h"
+#include "runtime/parallel/shard.h"
+
+static struct el_graph *build(const char *name, int64_t image, int64_t width, int64_t classes)
+{
+    struct el_model_config config = {.classes = classes, .dropout = -1};
+    struct el_graph *graph;
+    snprintf(config.name, sizeof config.name, "%s", name);
+    el_model_set(&config, "image", &image, 1);
+    el_model_set(&config, "width", &width, 1);
+    assert_int_equal(el_model_resolve(&config), EL_OK);
+    if (el_model_build(&config, &graph) != EL_OK) fail_msg("%s", el_error_message());
+    return graph;
+}
+
+/* torchvision.models.resnet18() and resnet50() say so: sum(p.numel()), len(list(parameters())), buffers without
+ * num_batches_tracked. */
+static void they_have_as_many_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t count;
+        int params, buffers;
+    } wanted[] = {{"resnet18", 11689512, 62, 40}, {"resnet50", 25557032, 161, 106}};
+    for (int m = 0; m < 2; m++) {
+        struct el_graph *graph = build(wanted[m].name, 224, 64, 1000);
+        assert_int_equal(el_graph_param_count(graph), wanted[m].count);
+        assert_int_equal(graph->n_params, wanted[m].params);
+        assert_int_equal(graph->n_buffers, wanted[m].buffers);
+        assert_int_equal(graph->classes, 1000);
+        assert_int_equal(graph->labels, 1);
+        el_graph_destroy(graph);
+    }
+}
+
+static int find(const struct el_param *arrays, int n, const char *name)
+{
+    for (int a = 0; a < n; a++)
+        if (strcmp(arrays[a].name, name) == 0) return a;
+    fail_msg("no '%s'", name);
+    return -1;
+}
+
+static void check_shape(const struct el_graph *graph, const char *param, int64_t f, int64_t k, int64_t c)
+{
+    const struct el_shape *shape = &graph->params[find(graph->params, graph->n_params, param)].shape;
+    assert_int_equal(shape->n, 4);
+    assert_int_equal(shape->d[0], f);
+    assert_int_equal(shape->d[1], k);
+    assert_int_equal(shape->d[2], k);
+    assert_int_equal(shape->d[3], c);
+}
+
+/* Those of a block in the order of state_dict(), its downsampling last. */
+static void names_and_their_order_are_torchvisions(void **state)
+{
+    (void)state;
+    static const char *const block[] = {
+        "layer1.0.conv1.weight", "layer1.0.bn1.weight", "layer1.0.bn1.bias",
+        "layer1.0.conv2.weight", "layer1.0.bn2.weight", "layer1.0.bn2.bias",
+        "layer1.0.conv3.weight", "layer1.0.bn3.weight", "layer1.0.bn3.bias",
+        "layer1.0.downsample.0.weight", "layer1.0.downsample.1.weight", "layer1.0.downsample.1.bias",
+        "layer1.1.conv1.weight"};
+    struct el_graph *graph = build("resnet50", 224, 64, 1000);
+    assert_string_equal(graph->params[0].name, "conv1.weight");
+    assert_string_equal(graph->params[1].name, "bn1.weight");
+    assert_string_equal(graph->params[2].name, "bn1.bias");
+    for (int i = 0; i < 13; i++) assert_string_equal(graph->params[3 + i].name, block[i]);
+    assert_string_equal(graph->params[159].name, "fc.weight");
+    assert_string_equal(graph->params[160].name, "fc.bias");
+    assert_string_equal(graph->buffers[0].name, "bn1.running_mean");
+    assert_string_equal(graph->buffers[105].name, "layer4.2.bn3.running_var");
+    find(graph->buffers, graph->n_buffers, "layer1.0.downsample.1.running_mean");
+    check_shape(graph, "conv1.weight", 64, 7, 3);
+    check_shape(graph, "layer2.0.conv1.weight", 128, 1, 256);
+    check_shape(graph, "layer2.0.conv2.weight", 128, 3, 128);
+    check_shape(graph, "layer4.0.downsample.0.weight", 2048, 1, 1024);
+    el_graph_destroy(graph);
+}
+
+static const struct el_tensor *output_of(const struct el_graph *graph, const char *node)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (strcmp(graph->nodes[n].name, node) == 0) return &graph->tensors[graph->nodes[n].output];
+    fail_msg("no node '%s'", node);
+    return NULL;
+}
+
+/* Version 1.5: a block's first convolution keeps the size, its 3 x 3 halves it. And the smallest pictures still have a
+ * place left. */
+static void pictures_shrink_where_torchvisions_do(void **state)
+{
+    (void)state;
+    struct el_graph *graph = build("resnet50", 224, 64, 1000);
+    assert_int_equal(output_of(graph, "maxpool")->shape.d[0], 56);
+    assert_int_equal(output_of(graph, "layer2.0.conv1")->shape.d[0], 56);
+    assert_int_equal(output_of(graph, "layer2.0.conv2")->shape.d[0], 28);
+    assert_int_equal(output_of(graph, "layer4.2.bn3")->shape.d[0], 7);
+    el_graph_destroy(graph);
+    graph = build("resnet18", 8, 8, 10);
+    assert_int_equal(output_of(graph, "layer4.1.bn2")->shape.d[0], 1);
+    assert_int_equal(output_of(graph, "layer4.1.bn2")->shape.d[2], 64);
+    el_graph_destroy(graph);
+}
+
+/* The shard's values of one array, as doubles; to be freed. */
+static double *read_values(const struct el_shard *shard, struct el_view view, int64_t n)
+{
+    size_t width = el_dtype_bytes(shard->config->dtype);
+    double *values = malloc((size_t)n * sizeof *values);
+    void *raw = malloc((size_t)n * width);
+    assert_true(values && raw);
+    assert_int_equal(el_device_read(view, raw, (size_t)n * width), EL_OK);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = shard->config->dtype == EL_F64 ? ((const double *)raw)[i] : (double)((const float *)raw)[i];
+    free(raw);
+    return values;
+}
+
+/* Mean and deviation within four of their standard errors, and kaiming's deviation: sqrt(2 / (f k k)). */
+static void check_normal(const double *values, int64_t n, double deviation)
+{
+    double sum = 0, squares = 0, error = deviation / sqrt((double)n);
+    for (int64_t i = 0; i < n; i++) {
+        sum += values[i];
+        squares += values[i] * values[i];
+    }
+    assert_true(fabs(sum / (double)n) < 4 * error);
+    assert_true(fabs(sqrt(squares / (double)n) - deviation) < 4 * error / sqrt(2));
+}
+
+static void check_constant(const double *values, int64_t n, double wanted)
+{
+    for (int64_t i = 0; i < n; i++) assert_true(values[i] == wanted);
+}
+
+static void check_initial(const struct el_shard *shard, double **params)
+{
+    const struct el_graph *graph = shard->graph;
+    for (int p = 0; p < graph->n_params; p++) {
+        const struct el_shape *shape = &graph->params[p].shape;
+        int64_t n = el_shape_count(shape);
+        params[p] = read_values(shard, shard->params[p], n);
+        if (shape->n == 4) check_normal(params[p], n, sqrt(2.0 / (double)(shape->d[0] * shape->d[1] * shape->d[2])));
+        if (shape->n == 1 && p < graph->n_params - 2)
+            check_constant(params[p], n, strstr(graph->params[p].name, "weight") ? 1 : 0);
+    }
+    for (int b = 0; b < graph->n_buffers; b++) {
+        double *values = read_values(shard, shard->buffers[b], graph->buffers[b].shape.d[0]);
+        check_constant(values, graph->buffers[b].shape.d[0], b % 2);
+        free(values);
+    }
+}
+
+static void initial_values_are_torchvisions_and_the_same_in_both_types(void **state)
+{
+    (void)state;
+    struct el_graph *graph = build("resnet18", 16, 8, 10);
+    double **params[2];
+    for (int t = 0; t < 2; t++) {
+        struct el_train_config config = {.dtype = t ? EL_F64 : EL_F32, .seed = 3, .n_accumulate = 1};
+        struct el_device_spec spec = {.backend = "cpu", .kernels = el_kernels_reference()};
+        struct el_device *device;
+        struct el_shard shard;
+        params[t] = calloc((size_t)graph->n_params, sizeof *params[t]);
+        assert_non_null(params[t]);
+        assert_int_equal(el_device_open(&spec, &device), EL_OK);
+        assert_int_equal(el_shard_open(&shard, &config, graph, device, true), EL_OK);
+        check_initial(&shard, params[t]);
+        el_shard_close(&shard);
+        el_device_close(device);
+    }
+    for (int p = 0; p < graph->n_params; p++) {
+        assert_memory_equal(params[0][p], params[1][p], (size_t)el_param_count(graph, p) * sizeof(double));
+        free(params[0][p]);
+        free(params[1][p]);
+    }
+    free(params[0]);
+    free(params[1]);
+    el_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_have_as_many_parameters),
+        cmocka_unit_test(names_and_their_order_are_torchvisions),
+        cmocka_unit_test(pictures_shrink_where_torchvisions_do),
+        cmocka_unit_test(initial_values_are_torchvisions_and_the_same_in_both_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
