@@ -27,22 +27,17 @@ EL_HOST_DEVICE static inline int64_t el_window_places(int64_t length, int64_t k,
 /* From the d[] of conv2d_*: b h w c f k stride pad. */
 static inline struct el_window el_window_of_conv2d(const int64_t *d)
 {
-    return (struct el_window){.b = d[0],
-                              .h = d[1],
-                              .w = d[2],
-                              .c = d[3],
-                              .f = d[4],
-                              .k = d[5],
-                              .stride = d[6],
-                              .pad = d[7],
-                              .oh = el_window_places(d[1], d[5], d[6], d[7]),
-                              .ow = el_window_places(d[2], d[5], d[6], d[7])};
+    struct el_window s = {d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], 0, 0};
+    s.oh = el_window_places(s.h, s.k, s.stride, s.pad);
+    s.ow = el_window_places(s.w, s.k, s.stride, s.pad);
+    return s;
 }
 
 /* From the d[] of max_pool_*: b h w c k stride pad. */
 static inline struct el_window el_window_of_pool(const int64_t *d)
 {
-    return el_window_of_conv2d((const int64_t[]){d[0], d[1], d[2], d[3], d[3], d[4], d[5], d[6]});
+    const int64_t conv[] = {d[0], d[1], d[2], d[3], d[3], d[4], d[5], d[6]};
+    return el_window_of_conv2d(conv);
 }
 
 /* The taps begin..end-1 of a window along one side are those inside; tap 0 is at `at`. */

@@ -9,41 +9,40 @@
  * No element of x is copied. A window as one row of k*c values would make it one product, but its rows would overlap,
  * which cuBLAS refuses (ld < columns). */
 #include "kernels/cuda/check.h"
-#include "kernels/cuda/conv1d.h"
+#include "kernels/cuda/conv.h"
 
-static enum el_status forward(const struct el_kernel_args *args, enum el_dtype dtype,
-                              const struct el_cuda_conv_sizes *s)
+static enum el_status forward(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_conv *s)
 {
-    for (int64_t tap = 0; tap < s->k; tap++) {
+    for (int64_t tap = 0; tap < s->kw; tap++) {
         const struct el_cuda_product product = {
-            .m = s->windows,
+            .m = s->ow,
             .n = s->f,
             .k = s->c,
             .batch = s->b,
-            .a = {.data = el_cuda_offset(args->p[0], tap * s->c, dtype), .ld = s->c, .stride = s->l * s->c},
-            .b = {.data = el_cuda_offset(args->p[1], tap * s->c, dtype), .ld = s->k * s->c, .transposed = true},
-            .c = {.data = args->p[3], .ld = s->f, .stride = s->windows * s->f},
+            .a = {.data = el_cuda_offset(s->in[0], tap * s->c, dtype), .ld = s->c, .stride = s->w * s->c},
+            .b = {.data = el_cuda_offset(s->in[1], tap * s->c, dtype), .ld = s->kw * s->c, .transposed = true},
+            .c = {.data = s->out, .ld = s->f, .stride = s->ow * s->f},
             .acc = tap > 0};
         EL_TRY(el_cuda_multiply(args, dtype, &product));
     }
     return EL_OK;
 }
 
-static enum el_status data(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_conv_sizes *s)
+static enum el_status data(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_conv *s)
 {
     const struct el_cuda_native *native = args->native;
-    if (args->s[0] == 0)
-        EL_CUDA_TRY(cudaMemsetAsync(args->p[2], 0, (size_t)(s->b * s->l * s->c) * el_dtype_bytes(dtype),
+    if (!s->acc)
+        EL_CUDA_TRY(cudaMemsetAsync(s->out, 0, (size_t)(s->b * s->w * s->c) * el_dtype_bytes(dtype),
                                     (cudaStream_t)native->stream));
-    for (int64_t tap = 0; tap < s->k; tap++) {
+    for (int64_t tap = 0; tap < s->kw; tap++) {
         const struct el_cuda_product product = {
-            .m = s->windows,
+            .m = s->ow,
             .n = s->c,
             .k = s->f,
             .batch = s->b,
-            .a = {.data = args->p[0], .ld = s->f, .stride = s->windows * s->f},
-            .b = {.data = el_cuda_offset(args->p[1], tap * s->c, dtype), .ld = s->k * s->c},
-            .c = {.data = el_cuda_offset(args->p[2], tap * s->c, dtype), .ld = s->c, .stride = s->l * s->c},
+            .a = {.data = s->in[0], .ld = s->f, .stride = s->ow * s->f},
+            .b = {.data = el_cuda_offset(s->in[1], tap * s->c, dtype), .ld = s->kw * s->c},
+            .c = {.data = el_cuda_offset(s->out, tap * s->c, dtype), .ld = s->c, .stride = s->w * s->c},
             .acc = true};
         EL_TRY(el_cuda_multiply(args, dtype, &product));
     }
@@ -51,30 +50,38 @@ static enum el_status data(const struct el_kernel_args *args, enum el_dtype dtyp
 }
 
 /* The rows after the last window are all padding, so that no tap reads behind x. */
-static enum el_status weights(const struct el_kernel_args *args, enum el_dtype dtype,
-                              const struct el_cuda_conv_sizes *s, void *pad)
+static enum el_status weights(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_conv *s,
+                              void *pad)
 {
-    const void *dy = args->p[1];
-    if (s->k > 1) {
-        EL_TRY(el_cuda_pad_time(args, dtype, dy, s->b, s->l, s->windows, s->f, pad));
+    const void *dy = s->in[1];
+    if (s->kw > 1) {
+        EL_TRY(el_cuda_pad_time(args, dtype, dy, s->b, s->w, s->ow, s->f, pad));
         dy = pad;
     }
     const struct el_cuda_product product = {.m = s->f,
                                             .n = s->c,
-                                            .k = s->b > 0 ? s->b * s->l - (s->k - 1) : 0,
-                                            .batch = s->k,
+                                            .k = s->b > 0 ? s->b * s->w - (s->kw - 1) : 0,
+                                            .batch = s->kw,
                                             .a = {.data = dy, .ld = s->f, .transposed = true},
-                                            .b = {.data = args->p[0], .ld = s->c, .stride = s->c},
-                                            .c = {.data = args->p[2], .ld = s->k * s->c, .stride = s->c},
-                                            .acc = args->s[0] != 0};
+                                            .b = {.data = s->in[0], .ld = s->c, .stride = s->c},
+                                            .c = {.data = s->out, .ld = s->kw * s->c, .stride = s->c},
+                                            .acc = s->acc};
     return el_cuda_multiply(args, dtype, &product);
 }
 
-enum el_status el_cuda_conv_taps(enum el_cuda_conv_way way, const struct el_kernel_args *args, enum el_dtype dtype,
-                                 void *pad)
+static enum el_status run(const struct el_kernel_args *args, const struct el_cuda_conv *conv, enum el_dtype dtype,
+                          void *pad)
 {
-    struct el_cuda_conv_sizes sizes = el_cuda_conv_sizes(args);
-    if (way == EL_CONV_FORWARD) return forward(args, dtype, &sizes);
-    if (way == EL_CONV_DATA) return data(args, dtype, &sizes);
-    return weights(args, dtype, &sizes, pad);
+    if (conv->way == EL_CONV_FORWARD) return forward(args, dtype, conv);
+    if (conv->way == EL_CONV_DATA) return data(args, dtype, conv);
+    return weights(args, dtype, conv, pad);
 }
+
+/* dy with w steps a sample instead of ow; nothing where they are the same. */
+static size_t bytes(const struct el_cuda_conv *s, enum el_dtype dtype)
+{
+    bool padded = s->way == EL_CONV_WEIGHTS && s->kw > 1;
+    return padded ? (size_t)(s->b * s->w * s->f) * el_dtype_bytes(dtype) : 0;
+}
+
+const struct el_cuda_conv_plain el_cuda_conv_taps = {.text = "a product a tap", .bytes = bytes, .run = run};

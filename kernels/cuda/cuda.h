@@ -11,9 +11,14 @@
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
     X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
     X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
+    X(EL_OP_BATCH_NORM_INFERENCE, batch_norm_inference)                                                                \
     X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
     X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
     X(EL_OP_MAX_TIME_BACKWARD, max_time_backward)                                                                      \
+    X(EL_OP_MAX_POOL_FORWARD, max_pool_forward)                                                                        \
+    X(EL_OP_MAX_POOL_BACKWARD, max_pool_backward)                                                                      \
+    X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
+    X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
@@ -29,6 +34,8 @@
 #define EL_CUDA_WORKSPACE_LIST(X)                                                                                      \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
+    X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
+    X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_MSE, mse)
 
@@ -46,7 +53,7 @@ EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_RUN)
 EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_WORKSPACE)
 #undef EL_CUDA_DECLARE_WORKSPACE
 
-/* The convolution's rows, which have plans: forward, backward data, backward weights, in f32 and f64. */
-extern const struct el_kernel el_cuda_conv1d_rows[3][2];
+/* The convolutions' rows, which have plans: forward, backward data, backward weights, in f32 and f64. */
+extern const struct el_kernel el_cuda_conv1d_rows[3][2], el_cuda_conv2d_rows[3][2];
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "kernels/cuda/conv.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/exact_sum.h"
 #include "kernels/cuda/layer.h"
@@ -67,6 +68,21 @@ static void test_stretches(void **state)
     assert_int_equal(el_cuda_stretches(64), 1);
     assert_int_equal(el_cuda_stretches(65), 2);
     assert_int_equal(el_cuda_sum_rows_bytes(65, 10), 2 * 10 * 8);
+}
+
+/* Columns of 64 MiB at most, but for one sample's. */
+static void test_columns(void **state)
+{
+    (void)state;
+    struct el_cuda_conv conv = {.b = 32, .c = 3, .kh = 7, .kw = 7, .oh = 112, .ow = 112}; /* 7,375,872 bytes a sample */
+    assert_int_equal(el_cuda_columns_samples(&conv, EL_F32), 9);
+    assert_int_equal(el_cuda_columns_samples(&conv, EL_F64), 4);
+    conv.b = 8;
+    assert_int_equal(el_cuda_columns_samples(&conv, EL_F32), 8);
+    conv.c = 64;
+    assert_int_equal(el_cuda_columns_samples(&conv, EL_F32), 1);
+    conv.b = 0;
+    assert_int_equal(el_cuda_columns_samples(&conv, EL_F32), 1);
 }
 
 static void test_embedding_layout(void **state)
@@ -162,9 +178,10 @@ static void test_exact_sum_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),     cmocka_unit_test(test_first_maximum_in_any_order),
-        cmocka_unit_test(test_stretches),  cmocka_unit_test(test_embedding_layout),
-        cmocka_unit_test(test_exact_sums), cmocka_unit_test(test_exact_sum_ends),
+        cmocka_unit_test(test_blocks),           cmocka_unit_test(test_first_maximum_in_any_order),
+        cmocka_unit_test(test_stretches),        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_embedding_layout), cmocka_unit_test(test_exact_sums),
+        cmocka_unit_test(test_exact_sum_ends),
     };
     return cmocka_run_group_tests_name("shapes of CUDA kernels", tests, NULL, NULL);
 }

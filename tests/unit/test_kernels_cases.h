@@ -136,7 +136,7 @@ static const struct test_case cases[] = {
     CONV2D(1, 6, 6, 65, 16, 1, 1, 0),
     CONV2D(2, 5, 6, 4, 3, 2, 3, 0),
     CONV2D(1, 2, 2, 16, 16, 3, 2, 1),
-    BATCH_NORM(2, 1),
+    BATCH_NORM(4, 1),
     BATCH_NORM(3, 5),
     BATCH_NORM(17, 65),
     BATCH_NORM(50, 64),

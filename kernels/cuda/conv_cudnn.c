@@ -1,8 +1,8 @@
-/* The convolution by cuDNN: time is an image's width, its height 1; channels last is NHWC, and w[f,k,c] is KRSC.
+/* The convolutions by cuDNN: channels last is NHWC, and weights[f,kh,kw,c] are KRSC.
  *
  * Algorithms by FFT or Winograd are not taken: their rounding is another than a sum's. Nor are those that add by
  * atomics. With f32 asked for the math type is FMA, since cuDNN's default takes TF32 where the card has it. */
-#include "kernels/cuda/conv1d.h"
+#include "kernels/cuda/conv.h"
 
 #include <stdlib.h>
 
@@ -25,19 +25,20 @@ struct el_cuda_conv_cudnn {
     char text[96];
 };
 
-static enum el_status describe_operands(const struct el_cuda_conv_sizes *s, struct el_cuda_conv_cudnn *conv)
+static enum el_status describe_operands(const struct el_cuda_conv *s, struct el_cuda_conv_cudnn *conv)
 {
     const cudnnTensorFormat_t format = CUDNN_TENSOR_NHWC;
-    int b = (int)s->b, l = (int)s->l, c = (int)s->c, f = (int)s->f, k = (int)s->k, windows = (int)s->windows;
+    const cudnnDataType_t real = CUDNN_DATA_FLOAT;
+    int b = (int)s->b, c = (int)s->c, f = (int)s->f, stride = (int)s->stride, pad = (int)s->pad;
     EL_CUDNN_TRY(cudnnCreateTensorDescriptor(&conv->x));
     EL_CUDNN_TRY(cudnnCreateTensorDescriptor(&conv->y));
     EL_CUDNN_TRY(cudnnCreateFilterDescriptor(&conv->w));
     EL_CUDNN_TRY(cudnnCreateConvolutionDescriptor(&conv->conv));
-    EL_CUDNN_TRY(cudnnSetTensor4dDescriptor(conv->x, format, CUDNN_DATA_FLOAT, b, c, 1, l));
-    EL_CUDNN_TRY(cudnnSetTensor4dDescriptor(conv->y, format, CUDNN_DATA_FLOAT, b, f, 1, windows));
-    EL_CUDNN_TRY(cudnnSetFilter4dDescriptor(conv->w, CUDNN_DATA_FLOAT, format, f, c, 1, k));
+    EL_CUDNN_TRY(cudnnSetTensor4dDescriptor(conv->x, format, real, b, c, (int)s->h, (int)s->w));
+    EL_CUDNN_TRY(cudnnSetTensor4dDescriptor(conv->y, format, real, b, f, (int)s->oh, (int)s->ow));
+    EL_CUDNN_TRY(cudnnSetFilter4dDescriptor(conv->w, real, format, f, c, (int)s->kh, (int)s->kw));
     EL_CUDNN_TRY(
-        cudnnSetConvolution2dDescriptor(conv->conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+        cudnnSetConvolution2dDescriptor(conv->conv, pad, pad, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION, real));
     return EL_OK;
 }
 
@@ -129,53 +130,51 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
 }
 
 /* cuDNN counts in int. */
-static bool fits(const struct el_cuda_conv_sizes *s)
+static bool fits(const struct el_cuda_conv *s)
 {
-    int64_t most = s->l * (s->c > s->f ? s->c : s->f);
-    return s->b > 0 && s->k * s->c <= INT_MAX / s->f && most <= INT_MAX / s->b;
+    int64_t x = s->h * s->w * s->c, y = s->oh * s->ow * s->f;
+    return s->b > 0 && s->kh * s->kw * s->c <= INT_MAX / s->f && (x > y ? x : y) <= INT_MAX / s->b;
 }
 
-static enum el_status make(const struct el_kernel_args *args, struct el_cuda_conv_cudnn *conv)
+static enum el_status make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
+                           struct el_cuda_conv_cudnn *plan)
 {
-    const struct el_cuda_native *native = args->native;
-    struct el_cuda_conv_sizes sizes = el_cuda_conv_sizes(args);
-    if (!fits(&sizes)) return el_fail(EL_ERR_ABSENT, "cuDNN: sizes beyond an int");
-    EL_TRY(describe_operands(&sizes, conv));
-    EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, native->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
-    return choose(native->cudnn, native->tf32, el_cuda_conv_cudnn_bytes(&sizes), conv);
+    if (!fits(conv)) return el_fail(EL_ERR_ABSENT, "cuDNN: sizes beyond an int");
+    EL_TRY(describe_operands(conv, plan));
+    EL_CUDNN_TRY(cudnnSetConvolutionMathType(plan->conv, native->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+    return choose(native->cudnn, native->tf32, el_cuda_conv_cudnn_bytes(conv), plan);
 }
 
-enum el_status el_cuda_conv_cudnn_make(enum el_cuda_conv_way way, const struct el_kernel_args *args,
-                                       struct el_cuda_conv_cudnn **conv_p)
+enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
+                                       struct el_cuda_conv_cudnn **plan_p)
 {
-    struct el_cuda_conv_cudnn *conv = calloc(1, sizeof *conv);
-    if (!conv) return el_fail(EL_ERR_HOST_MEMORY, "cuDNN: no memory for a convolution's plan");
-    conv->way = way;
-    enum el_status status = make(args, conv);
+    struct el_cuda_conv_cudnn *plan = calloc(1, sizeof *plan);
+    if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuDNN: no memory for a convolution's plan");
+    plan->way = conv->way;
+    enum el_status status = make(native, conv, plan);
     if (status == EL_OK)
-        *conv_p = conv;
+        *plan_p = plan;
     else
-        el_cuda_conv_cudnn_destroy(conv);
+        el_cuda_conv_cudnn_destroy(plan);
     return status;
 }
 
-enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *conv, const struct el_kernel_args *args,
-                                      void *scratch)
+enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
+                                      const struct el_cuda_conv *conv, void *scratch)
 {
-    const struct el_cuda_native *native = args->native;
-    const float alpha = 1, none = 0, beta = args->s[0] != 0;
-    if (conv->way == EL_CONV_FORWARD) /* its scalar is relu */
-        EL_CUDNN_TRY(cudnnConvolutionForward(native->cudnn, &alpha, conv->x, args->p[0], conv->w, args->p[1],
-                                             conv->conv, (cudnnConvolutionFwdAlgo_t)conv->algorithm, scratch,
-                                             conv->scratch_bytes, &none, conv->y, args->p[3]));
-    else if (conv->way == EL_CONV_DATA)
-        EL_CUDNN_TRY(cudnnConvolutionBackwardData(native->cudnn, &alpha, conv->w, args->p[1], conv->y, args->p[0],
-                                                  conv->conv, (cudnnConvolutionBwdDataAlgo_t)conv->algorithm, scratch,
-                                                  conv->scratch_bytes, &beta, conv->x, args->p[2]));
+    const float alpha = 1, beta = conv->acc;
+    if (plan->way == EL_CONV_FORWARD)
+        EL_CUDNN_TRY(cudnnConvolutionForward(native->cudnn, &alpha, plan->x, conv->in[0], plan->w, conv->in[1],
+                                             plan->conv, (cudnnConvolutionFwdAlgo_t)plan->algorithm, scratch,
+                                             plan->scratch_bytes, &beta, plan->y, conv->out));
+    else if (plan->way == EL_CONV_DATA)
+        EL_CUDNN_TRY(cudnnConvolutionBackwardData(native->cudnn, &alpha, plan->w, conv->in[1], plan->y, conv->in[0],
+                                                  plan->conv, (cudnnConvolutionBwdDataAlgo_t)plan->algorithm, scratch,
+                                                  plan->scratch_bytes, &beta, plan->x, conv->out));
     else
-        EL_CUDNN_TRY(cudnnConvolutionBackwardFilter(native->cudnn, &alpha, conv->x, args->p[0], conv->y, args->p[1],
-                                                    conv->conv, (cudnnConvolutionBwdFilterAlgo_t)conv->algorithm,
-                                                    scratch, conv->scratch_bytes, &beta, conv->w, args->p[2]));
+        EL_CUDNN_TRY(cudnnConvolutionBackwardFilter(native->cudnn, &alpha, plan->x, conv->in[0], plan->y, conv->in[1],
+                                                    plan->conv, (cudnnConvolutionBwdFilterAlgo_t)plan->algorithm,
+                                                    scratch, plan->scratch_bytes, &beta, plan->w, conv->out));
     return EL_OK;
 }
 
@@ -196,17 +195,17 @@ const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
 
 #else
 
-enum el_status el_cuda_conv_cudnn_make(enum el_cuda_conv_way way, const struct el_kernel_args *args,
-                                       struct el_cuda_conv_cudnn **conv_p)
+enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
+                                       struct el_cuda_conv_cudnn **plan_p)
 {
-    (void)way, (void)args, (void)conv_p;
+    (void)native, (void)conv, (void)plan_p;
     return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
 }
 
-enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *conv, const struct el_kernel_args *args,
-                                      void *scratch)
+enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
+                                      const struct el_cuda_conv *conv, void *scratch)
 {
-    (void)conv, (void)args, (void)scratch;
+    (void)plan, (void)native, (void)conv, (void)scratch;
     return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
 }
 

@@ -1,0 +1,222 @@
+/* Batch norm: each channel's two sums by stretches of rows, as a sum of rows is done; a thread a channel puts them
+ * together; then a pass over the elements.
+ *
+ * Forward sums x - x[0] and its square, in one pass: near the data, so that the variance does not lose what mean and
+ * square have in common. */
+#include "kernels/cuda/common.cuh"
+
+extern "C" {
+#include "kernels/cuda/layer.h"
+}
+
+template <typename REAL> struct from_first {
+    const REAL *x;
+    __device__ void operator()(int64_t at, int64_t channel, double *one, double *two) const
+    {
+        double off = static_cast<double>(x[at]) - static_cast<double>(x[channel]);
+        *one = off;
+        *two = off * off;
+    }
+};
+
+/* What comes back to an element: dy, or 0 where the ReLU was shut. */
+template <typename REAL> __device__ static inline REAL incoming(const REAL *dy, const REAL *y_or_null, int64_t at)
+{
+    return y_or_null && !(y_or_null[at] > 0) ? static_cast<REAL>(0) : dy[at];
+}
+
+template <typename REAL> struct gradient_terms {
+    const REAL *dy, *x, *y, *mean;
+    __device__ void operator()(int64_t at, int64_t channel, double *one, double *two) const
+    {
+        double g = static_cast<double>(incoming(dy, y, at));
+        *one = g;
+        *two = g * (static_cast<double>(x[at]) - static_cast<double>(mean[channel]));
+    }
+};
+
+/* part[stretch][2][c]: a block takes 32 channels of one stretch of rows, its eight warps each every eighth row. */
+template <typename TERMS>
+__global__ void channel_sums_kernel(TERMS terms, int64_t rows, int64_t c, int64_t tiles, int64_t stretches,
+                                    double *__restrict__ part)
+{
+    __shared__ double ones[WARPS_A_BLOCK][EL_CUDA_WARP], twos[WARPS_A_BLOCK][EL_CUDA_WARP];
+    int lane = threadIdx.x % EL_CUDA_WARP, warp = threadIdx.x / EL_CUDA_WARP;
+    int64_t stretch_rows = el_cuda_ceil_div(rows, stretches);
+    for (int64_t block = blockIdx.x; block < tiles * stretches; block += gridDim.x) {
+        int64_t channel = block % tiles * EL_CUDA_WARP + lane, stretch = block / tiles;
+        int64_t end = stretch_rows * (stretch + 1) < rows ? stretch_rows * (stretch + 1) : rows;
+        double one = 0, two = 0;
+        if (channel < c)
+            for (int64_t row = stretch_rows * stretch + warp; row < end; row += WARPS_A_BLOCK) {
+                double first, second;
+                terms(row * c + channel, channel, &first, &second);
+                one += first;
+                two += second;
+            }
+        ones[warp][lane] = one;
+        twos[warp][lane] = two;
+        __syncthreads();
+        if (warp == 0 && channel < c) {
+            for (int other = 1; other < WARPS_A_BLOCK; other++) one += ones[other][lane], two += twos[other][lane];
+            part[stretch * 2 * c + channel] = one;
+            part[stretch * 2 * c + c + channel] = two;
+        }
+        __syncthreads(); /* so that the next tile may use the places */
+    }
+}
+
+template <typename TERMS>
+static enum el_status channel_sums(const struct el_kernel_args *args, const char *op, TERMS terms)
+{
+    int64_t rows = args->d[0], c = args->d[1];
+    int64_t tiles = el_cuda_ceil_div(c, EL_CUDA_WARP), stretches = el_cuda_stretches(rows);
+    return launch_blocks(args, op, el_cuda_blocks(tiles * stretches, 1), channel_sums_kernel<TERMS>, terms, rows, c,
+                         tiles, stretches, static_cast<double *>(args->workspace));
+}
+
+__device__ static inline double all_stretches(const double *part, int64_t stretches, int64_t stride, int64_t at)
+{
+    double sum = 0;
+    for (int64_t stretch = 0; stretch < stretches; stretch++) sum += part[stretch * stride + at];
+    return sum;
+}
+
+/* The stretches' sums, and behind them for backward the sums over all of them. */
+template <typename REAL> static size_t batch_norm_forward_bytes(const struct el_kernel_args *args)
+{
+    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]);
+}
+
+template <typename REAL> static size_t batch_norm_backward_bytes(const struct el_kernel_args *args)
+{
+    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
+}
+
+template <typename REAL>
+__global__ void moments_kernel(const REAL *__restrict__ x, const double *__restrict__ part, int64_t n, int64_t c,
+                               int64_t stretches, double eps, double momentum, REAL *__restrict__ running_mean,
+                               REAL *__restrict__ running_variance, REAL *__restrict__ saved)
+{
+    EL_CUDA_EACH(i, c)
+    {
+        double count = static_cast<double>(n), off = all_stretches(part, stretches, 2 * c, i) / count;
+        double variance = all_stretches(part, stretches, 2 * c, c + i) / count - off * off;
+        if (variance < 0) variance = 0;
+        double mean = static_cast<double>(x[i]) + off, unbiased = variance * count / (count - 1);
+        saved[i] = static_cast<REAL>(mean);
+        saved[c + i] = static_cast<REAL>(1 / sqrt(variance + eps));
+        running_mean[i] = static_cast<REAL>((1 - momentum) * static_cast<double>(running_mean[i]) + momentum * mean);
+        running_variance[i] =
+            static_cast<REAL>((1 - momentum) * static_cast<double>(running_variance[i]) + momentum * unbiased);
+    }
+}
+
+/* What a channel's elements are normalised by: its mean, and rstd or (eps >= 0) the variance that gives it. */
+template <typename REAL> struct normaliser {
+    const REAL *scale, *shift, *residual, *mean, *spread;
+    double eps;
+    bool relu;
+};
+
+template <typename REAL>
+__global__ void normalise_kernel(const REAL *__restrict__ x, struct normaliser<REAL> by, int64_t items, int64_t c,
+                                 REAL *__restrict__ y)
+{
+    EL_CUDA_EACH(i, items)
+    {
+        int64_t channel = i % c;
+        REAL rstd = by.spread[channel];
+        if (by.eps >= 0) rstd = static_cast<REAL>(1 / sqrt(static_cast<double>(rstd) + by.eps));
+        REAL value = by.scale[channel] * (x[i] - by.mean[channel]) * rstd + by.shift[channel];
+        if (by.residual) value += by.residual[i];
+        y[i] = by.relu && value < 0 ? static_cast<REAL>(0) : value;
+    }
+}
+
+template <typename REAL>
+static enum el_status normalise(const struct el_kernel_args *args, const char *op, const REAL *mean, const REAL *spread,
+                                double eps, bool relu)
+{
+    int64_t c = args->d[1], items = args->d[0] * c;
+    const struct normaliser<REAL> by = {
+        static_cast<const REAL *>(args->p[1]), static_cast<const REAL *>(args->p[2]),
+            static_cast<const REAL *>(args->p[3]), mean, spread, eps, relu
+    };
+    return launch(args, op, items, normalise_kernel<REAL>, static_cast<const REAL *>(args->p[0]), by, items, c,
+                  static_cast<REAL *>(args->p[6]));
+}
+
+template <typename REAL> static enum el_status batch_norm_forward(const struct el_kernel_args *args)
+{
+    int64_t n = args->d[0], c = args->d[1];
+    const REAL *x = static_cast<const REAL *>(args->p[0]);
+    REAL *saved = static_cast<REAL *>(args->p[7]);
+    EL_TRY(el_batch_norm_check(n));
+    EL_TRY(channel_sums(args, "batch_norm_forward's sums", from_first<REAL>{x}));
+    EL_TRY(launch(args, "batch_norm_forward's moments", c, moments_kernel<REAL>, x,
+                  static_cast<const double *>(args->workspace), n, c, el_cuda_stretches(n), args->s[0], args->s[1],
+                  static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]), saved));
+    return normalise<REAL>(args, "batch_norm_forward", saved, saved + c, -1, args->s[2] != 0);
+}
+
+template <typename REAL> static enum el_status batch_norm_inference(const struct el_kernel_args *args)
+{
+    return normalise<REAL>(args, "batch_norm_inference", static_cast<const REAL *>(args->p[4]),
+                           static_cast<const REAL *>(args->p[5]), args->s[0], args->s[1] != 0);
+}
+
+template <typename REAL>
+__global__ void parameter_gradients_kernel(const double *__restrict__ part, const REAL *__restrict__ saved, int64_t c,
+                                           int64_t stretches, bool acc, double *__restrict__ total,
+                                           REAL *__restrict__ dscale, REAL *__restrict__ dshift)
+{
+    EL_CUDA_EACH(i, c)
+    {
+        double plain = all_stretches(part, stretches, 2 * c, i);
+        double times_x = all_stretches(part, stretches, 2 * c, c + i) * static_cast<double>(saved[c + i]);
+        total[i] = plain;
+        total[c + i] = times_x;
+        dshift[i] = static_cast<REAL>(acc ? static_cast<double>(dshift[i]) + plain : plain);
+        dscale[i] = static_cast<REAL>(acc ? static_cast<double>(dscale[i]) + times_x : times_x);
+    }
+}
+
+/* dresidual may be dy: an element is read before it is written, by the same thread. */
+template <typename REAL>
+__global__ void spread_kernel(const REAL *dy, const REAL *__restrict__ x, const REAL *__restrict__ y,
+                              const REAL *__restrict__ scale, const REAL *__restrict__ saved,
+                              const double *__restrict__ total, int64_t n, int64_t c, bool acc, REAL *__restrict__ dx,
+                              REAL *dresidual)
+{
+    EL_CUDA_EACH(i, n * c)
+    {
+        int64_t channel = i % c;
+        REAL g = incoming(dy, y, i), rstd = saved[c + channel], normalised = (x[i] - saved[channel]) * rstd;
+        REAL plain = static_cast<REAL>(total[channel] / static_cast<double>(n));
+        REAL times_x = static_cast<REAL>(total[c + channel] / static_cast<double>(n));
+        dx[i] = scale[channel] * rstd * (g - plain - normalised * times_x);
+        if (dresidual) dresidual[i] = acc ? dresidual[i] + g : g;
+    }
+}
+
+template <typename REAL> static enum el_status batch_norm_backward(const struct el_kernel_args *args)
+{
+    int64_t n = args->d[0], c = args->d[1], stretches = el_cuda_stretches(n);
+    const REAL *dy = static_cast<const REAL *>(args->p[0]), *x = static_cast<const REAL *>(args->p[1]);
+    const REAL *y = static_cast<const REAL *>(args->p[2]), *saved = static_cast<const REAL *>(args->p[4]);
+    double *part = static_cast<double *>(args->workspace), *total = part + stretches * 2 * c;
+    EL_TRY(channel_sums(args, "batch_norm_backward's sums", gradient_terms<REAL>{dy, x, y, saved}));
+    EL_TRY(launch(args, "batch_norm_backward's parameters", c, parameter_gradients_kernel<REAL>,
+                  static_cast<const double *>(part), saved, c, stretches, args->s[0] != 0, total,
+                  static_cast<REAL *>(args->p[6]), static_cast<REAL *>(args->p[7])));
+    return launch(args, "batch_norm_backward", n * c, spread_kernel<REAL>, dy, x, y,
+                  static_cast<const REAL *>(args->p[3]), saved, static_cast<const double *>(total), n, c,
+                  args->s[1] != 0, static_cast<REAL *>(args->p[5]), static_cast<REAL *>(args->p[8]));
+}
+
+EL_CUDA_RUN(batch_norm_forward)
+EL_CUDA_RUN(batch_norm_inference)
+EL_CUDA_RUN(batch_norm_backward)
+EL_CUDA_WORKSPACE(batch_norm_forward, batch_norm_forward_bytes)
+EL_CUDA_WORKSPACE(batch_norm_backward, batch_norm_backward_bytes)

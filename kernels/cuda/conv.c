@@ -1,0 +1,70 @@
+/* The choice between cuDNN and the plain way, and the plan that keeps it. */
+#include "kernels/cuda/conv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CUDNN_ALIGNMENT = 16 };
+
+/* What prepare() chose. */
+struct plan {
+    struct el_cuda_conv_cudnn *cudnn; /* NULL: the plain way */
+    char text[160];
+};
+
+size_t el_cuda_conv_bytes(const struct el_cuda_conv_plain *plain, const struct el_cuda_conv *conv, enum el_dtype dtype)
+{
+    size_t bytes = plain->bytes(conv, dtype), cudnn = 0;
+#ifdef EL_HAVE_CUDNN
+    if (dtype == EL_F32) cudnn = el_cuda_conv_cudnn_bytes(conv);
+#endif
+    return bytes > cudnn ? bytes : cudnn;
+}
+
+/* cuDNN may load several numbers at once; views of a flat buffer lie anywhere. */
+static bool is_aligned(const struct el_kernel_args *args, const struct el_cuda_conv *conv)
+{
+    uintptr_t all = (uintptr_t)conv->in[0] | (uintptr_t)conv->in[1] | (uintptr_t)conv->out;
+    all |= (uintptr_t)args->workspace;
+    return all % CUDNN_ALIGNMENT == 0;
+}
+
+enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
+                                    const struct el_cuda_conv *conv, enum el_dtype dtype, void **plan_p)
+{
+    const struct el_cuda_native *native = args->native;
+    const char *why = dtype == EL_F64 ? "f64" : "no cuDNN";
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuda convolution: no memory for a plan");
+    if (dtype == EL_F32 && native->cudnn && !is_aligned(args, conv))
+        why = "operands that are not aligned";
+    else if (dtype == EL_F32 && native->cudnn && el_cuda_conv_cudnn_make(native, conv, &plan->cudnn) != EL_OK)
+        why = el_error_message();
+    if (plan->cudnn)
+        snprintf(plan->text, sizeof plan->text, "%s", el_cuda_conv_cudnn_text(plan->cudnn));
+    else
+        snprintf(plan->text, sizeof plan->text, "cuBLAS, %s (%s)", plain->text, why);
+    *plan_p = plan;
+    return EL_OK;
+}
+
+enum el_status el_cuda_conv_run(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
+                                const struct el_cuda_conv *conv, enum el_dtype dtype, void *scratch)
+{
+    const struct plan *plan = args->plan;
+    if (plan->cudnn) return el_cuda_conv_cudnn_run(plan->cudnn, args->native, conv, scratch);
+    return plain->run(args, conv, dtype, scratch);
+}
+
+void el_cuda_conv_release(void *plan_or_null)
+{
+    struct plan *plan = plan_or_null;
+    if (!plan) return;
+    el_cuda_conv_cudnn_destroy(plan->cudnn);
+    free(plan);
+}
+
+const char *el_cuda_conv_describe(const void *plan)
+{
+    return ((const struct plan *)plan)->text;
+}

@@ -1,0 +1,122 @@
+/* What the convolutions share: in f32 cuDNN does them where it is there and has an algorithm that fits; else, and in
+ * f64, they are products by cuBLAS, each family in a plain way of its own. Which of the two is chosen once an op, in
+ * prepare(). */
+#ifndef EL_KERNELS_CUDA_CONV_H
+#define EL_KERNELS_CUDA_CONV_H
+
+#include "kernels/cuda/layer.h"
+#include "kernels/cuda/native.h"
+
+/* In the order of the ops. */
+enum el_cuda_conv_way { EL_CONV_FORWARD, EL_CONV_DATA, EL_CONV_WEIGHTS };
+
+/* One op: x[b,h,w,c], weights[f,kh,kw,c], y[b,oh,ow,f]. Time is an image's width, its height 1. */
+struct el_cuda_conv {
+    enum el_cuda_conv_way way;
+    int64_t b, h, w, c, f, kh, kw, stride, pad, oh, ow;
+    void *in[2], *out; /* forward: x, weights -> y; data: dy, weights -> dx; weights: x, dy -> dw */
+    bool acc;
+};
+
+/* The way without cuDNN. `bytes` is the scratch that run() uses. */
+struct el_cuda_conv_plain {
+    const char *text; /* "a product a tap" */
+    size_t (*bytes)(const struct el_cuda_conv *conv, enum el_dtype dtype);
+    enum el_status (*run)(const struct el_kernel_args *args, const struct el_cuda_conv *conv, enum el_dtype dtype,
+                          void *scratch);
+};
+extern const struct el_cuda_conv_plain el_cuda_conv_taps;    /* over time */
+extern const struct el_cuda_conv_plain el_cuda_conv_columns; /* over images */
+
+/* Scratch for either way, which is not known before prepare(). */
+size_t el_cuda_conv_bytes(const struct el_cuda_conv_plain *plain, const struct el_cuda_conv *conv, enum el_dtype dtype);
+
+/* As a row's prepare(), run(), release() and describe(). `scratch` has el_cuda_conv_bytes(), at args->workspace or
+ * somewhere behind it. */
+enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
+                                    const struct el_cuda_conv *conv, enum el_dtype dtype, void **plan_p);
+enum el_status el_cuda_conv_run(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
+                                const struct el_cuda_conv *conv, enum el_dtype dtype, void *scratch);
+void el_cuda_conv_release(void *plan);
+const char *el_cuda_conv_describe(const void *plan);
+
+/* What cuDNN may use as scratch: as much as one copy of each operand in a layout of its own, and a MiB. It is a rule of
+ * sizes, since workspace() has no device to ask; an algorithm that wants more is not taken. */
+static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
+{
+    size_t elements = (size_t)(s->b * s->h * s->w * s->c + s->f * s->kh * s->kw * s->c + s->b * s->oh * s->ow * s->f);
+    return elements * sizeof(float) + ((size_t)1 << 20);
+}
+
+/* cuDNN's descriptors and the algorithm that its heuristics put first among those that give the same bits in every run,
+ * fit the scratch and keep the precision asked for. Errors: EL_ERR_ABSENT with the reason, when there is none. */
+struct el_cuda_conv_cudnn;
+enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
+                                       struct el_cuda_conv_cudnn **plan_p);
+enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
+                                      const struct el_cuda_conv *conv, void *scratch);
+void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *plan);
+const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *plan);
+
+/* The windows' values as rows of a matrix, for `samples` samples: columns[samples * oh * ow, kh * kw * c], 0 where a
+ * tap is outside; and back: dx (+)= the sum over all that stand for a pixel, in the order of taps. */
+enum el_status el_cuda_columns(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_conv *conv,
+                               int64_t samples, const void *x, void *columns);
+enum el_status el_cuda_add_columns(const struct el_kernel_args *args, enum el_dtype dtype,
+                                   const struct el_cuda_conv *conv, int64_t samples, const void *columns, void *dx);
+
+/* Samples whose columns are made at once: as many as fit 64 MiB, one at least. Emulated, few: then they are made in
+ * several goes. */
+#ifdef EL_CUDA_EMULATED
+enum { EL_CUDA_COLUMNS_BYTES = 1 << 12 };
+#else
+enum { EL_CUDA_COLUMNS_BYTES = 1 << 26 };
+#endif
+
+static inline int64_t el_cuda_columns_samples(const struct el_cuda_conv *s, enum el_dtype dtype)
+{
+    int64_t bytes = s->oh * s->ow * s->kh * s->kw * s->c * (int64_t)el_dtype_bytes(dtype);
+    int64_t samples = bytes > 0 ? EL_CUDA_COLUMNS_BYTES / bytes : s->b;
+    if (samples < 1) return 1;
+    return samples < s->b ? samples : s->b;
+}
+
+/* A family's rows, el_cuda_<family>_rows[way][type], of its workspace(way, args, dtype, workspace_p), prepare(way,
+ * args, dtype, plan_p) and run(way, args, dtype). */
+#define EL_CUDA_CONV_ROW(way, name, type, dtype)                                                                       \
+    static enum el_status name##_workspace_##type(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
+    {                                                                                                                  \
+        return workspace(way, args, dtype, workspace_p);                                                               \
+    }                                                                                                                  \
+    static enum el_status name##_prepare_##type(const struct el_kernel_args *args, void **plan_p)                      \
+    {                                                                                                                  \
+        return prepare(way, args, dtype, plan_p);                                                                      \
+    }                                                                                                                  \
+    static enum el_status name##_##type(const struct el_kernel_args *args)                                             \
+    {                                                                                                                  \
+        return run(way, args, dtype);                                                                                  \
+    }
+#define EL_CUDA_CONV_KERNEL(name, type)                                                                                \
+    {                                                                                                                  \
+        .run = name##_##type, .workspace = name##_workspace_##type, .prepare = name##_prepare_##type,                  \
+        .release = el_cuda_conv_release, .describe = el_cuda_conv_describe                                             \
+    }
+#define EL_CUDA_CONV_ROWS(op, family)                                                                                  \
+    EL_CUDA_CONV_ROW(EL_CONV_FORWARD, forward, f32, EL_F32)                                                            \
+    EL_CUDA_CONV_ROW(EL_CONV_FORWARD, forward, f64, EL_F64)                                                            \
+    EL_CUDA_CONV_ROW(EL_CONV_DATA, data, f32, EL_F32)                                                                  \
+    EL_CUDA_CONV_ROW(EL_CONV_DATA, data, f64, EL_F64)                                                                  \
+    EL_CUDA_CONV_ROW(EL_CONV_WEIGHTS, weights, f32, EL_F32)                                                            \
+    EL_CUDA_CONV_ROW(EL_CONV_WEIGHTS, weights, f64, EL_F64)                                                            \
+    _Static_assert(op##_BACKWARD_DATA - op##_FORWARD == EL_CONV_DATA &&                                                \
+                       op##_BACKWARD_WEIGHTS - op##_FORWARD == EL_CONV_WEIGHTS,                                        \
+                   "the table finds a row by its op's place");                                                         \
+    const struct el_kernel el_cuda_##family##_rows[3][2] = {                                                           \
+        [EL_CONV_FORWARD] =                                                                                            \
+            {[EL_F32] = EL_CUDA_CONV_KERNEL(forward, f32), [EL_F64] = EL_CUDA_CONV_KERNEL(forward, f64)},              \
+        [EL_CONV_DATA] = {[EL_F32] = EL_CUDA_CONV_KERNEL(data, f32), [EL_F64] = EL_CUDA_CONV_KERNEL(data, f64)},       \
+        [EL_CONV_WEIGHTS] =                                                                                            \
+            {[EL_F32] = EL_CUDA_CONV_KERNEL(weights, f32), [EL_F64] = EL_CUDA_CONV_KERNEL(weights, f64)},              \
+    };
+
+#endif
