@@ -50,6 +50,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* x[b,l,c], dy[b,l-k+1,f] -> dw[f,k,c], dbias[f]       d: b l c f k   s: acc                                   */ \
     X(EL_OP_CONV1D_BACKWARD_WEIGHTS, "conv1d_backward_weights")                                                        \
     /* x[b,h,w,c], w[f,k,k,c] -> y[b,oh,ow,f]               d: b h w c f k stride pad   (oh, ow: kernels/window.h)  */ \
+    /* k of all three: 1 where w, or dw, is in the table's stored layout (el_weights_layout), 0: plain              */ \
     X(EL_OP_CONV2D_FORWARD, "conv2d_forward")                                                                          \
     /* dy[b,oh,ow,f], w[f,k,k,c] -> dx[b,h,w,c]             d: b h w c f k stride pad   s: acc                      */ \
     X(EL_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data")                                                              \
@@ -163,10 +164,22 @@ struct el_kernel {
     const char *(*describe)(const void *plan);
 };
 
+/* How a table stores weights [f,k,k,c] of conv2d: the same values in another order, in as many bytes. It depends on
+ * type and shape alone, so that weights and gradients of any batch, rank and host can be copied and added as they are.
+ */
+struct el_weights_layout {
+    const char *name; /* "OIhw16i16o" */
+    /* Required. `shape`: f k k c; values of the type that it is for. */
+    void (*pack)(const int64_t shape[4], const void *plain, void *stored);
+    void (*unpack)(const int64_t shape[4], const void *stored, void *plain);
+};
+
 struct el_kernel_table {
     const char *name; /* "reference", "cpu" */
     /* Required. NULL where the table has no such row. */
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
+    /* Optional: default is that all weights are plain. NULL where those of this type and shape are. */
+    const struct el_weights_layout *(*weights)(enum el_dtype dtype, const int64_t shape[4]);
 };
 
 /* The reference table: every op, f32 and f64. */

@@ -83,6 +83,13 @@ bool el_device_computes(const struct el_device *device)
     return device->ops->computes;
 }
 
+const struct el_weights_layout *el_device_weights_layout(const struct el_device *device, enum el_dtype dtype,
+                                                         const int64_t shape[4])
+{
+    const struct el_kernel_table *kernels = device->spec.kernels;
+    return kernels->weights ? kernels->weights(dtype, shape) : NULL;
+}
+
 int el_device_cores(const struct el_device *device, const int **cores_p)
 {
     *cores_p = device->spec.cores;

@@ -122,6 +122,9 @@ int el_device_index(const struct el_device *device);        /* within its backen
 bool el_device_is_simulated(const struct el_device *device);
 /* false: kernels do not compute (null, sim), so losses mean nothing. */
 bool el_device_computes(const struct el_device *device);
+/* How its kernels store conv2d's weights [f,k,k,c] of this type; NULL: plain. */
+const struct el_weights_layout *el_device_weights_layout(const struct el_device *device, enum el_dtype dtype,
+                                                         const int64_t shape[4]);
 /* The cores it computes on, in *cores_p (borrowed); returns how many, 0: not bound. */
 int el_device_cores(const struct el_device *device, const int **cores_p);
 /* 0: no limit but the machine's. */

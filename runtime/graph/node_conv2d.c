@@ -26,6 +26,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_ker
     const int64_t d[] = {el_pass_get(pass)->batch, x->d[0],   x->d[1], x->d[2], w->d[0], w->d[1],
                          node->attributes.stride,  node->attributes.pad};
     for (int i = 0; i < 8; i++) op->args.d[i] = d[i];
+    op->args.k[0] = el_pass_param_layout(pass, node, 0) != NULL;
     el_pass_emit(pass, node, op);
 }
 

@@ -74,6 +74,13 @@ static void destroy(struct el_pass *pass)
     free(pass);
 }
 
+const struct el_weights_layout *el_param_layout(const struct el_param *array, const struct el_device *device,
+                                                enum el_dtype dtype)
+{
+    if (array->shape.n != 4 || array->max_norm > 0) return NULL;
+    return el_device_weights_layout(device, dtype, array->shape.d);
+}
+
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p)
 {
     const struct el_graph *graph = spec->graph;
@@ -279,6 +286,11 @@ struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *n
 struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node)
 {
     return pass->values[node->output].view;
+}
+
+const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return el_param_layout(&pass->spec.graph->params[node->params[i]], pass->spec.device, pass->spec.dtype);
 }
 
 struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i)

@@ -43,6 +43,11 @@ struct el_pass_spec {
     void *context;
 };
 
+/* The order in which a device stores an array's values, and those of its gradient and slots; NULL: that of its shape.
+ * Weights of four dimensions are conv2d's. Where rows have a limit they stay whole. */
+const struct el_weights_layout *el_param_layout(const struct el_param *array, const struct el_device *device,
+                                                enum el_dtype dtype);
+
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
 /* inputs[n_inputs of the graph], each [batch, its shape], the caller's until close. Fills outputs[n_outputs], whose
@@ -66,6 +71,8 @@ const struct el_pass_spec *el_pass_get(const struct el_pass *pass);
 struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node);
 struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i);
+/* In which order its values are stored; NULL: that of its shape. */
+const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i);
 /* What its type's hook `kept` asked for. */
 struct el_view el_pass_kept(const struct el_pass *pass, const struct el_node *node);

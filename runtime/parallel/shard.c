@@ -20,6 +20,39 @@ size_t el_shard_buffer_bytes(const struct el_shard *shard, int buffer)
     return (size_t)el_graph_buffer_count(shard->graph, buffer) * el_dtype_bytes(shard->config->dtype);
 }
 
+static size_t array_bytes(const struct el_shard *shard, const struct el_param *array)
+{
+    return (size_t)el_shape_count(&array->shape) * el_dtype_bytes(shard->config->dtype);
+}
+
+enum el_status el_shard_read_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
+                                    void *values)
+{
+    const struct el_weights_layout *layout = el_param_layout(array, shard->device, shard->config->dtype);
+    size_t bytes = array_bytes(shard, array);
+    if (!layout) return el_device_read(view, values, bytes);
+    void *stored = malloc(bytes);
+    if (!stored) return el_fail_errno("values of '%s'", array->name);
+    enum el_status status = el_device_read(view, stored, bytes);
+    if (status == EL_OK) layout->unpack(array->shape.d, stored, values);
+    free(stored);
+    return status;
+}
+
+enum el_status el_shard_write_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
+                                     const void *values)
+{
+    const struct el_weights_layout *layout = el_param_layout(array, shard->device, shard->config->dtype);
+    size_t bytes = array_bytes(shard, array);
+    if (!layout) return el_device_write(view, values, bytes);
+    void *stored = malloc(bytes);
+    if (!stored) return el_fail_errno("values of '%s'", array->name);
+    layout->pack(array->shape.d, values, stored);
+    enum el_status status = el_device_write(view, stored, bytes);
+    free(stored);
+    return status;
+}
+
 static int slot_count(enum el_optimizer_kind optimizer)
 {
     return optimizer == EL_OPT_ADAM ? 2 : optimizer == EL_OPT_MOMENTUM ? 1 : 0;
@@ -93,8 +126,7 @@ static void draw(struct el_initial initial, const struct el_rng_key *key, int64_
 static enum el_status initialize(const struct el_shard *shard, const struct el_param *param, struct el_view view)
 {
     int64_t n = el_shape_count(&param->shape);
-    size_t bytes = (size_t)n * el_dtype_bytes(shard->config->dtype);
-    void *values = malloc(bytes);
+    void *values = malloc(array_bytes(shard, param));
     if (!values) return el_fail_errno("initial values of '%s'", param->name);
     struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
     for (int64_t first = 0; first < n; first += DRAWN_AT_ONCE) {
@@ -107,7 +139,7 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_p
             else
                 ((float *)values)[first + i] = drawn[i];
     }
-    enum el_status status = el_device_write(view, values, bytes);
+    enum el_status status = el_shard_write_values(shard, param, view, values);
     free(values);
     return status;
 }

@@ -15,7 +15,7 @@ static enum el_status read_grad(const struct el_shard *shard, int p, double *val
 {
     if (!shard->grads[p].buffer) return EL_OK; /* the graph does not use it: zeros */
     /* Read in place: a float's bytes stand at the front of the doubles, and are spread from the back. */
-    EL_TRY(el_device_read(shard->grads[p], values, el_shard_param_bytes(shard, p)));
+    EL_TRY(el_shard_read_values(shard, &shard->graph->params[p], shard->grads[p], values));
     for (int64_t i = el_param_count(shard->graph, p) - 1; shard->config->dtype == EL_F32 && i >= 0; i--) {
         float value;
         memcpy(&value, (char *)values + (size_t)i * sizeof value, sizeof value);
