@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "kernels/cpu/conv1d.h"
+#include "kernels/cpu/conv2d.h"
 #include "kernels/cpu/dnnl/dnnl_module.h"
 #include "runtime/base/module.h"
 
@@ -30,14 +31,19 @@ static void open_dnnl(void)
     snprintf(missing, sizeof missing, "%s", el_error_message());
 }
 
+const struct el_kernel *el_cpu_dnnl(enum el_op_kind op)
+{
+    pthread_once(&opened, open_dnnl);
+    return dnnl ? dnnl->find(op) : NULL;
+}
+
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if (dtype == EL_F32 && (unsigned)op < EL_OP_COUNT) {
         if (loops[op].run) return &loops[op];
-        const struct el_kernel *tiles = op == EL_OP_CONV1D_BACKWARD_WEIGHTS ? el_cpu_conv1d_backward_weights() : NULL;
-        if (tiles) return tiles;
-        pthread_once(&opened, open_dnnl);
-        const struct el_kernel *row = dnnl ? dnnl->find(op) : NULL;
+        const struct el_kernel *row = op == EL_OP_CONV1D_BACKWARD_WEIGHTS ? el_cpu_conv1d_backward_weights() : NULL;
+        if (!row) row = el_cpu_conv2d(op);
+        if (!row) row = el_cpu_dnnl(op);
         if (row) return row;
     }
     return el_kernels_reference()->find(op, dtype);
@@ -45,7 +51,7 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 
 const struct el_kernel_table *el_kernels_cpu(void)
 {
-    static const struct el_kernel_table table = {.name = "cpu", .find = find};
+    static const struct el_kernel_table table = {.name = "cpu", .find = find, .weights = el_cpu_conv2d_layout};
     return &table;
 }
 

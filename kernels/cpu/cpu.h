@@ -12,8 +12,15 @@
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
+    X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
+    X(EL_OP_BATCH_NORM_INFERENCE, batch_norm_inference)                                                                \
+    X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
     X(EL_OP_MAX_TIME_BACKWARD, max_time_backward)                                                                      \
+    X(EL_OP_MAX_POOL_FORWARD, max_pool_forward)                                                                        \
+    X(EL_OP_MAX_POOL_BACKWARD, max_pool_backward)                                                                      \
+    X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
+    X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
@@ -28,5 +35,8 @@
 #define EL_CPU_DECLARE(op, name) enum el_status el_cpu_##name(const struct el_kernel_args *args);
 EL_CPU_LIST(EL_CPU_DECLARE)
 #undef EL_CPU_DECLARE
+
+/* oneDNN's row; NULL where it has none or is not there. */
+const struct el_kernel *el_cpu_dnnl(enum el_op_kind op);
 
 #endif

@@ -47,17 +47,30 @@ enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const 
     return EL_OK;
 }
 
-enum el_status el_dnnl_any(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, el_dnnl_view *view_p)
+enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
+                              el_dnnl_view *view_p)
 {
     dnnl_memory_desc_t *desc = &recipe->descs[recipe->n_descs];
 #if DNNL_VERSION_MAJOR >= 3
-    EL_DNNL_TRY(dnnl_memory_desc_create_with_tag(desc, n_dims, dims, dnnl_f32, dnnl_format_tag_any));
+    EL_DNNL_TRY(dnnl_memory_desc_create_with_tag(desc, n_dims, dims, dnnl_f32, tag));
 #else
-    EL_DNNL_TRY(dnnl_memory_desc_init_by_tag(desc, n_dims, dims, dnnl_f32, dnnl_format_tag_any));
+    EL_DNNL_TRY(dnnl_memory_desc_init_by_tag(desc, n_dims, dims, dnnl_f32, tag));
 #endif
     recipe->n_descs++;
     *view_p = EL_DNNL_VIEW(*desc);
     return EL_OK;
+}
+
+enum el_status el_dnnl_any(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, el_dnnl_view *view_p)
+{
+    return el_dnnl_tagged(recipe, n_dims, dims, dnnl_format_tag_any, view_p);
+}
+
+const char *el_dnnl_implementation(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = NULL;
+    dnnl_status_t status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+    return status == dnnl_success && name ? name : "unknown";
 }
 
 static enum el_status post_ops(dnnl_post_ops_t ops, struct el_dnnl_after after)
@@ -106,22 +119,32 @@ static enum el_status keep(struct el_dnnl_recipe *recipe, dnnl_primitive_attr_t 
     return EL_OK;
 }
 
-static const dnnl_dims_t one = {1}, zero = {0};
+/* The same in all directions of space. */
+struct steps {
+    dnnl_dims_t strides, padding, dilation;
+};
+
+static struct steps steps_of(const struct el_dnnl_conv *conv)
+{
+    return (struct steps){.strides = {conv->stride, conv->stride}, .padding = {conv->pad, conv->pad}};
+}
 
 enum el_status el_dnnl_conv_forward(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
                                     struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p)
 {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd = NULL;
+    struct steps steps = steps_of(conv);
     EL_TRY(attributes(after, &attr));
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
-        &pd, engine, dnnl_forward_training, dnnl_convolution_direct, conv->x, conv->w, conv->bias, conv->y, one, zero,
-        zero, zero, attr);
+        &pd, engine, dnnl_forward_training, dnnl_convolution_direct, conv->x, conv->w, conv->bias, conv->y,
+        steps.strides, steps.dilation, steps.padding, steps.padding, attr);
 #else
     dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct,
-                                                              conv->x, conv->w, conv->bias, conv->y, one, zero, zero);
+    dnnl_status_t status =
+        dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, conv->x, conv->w,
+                                           conv->bias, conv->y, steps.strides, steps.padding, steps.padding);
     if (status == dnnl_success) status = dnnl_primitive_desc_create(&pd, &desc, attr, engine, NULL);
 #endif
     return keep(recipe, attr, status, "convolution forward", pd, pd_p);
@@ -132,14 +155,16 @@ enum el_status el_dnnl_conv_backward_data(struct el_dnnl_recipe *recipe, const s
 {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd = NULL;
+    struct steps steps = steps_of(conv);
     EL_TRY(attributes((struct el_dnnl_after){0, 0}, &attr));
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
-        &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->y, one, zero, zero, zero, hint, attr);
+        &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->y, steps.strides, steps.dilation, steps.padding,
+        steps.padding, hint, attr);
 #else
     dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, conv->x, conv->w,
-                                                                    conv->y, one, zero, zero);
+    dnnl_status_t status = dnnl_convolution_backward_data_desc_init(
+        &desc, dnnl_convolution_direct, conv->x, conv->w, conv->y, steps.strides, steps.padding, steps.padding);
     if (status == dnnl_success) status = dnnl_primitive_desc_create(&pd, &desc, attr, engine, hint);
 #endif
     return keep(recipe, attr, status, "convolution backward data", pd, pd_p);
@@ -150,14 +175,17 @@ enum el_status el_dnnl_conv_backward_weights(struct el_dnnl_recipe *recipe, cons
 {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd = NULL;
+    struct steps steps = steps_of(conv);
     EL_TRY(attributes((struct el_dnnl_after){0, 0}, &attr));
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
-        &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->bias, conv->y, one, zero, zero, zero, hint, attr);
+        &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->bias, conv->y, steps.strides, steps.dilation,
+        steps.padding, steps.padding, hint, attr);
 #else
     dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, conv->x, conv->w,
-                                                                       conv->bias, conv->y, one, zero, zero);
+    dnnl_status_t status =
+        dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, conv->x, conv->w, conv->bias,
+                                                    conv->y, steps.strides, steps.padding, steps.padding);
     if (status == dnnl_success) status = dnnl_primitive_desc_create(&pd, &desc, attr, engine, hint);
 #endif
     return keep(recipe, attr, status, "convolution backward weights", pd, pd_p);

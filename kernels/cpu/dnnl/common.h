@@ -36,7 +36,7 @@ enum {
     EL_DNNL_OPERANDS = 6,
     EL_DNNL_REGIONS = 5,
     EL_DNNL_DESCS = 6,
-    EL_DNNL_PDS = 4,
+    EL_DNNL_PDS = 5,
     EL_DNNL_ALIGN_BYTES = 64
 };
 
@@ -78,9 +78,12 @@ void el_dnnl_release(void *plan);
 /* The implementations that the library chose for the plan's stages. */
 const char *el_dnnl_describe(const void *plan);
 
-/* Descriptors, kept in the recipe: with these strides, or in whatever layout the primitive likes best. */
+/* Descriptors, kept in the recipe: with these strides, in a layout that the library names, or in whatever layout the
+ * primitive likes best. */
 enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims,
                                const dnnl_dims_t strides, el_dnnl_view *view_p);
+enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
+                              el_dnnl_view *view_p);
 enum el_status el_dnnl_any(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, el_dnnl_view *view_p);
 
 /* A region of the workspace. */
@@ -105,9 +108,11 @@ struct el_dnnl_after {
     int acc, relu;
 };
 
-/* Primitive descriptors, kept in the recipe. `hint` is conv1d's forward one. */
+/* Primitive descriptors, kept in the recipe. `hint` is the forward one of the same convolution; `bias` NULL for none.
+ */
 struct el_dnnl_conv {
     el_dnnl_view x, w, bias, y;
+    int64_t stride, pad;
 };
 enum el_status el_dnnl_conv_forward(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
                                     struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
@@ -120,6 +125,9 @@ enum el_status el_dnnl_matmul(struct el_dnnl_recipe *recipe, el_dnnl_view a, el_
                               el_dnnl_view c, struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
 enum el_status el_dnnl_reorder(struct el_dnnl_recipe *recipe, el_dnnl_view from, el_dnnl_view to,
                                struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
+
+/* The library's own name of what it chose: "brgconv:avx512_core". */
+const char *el_dnnl_implementation(const_dnnl_primitive_desc_t pd);
 
 /* The one engine: the CPU. */
 enum el_status el_dnnl_engine(dnnl_engine_t *engine_p);
@@ -146,5 +154,6 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
 
 extern const struct el_kernel el_dnnl_linear_forward, el_dnnl_linear_backward_data, el_dnnl_linear_backward_weights;
 extern const struct el_kernel el_dnnl_conv1d_forward, el_dnnl_conv1d_backward_data, el_dnnl_conv1d_backward_weights;
+extern const struct el_kernel el_dnnl_conv2d_forward, el_dnnl_conv2d_backward_data, el_dnnl_conv2d_backward_weights;
 
 #endif

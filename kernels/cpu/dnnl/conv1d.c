@@ -21,6 +21,7 @@ static enum el_status shape_make(const struct el_kernel_args *args, struct el_dn
     int64_t b = args->d[0], l = args->d[1], c = args->d[2], f = args->d[3], k = args->d[4], t = l - k + 1;
     const dnnl_dims_t x = {b, c, l}, x_strides = {l * c, 1, c}, y = {b, f, t}, y_strides = {t * f, 1, f};
     const dnnl_dims_t w = {f, c, k}, w_strides = {k * c, 1, c}, bias = {f}, bias_strides = {1};
+    shape_p->conv = (struct el_dnnl_conv){.stride = 1, .pad = 0};
     EL_TRY(el_dnnl_strided(recipe, 3, x, x_strides, &shape_p->conv.x));
     EL_TRY(el_dnnl_any(recipe, 3, w, &shape_p->conv.w));
     EL_TRY(el_dnnl_strided(recipe, 1, bias, bias_strides, &shape_p->conv.bias));

@@ -12,6 +12,9 @@ static const struct el_kernel *find(enum el_op_kind op)
         [EL_OP_CONV1D_FORWARD] = &el_dnnl_conv1d_forward,
         [EL_OP_CONV1D_BACKWARD_DATA] = &el_dnnl_conv1d_backward_data,
         [EL_OP_CONV1D_BACKWARD_WEIGHTS] = &el_dnnl_conv1d_backward_weights,
+        [EL_OP_CONV2D_FORWARD] = &el_dnnl_conv2d_forward,
+        [EL_OP_CONV2D_BACKWARD_DATA] = &el_dnnl_conv2d_backward_data,
+        [EL_OP_CONV2D_BACKWARD_WEIGHTS] = &el_dnnl_conv2d_backward_weights,
     };
     return (unsigned)op < EL_OP_COUNT ? rows[op] : NULL;
 }

@@ -114,15 +114,12 @@ static enum el_status step_make(const struct el_dnnl_recipe *recipe, const struc
     return EL_OK;
 }
 
-/* The library's own names of what it does a stage by: "brgconv:avx512_core". */
+/* What it does a stage by. */
 static void text_make(const struct el_dnnl_recipe *recipe, char *text, size_t bytes)
 {
     size_t n = (size_t)snprintf(text, bytes, "oneDNN");
     for (int i = 0; i < recipe->n_stages && n < bytes; i++) {
-        const char *name = NULL;
-        dnnl_status_t status =
-            dnnl_primitive_desc_query(recipe->stages[i].pd, dnnl_query_impl_info_str, 0, (void *)&name);
-        if (status != dnnl_success || !name) name = "unknown";
+        const char *name = el_dnnl_implementation(recipe->stages[i].pd);
         n += (size_t)snprintf(text + n, bytes - n, "%s %s", i ? "," : ":", name);
     }
 }

@@ -1,0 +1,216 @@
+/* conv2d over few pixels on AVX-512, straight from the stored layout (conv2d.h).
+ *
+ * Deep layers on small pictures have many weights and few pixels (resnet50 at 64 x 64: 60 MB of weights and 16 pixels
+ * in a batch of 4), so that a convolution takes as long as its weights take to come from memory. Here they come once,
+ * in their order; each block of 16 channels by 16 filters stays in registers for all pixels that meet it, and backward
+ * to the inputs turns it round there, where oneDNN has a second copy of all weights made and re-reads them a row of
+ * pixels.
+ *
+ * Without AVX-512 this file offers nothing. */
+#include "kernels/cpu/conv2d.h"
+
+#include <string.h>
+
+#include "kernels/window.h"
+
+#if defined __x86_64__ && defined __GNUC__
+#include <immintrin.h>
+
+#define AVX512 __attribute__((target("avx512f")))
+
+enum { SIDE = EL_CONV2D_SIDE, BLOCK = EL_CONV2D_BLOCK, PIXELS = 64, TAPS = 9, AHEAD = 4 * BLOCK };
+
+/* What meets at a tap: pixels of x and of y, by their number. */
+struct meetings {
+    int n[TAPS];
+    int32_t x[TAPS][PIXELS], y[TAPS][PIXELS];
+};
+
+static void meet(const struct el_window *s, struct meetings *m)
+{
+    memset(m->n, 0, sizeof m->n);
+    for (int64_t place = 0; place < s->b * s->oh * s->ow; place++) {
+        struct el_window_taps rows = el_window_taps(place / s->ow % s->oh, s->h, s->k, s->stride, s->pad);
+        struct el_window_taps columns = el_window_taps(place % s->ow, s->w, s->k, s->stride, s->pad);
+        int64_t pixel = (place / (s->oh * s->ow) * s->h + rows.at) * s->w + columns.at;
+        for (int64_t ky = rows.begin; ky < rows.end; ky++)
+            for (int64_t kx = columns.begin; kx < columns.end; kx++) {
+                int64_t tap = ky * s->k + kx;
+                int i = m->n[tap]++;
+                m->x[tap][i] = (int32_t)(pixel + ky * s->w + kx);
+                m->y[tap][i] = (int32_t)place;
+            }
+    }
+}
+
+/* to[i][0..16) += from[i][j] * block[j], for `n` <= 8 pixels; inlined for a constant n. */
+AVX512 static inline __attribute__((always_inline)) void multiply(const __m512 block[SIDE], const int n,
+                                                                  const float *const *from, float *const *to)
+{
+    __m512 sum[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) sum[i] = _mm512_loadu_ps(to[i]);
+#pragma GCC unroll 16
+    for (int j = 0; j < SIDE; j++)
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(from[i][j]), block[j], sum[i]);
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) _mm512_storeu_ps(to[i], sum[i]);
+}
+
+/* The same for all pixels of a tap. */
+AVX512 static inline __attribute__((always_inline)) void multiply_all(const __m512 block[SIDE], int n,
+                                                                      const int32_t *from_at, const float *from,
+                                                                      int64_t from_stride, const int32_t *to_at,
+                                                                      float *to, int64_t to_stride)
+{
+    for (int i = 0; i < n;) {
+        const float *source[8];
+        float *sink[8];
+        int some = n - i < 8 ? n - i : 8;
+        for (int j = 0; j < some; j++) {
+            source[j] = from + from_at[i + j] * from_stride;
+            sink[j] = to + to_at[i + j] * to_stride;
+        }
+        if (some >= 8) {
+            multiply(block, 8, source, sink);
+            i += 8;
+        } else if (some >= 4) {
+            multiply(block, 4, source, sink);
+            i += 4;
+        } else {
+            multiply(block, 1, source, sink);
+            i += 1;
+        }
+    }
+}
+
+AVX512 static inline __attribute__((always_inline)) void fetch(const float *block)
+{
+    for (int j = 0; j < SIDE; j++) _mm_prefetch((const char *)(block + AHEAD + j * SIDE), _MM_HINT_T0);
+}
+
+AVX512 static inline __attribute__((always_inline)) void load(const float *from, __m512 block[SIDE])
+{
+#pragma GCC unroll 16
+    for (int j = 0; j < SIDE; j++) block[j] = _mm512_loadu_ps(from + j * SIDE);
+}
+
+/* Rows become columns. */
+AVX512 static inline __attribute__((always_inline)) void turn(__m512 b[SIDE])
+{
+    __m512 t[SIDE];
+#pragma GCC unroll 8
+    for (int i = 0; i < SIDE; i += 2) {
+        t[i] = _mm512_unpacklo_ps(b[i], b[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(b[i], b[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < SIDE; i += 4)
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; j++) {
+            __m512d low = _mm512_castps_pd(t[i + j]), high = _mm512_castps_pd(t[i + j + 2]);
+            b[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+            b[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+        }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(b[i], b[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0xdd);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        b[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        b[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+        b[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+        b[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+}
+
+AVX512 static enum el_status forward(const struct el_kernel_args *args)
+{
+    const float *x = args->p[0], *w = args->p[1]; /* [b, h, w, c], stored */
+    float *y = args->p[2];                        /* [b, oh, ow, f] */
+    const struct el_window s = el_window_of_conv2d(args->d);
+    int taps = (int)(s.k * s.k);
+    struct meetings m;
+    meet(&s, &m);
+    memset(y, 0, (size_t)(s.b * s.oh * s.ow * s.f) * sizeof *y);
+    for (int64_t f = 0; f < s.f; f += SIDE)
+        for (int64_t c = 0; c < s.c; c += SIDE)
+            for (int tap = 0; tap < taps; tap++, w += BLOCK) {
+                __m512 block[SIDE];
+                fetch(w);
+                load(w, block);
+                multiply_all(block, m.n[tap], m.x[tap], x + c, s.c, m.y[tap], y + f, s.f);
+            }
+    return EL_OK;
+}
+
+AVX512 static enum el_status backward_data(const struct el_kernel_args *args)
+{
+    const float *dy = args->p[0], *w = args->p[1]; /* [b, oh, ow, f], stored */
+    float *dx = args->p[2];                        /* [b, h, w, c] */
+    const struct el_window s = el_window_of_conv2d(args->d);
+    int taps = (int)(s.k * s.k);
+    struct meetings m;
+    meet(&s, &m);
+    if (args->s[0] == 0) memset(dx, 0, (size_t)(s.b * s.h * s.w * s.c) * sizeof *dx);
+    for (int64_t f = 0; f < s.f; f += SIDE)
+        for (int64_t c = 0; c < s.c; c += SIDE)
+            for (int tap = 0; tap < taps; tap++, w += BLOCK) {
+                __m512 block[SIDE];
+                fetch(w);
+                load(w, block);
+                turn(block);
+                multiply_all(block, m.n[tap], m.y[tap], dy + f, s.f, m.x[tap], dx + c, s.c);
+            }
+    return EL_OK;
+}
+
+AVX512 static enum el_status backward_weights(const struct el_kernel_args *args)
+{
+    const float *x = args->p[0], *dy = args->p[1]; /* [b, h, w, c], [b, oh, ow, f] */
+    float *dw = args->p[2];                        /* stored */
+    const struct el_window s = el_window_of_conv2d(args->d);
+    int taps = (int)(s.k * s.k), acc = args->s[0] != 0;
+    struct meetings m;
+    meet(&s, &m);
+    for (int64_t f = 0; f < s.f; f += SIDE)
+        for (int64_t c = 0; c < s.c; c += SIDE)
+            for (int tap = 0; tap < taps; tap++, dw += BLOCK) {
+                __m512 sum[SIDE];
+#pragma GCC unroll 16
+                for (int j = 0; j < SIDE; j++) sum[j] = acc ? _mm512_loadu_ps(dw + j * SIDE) : _mm512_setzero_ps();
+                for (int i = 0; i < m.n[tap]; i++) {
+                    const float *pixel = x + m.x[tap][i] * s.c + c;
+                    __m512 d = _mm512_loadu_ps(dy + m.y[tap][i] * s.f + f);
+#pragma GCC unroll 16
+                    for (int j = 0; j < SIDE; j++) sum[j] = _mm512_fmadd_ps(_mm512_set1_ps(pixel[j]), d, sum[j]);
+                }
+#pragma GCC unroll 16
+                for (int j = 0; j < SIDE; j++) _mm512_storeu_ps(dw + j * SIDE, sum[j]);
+            }
+    return EL_OK;
+}
+
+const struct el_kernel *el_cpu_conv2d_few(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    static const struct el_kernel rows[] = {{.run = forward}, {.run = backward_data}, {.run = backward_weights}};
+    const struct el_window s = el_window_of_conv2d(args->d);
+    if (!args->k[0] || s.k * s.k > TAPS || s.b * s.oh * s.ow > PIXELS || !__builtin_cpu_supports("avx512f"))
+        return NULL;
+    return op == EL_OP_CONV2D_FORWARD ? &rows[0] : op == EL_OP_CONV2D_BACKWARD_DATA ? &rows[1] : &rows[2];
+}
+
+#else
+
+const struct el_kernel *el_cpu_conv2d_few(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    (void)op, (void)args;
+    return NULL;
+}
+
+#endif
