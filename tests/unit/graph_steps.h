@@ -1,5 +1,5 @@
-/* A small model on a CPU device, in f64 by the reference kernels: a whole step, or one in parts, its loss and gradients,
- * and gradients by finite differences. */
+/* A small model on a CPU device, in f64 by the reference kernels: a whole step, or one in parts, its loss and
+ * gradients, and gradients by finite differences. */
 #ifndef EL_TEST_GRAPH_STEPS_H
 #define EL_TEST_GRAPH_STEPS_H
 
@@ -180,8 +180,8 @@ struct part {
 };
 
 /* What `to` takes of the edge that `from` gives: each value by its tensor's number. */
-static inline void carry(const int *numbers, const struct el_view *from, int n_from, const int *wanted, struct el_view *to,
-                  int n_to)
+static inline void carry(const int *numbers, const struct el_view *from, int n_from, const int *wanted,
+                         struct el_view *to, int n_to)
 {
     assert_int_equal(n_from, n_to);
     for (int i = 0; i < n_to; i++) {
@@ -196,8 +196,7 @@ static inline void open_part(const struct setting *s, struct el_program *program
         part->params[p] = s->params[part->graph->params[p].origin];
         part->grads[p] = s->grads[part->graph->params[p].origin];
     }
-    for (int b = 0; b < part->graph->n_buffers; b++)
-        part->buffers[b] = s->buffers[part->graph->buffers[b].origin];
+    for (int b = 0; b < part->graph->n_buffers; b++) part->buffers[b] = s->buffers[part->graph->buffers[b].origin];
     struct el_pass_spec spec = spec_of(part->graph, part->params, part->buffers, part->grads);
     spec.input_grads = !first;
     assert_int_equal(el_pass_open(program, &spec, &part->pass), EL_OK);
