@@ -127,8 +127,8 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 /* What a trial has as the options have it: from one to the other and back. */
 #define SAME_LIST(SAME)                                                                                                \
     SAME(device_mem_bytes)                                                                                             \
-    SAME(beside) SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(costs)   \
-        SAME(inject)
+    SAME(beside)                                                                                                       \
+    SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 

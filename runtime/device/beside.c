@@ -1,8 +1,8 @@
 /* How long ops of simulated devices take by how many other devices work meanwhile: cores and cards of one machine share
  * its memory, so that each is slower beside the others.
  *
- * An op goes at one rate while it is alone, and at another beside n_beside busy devices (costs.h); beside fewer of them,
- * or for a part of its time, at a rate between. Who is busy follows from the spans of the last pass. */
+ * An op goes at one rate while it is alone, and at another beside n_beside busy devices (costs.h); beside fewer of
+ * them, or for a part of its time, at a rate between. Who is busy follows from the spans of the last pass. */
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"

@@ -41,10 +41,9 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     if (node->n_inputs > 1) residual = el_pass_input(pass, node, 1);
     if (el_pass_get(pass)->training)
         emit(pass, node,
-             &(struct el_kernel_op){
-                 .op = EL_OP_BATCH_NORM_FORWARD,
-                 .views = {x, scale, shift, residual, mean, variance, y, el_pass_kept(pass, node)},
-                 .args.s = {EPS, MOMENTUM, relu}});
+             &(struct el_kernel_op){.op = EL_OP_BATCH_NORM_FORWARD,
+                                    .views = {x, scale, shift, residual, mean, variance, y, el_pass_kept(pass, node)},
+                                    .args.s = {EPS, MOMENTUM, relu}});
     else
         emit(pass, node,
              &(struct el_kernel_op){.op = EL_OP_BATCH_NORM_INFERENCE,
@@ -66,8 +65,11 @@ static struct el_view residual_grad(struct el_pass *pass, const struct el_node *
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.op = EL_OP_BATCH_NORM_BACKWARD,
-                              .views = {el_pass_output_grad(pass, node), el_pass_input(pass, node, 0), {0},
-                                        el_pass_param(pass, node, 0), el_pass_kept(pass, node)}};
+                              .views = {el_pass_output_grad(pass, node),
+                                        el_pass_input(pass, node, 0),
+                                        {0},
+                                        el_pass_param(pass, node, 0),
+                                        el_pass_kept(pass, node)}};
     if (node->attributes.relu) op.views[2] = el_pass_output(pass, node);
     for (int i = 0; i < 2; i++) op.views[6 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
     op.views[8] = residual_grad(pass, node, &op.args.s[1]);

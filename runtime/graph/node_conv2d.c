@@ -13,9 +13,9 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     if (x->d[0] + 2 * pad < window || x->d[1] + 2 * pad < window)
         return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit a picture of %lld x %lld; give --image more",
                        node->name, (long long)window, (long long)x->d[0], (long long)x->d[1]);
-    *shape_p = (struct el_shape){.n = 3,
-                                 .d = {el_window_places(x->d[0], window, stride, pad),
-                                       el_window_places(x->d[1], window, stride, pad), w->d[0]}};
+    *shape_p = (struct el_shape){
+        .n = 3,
+        .d = {el_window_places(x->d[0], window, stride, pad), el_window_places(x->d[1], window, stride, pad), w->d[0]}};
     return EL_OK;
 }
 
@@ -23,8 +23,8 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_ker
 {
     const struct el_graph *graph = el_pass_get(pass)->graph;
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape, *w = &graph->params[node->params[0]].shape;
-    const int64_t d[] = {el_pass_get(pass)->batch, x->d[0],   x->d[1], x->d[2], w->d[0], w->d[1],
-                         node->attributes.stride,  node->attributes.pad};
+    const int64_t d[] = {el_pass_get(pass)->batch, x->d[0], x->d[1], x->d[2], w->d[0], w->d[1], node->attributes.stride,
+                         node->attributes.pad};
     for (int i = 0; i < 8; i++) op->args.d[i] = d[i];
     op->args.k[0] = el_pass_param_layout(pass, node, 0) != NULL;
     el_pass_emit(pass, node, op);

@@ -10,9 +10,9 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     if (x->d[0] + 2 * pad < window || x->d[1] + 2 * pad < window)
         return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit a picture of %lld x %lld; give --image more",
                        node->name, (long long)window, (long long)x->d[0], (long long)x->d[1]);
-    *shape_p = (struct el_shape){.n = 3,
-                                 .d = {el_window_places(x->d[0], window, stride, pad),
-                                       el_window_places(x->d[1], window, stride, pad), x->d[2]}};
+    *shape_p = (struct el_shape){
+        .n = 3,
+        .d = {el_window_places(x->d[0], window, stride, pad), el_window_places(x->d[1], window, stride, pad), x->d[2]}};
     return EL_OK;
 }
 

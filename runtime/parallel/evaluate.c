@@ -30,7 +30,7 @@ static void issue_count(const struct way *way, struct el_program *program, struc
 struct place {
     struct el_program *program;
     struct el_buffer *fed, *labels;
-    struct el_view values[EL_GRAPH_EDGE_MAX];
+    struct el_view *values, *outputs; /* [n_tensors] of the model: no edge has more */
 };
 
 static void receive_values(const struct way *way, const struct el_held_part *part, struct place *place)
@@ -52,7 +52,6 @@ static void send_values(const struct way *way, const struct el_held_part *part, 
 static enum el_status go_through(const struct way *way, const struct el_held_part *part, struct place *place,
                                  struct el_pass **pass_p)
 {
-    struct el_view outputs[EL_GRAPH_EDGE_MAX];
     struct el_pass_spec spec = {.graph = part->graph,
                                 .device = way->shard->device,
                                 .stream = EL_STREAM_COMPUTE,
@@ -63,8 +62,8 @@ static enum el_status go_through(const struct way *way, const struct el_held_par
                                 .buffers = part->buffers};
     EL_TRY(el_pass_open(place->program, &spec, pass_p));
     receive_values(way, part, place);
-    el_pass_forward(*pass_p, place->values, outputs);
-    memcpy(place->values, outputs, (size_t)part->graph->n_outputs * sizeof *outputs);
+    el_pass_forward(*pass_p, place->values, place->outputs);
+    memcpy(place->values, place->outputs, (size_t)part->graph->n_outputs * sizeof *place->outputs);
     send_values(way, part, place);
     return EL_OK;
 }
@@ -73,13 +72,17 @@ static enum el_status go_through(const struct way *way, const struct el_held_par
 static enum el_status issue(const struct way *way, struct el_program *program)
 {
     struct el_pass *passes[EL_PARTS_MAX] = {NULL};
-    struct place place = {.program = program};
+    size_t n_tensors = (size_t)way->worker->graph->n_tensors;
+    struct place place = {.program = program, .values = calloc(2 * n_tensors, sizeof *place.values)};
     enum el_status status = EL_OK;
+    if (!place.values) return el_fail_errno("values between parts");
+    place.outputs = place.values + n_tensors;
     el_feed_issue(way->feed, program, &place.fed, &place.labels);
     for (int i = 0; i < way->held.n && status == EL_OK; i++)
         status = go_through(way, &way->held.parts[i], &place, &passes[i]);
     if (way->correct && status == EL_OK) issue_count(way, program, place.values[0], place.labels);
     for (int i = 0; i < way->held.n; i++) el_pass_close(passes[i]);
+    free(place.values);
     EL_TRY(status);
     return el_program_end(program);
 }

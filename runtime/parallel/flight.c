@@ -99,7 +99,8 @@ static void take_inputs(const struct at *a)
         flight->inputs[0] = el_view_of(
             a->line->inputs, (size_t)a->micro * el_edge_bytes(a->line->worker, a->line->micro_batch, graph->inputs[0]));
     else if (a->part->before == EL_HELD_HERE)
-        memcpy(flight->inputs, at(a->line, a->local - 1, a->micro).flight->outputs, sizeof flight->inputs);
+        memcpy(flight->inputs, at(a->line, a->local - 1, a->micro).flight->outputs,
+               (size_t)graph->n_inputs * sizeof *flight->inputs);
     else
         while (!flight->has_inputs) receive_next(a->line, a->part->number - 1);
 }
@@ -110,7 +111,7 @@ static void take_grad(void *context, int p)
     const struct el_flight *flight = context;
     struct el_line *line = flight->line;
     int param = line->held.parts[flight->local].place[p];
-    line->shard_grads[param] = line->grads[flight->local][p];
+    shard_of(line)->issued[param] = line->grads[flight->local][p];
     if (line->grad_ready) line->grad_ready(line->context, param);
 }
 
@@ -170,7 +171,8 @@ static void take_doutputs(const struct at *a)
     if (a->part->behind == EL_HELD_NOBODY)
         flight->doutputs[0] = issue_loss(a);
     else if (a->part->behind == EL_HELD_HERE)
-        memcpy(flight->doutputs, at(a->line, a->local + 1, a->micro).flight->dinputs, sizeof flight->doutputs);
+        memcpy(flight->doutputs, at(a->line, a->local + 1, a->micro).flight->dinputs,
+               (size_t)a->part->graph->n_outputs * sizeof *flight->doutputs);
     else
         while (!flight->has_doutputs) receive_next(a->line, a->part->number + 1);
 }
@@ -243,9 +245,14 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
     for (int i = 0; i < line->held.n; i++)
         for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
             line->grads[i][p] = shard_of(line)->grads[line->held.parts[i].place[p]];
-    for (int p = 0; p < shard_of(line)->graph->n_params; p++) line->shard_grads[p] = shard_of(line)->grads[p];
-    for (int i = 0; i < line->held.n * line->n_micro; i++)
-        line->flights[i] = (struct el_flight){.line = line, .local = i / line->n_micro, .sent_op = -1};
+    for (int p = 0; p < shard_of(line)->graph->n_params; p++) shard_of(line)->issued[p] = shard_of(line)->grads[p];
+    for (int i = 0; i < line->held.n * line->n_micro; i++) {
+        struct el_flight *flight = &line->flights[i];
+        flight->pass = NULL;
+        flight->has_inputs = flight->has_doutputs = flight->is_back = false;
+        flight->n_owned = 0;
+        flight->sent_op = -1;
+    }
 }
 
 /* ---- life ---- */
@@ -264,6 +271,38 @@ static void find_last(struct el_line *line)
     }
 }
 
+/* Its edges' views, and what it may come to own: every value of both edges, and the output's gradient. */
+static enum el_status open_flight(struct el_line *line, int i)
+{
+    struct el_flight *flight = &line->flights[i];
+    *flight = (struct el_flight){.line = line, .local = i / line->n_micro, .sent_op = -1};
+    const struct el_graph *graph = line->held.parts[flight->local].graph;
+    size_t n_inputs = (size_t)graph->n_inputs, n_edges = n_inputs + (size_t)graph->n_outputs;
+    flight->inputs = calloc(2 * n_edges, sizeof *flight->inputs);
+    flight->owned = calloc(n_edges + 1, sizeof(struct el_buffer *));
+    if (!flight->inputs || !flight->owned) return el_fail_errno("%d micro-batches", line->n_micro);
+    flight->outputs = flight->inputs + n_inputs;
+    flight->dinputs = flight->inputs + n_edges;
+    flight->doutputs = flight->dinputs + n_inputs;
+    return EL_OK;
+}
+
+static enum el_status open_flights(struct el_line *line)
+{
+    size_t n = (size_t)line->held.n;
+    line->grads = calloc(n, sizeof(struct el_view *));
+    line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
+    line->last_micro = calloc(n, sizeof *line->last_micro);
+    if (!line->grads || !line->flights || !line->last_micro) return el_fail_errno("%d micro-batches", line->n_micro);
+    for (int k = 0; k < line->held.n; k++) {
+        int n_params = line->held.parts[k].graph->n_params;
+        line->grads[k] = calloc((size_t)n_params + 1, sizeof *line->grads[k]);
+        if (!line->grads[k]) return el_fail_errno("gradients of %d parameters", n_params);
+    }
+    for (int i = 0; i < line->held.n * line->n_micro; i++) EL_TRY(open_flight(line, i));
+    return EL_OK;
+}
+
 enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
 {
     const struct el_train_config *config = worker->config;
@@ -271,13 +310,9 @@ enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
                              .n_micro = (int)config->n_micro,
                              .micro_batch = config->global_batch / worker->layout->n_data / config->n_micro};
     EL_TRY(el_held_open(worker, 0, &line->held));
-    size_t n = (size_t)line->held.n;
-    line->grads = calloc(n, sizeof *line->grads);
-    line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
-    line->last_micro = calloc(n, sizeof *line->last_micro);
-    if (!line->grads || !line->flights || !line->last_micro) return el_fail_errno("%d micro-batches", line->n_micro);
+    EL_TRY(open_flights(line));
     find_last(line);
-    if (line->held.parts[n - 1].behind == EL_HELD_NOBODY)
+    if (line->held.parts[line->held.n - 1].behind == EL_HELD_NOBODY)
         EL_TRY(el_device_alloc(shard_of(line)->device, EL_TAG_OUTPUT,
                                (size_t)line->n_micro * el_dtype_bytes(config->dtype), "losses", &line->losses));
     return el_edge_open(worker, &line->held, line->micro_batch);
@@ -286,6 +321,11 @@ enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
 void el_line_close(struct el_line *line)
 {
     el_device_free(line->losses);
+    for (int i = 0; line->flights && i < line->held.n * line->n_micro; i++) {
+        free(line->flights[i].inputs);
+        free(line->flights[i].owned);
+    }
+    for (int k = 0; line->grads && k < line->held.n; k++) free(line->grads[k]);
     free(line->flights);
     free(line->grads);
     free(line->last_micro);

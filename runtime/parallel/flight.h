@@ -4,7 +4,7 @@
  *     el_line_open(worker, &line);                       once
  *     el_line_begin(&line, program, inputs, labels);     in a step, before the first action ...
  *     el_line_do(&line, action);                         each of the device's row
- *     line.shard_grads                                   ... and behind the last one
+ *     the shard's issued[]                               ... and behind the last one
  *     el_line_close(&line);
  *
  * A part's values go to the next one, and their gradients come back: by a message where that is on another device, else
@@ -25,12 +25,12 @@ struct el_line;
 /* A micro-batch on its way through a part. */
 struct el_flight {
     struct el_line *line;
-    int local;            /* part, among the device's */
-    struct el_pass *pass; /* NULL: not begun, or ended */
-    struct el_view inputs[EL_GRAPH_EDGE_MAX], outputs[EL_GRAPH_EDGE_MAX];
-    struct el_view doutputs[EL_GRAPH_EDGE_MAX], dinputs[EL_GRAPH_EDGE_MAX];
-    bool has_inputs, has_doutputs;                  /* received */
-    struct el_buffer *owned[2 * EL_GRAPH_EDGE_MAX]; /* what was received, or made for it: freed at its end */
+    int local;                        /* part, among the device's */
+    struct el_pass *pass;             /* NULL: not begun, or ended */
+    struct el_view *inputs, *outputs; /* [n_inputs], [n_outputs] of the part */
+    struct el_view *dinputs, *doutputs;
+    bool has_inputs, has_doutputs; /* received */
+    struct el_buffer **owned;      /* what was received, or made for it: freed at its end */
     int n_owned;
     int sent_op;  /* the last of its values to leave, -1: none */
     bool is_back; /* nothing is left to compute */
@@ -42,18 +42,18 @@ struct el_line {
     int n_micro;
     int64_t micro_batch; /* samples */
     struct el_held held;
-    struct el_view (*grads)[EL_GRAPH_PARAMS_MAX]; /* [held.n], of each part's parameters */
-    struct el_flight *flights;                    /* [held.n][n_micro] */
-    int *last_micro;                              /* [held.n]: whose backward completes a part's gradients */
-    struct el_buffer *losses;                     /* [n_micro], where the last part is; else NULL */
-    /* Gradient `param` of the shard is complete, in shard_grads[param]; NULL: nobody asks. Set after open. */
+    struct el_view **grads;    /* [held.n], of each part's parameters */
+    struct el_flight *flights; /* [held.n][n_micro] */
+    int *last_micro;           /* [held.n]: whose backward completes a part's gradients */
+    struct el_buffer *losses;  /* [n_micro], where the last part is; else NULL */
+    /* Gradient `param` of the shard is complete, in its issued[param]; NULL: nobody asks. Set after open. After the
+     * last action all are there. */
     void (*grad_ready)(void *context, int param);
     void *context;
     /* The step being issued. */
     struct el_program *program;
     struct el_buffer *inputs, *labels; /* of the data rank's share: where the first part is, where the last one is */
     int n_looked[EL_MEMBERS_MAX];      /* by stage: how many of its actions' messages to this one have been received */
-    struct el_view shard_grads[EL_GRAPH_PARAMS_MAX]; /* of the shard's parameters: all, after its last action */
 };
 
 /* After a failure too it is to be closed. */

@@ -19,8 +19,11 @@ static int owner_of(const struct el_worker *worker, int position, int part)
 
 static enum el_status find_arrays(const struct el_shard *shard, struct el_held_part *part)
 {
-    part->buffers = calloc((size_t)part->graph->n_buffers + 1, sizeof *part->buffers);
-    if (!part->buffers) return el_fail_errno("%d buffers of a part", part->graph->n_buffers);
+    size_t n_params = (size_t)part->graph->n_params, n_buffers = (size_t)part->graph->n_buffers;
+    part->place = calloc(n_params + 1, sizeof *part->place);
+    part->params = calloc(n_params + n_buffers + 1, sizeof *part->params);
+    if (!part->place || !part->params) return el_fail_errno("%zu parameters of a part", n_params);
+    part->buffers = part->params + n_params;
     for (int p = 0; p < part->graph->n_params; p++) {
         int place = 0;
         while (shard->graph->params[place].origin != part->graph->params[p].origin) place++;
@@ -55,7 +58,10 @@ enum el_status el_held_open(const struct el_worker *worker, int member, struct e
 
 void el_held_close(struct el_held *held)
 {
-    for (int i = 0; i < held->n; i++) free(held->parts[i].buffers);
+    for (int i = 0; i < held->n; i++) {
+        free(held->parts[i].place);
+        free(held->parts[i].params);
+    }
     free(held->parts);
     *held = (struct el_held){0};
 }

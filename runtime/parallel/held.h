@@ -21,10 +21,10 @@ enum { EL_HELD_NOBODY = -1, EL_HELD_HERE = -2 };
 
 struct el_held_part {
     const struct el_graph *graph;
-    int number;                     /* among the job's parts */
-    int before, behind;             /* the worker that has the part before it, the one behind it; or as above */
-    int place[EL_GRAPH_PARAMS_MAX]; /* of its parameters among the shard's */
-    struct el_view params[EL_GRAPH_PARAMS_MAX];
+    int number;              /* among the job's parts */
+    int before, behind;      /* the worker that has the part before it, the one behind it; or as above */
+    int *place;              /* [n_params]: of its parameters among the shard's */
+    struct el_view *params;  /* [n_params] */
     struct el_view *buffers; /* [n_buffers] */
 };
 

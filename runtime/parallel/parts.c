@@ -16,7 +16,8 @@ static enum el_status flops_of(const struct el_train_config *config, const struc
     struct el_program *program = NULL;
     struct el_pass *pass = NULL;
     struct el_view views[EL_NODE_PARAMS_MAX] = {{0}}, grads[EL_NODE_PARAMS_MAX] = {{0}};
-    struct el_view inputs[EL_GRAPH_EDGE_MAX] = {{0}}, outputs[EL_GRAPH_EDGE_MAX], buffers[EL_NODE_BUFFERS_MAX] = {{0}};
+    struct el_view buffers[EL_NODE_BUFFERS_MAX] = {{0}};
+    struct el_view *edges = calloc((size_t)(part->n_inputs + part->n_outputs), sizeof *edges);
     struct el_pass_spec spec = {.graph = part,
                                 .device = device,
                                 .dtype = config->dtype,
@@ -26,16 +27,18 @@ static enum el_status flops_of(const struct el_train_config *config, const struc
                                 .params = views,
                                 .buffers = buffers,
                                 .grads = grads};
-    EL_TRY(el_program_create(&program));
     enum el_status status;
+    if (!edges) return el_fail_errno("weighing '%s'", part->nodes[0].name);
+    EL_TRY_GOTO(el_program_create(&program), done);
     EL_TRY_GOTO(el_pass_open(program, &spec, &pass), done);
-    el_pass_forward(pass, inputs, outputs);
-    el_pass_backward(pass, outputs, NULL);
+    el_pass_forward(pass, edges, edges + part->n_inputs);
+    el_pass_backward(pass, edges + part->n_inputs, NULL);
     el_pass_close(pass);
     for (int p = 0; p < part->n_params; p++) el_program_free(program, grads[p].buffer);
     *flops_p = el_program_model_flops(program);
 done:
     el_program_destroy(program);
+    free(edges);
     return status;
 }
 
@@ -63,45 +66,48 @@ struct cuts {
     int n, first[EL_PARTS_MAX + 1];
 };
 
-/* The least that the heaviest of `n` parts can weigh, by the number of parts and where the last one ends; a part is
- * never empty. */
-static void balance(const double *weights, int n_nodes, struct cuts *cuts)
+/* The least that the heaviest of some parts can weigh, where the last one ends before a node, and where it begins. */
+struct end {
+    double least;
+    int begin;
+};
+
+/* ends[n + 1][n_nodes + 1], by the number of parts; a part is never empty. */
+static void balance(const double *weights, int n_nodes, struct end *ends, struct cuts *cuts)
 {
-    static const double none = INFINITY;
-    double least[EL_GRAPH_NODES_MAX + 1], next[EL_GRAPH_NODES_MAX + 1];
-    short from[EL_PARTS_MAX + 1][EL_GRAPH_NODES_MAX + 1];
-    for (int end = 0; end <= n_nodes; end++) least[end] = end == 0 ? 0 : none;
+    for (int end = 0; end <= n_nodes; end++) ends[end].least = end == 0 ? 0 : INFINITY;
     for (int k = 1; k <= cuts->n; k++) {
+        const struct end *fewer = ends + (k - 1) * (n_nodes + 1);
         for (int end = 0; end <= n_nodes; end++) {
+            struct end *best = ends + k * (n_nodes + 1) + end;
             double part = 0;
-            next[end] = none;
+            best->least = INFINITY;
             for (int begin = end - 1; begin >= 0; begin--) {
                 part += weights[begin];
-                double heaviest = part > least[begin] ? part : least[begin];
-                if (heaviest >= next[end]) continue;
-                next[end] = heaviest;
-                from[k][end] = (short)begin;
+                double heaviest = part > fewer[begin].least ? part : fewer[begin].least;
+                if (heaviest < best->least) *best = (struct end){heaviest, begin};
             }
         }
-        memcpy(least, next, sizeof least);
     }
     cuts->first[cuts->n] = n_nodes;
-    for (int k = cuts->n; k > 0; k--) cuts->first[k - 1] = from[k][cuts->first[k]];
+    for (int k = cuts->n; k > 0; k--) cuts->first[k - 1] = ends[k * (n_nodes + 1) + cuts->first[k]].begin;
 }
 
 static enum el_status find_balance(const struct el_train_config *config, const struct el_graph *model,
                                    struct cuts *cuts)
 {
-    double weights[EL_GRAPH_NODES_MAX];
-    struct el_device *device;
+    size_t n_nodes = (size_t)model->n_nodes;
+    double *weights = calloc(n_nodes, sizeof *weights);
+    struct end *ends = calloc((size_t)(cuts->n + 1) * (n_nodes + 1), sizeof *ends);
+    struct el_device *device = NULL;
     struct el_device_spec spec = {.backend = "sim"};
-    EL_TRY(el_device_open(&spec, &device));
-    enum el_status status = EL_OK;
+    enum el_status status = weights && ends ? el_device_open(&spec, &device) : el_fail_errno("weights of the nodes");
     for (int n = 0; n < model->n_nodes && status == EL_OK; n++) status = weigh(config, model, device, n, &weights[n]);
+    if (status == EL_OK) balance(weights, model->n_nodes, ends, cuts);
     el_device_close(device);
-    EL_TRY(status);
-    balance(weights, model->n_nodes, cuts);
-    return EL_OK;
+    free(weights);
+    free(ends);
+    return status;
 }
 
 static int find_node(const struct el_graph *model, const char *name)

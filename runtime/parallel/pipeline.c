@@ -49,7 +49,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     const struct el_schedule *schedule = &worker->parts->schedule;
     int stage = worker->layout->devices[worker->first].stage;
     struct el_buffer *inputs, *labels;
-    if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, line->shard_grads);
+    if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, shard->issued);
     el_shard_issue_zero_grad(shard, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
     el_line_begin(line, program, inputs, labels);
@@ -60,8 +60,8 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     }
     el_program_piece(program, (struct el_op_piece){0});
     if (pipeline->reducer) el_reducer_finish(pipeline->reducer);
-    el_shard_issue_optimizer(shard, program, line->shard_grads);
-    el_shard_free_grads(shard, program, line->shard_grads);
+    el_shard_issue_optimizer(shard, program, shard->issued);
+    el_shard_free_grads(shard, program, shard->issued);
     el_program_free(program, inputs);
     el_program_free(program, labels);
     return EL_OK;

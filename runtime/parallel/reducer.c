@@ -25,21 +25,34 @@ struct slot {
 struct el_reducer {
     struct el_reducer_spec spec;
     int n_params;
-    int order[EL_GRAPH_PARAMS_MAX]; /* as gradients became ready, or as registered before that is known */
+    int *order; /* [n_params]: as gradients became ready, or as registered before that is known */
     int n_ready;
-    struct slot slots[EL_GRAPH_PARAMS_MAX];
+    struct slot *slots; /* [n_params] */
     int n_buckets;
-    struct bucket buckets[EL_GRAPH_PARAMS_MAX];
+    struct bucket *buckets; /* [n_params], of which n_buckets are there */
     /* The step being issued. */
     struct el_program *program;
     const struct el_view *grads;
     int next_bucket;
-    bool arrived[EL_GRAPH_PARAMS_MAX];
+    bool *arrived;  /* [n_params] */
     int map_op;     /* the map's operation, -1: none yet */
     bool map_known; /* by an earlier step */
     bool unfinished;
     struct el_used_map *map; /* NULL: unused parameters are a failure */
 };
+
+static enum el_status make_arrays(struct el_reducer *reducer)
+{
+    size_t n = (size_t)reducer->n_params + 1;
+    reducer->order = calloc(n, sizeof *reducer->order);
+    reducer->slots = calloc(n, sizeof *reducer->slots);
+    reducer->buckets = calloc(n, sizeof *reducer->buckets);
+    reducer->arrived = calloc(n, sizeof *reducer->arrived);
+    if (!reducer->order || !reducer->slots || !reducer->buckets || !reducer->arrived)
+        return el_fail_errno("a reducer of %d parameters", reducer->n_params);
+    for (int p = 0; p < reducer->n_params; p++) reducer->order[p] = p;
+    return EL_OK;
+}
 
 enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p)
 {
@@ -47,9 +60,9 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     if (!reducer) return el_fail_errno("a reducer");
     reducer->spec = *spec;
     reducer->n_params = spec->shard->graph->n_params;
-    for (int p = 0; p < reducer->n_params; p++) reducer->order[p] = p;
-    enum el_status status = EL_OK;
-    if (spec->unused != EL_UNUSED_FAIL) status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
+    enum el_status status = make_arrays(reducer);
+    if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
+        status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
     if (status == EL_OK)
         *reducer_p = reducer;
     else
@@ -68,26 +81,34 @@ void el_reducer_close(struct el_reducer *reducer)
     if (!reducer) return;
     free_buckets(reducer);
     el_used_map_close(reducer->map);
+    free(reducer->order);
+    free(reducer->slots);
+    free(reducer->buckets);
+    free(reducer->arrived);
     free(reducer);
 }
 
-/* Gives each parameter its place; returns how many buckets there are. */
-static int assign(struct el_reducer *reducer, const size_t *limits, int n_limits)
+/* Gives each parameter its place, and says how many buckets there are. */
+static enum el_status assign(struct el_reducer *reducer, const size_t *limits, int n_limits, int *n_p)
 {
     const struct el_shard *shard = reducer->spec.shard;
-    size_t bytes[EL_GRAPH_PARAMS_MAX];
-    int group[EL_GRAPH_PARAMS_MAX];
-    for (int p = 0; p < reducer->n_params; p++) bytes[p] = el_shard_param_bytes(shard, p);
-    int n = el_buckets_assign(bytes, reducer->order, reducer->n_params, limits, n_limits, group);
+    size_t *bytes = calloc((size_t)reducer->n_params + 1, sizeof *bytes);
+    int *group = calloc((size_t)reducer->n_params + 1, sizeof *group), n = 0;
+    enum el_status status = bytes && group ? EL_OK : el_fail_errno("buckets of %d parameters", reducer->n_params);
+    for (int p = 0; p < reducer->n_params && status == EL_OK; p++) bytes[p] = el_shard_param_bytes(shard, p);
+    if (status == EL_OK) n = el_buckets_assign(bytes, reducer->order, reducer->n_params, limits, n_limits, group);
     memset(reducer->buckets, 0, (size_t)n * sizeof *reducer->buckets);
-    for (int i = 0; i < reducer->n_params; i++) {
+    for (int i = 0; i < reducer->n_params && n > 0; i++) {
         int p = reducer->order[i], b = reducer->spec.unused == EL_UNUSED_FIND ? n - 1 - group[i] : group[i];
         struct bucket *bucket = &reducer->buckets[b];
         reducer->slots[p] = (struct slot){b, bucket->count};
         bucket->count += el_param_count(shard->graph, p);
         bucket->n_params++;
     }
-    return n;
+    free(bytes);
+    free(group);
+    *n_p = n;
+    return status;
 }
 
 /* Whether each member's own part of a bucket goes across. */
@@ -123,7 +144,8 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
     EL_TRY(check_finished(reducer));
     if (reducer->spec.unused == EL_UNUSED_FIND && reducer->n_buckets) return EL_OK;
     free_buckets(reducer);
-    int n = assign(reducer, limits, n_limits);
+    int n;
+    EL_TRY(assign(reducer, limits, n_limits, &n));
     for (; reducer->n_buckets < n; reducer->n_buckets++) {
         struct bucket *bucket = &reducer->buckets[reducer->n_buckets];
         struct el_comm *comm = reducer->spec.across ? reducer->spec.across : reducer->spec.comm;
@@ -149,7 +171,7 @@ void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, co
     reducer->n_ready = 0;
     reducer->next_bucket = 0;
     reducer->map_op = -1;
-    memset(reducer->arrived, 0, sizeof reducer->arrived);
+    memset(reducer->arrived, 0, (size_t)reducer->n_params * sizeof *reducer->arrived);
     for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
 }
 

@@ -31,6 +31,7 @@ struct el_shard {
      * Else without buffers, and allocated in each step. */
     struct el_view *grads;
     struct el_view *slots[2]; /* of the optimizer */
+    struct el_view *issued;   /* a place for the gradients of the step that its mode is issuing */
     struct el_view *buffers;  /* [n_buffers]: an owner's, with their initial values */
     struct el_buffer *loss;   /* [n_accumulate] of the configuration: of the last step's micro-steps */
 };

@@ -1,7 +1,7 @@
 /* What a step does with a shard: gradients that are zeroed and freed, the optimizer. */
 #include "runtime/parallel/shard.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale)
@@ -90,10 +90,13 @@ static void free_temporaries(struct el_program *program, struct el_buffer *buffe
 
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
-    struct el_buffer *temporaries[EL_GRAPH_PARAMS_MAX][TEMPORARIES];
     bool together = shard->config->foreach == EL_FOREACH_ON;
     int n = shard->graph->n_params;
-    memset(temporaries, 0, sizeof temporaries);
+    struct el_buffer *(*temporaries)[TEMPORARIES] = calloc((size_t)n, sizeof *temporaries);
+    if (!temporaries) {
+        el_program_fail(program, el_fail_errno("%d parameters", n));
+        return;
+    }
     for (int p = 0; p < n && together; p++)
         if (grads[p].buffer) alloc_temporaries(shard, program, p, temporaries[p]);
     for (int p = 0; p < n; p++) {
@@ -115,6 +118,7 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &limit, NULL);
     }
     for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);
+    free(temporaries);
 }
 
 void el_shard_free_grads(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)

@@ -77,7 +77,7 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
 {
     static const struct el_share_hooks none;
     struct el_shard *shard = &worker->members[0].shard;
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    struct el_view *grads = shard->issued;
     struct el_share_pass pass;
     int last = (int)worker->config->n_accumulate - 1;
     if (!hooks) hooks = &none;

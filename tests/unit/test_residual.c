@@ -22,8 +22,8 @@ static int layer(struct el_graph *graph, const char *name, int x, int residual, 
     char text[8];
     struct el_shape shape = {.n = 4, .d = {CHANNELS, 3, 3, CHANNELS}}, statistics = {.n = 1, .d = {CHANNELS}};
     int w = el_graph_param(graph, name, &shape, el_normal(1));
-    int y = el_graph_node(graph, &el_node_conv2d, name, &x, 1, &w, 1,
-                          &(struct el_node_attributes){.stride = 1, .pad = 1});
+    int y =
+        el_graph_node(graph, &el_node_conv2d, name, &x, 1, &w, 1, &(struct el_node_attributes){.stride = 1, .pad = 1});
     snprintf(text, sizeof text, "%s.n", name);
     y = el_graph_node(graph, &el_node_batch_norm, text, (int[]){y, residual}, residual < 0 ? 1 : 2,
                       (int[]){vector(graph, "scale", CHANNELS, 1), vector(graph, "shift", CHANNELS, 0)}, 2,
@@ -43,8 +43,8 @@ static struct el_graph *block(bool relu)
     int y = layer(graph, "b", layer(graph, "a", h, -1, true), h, relu);
     int mean = el_graph_node(graph, &el_node_mean_pool, "mean", &y, 1, NULL, 0, NULL);
     int w = el_graph_param(graph, "w", &(struct el_shape){.n = 2, .d = {CLASSES, CHANNELS}}, el_uniform(1));
-    int out = el_graph_node(graph, &el_node_linear, "out", &mean, 1, (int[]){w, vector(graph, "bias", CLASSES, 0)}, 2,
-                            NULL);
+    int out =
+        el_graph_node(graph, &el_node_linear, "out", &mean, 1, (int[]){w, vector(graph, "bias", CLASSES, 0)}, 2, NULL);
     assert_int_equal(el_graph_finish(graph, out, EL_LOSS_CROSS_ENTROPY), EL_OK);
     return graph;
 }
@@ -63,8 +63,8 @@ static struct el_graph *pooled(void)
     y = layer(graph, "c", y, h, true);
     int mean = el_graph_node(graph, &el_node_mean_pool, "mean", &y, 1, NULL, 0, NULL);
     int w = el_graph_param(graph, "w", &(struct el_shape){.n = 2, .d = {CLASSES, CHANNELS}}, el_uniform(1));
-    int out = el_graph_node(graph, &el_node_linear, "out", &mean, 1, (int[]){w, vector(graph, "bias", CLASSES, 0)}, 2,
-                            NULL);
+    int out =
+        el_graph_node(graph, &el_node_linear, "out", &mean, 1, (int[]){w, vector(graph, "bias", CLASSES, 0)}, 2, NULL);
     assert_int_equal(el_graph_finish(graph, out, EL_LOSS_CROSS_ENTROPY), EL_OK);
     return graph;
 }

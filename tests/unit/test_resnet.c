@@ -70,9 +70,9 @@ static void names_and_their_order_are_torchvisions(void **state)
 {
     (void)state;
     static const char *const block[] = {
-        "layer1.0.conv1.weight", "layer1.0.bn1.weight", "layer1.0.bn1.bias",
-        "layer1.0.conv2.weight", "layer1.0.bn2.weight", "layer1.0.bn2.bias",
-        "layer1.0.conv3.weight", "layer1.0.bn3.weight", "layer1.0.bn3.bias",
+        "layer1.0.conv1.weight",        "layer1.0.bn1.weight",          "layer1.0.bn1.bias",
+        "layer1.0.conv2.weight",        "layer1.0.bn2.weight",          "layer1.0.bn2.bias",
+        "layer1.0.conv3.weight",        "layer1.0.bn3.weight",          "layer1.0.bn3.bias",
         "layer1.0.downsample.0.weight", "layer1.0.downsample.1.weight", "layer1.0.downsample.1.bias",
         "layer1.1.conv1.weight"};
     struct el_graph *graph = build("resnet50", 224, 64, 1000);
