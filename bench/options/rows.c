@@ -18,7 +18,8 @@
 #define LETTER(c)        .letter = (c)
 
 #define BUCKET_MB                                                                                                      \
-    "ddp, spmg: MiB of gradients at which a bucket is closed, as PyTorch's bucket_cap_mb (default: the first 1, the "  \
+    "ddp, spmg, copies of a model in stages (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
+    "bucket_cap_mb (default: the first 1, the "                                                                        \
     "others 25)"
 #define BUCKET_VIEW                                                                                                    \
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: saves the copies in and "     \
@@ -151,7 +152,7 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; of a list, one row for each",
      RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
-     "ddp, spmg: the same for the first bucket alone (default: 1, or --bucket-mb if that is given)", RANGE(0.001, 1e5)},
+     "the same for the first bucket alone (default: 1, or --bucket-mb if that is given)", RANGE(0.001, 1e5)},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), RUN | SCALE | IMBALANCE, BUCKET_VIEW, CHOICES("off|on"),
      DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",

@@ -145,23 +145,27 @@ static enum el_status find_machine(struct comparison *c)
     return EL_OK;
 }
 
-/* By the figures of the first trial that has some. */
+/* By the figures of all trials: one on more devices has more. */
 static enum el_status check_metrics(const struct comparison *c, const json_t *trials)
 {
-    enum { NAMES_MAX = 64 };
+    enum { NAMES_MAX = 512 };
     const char *names[NAMES_MAX + 1] = {NULL}, *key;
     char list[EL_PATH_BYTES], *rest = NULL;
     size_t i = 0, n = 0;
     enum el_status status = EL_OK;
-    while (i < json_array_size(trials) && !el_json_is(json_array_get(trials, i), "status", "ok")) i++;
-    if (!*c->metrics || i == json_array_size(trials)) return EL_OK;
-    json_t *figures = el_session_figures(json_array_get(trials, i)), *figure;
+    json_t *figures = json_object(), *trial, *figure;
+    json_array_foreach((json_t *)(uintptr_t)trials, i, trial)
+    {
+        json_t *own = el_json_is(trial, "status", "ok") ? el_session_figures(trial) : NULL;
+        if (own) json_object_update(figures, own);
+        json_decref(own);
+    }
     json_object_foreach(figures, key, figure)
     {
         if (n < NAMES_MAX) names[n++] = key;
     }
     snprintf(list, sizeof list, "%s", c->metrics);
-    for (char *word = strtok_r(list, ",", &rest); word && status == EL_OK; word = strtok_r(NULL, ",", &rest)) {
+    for (char *word = strtok_r(list, ",", &rest); n && word && status == EL_OK; word = strtok_r(NULL, ",", &rest)) {
         size_t known = 0;
         while (known < n && !el_regress_listed(word, names[known])) known++;
         if (known == n) status = el_fail_unknown("metric", word, names);

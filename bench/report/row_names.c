@@ -32,8 +32,9 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%.0f", all);
     if (n < 2) return;
     for (size_t i = 0; i < n; i++) sum += json_number_value(json_array_get(shares, i));
-    n_stages = sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
-    if (first == all)
+    bool cut = el_mode_takes(el_json_text(trial, "mode", "?"), "cut");
+    n_stages = cut && sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
+    if (cut && first == all)
         el_text_append(text, EL_CELL_BYTES, " (%zu stages)", n);
     else if (first == end)
         el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n / n_stages, first);

@@ -58,16 +58,16 @@ static void name_loss(const json_t *step, char text[TEXT_BYTES])
              el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 
-static void say_of_mode(const json_t *row, FILE *out)
+/* `reason_p`: why it has no interval. */
+static void say_of_mode(const json_t *row, FILE *out, const char **reason_p)
 {
     const json_t *plain = json_object_get(row, "plain");
     double n = el_json_number(row, "devices"), low = el_json_number(plain, "speedup_ci95.0"),
            high = el_json_number(plain, "speedup_ci95.1");
     char loss[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
     name_loss(json_object_get(row, "step"), loss);
-    if (isnan(low) || isnan(high))
-        snprintf(judged, sizeof judged, ", without an interval (%s)", el_json_text(plain, "reason", "it has none"));
-    else
+    judged[0] = 0;
+    if (!isnan(low) && !isnan(high))
         snprintf(judged, sizeof judged, " (%s to %s)%s", el_text_figure(low, from), el_text_figure(high, to),
                  low > n     ? ": superlinear: check the baseline"
                  : high < 1  ? ": slower than one device"
@@ -76,6 +76,7 @@ static void say_of_mode(const json_t *row, FILE *out)
                              : "");
     SAY(out, "%s on %.0f devices: %s times plain single%s%s.", el_json_text(row, "mode", "?"), n,
         el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss);
+    if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }
 
 /* No mode has a count above 1 of which something can be said: why. */
@@ -96,6 +97,7 @@ static void say_none(const json_t *rows, FILE *out)
 
 static void say_modes(const json_t *rows, FILE *out)
 {
+    const char *reason = NULL;
     bool own = false;
     /* Devices without kernels: what is left is the harness. */
     if (strncmp(el_json_text(json_array_get(rows, 0), "device_names.0", ""), "null:", 5) == 0) {
@@ -104,9 +106,10 @@ static void say_modes(const json_t *rows, FILE *out)
     }
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = el_data_seen(rows, i, "mode") ? NULL : largest_own(rows, i);
-        if (row) say_of_mode(row, out);
+        if (row) say_of_mode(row, out, &reason);
         own = own || row;
     }
+    if (reason) SAY(out, "Without an interval: %s.", reason);
     if (!own) say_none(rows, out);
 }
 

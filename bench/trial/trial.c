@@ -30,6 +30,8 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     }
     if (asked > 1 && simulated)
         return el_fail(EL_ERR_INVALID, "--procs %d: simulated devices live in one process: leave --procs out", asked);
+    if (asked > 1 && n == 1)
+        return el_fail(EL_ERR_INVALID, "--procs %d: there is one device: leave --procs out", asked);
     el_layout_of(&trial->train, asked || !simulated ? asked : 1, &layout);
     if (asked && asked != layout.n_processes)
         return layout.n_processes == n
@@ -141,7 +143,8 @@ static enum el_status take_text(const char *option, const char *text, char *to, 
 
 static enum el_status refuse_mesh(const char *mesh, bool cuts)
 {
-    return el_fail(EL_ERR_INVALID, "--mesh %.60s: give %s", mesh, cuts ? "dp=2,pp=2" : "dp=2");
+    return el_fail(EL_ERR_INVALID, "--mesh %.60s: must be like %s, each number at least 1", mesh,
+                   cuts ? "dp=2,pp=2" : "dp=2");
 }
 
 /* "dp=2,pp=2": data ranks and stages; of which one can be left out. Modes that do not cut the model have no stages. */
@@ -233,7 +236,8 @@ static enum el_status add_counts(unsigned command, const struct el_options *opti
 static enum el_status add_buckets(unsigned command, const struct el_options *options, struct choice choice,
                                   struct el_trial_set *set)
 {
-    for (int k = 0; k == 0 || (k < options->n_buckets && el_mode_takes(choice.mode, "bucket-mb")); k++) {
+    bool reduces = el_mode_takes(choice.mode, "bucket-mb") && (!el_mode_takes(choice.mode, "cut") || *options->mesh);
+    for (int k = 0; k == 0 || (k < options->n_buckets && reduces); k++) {
         choice.bucket_mib = options->bucket_mib[k];
         EL_TRY(add_counts(command, options, choice, set));
     }

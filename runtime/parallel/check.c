@@ -72,8 +72,8 @@ static enum el_status check_ranks(const struct el_train_config *config)
 {
     if (!el_mode_takes(config->mode, "mesh") || config->n_ranks == 0) return EL_OK;
     if (config->n_ranks >= 1 && config->n_devices % config->n_ranks == 0) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--mesh dp=%d: %d devices cannot be shared evenly among so many", config->n_ranks,
-                   config->n_devices);
+    return el_fail(EL_ERR_INVALID, "--mesh dp=%d: %d device%s cannot be shared evenly among so many", config->n_ranks,
+                   config->n_devices, config->n_devices == 1 ? "" : "s");
 }
 
 /* What dp leaves without work the others wait for. */

@@ -96,7 +96,7 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
              .summary = "the model cut by layers, one stage per device: one device works at a time",
-             .takes = "procs cut mesh overlap",
+             .takes = "procs cut mesh overlap bucket-mb first-bucket-mb",
              .sends = "activations at each cut, and their gradients back",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
@@ -107,7 +107,7 @@ const struct el_mode_ops el_mode_mp = {
 const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
-             .takes = "procs cut micro schedule parts mesh overlap",
+             .takes = "procs cut micro schedule parts mesh overlap bucket-mb first-bucket-mb",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
              .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6|--mesh dp=2",
              .loss = EL_LOSS_OF_BATCH,

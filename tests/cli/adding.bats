@@ -57,7 +57,8 @@ one_file_one_row() {
 }
 
 @test "the mode goes through the gate, and its memory is predicted" {
-    "$patched" compare --modes single,alone --devices 2 "${QUICK[@]}" --launcher own --repeats 1 --out c --quiet
+    "$patched" compare --modes single,alone --devices 2 "${QUICK[@]}" --launcher own --repeats 1 --out c --quiet >out
+    grep -qE '^alone +8 \(2 x 8\) ' out || { cat out && false; } # each has the whole batch: they are no stages
     [[ $(json c/results.json '{g["mode"]: g["agrees"] for g in d["gate"]}') == "{'single': True, 'alone': True}" ]] || show
     run "$patched" run --mode alone --devices 2 "${QUICK[@]}" --dry-run
     [[ $status -eq 0 && $output == *"cpu:0 "*"cpu:1 "* ]] || show

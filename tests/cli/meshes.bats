@@ -70,14 +70,25 @@ END
         --mesh dp=2 --dry-run
     refuses "--mesh dp=3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=3: dp times pp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
-    refuses "--mesh dp=2,pp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
+    refuses "--mesh dp=2,pp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --micro 3 "${MODEL[@]}"
-    refuses "--mesh dp=2,,: give dp=2" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,, "${MODEL[@]}"
-    refuses "--mesh ,dp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh ,dp=2 "${MODEL[@]}"
+    refuses "--mesh dp=2,,: must be like dp=2" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,, "${MODEL[@]}"
+    refuses "--mesh ,dp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh ,dp=2 "${MODEL[@]}"
     refuses "--cut out: gives 2 parts, and there must be 1" "$EVENLOAD" run --mode mp --devices 1 --cut out "${MODEL[@]}"
-    refuses "--mesh tp=2: give dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"
+    refuses "--mesh dp=0: must be like dp=2,pp=2, each number at least 1" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=0 "${MODEL[@]}"
+    refuses "--procs 2: there is one device: leave --procs out" "$EVENLOAD" run --mode spmg --devices 1 --procs 2 "${MODEL[@]}"
+    refuses "--mesh tp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"
     refuses "--mesh: mode ddp does not take it, spmg does" "$EVENLOAD" run --mode ddp --devices 4 --mesh dp=2 "${MODEL[@]}"
     refuses "--batch 9: cut evenly among the devices of a process, it leaves device 5 without samples" "$EVENLOAD" run --mode spmg --devices 8 "${MODEL[@]}" --batch 9
+}
+
+@test "gradients of copies in stages are summed in buckets of the given size" {
+    local of=(--model mlp --features 16 --hidden "32,32,32" --data dummy --batch 8 --warmup 2 --steps 1 --min-time 0 --quiet) size
+    for size in 0.001 25; do
+        "$EVENLOAD" run --mode pipeline --devices sim:4 --mesh dp=2,pp=2 "${of[@]}" --bucket-mb $size --out b$size
+        json b$size/results.json '[len(d["trials"][0]["collectives"]), sum(c["bytes"] for c in d["trials"][0]["collectives"])]' >$size.txt
+    done
+    [[ $(<0.001.txt) == "[2, 6400.0]" && $(<25.txt) == "[1, 6400.0]" ]] || { cat 0.001.txt 25.txt; false; }
 }
 
 @test "copies of a model in stages, as threads and as processes, have the same bits, and single's losses" {
