@@ -50,6 +50,10 @@ JANSSON_CFLAGS := $(patsubst -I%,-isystem%,$(call pkg,jansson,--cflags))
 JANSSON_LIBS   := $(call libs,jansson)
 CMOCKA_CFLAGS  := $(patsubst -I%,-isystem%,$(call pkg,cmocka,--cflags))
 CMOCKA_LIBS    := $(call libs,cmocka)
+PNG_CFLAGS     := $(patsubst -I%,-isystem%,$(call pkg,libpng,--cflags))
+PNG_LIBS       := $(or $(call pkg,libpng,--libs),-lpng)
+JPEG_CFLAGS    := $(patsubst -I%,-isystem%,$(call pkg,libjpeg,--cflags))
+JPEG_LIBS      := $(or $(call pkg,libjpeg,--libs),-ljpeg)
 DNNL_CFLAGS    := $(patsubst -I%,-isystem%,$(call pkg,dnnl,--cflags))
 DNNL_LIBS      := $(call libs,dnnl)
 HAVE_CC        := $(shell $(CC) --version 2>/dev/null | head -1)
@@ -57,6 +61,8 @@ HAVE_CXX       := $(shell $(CXX) --version 2>/dev/null | head -1)
 HAVE_JANSSON   := $(call probe,jansson,$(CC),$(JANSSON_LIBS))
 HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg,cmocka,--modversion),yes))
 HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
+HAVE_PNG       := $(call probe,png,$(CC) $(PNG_CFLAGS),$(PNG_LIBS))
+HAVE_JPEG      := $(call probe,jpeg,$(CC) $(JPEG_CFLAGS),$(JPEG_LIBS))
 HAVE_MPI       := $(if $(filter 0,$(MPI)),,$(call probe,mpi,$(MPICC),))
 # CUDA's probe has several answers, and sets each itself. The sanitizers are for the host's code.
 CUDA_MISSING   := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),left out under a sanitizer))
@@ -77,11 +83,13 @@ LIBS := $(JANSSON_LIBS) -ldl -lm
 # What there is to build. Some folders become modules, opened at run time; all else is one library under the program and every test.
 DNNL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
 MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/*.c))
+CODEC_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/data/codec/*.c))
 CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
 NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/*.c))
 NVTX_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nvtx/*.c))
 module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
 MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
+           $(call module,$(HAVE_PNG),$(CODEC_OBJECTS),el_png) $(call module,$(HAVE_JPEG),$(CODEC_OBJECTS),el_jpeg) \
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
 SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c bench/*.c bench/*/*.c))
@@ -120,6 +128,7 @@ report:
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
 	@echo "  MPI      $(or $(HAVE_MPI),no: ranks are started by evenload itself and talk over shared memory or tcp (libopenmpi-dev openmpi-bin))"
 	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_MISSING); there are no GPU devices)"
+	@echo "  pictures $(or $(strip $(HAVE_PNG)),no PNG (libpng-dev)), $(or $(strip $(HAVE_JPEG)),no JPEG (libjpeg-dev)), PPM"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
 	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)
 
@@ -150,11 +159,11 @@ help:
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
-	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "cuda=$(HAVE_CUDA)" "cudnn=$(HAVE_CUDNN)" "nccl=$(HAVE_NCCL)" "cmocka=$(HAVE_CMOCKA)"
+	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "png=$(HAVE_PNG)" "jpeg=$(HAVE_JPEG)" "cuda=$(HAVE_CUDA)" "cudnn=$(HAVE_CUDNN)" "nccl=$(HAVE_NCCL)" "cmocka=$(HAVE_CMOCKA)"
 programs:
 	@printf '%s\n' $(TESTS) $(FUZZ)
 flags:
-	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(CUDA_CFLAGS) $(CUDNN_CFLAGS) $(NCCL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
+	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) $(CUDA_CFLAGS) $(CUDNN_CFLAGS) $(NCCL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
 
 format:
 	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
@@ -235,6 +244,7 @@ ifeq ($(SAN),address)
 $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0
 endif
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
+$(CODEC_OBJECTS): EXTRA += $(PNG_CFLAGS) $(JPEG_CFLAGS)
 # Foreign headers by -isystem: our warnings are for our code.
 $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(GPU_TESTS:=.o) $(GPU_LIMITS:=.o): $(BUILD)/cuda.stamp
 $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
@@ -275,6 +285,14 @@ $(BUILD)/evenload: $(BUILD)/bench/main.o $(LIBRARY)
 $(BUILD)/modules/el_dnnl.so: $(DNNL_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(DNNL_LIBS)
+
+$(BUILD)/modules/el_png.so: $(BUILD)/runtime/data/codec/png.o
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(PNG_LIBS)
+
+$(BUILD)/modules/el_jpeg.so: $(BUILD)/runtime/data/codec/jpeg.o
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(JPEG_LIBS)
 
 $(BUILD)/modules/el_mpi.so: $(MPI_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
@@ -324,4 +342,4 @@ $(filter-out %/fuzz/injected,$(INJECTED)): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))

@@ -8,6 +8,7 @@
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/machine/cores.h"
+#include "runtime/base/module.h"
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 
@@ -33,6 +34,7 @@ static json_t *libraries(void)
     json_t *rows = json_array();
     const char *missing = el_kernels_cpu_missing(), *gpu = "";
     char text[TEXT_BYTES] = "no toolkit at build", *mpirun = NULL, *gnuplot = NULL;
+    void *found;
     add(rows, "oneDNN", !missing, missing ? missing : el_kernels_cpu_library());
     bool usable = el_device_gpu_libraries(&gpu, &missing) == EL_OK;
     if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, missing ? "; " : "", missing ? missing : "");
@@ -41,6 +43,10 @@ static json_t *libraries(void)
     add(rows, "NCCL", usable, usable ? text : el_error_message());
     usable = el_runner_check_mpi() == EL_OK && el_mpirun_find(&mpirun) == EL_OK;
     add(rows, "MPI", usable, usable ? mpirun : el_error_message());
+    usable = el_module_open("png", "el_png_decode", &found) == EL_OK;
+    add(rows, "PNG", usable, usable ? "libpng: pictures in PNG are read" : el_error_message());
+    usable = el_module_open("jpeg", "el_jpeg_decode", &found) == EL_OK;
+    add(rows, "JPEG", usable, usable ? "libjpeg: pictures in JPEG are read" : el_error_message());
     usable = el_launch_find_program("gnuplot", &gnuplot) == EL_OK;
     add(rows, "gnuplot", usable, usable ? gnuplot : "not found on PATH: plots stay data files (install gnuplot-nox)");
     free(mpirun);

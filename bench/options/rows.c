@@ -206,9 +206,13 @@ static const struct el_option_row after_sizes[] = {
     {SIZES, "classes", "N", AT(COUNT, train.model.classes), OF_TRIALS, "number of classes", RANGE(1, 1e9)},
 
     {DATA, "data", "FILE|NAME", AT(TEXT, data), OF_TRIALS,
-     "FILE of lines 'label sentence', synthetic (generated, learnable) or dummy (random batches in memory)",
+     "FILE of lines 'label sentence'; for models over images CIFAR-10's binary files or a folder of pictures "
+     "(DIR/CLASS/*.png, jpg, ppm); synthetic (generated, learnable) or dummy (random batches in memory)",
      DEFAULT("synthetic")},
-    {DATA, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file in the same format"},
+    {DATA, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
+    {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
+     "models over images: training pictures moved by up to an eighth of their side, and mirrored, at random",
+     CHOICES("off|on"), DEFAULT("off")},
     {DATA, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6)},
 

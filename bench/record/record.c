@@ -78,6 +78,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put(config, "model_sizes", model_sizes(&train->model));
     el_json_put_real(config, "lr", train->lr);
     el_json_put_real(config, "momentum", train->momentum);
+    el_json_put_text(config, "augment", train->augment ? "on" : "off");
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
     el_json_put_text(config, "overlap", train->overlap ? "on" : "off");

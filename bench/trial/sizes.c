@@ -39,6 +39,8 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     const struct el_model_size *seq_row = el_model_size_row(info, "seq");
     struct el_model_config model = *given;
     struct el_dataset *dataset;
+    if (options->train.augment && info->input != EL_INPUT_IMAGES)
+        return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
                                    .input = info->input,
@@ -61,10 +63,9 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
         model.classes = el_dataset_classes(dataset);
         /* What a file says by itself must not be reported as an option that nobody gave. */
         if (!given->classes && model.classes <= 1)
-            status = el_fail(EL_ERR_INVALID,
-                             "%s: all labels are 0: a classifier needs two classes; label the sentences 0, 1, ..., or "
-                             "give --classes",
-                             options->data);
+            status = el_fail(EL_ERR_INVALID, "%s: %s: a classifier needs two classes; %s, or give --classes",
+                             options->data, image ? "there is one class alone" : "all labels are 0",
+                             image ? "add folders of others" : "label the sentences 0, 1, ...");
     }
     if (status == EL_OK) status = el_model_resolve(&model);
     if (status != EL_OK) {

@@ -14,8 +14,13 @@
  *
  * Models over images get pictures, [image, image, 3] each, rows from the top, red, green and blue side by side (NHWC):
  * (x / 255 - mean) / deviation of each colour, with torchvision's means (0.485, 0.456, 0.406) and deviations (0.229,
- * 0.224, 0.225). Dummy pictures are noise. Augmented, a training picture is moved by up to an eighth of its side, with
- * black where nothing is left, and mirrored every other time: a function of (seed, epoch, sample).
+ * 0.224, 0.225). They come from files in CIFAR-10's binary format (or a folder that has data_batch_*.bin and
+ * test_batch.bin), or from a folder with a folder of PNG, JPEG and PPM files for each class, or one such for training
+ * and one for test (train, val or test); classes are numbered in the order of their names. A picture of another size is
+ * scaled until its short side is `image` and cut in the middle. All are decoded when the set is opened, and kept in
+ * memory. Synthetic pictures have ten classes and are CIFAR-10's files; dummy ones are noise. Augmented, a training
+ * picture is moved by up to an eighth of its side, with black where nothing is left, and mirrored every other time: a
+ * function of (seed, epoch, sample).
  *
  * Threads: a set may be used by several once open, and is the same for all; a loader belongs to one thread at a time. A
  * set outlives its loaders, which share what is made of it.
@@ -37,11 +42,11 @@ struct el_dataset_spec {
     const char *source;       /* a path, "synthetic" or "dummy" */
     const char *test_path;    /* NULL: none; the synthetic set has its own */
     enum el_input_kind input; /* EL_INPUT_IMAGES: pictures; else sentences */
-    int64_t image;            /* side of a picture; 0: the set's own; dummy: 224 */
+    int64_t image;            /* side of a picture; 0: the set's own: 32 (CIFAR-10, synthetic) or 224 */
     int64_t vocab;            /* 0: the set's own */
     int64_t seq;              /* 0: the set's own; dummy and synthetic: 64 */
     int64_t seq_min;          /* the set's own is at least this: shorter sentences are padded */
-    int64_t classes;          /* 0: the set's own (highest label + 1; dummy pictures: 1000) */
+    int64_t classes;          /* 0: the set's own (highest label + 1; pictures: all classes; dummy ones: 1000) */
     uint64_t seed;            /* for synthetic and dummy */
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
@@ -62,9 +67,10 @@ int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its pic
 int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
 /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
 const char *el_dataset_describe(const struct el_dataset *dataset);
-/* Writes the synthetic set's files into `dir`, in the text format, where they are not there yet, for whoever wants to
- * read them; gives their paths. el_dataset_open needs none of it. */
-enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes);
+/* Writes the synthetic set's files into `dir`, in the text format or in CIFAR-10's, where they are not there yet, for
+ * whoever wants to read them; gives their paths. el_dataset_open needs none of it. */
+enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+                                  char *test_path, size_t path_bytes);
 
 /* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by
  * seed+epoch, pad by repeating from the start (or drop the tail) to a multiple of `ranks`, take every `ranks`-th from

@@ -131,7 +131,7 @@ static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct 
     struct el_dataset_spec sized = *spec;
     struct el_text train = {0}, test = {0};
     if (!sized.seq) sized.seq = DEFAULT_SEQ;
-    EL_TRY(el_synthetic_make(spec->seed, &train, &test));
+    EL_TRY(el_synthetic_make(spec->input, spec->seed, &train, &test));
     enum el_status status = read_texts(&sized, &train, &test, set);
     free(train.bytes);
     free(test.bytes);

@@ -1,14 +1,23 @@
-/* Sets of pictures: what --data names becomes bytes of colour in memory. It knows nothing of splits and batches. */
+/* Sets of pictures: what --data names becomes bytes of colour in memory. It knows nothing of splits and batches, and
+ * leaves files to their readers (cifar.c, picture_folder.c). */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/base/rng.h"
 #include "runtime/data/samples.h"
 
-enum { SIDE_MAX = 4096, DUMMY_SIDE = 224, DUMMY_CLASSES = 1000, DUMMY_SAMPLES = 16384, NOISE_BYTES = 1 << 20 };
+enum { SIDE_MAX = 4096, DEFAULT_SIDE = 224, DUMMY_CLASSES = 1000, DUMMY_SAMPLES = 16384, NOISE_BYTES = 1 << 20 };
+#define SET_BYTES_MAX ((int64_t)4 << 30)
 
 enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p)
 {
+    if (pixels > SET_BYTES_MAX)
+        return el_fail(EL_ERR_INVALID,
+                       "%lld pictures of %lld x %lld are %.1f GiB, which every process keeps in memory (at most %lld): "
+                       "give fewer pictures or a smaller --image",
+                       (long long)count, (long long)side, (long long)side, (double)pixels / 0x1p30,
+                       (long long)(SET_BYTES_MAX >> 30));
     struct el_samples samples = {.count = count,
                                  .labels = malloc((size_t)(count + 1) * sizeof *samples.labels),
                                  .starts = malloc((size_t)(count + 1) * sizeof *samples.starts),
@@ -35,12 +44,14 @@ static void draw_noise(uint64_t seed, int64_t bytes, uint8_t *noise)
 
 /* Each picture begins somewhere in one stretch of noise: thousands of them cost a MiB, whatever their size, and making
  * them nothing. */
-static enum el_status make_dummy(uint64_t seed, struct el_pictures *set)
+static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_pictures *set)
 {
-    const struct el_rng_key key = {.seed = seed, .use = EL_RNG_DATA, .id = 3};
+    const struct el_rng_key key = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 3};
+    set->image = spec->image ? spec->image : DEFAULT_SIDE;
+    set->classes = spec->classes ? spec->classes : DUMMY_CLASSES;
     const int64_t bytes = NOISE_BYTES + el_picture_bytes(set->image);
     EL_TRY(el_pictures_alloc(DUMMY_SAMPLES, set->image, bytes, &set->train));
-    draw_noise(seed, bytes, set->train.pixels);
+    draw_noise(spec->seed, bytes, set->train.pixels);
     for (int64_t i = 0; i < DUMMY_SAMPLES; i++) {
         uint32_t words[4];
         el_rng_draw4(&key, (uint64_t)i, 0, words);
@@ -50,13 +61,37 @@ static enum el_status make_dummy(uint64_t seed, struct el_pictures *set)
     return EL_OK;
 }
 
+static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_pictures *set)
+{
+    struct el_cifar_file train = {.path = "synthetic"}, test = {.path = "synthetic"};
+    set->image = spec->image ? spec->image : EL_CIFAR_SIDE;
+    set->classes = spec->classes ? spec->classes : EL_CIFAR_CLASSES;
+    const struct el_cifar_labels labels = {.classes = set->classes, .folded = true};
+    EL_TRY(el_synthetic_make(EL_INPUT_IMAGES, spec->seed, &train.text, &test.text));
+    enum el_status status = el_cifar_parse(&train, 1, &labels, set->image, &set->train);
+    if (status == EL_OK) status = el_cifar_parse(&test, 1, &labels, set->image, &set->test);
+    free(train.text.bytes);
+    free(test.text.bytes);
+    return status;
+}
+
+static enum el_status open_path(const struct el_dataset_spec *spec, struct el_pictures *set)
+{
+    struct stat info;
+    if (stat(spec->source, &info) != 0) return el_fail_errno("data %s", el_path_tail(spec->source));
+    if (!S_ISDIR(info.st_mode) || el_cifar_is_folder(spec->source)) {
+        set->image = spec->image ? spec->image : EL_CIFAR_SIDE;
+        set->classes = spec->classes ? spec->classes : EL_CIFAR_CLASSES;
+        return el_cifar_open(spec, set);
+    }
+    set->image = spec->image ? spec->image : DEFAULT_SIDE;
+    return el_picture_folder_open(spec, set);
+}
+
 enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *set)
 {
     if (spec->image < 0 || spec->image > SIDE_MAX)
         return el_fail(EL_ERR_INVALID, "image %lld: a side from 1 to %d pixels", (long long)spec->image, SIDE_MAX);
-    if (strcmp(spec->source, "dummy"))
-        return el_fail(EL_ERR_INVALID, "%s: a model over images takes --data dummy", el_path_tail(spec->source));
-    set->image = spec->image ? spec->image : DUMMY_SIDE;
-    set->classes = spec->classes ? spec->classes : DUMMY_CLASSES;
-    return make_dummy(spec->seed, set);
+    if (!strcmp(spec->source, "dummy")) return open_dummy(spec, set);
+    return strcmp(spec->source, "synthetic") ? open_path(spec, set) : open_synthetic(spec, set);
 }

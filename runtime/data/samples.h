@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "runtime/data/codec/codec.h"
 #include "runtime/data/data.h"
 
 enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX = 9999 };
@@ -23,7 +24,8 @@ struct el_samples {
 };
 
 enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p);
-/* starts[i] are those of pictures of that side one after the other; `pixels` bytes in all. */
+/* starts[i] are those of pictures of that side one after the other; `pixels` bytes in all. Errors: EL_ERR_INVALID
+ * beyond 4 GiB, which every process would hold. */
 enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p);
 void el_samples_free(struct el_samples *samples);
 
@@ -47,14 +49,18 @@ enum el_status el_vocabulary_add(struct el_vocabulary *vocabulary, const char *w
 int32_t el_vocabulary_find(const struct el_vocabulary *vocabulary, const char *word, size_t length);
 void el_vocabulary_free(struct el_vocabulary *vocabulary);
 
-/* A whole file in memory, found to be text. Ownership: free(bytes). */
+/* A whole file in memory, with a zero byte behind it. Ownership: free(bytes). */
 struct el_text {
     char *bytes;
-    size_t length; /* without the blank space at the end */
+    size_t length;
 };
+/* Errors: no regular file, or larger than 2 GiB. */
+enum el_status el_bytes_load(const char *path, struct el_text *text_p);
+/* The same found to be text, without the blank space at its end. */
 enum el_status el_text_load(const char *path, struct el_text *text_p);
 /* The synthetic set's two files, in memory. Ownership: free(bytes). */
-enum el_status el_synthetic_make(uint64_t seed, struct el_text *train_p, struct el_text *test_p);
+enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct el_text *train_p,
+                                 struct el_text *test_p);
 /* `grow`: new words get numbers; otherwise they are unknown. `path` is for messages. */
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
                              struct el_samples *samples_p);
@@ -74,8 +80,41 @@ static inline int64_t el_picture_bytes(int64_t side)
 {
     return side * side * EL_COLOURS;
 }
-/* By the spec's source. After a failure too its samples are to be freed. */
-enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *pictures);
+/* CIFAR-10's binary format: records of a label and the planes of red, green and blue, rows from the top. */
+enum {
+    EL_CIFAR_SIDE = 32,
+    EL_CIFAR_CLASSES = 10,
+    EL_CIFAR_RECORD_BYTES = 1 + EL_CIFAR_SIDE * EL_CIFAR_SIDE * EL_COLOURS
+};
+/* A file of it, in memory. */
+struct el_cifar_file {
+    const char *path; /* for messages */
+    struct el_text text;
+};
+/* Labels must be below `classes`; folded, they are taken modulo it. */
+struct el_cifar_labels {
+    int64_t classes;
+    bool folded;
+};
+enum el_status el_cifar_parse(const struct el_cifar_file *files, int n, const struct el_cifar_labels *labels,
+                              int64_t side, struct el_samples *samples_p);
+/* Whether the folder has files data_batch_*.bin. */
+bool el_cifar_is_folder(const char *path);
+/* A file, or a folder of the set's own layout, whose test_batch.bin is taken where no other test file is given. */
+enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_pictures *set);
+/* The bytes of a file of so many synthetic pictures. Ownership: free(*bytes_p). */
+enum el_status el_shapes_compose(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p);
+
+/* Any file of a picture; `name` is for messages. Ownership: free(bitmap_p->rgb). */
+enum el_status el_bitmap_decode(const char *name, const uint8_t *bytes, size_t length, struct el_bitmap *bitmap_p);
+/* rgb: [height, width, 3] -> pixels: [side, side, 3]: the short side scaled to fit, the middle kept. */
+enum el_status el_picture_fit(const uint8_t *rgb, int width, int height, int64_t side, uint8_t *pixels);
+
+/* All below: set->image and spec->classes are known, what they read is theirs to add. By the spec's source; after a
+ * failure too the set's samples are to be freed. */
+enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *set);
+/* DIR/CLASS/..., or DIR/train/CLASS/... with DIR/val or DIR/test. */
+enum el_status el_picture_folder_open(const struct el_dataset_spec *spec, struct el_pictures *set);
 
 /* What the bytes of a colour become. */
 struct el_tones {

@@ -1,5 +1,5 @@
-/* The synthetic set: a made-up language that a convolution over words can learn, as two texts in the format a user's
- * file has, parsed by the same reader. It stands for no real text and for no published accuracy.
+/* The synthetic sets: pictures (shapes.c), or a made-up language that a convolution over words can learn, as two texts
+ * in the format a user's file has, parsed by the same reader. It stands for no real text and for no published accuracy.
  *
  * A sentence of a class is mostly noise (words of falling frequency); now and then there is a word of its class, a
  * little less often one of another class, and often a phrase: two words that mean one class in this order and another
@@ -19,7 +19,7 @@
 #include "runtime/base/rng.h"
 
 /* Change VERSION with anything that changes the bytes. */
-enum { VERSION = 1, CLASSES = 6, TRAIN_SAMPLES = 4000, TEST_SAMPLES = 500 };
+enum { VERSION = 1, CLASSES = 6, TRAIN_SAMPLES = 4000, TEST_SAMPLES = 500, TRAIN_PICTURES = 3000, TEST_PICTURES = 500 };
 enum { NOISE_WORDS = 4000, CLASS_WORDS = 30, PHRASES = 2 * CLASSES, LENGTH_MIN = 8, LENGTH_MAX = 40 };
 enum { FIRST_CLASS_WORD = NOISE_WORDS, FIRST_PHRASE_WORD = NOISE_WORDS + CLASSES * CLASS_WORDS };
 static const double OWN_WORD = 0.10, OTHER_WORD = 0.02, PHRASE = 0.7, WRONG_LABEL = 0.04;
@@ -85,8 +85,7 @@ static void put_sample(FILE *out, struct draws *draws)
     putc('\n', out);
 }
 
-/* The bytes of one file, in memory. Ownership: free(*bytes_p). */
-static enum el_status compose(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p)
+static enum el_status compose_sentences(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p)
 {
     char *bytes = NULL;
     FILE *out = open_memstream(&bytes, length_p);
@@ -102,20 +101,29 @@ static enum el_status compose(uint64_t seed, uint32_t file, int samples, char **
     return EL_OK;
 }
 
-static enum el_status make_text(uint64_t seed, uint32_t file, int samples, struct el_text *text_p)
+/* The bytes of one file, in memory; file 1 is the test set. Ownership: free(*bytes_p). */
+static enum el_status compose(enum el_input_kind input, uint64_t seed, uint32_t file, char **bytes_p, size_t *length_p)
+{
+    if (input == EL_INPUT_IMAGES)
+        return el_shapes_compose(seed, file, file ? TEST_PICTURES : TRAIN_PICTURES, bytes_p, length_p);
+    return compose_sentences(seed, file, file ? TEST_SAMPLES : TRAIN_SAMPLES, bytes_p, length_p);
+}
+
+static enum el_status make_one(enum el_input_kind input, uint64_t seed, uint32_t file, struct el_text *text_p)
 {
     struct el_text text;
-    EL_TRY(compose(seed, file, samples, &text.bytes, &text.length));
-    text.bytes[--text.length] = 0; /* the line's end */
+    EL_TRY(compose(input, seed, file, &text.bytes, &text.length));
+    if (input != EL_INPUT_IMAGES) text.bytes[--text.length] = 0; /* the line's end */
     *text_p = text;
     return EL_OK;
 }
 
-enum el_status el_synthetic_make(uint64_t seed, struct el_text *train_p, struct el_text *test_p)
+enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct el_text *train_p,
+                                 struct el_text *test_p)
 {
     struct el_text train;
-    EL_TRY(make_text(seed, 0, TRAIN_SAMPLES, &train));
-    enum el_status status = make_text(seed, 1, TEST_SAMPLES, test_p);
+    EL_TRY(make_one(input, seed, 0, &train));
+    enum el_status status = make_one(input, seed, 1, test_p);
     if (status == EL_OK)
         *train_p = train;
     else
@@ -169,24 +177,27 @@ static enum el_status keep(const char *path, const char *bytes, size_t length)
     return failed ? el_fail_errno("cannot write the synthetic set to %s", el_path_tail(path)) : EL_OK;
 }
 
-static enum el_status write_one(const char *dir, uint64_t seed, uint32_t test, char *path, size_t path_bytes)
+static enum el_status write_one(const char *dir, enum el_input_kind input, uint64_t seed, uint32_t test, char *path,
+                                size_t path_bytes)
 {
+    const bool pictures = input == EL_INPUT_IMAGES;
     char *bytes = NULL;
     size_t length = 0;
-    int written = snprintf(path, path_bytes, "%s/synthetic-%d-seed-%llu-%s.txt", dir, VERSION, (unsigned long long)seed,
-                           test ? "test" : "train");
+    int written = snprintf(path, path_bytes, "%s/synthetic-%s%d-seed-%llu-%s.%s", dir, pictures ? "pictures-" : "",
+                           VERSION, (unsigned long long)seed, test ? "test" : "train", pictures ? "bin" : "txt");
     if (written < 0 || (size_t)written >= path_bytes)
         return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
-    EL_TRY(compose(seed, test, test ? TEST_SAMPLES : TRAIN_SAMPLES, &bytes, &length));
+    EL_TRY(compose(input, seed, test, &bytes, &length));
     enum el_status status = keep(path, bytes, length);
     free(bytes);
     return status;
 }
 
-enum el_status el_synthetic_write(const char *dir, uint64_t seed, char *train_path, char *test_path, size_t path_bytes)
+enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+                                  char *test_path, size_t path_bytes)
 {
     if (!dir || !*dir) return el_fail(EL_ERR_INVALID, "no folder given for the synthetic set");
     EL_TRY(el_folder_make(dir, NULL));
-    EL_TRY(write_one(dir, seed, 0, train_path, path_bytes));
-    return write_one(dir, seed, 1, test_path, path_bytes);
+    EL_TRY(write_one(dir, input, seed, 0, train_path, path_bytes));
+    return write_one(dir, input, seed, 1, test_path, path_bytes);
 }

@@ -3,20 +3,10 @@
  * the file is dropped, a byte order mark is skipped, and bytes above 127 are taken as they are (UTF-8, Latin-1). */
 #include "runtime/data/samples.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { PATH_SHOWN_BYTES = 250, WORD_SHOWN_BYTES = 24 };
-#define FILE_BYTES_MAX ((off_t)2 << 30) /* samples are kept in memory, by every rank */
-
-const char *el_path_tail(const char *path)
-{
-    size_t length = strlen(path);
-    return length > PATH_SHOWN_BYTES ? path + length - PATH_SHOWN_BYTES : path;
-}
+enum { WORD_SHOWN_BYTES = 24 };
 
 enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p)
 {
@@ -53,19 +43,6 @@ static bool is_space(char c)
     return is_blank(c) || c == '\n' || c == '\r';
 }
 
-/* Pipes are refused because every trial and every rank reads the file again. */
-static enum el_status check_file(const char *path, struct stat *info_p)
-{
-    const char *shown = el_path_tail(path);
-    if (stat(path, info_p) != 0) return el_fail_errno("data file %s", shown);
-    if (S_ISDIR(info_p->st_mode)) return el_fail(EL_ERR_IO, "data file %s: is a directory; give a file in it", shown);
-    if (!S_ISREG(info_p->st_mode))
-        return el_fail(EL_ERR_IO, "data file %s: is not a regular file, and it is read more than once", shown);
-    if (info_p->st_size > FILE_BYTES_MAX)
-        return el_fail(EL_ERR_INVALID, "data file %s: larger than 2 GiB; a set is kept in memory", shown);
-    return EL_OK;
-}
-
 static enum el_status check_bytes(const char *path, const struct el_text *text)
 {
     long long line = 1;
@@ -81,31 +58,12 @@ static enum el_status check_bytes(const char *path, const struct el_text *text)
     return EL_OK;
 }
 
-static enum el_status read_whole(const char *path, size_t size, struct el_text *text_p)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) return el_fail_errno("data file %s", el_path_tail(path));
-    struct el_text text = {.bytes = malloc(size + 1)};
-    if (text.bytes) text.length = fread(text.bytes, 1, size, file);
-    int failed = !text.bytes ? ENOMEM : ferror(file) ? errno : 0;
-    fclose(file);
-    if (failed) {
-        free(text.bytes);
-        errno = failed;
-        return el_fail_errno("data file %s", el_path_tail(path));
-    }
-    while (text.length > 0 && is_space(text.bytes[text.length - 1])) text.length--;
-    text.bytes[text.length] = 0;
-    *text_p = text;
-    return EL_OK;
-}
-
 enum el_status el_text_load(const char *path, struct el_text *text_p)
 {
-    struct stat info;
     struct el_text text = {0};
-    EL_TRY(check_file(path, &info));
-    EL_TRY(read_whole(path, (size_t)info.st_size, &text));
+    EL_TRY(el_bytes_load(path, &text));
+    while (text.length > 0 && is_space(text.bytes[text.length - 1])) text.length--;
+    text.bytes[text.length] = 0;
     const char *shown = el_path_tail(path);
     enum el_status status = text.length ? check_bytes(shown, &text)
                                         : el_fail(EL_ERR_INVALID, "%s: empty file; a line is 'label sentence'", shown);

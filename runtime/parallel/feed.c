@@ -27,6 +27,7 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .input = el_model_find(config->model.name)->input,
                                     .features = el_model_size(&config->model, "features"),
                                     .image = el_model_size(&config->model, "image"),
+                                    .augment = config->augment && spec->split == EL_SPLIT_TRAIN,
                                     .dtype = config->dtype};
     EL_TRY(el_loader_open(spec->dataset, &loader, &feed->loader));
     feed->host_inputs = malloc((size_t)feed->samples * el_feed_sample_bytes(feed));

@@ -39,7 +39,8 @@ LIBRARIES='
 (oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
 mpi\.h                 runtime/comm/mpi
 (cuda|cudnn|cublas|nccl|nvml).*  (cuda|nccl|tests/gpu)
-nvtx.*                 profiles/nvtx'
+nvtx.*                 profiles/nvtx
+(png|jpeglib|jerror)\.h  runtime/data/codec'
 
 # Prints `file:line: why` for every include in the tree at $1 that breaks a rule.
 violations() (
@@ -114,6 +115,7 @@ kernels/cpu/y.c      #include <dnnl.h>
 runtime/comm/y.c     #include <mpi.h>
 kernels/cuda/x.cu    #include "runtime/device/device.h"
 profiles/y.c         #include <nvtx3/nvToolsExt.h>
+runtime/data/y.c     #include <png.h>
 bench/x.c            #include <cuda_runtime.h>
 bench/options/x.c    #include "bench/record/record.h"
 bench/record/x.c     #include "bench/job/worker.h"

@@ -1,0 +1,106 @@
+/* Any picture to a square one: scaled until its short side fits, then cut in the middle. The filter is a triangle as
+ * wide as the scale, as of Pillow's and torchvision's bilinear with antialias: no pixel of a large picture is skipped.
+ * Across first, then down. */
+#include "runtime/data/samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One direction: place i of the result is the sum of weights[i * most + k] times input first[i] + k, k below n[i]. */
+struct axis {
+    int most, *first, *n;
+    float *weights;
+};
+
+static enum el_status no_memory(void)
+{
+    return el_fail(EL_ERR_HOST_MEMORY, "no memory to scale a picture");
+}
+
+static void axis_free(struct axis *axis)
+{
+    free(axis->first);
+    free(axis->n);
+    free(axis->weights);
+}
+
+static void weigh(int length, double scale, double centre, float *weights, int *first_p, int *n_p)
+{
+    double reach = fmax(scale, 1), sum = 0;
+    int first = (int)fmax(centre - reach + 0.5, 0), end = (int)fmin(centre + reach + 0.5, length);
+    for (int k = first; k < end; k++) sum += fmax(1 - fabs((k + 0.5 - centre) / reach), 0);
+    for (int k = first; k < end; k++) weights[k - first] = (float)(fmax(1 - fabs((k + 0.5 - centre) / reach), 0) / sum);
+    *first_p = first;
+    *n_p = end - first;
+}
+
+/* `length` pixels become `scaled`, of which the middle `side` are wanted. */
+static enum el_status axis_make(int length, int64_t scaled, int64_t side, struct axis *axis)
+{
+    double scale = (double)length / (double)scaled;
+    *axis = (struct axis){.most = 2 * (int)ceil(fmax(scale, 1)) + 1};
+    axis->first = malloc((size_t)side * sizeof *axis->first);
+    axis->n = malloc((size_t)side * sizeof *axis->n);
+    axis->weights = malloc((size_t)(side * axis->most) * sizeof *axis->weights);
+    if (!axis->first || !axis->n || !axis->weights) return no_memory();
+    for (int64_t i = 0; i < side; i++) {
+        double centre = ((double)(i + (scaled - side) / 2) + 0.5) * scale;
+        weigh(length, scale, centre, axis->weights + i * axis->most, &axis->first[i], &axis->n[i]);
+    }
+    return EL_OK;
+}
+
+static void across(const struct axis *axis, const uint8_t *line, int64_t side, float *out)
+{
+    for (int64_t i = 0; i < side; i++) {
+        const uint8_t *from = line + (int64_t)axis->first[i] * EL_COLOURS;
+        const float *weights = axis->weights + i * axis->most;
+        for (int c = 0; c < EL_COLOURS; c++) {
+            float sum = 0;
+            for (int k = 0; k < axis->n[i]; k++) sum += weights[k] * (float)from[k * EL_COLOURS + c];
+            out[i * EL_COLOURS + c] = sum;
+        }
+    }
+}
+
+/* `lines` are those from the first that is wanted on. */
+static void down(const struct axis *axis, const float *lines, int64_t i, int64_t side, uint8_t *out)
+{
+    const float *weights = axis->weights + i * axis->most;
+    lines += (axis->first[i] - axis->first[0]) * side * EL_COLOURS;
+    for (int64_t x = 0; x < side * EL_COLOURS; x++) {
+        float sum = 0;
+        for (int k = 0; k < axis->n[i]; k++) sum += weights[k] * lines[k * side * EL_COLOURS + x];
+        out[x] = (uint8_t)fminf(fmaxf(sum + 0.5F, 0), 255);
+    }
+}
+
+static enum el_status scale(const uint8_t *rgb, int width, const struct axis *x, const struct axis *y, int64_t side,
+                            uint8_t *pixels)
+{
+    const int64_t first = y->first[0], n = y->first[side - 1] + y->n[side - 1] - first;
+    float *lines = malloc((size_t)(n * side) * EL_COLOURS * sizeof *lines); /* [n, side, 3] */
+    if (!lines) return no_memory();
+    for (int64_t i = 0; i < n; i++)
+        across(x, rgb + (first + i) * width * EL_COLOURS, side, lines + i * side * EL_COLOURS);
+    for (int64_t i = 0; i < side; i++) down(y, lines, i, side, pixels + i * side * EL_COLOURS);
+    free(lines);
+    return EL_OK;
+}
+
+enum el_status el_picture_fit(const uint8_t *rgb, int width, int height, int64_t side, uint8_t *pixels)
+{
+    if (width == side && height == side) {
+        memcpy(pixels, rgb, (size_t)el_picture_bytes(side));
+        return EL_OK;
+    }
+    int64_t wide = width > height ? side * width / height : side, high = height > width ? side * height / width : side;
+    struct axis x = {0}, y = {0};
+    enum el_status status = axis_make(width, wide, side, &x);
+    if (status == EL_OK) status = axis_make(height, high, side, &y);
+    if (status == EL_OK) status = scale(rgb, width, &x, &y, side, pixels);
+    axis_free(&x);
+    axis_free(&y);
+    return status;
+}
