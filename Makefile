@@ -271,7 +271,7 @@ $(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17
 $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
 $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,emulate $<)
-	$(Q)$(EMULATED) -Itests/gpu/emulator/include $(CPPFLAGS) -fPIC $(OPT) -MMD -MP -c -o $@ $<
+	$(Q)$(EMULATED) -Itests/gpu/emulator/include -DEL_HAVE_CUDNN $(CPPFLAGS) -fPIC $(OPT) -MMD -MP -c -o $@ $<
 
 $(LIBRARY): $(OBJECTS)
 	@$(call SHOW,ar     $@)

@@ -1,9 +1,11 @@
 /* The CUDA table on emulated threads (emulator/emulator.h): every op in f32 and f64 against the reference in f64, with
- * the same bits whichever way blocks and threads run. cuBLAS is three loops here, and cuDNN is absent. */
+ * the same bits whichever way blocks and threads run; convolutions without cuDNN and with it. Both libraries are loops
+ * here (emulator/libraries.c, cudnn.c). */
 #define SMALLER_CASES
 #include "tests/unit/test_kernels_cases.h"
 
 #include "kernels/cuda/native.h"
+#include "tests/gpu/emulator/include/cudnn.h"
 
 static void run_emulated(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
 {
@@ -26,6 +28,32 @@ static void test_f64(void **state)
 {
     (void)state;
     assert_true(check_rows(el_kernels_cuda(), EL_F64, run_emulated, 0x1p-52, MOST_FLOPS) > CASES / 2);
+}
+
+static const struct el_kernel *find_convolution(enum el_op_kind op, enum el_dtype dtype)
+{
+    int over_time = op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV1D_BACKWARD_WEIGHTS;
+    int over_images = op >= EL_OP_CONV2D_FORWARD && op <= EL_OP_CONV2D_BACKWARD_WEIGHTS;
+    return over_time || over_images ? el_kernels_cuda()->find(op, dtype) : NULL;
+}
+
+static void run_with_cudnn(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
+{
+    static int handle;
+    const struct el_cuda_native native = {.cudnn = &handle};
+    args->native = &native;
+    row_run(row, args, out->name);
+}
+
+/* Each case is run twice on a line, and once off it, which goes without cuDNN. */
+static void test_convolutions_by_cudnn(void **state)
+{
+    (void)state;
+    const struct el_kernel_table table = {.name = "cuda with cuDNN", .find = find_convolution};
+    int checked = check_rows(&table, EL_F32, run_with_cudnn, 0x1p-24, MOST_FLOPS);
+    assert_true(checked > 70);
+    assert_int_equal(el_emulated_cudnn_convolutions, 2 * checked);
+    assert_int_equal(el_emulated_cudnn_descriptors, 0);
 }
 
 static void test_table_is_complete(void **state)
@@ -125,17 +153,32 @@ static void test_nothing_to_do(void **state)
     assert_true(dbias[0] == 0 && dbias[1] == 0);
 }
 
+static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
+{
+    static _Alignas(16) float memory[128];
+    const struct el_cuda_native native = {.cudnn = cudnn ? memory : NULL};
+    const struct el_kernel *row = el_kernels_cuda()->find(op, EL_F32);
+    struct el_kernel_args args = {.d = {1, 5, 1, 1, 1, 1, 1, 0}, .native = &native};
+    for (int i = 0; i < 4; i++) args.p[i] = memory;
+    assert_int_equal(row->prepare(&args, &args.plan), EL_OK);
+    assert_string_equal(row->describe(args.plan), text);
+    row->release(args.plan);
+    row->release(NULL);
+}
+
 static void test_a_convolution_says_how_it_is_done(void **state)
 {
     (void)state;
-    static const struct el_cuda_native native;
-    const struct el_kernel *row = el_kernels_cuda()->find(EL_OP_CONV1D_FORWARD, EL_F32);
-    struct el_kernel_args args = {.d = {1, 5, 1, 1, 5}, .native = &native};
-    void *plan = NULL;
-    assert_int_equal(row->prepare(&args, &plan), EL_OK);
-    assert_string_equal(row->describe(plan), "cuBLAS, a product a tap (no cuDNN)");
-    row->release(plan);
-    row->release(NULL);
+    assert_way(EL_OP_CONV1D_FORWARD, false, "cuBLAS, a product a tap (no cuDNN)");
+    assert_way(EL_OP_CONV2D_FORWARD, false, "cuBLAS, a product over columns (no cuDNN)");
+    assert_way(EL_OP_CONV1D_BACKWARD_DATA, true, "cuDNN data algorithm 1, f32, 4096 bytes of scratch");
+    assert_way(EL_OP_CONV2D_BACKWARD_WEIGHTS, true, "cuDNN weights algorithm 1, f32, 4096 bytes of scratch");
+    el_emulated_cudnn_has_none = 1;
+    assert_way(EL_OP_CONV2D_FORWARD, true,
+               "cuBLAS, a product over columns (cuDNN: none of 4 algorithms is deterministic, plain and within 1048620 "
+               "bytes)");
+    el_emulated_cudnn_has_none = 0;
+    assert_int_equal(el_emulated_cudnn_descriptors, 0);
 }
 
 int main(void)
@@ -144,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_table_is_complete),
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_f64),
+        cmocka_unit_test(test_convolutions_by_cudnn),
         cmocka_unit_test(test_dropout_drops_what_the_cpu_drops),
         cmocka_unit_test(test_ids_out_of_range),
         cmocka_unit_test(test_a_gradient_that_is_not_finite_shows),
