@@ -37,11 +37,11 @@ static json_t *mode_json(const struct el_mode_info *mode)
     const struct el_mode_memory *m = &mode->memory;
     char memory[64];
     describe_memory(mode, memory, sizeof memory);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name, "does",
-                     mode->summary, "loss", losses[mode->loss], "memory", memory, "sends", mode->sends, "options",
-                     split(mode->takes, " ", "--"), "variants", split(mode->variants, "|", ""), "memory_copies",
-                     "backward", m->backward, "optimizer", m->optimizer, "kept", m->kept, "others", m->others, "view",
-                     m->view);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name,
+                     "does", mode->summary, "loss", losses[mode->loss], "statistics", mode->statistics, "memory",
+                     memory, "sends", mode->sends, "options", split(mode->takes, " ", "--"), "variants",
+                     split(mode->variants, "|", ""), "memory_copies", "backward", m->backward, "optimizer",
+                     m->optimizer, "kept", m->kept, "others", m->others, "view", m->view);
 }
 
 static void print_mode(const json_t *row)
@@ -53,6 +53,8 @@ static void print_mode(const json_t *row)
     snprintf(name, sizeof name, "%-10s", el_json_text(row, "mode", ""));
     el_text_wrap(el_json_text(row, "does", ""), name, indent, EL_REPORT_COLUMNS, stdout);
     printf("%sits loss is %s; memory %s\n", indent, el_json_text(row, "loss", ""), el_json_text(row, "memory", ""));
+    el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "statistics of batch norm: %s",
+                el_json_text(row, "statistics", ""));
     el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "sends %s", el_json_text(row, "sends", ""));
     json_array_foreach(json_object_get(row, "options"), i, option)
         el_text_append(options, sizeof options, "%s%s", i ? " " : "takes ", json_string_value(option));

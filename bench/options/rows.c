@@ -164,6 +164,10 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "static-graph", "HOW", AT(SWITCH, train.static_graph), OF_TRIALS,
      "ddp: find parameters without gradients in the first step only, as PyTorch's static_graph; buckets are rebuilt",
      CHOICES("off|on"), DEFAULT("off")},
+    {TRAINING, "broadcast-buffers", "HOW", AT(SWITCH, train.broadcast_buffers), OF_TRIALS,
+     "ddp, spmg, and mp and pipeline with --mesh: send rank 0's buffers (batch norm's running statistics) to all ranks "
+     "before each step's forward, as PyTorch's broadcast_buffers",
+     CHOICES("off|on"), DEFAULT("on")},
     {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_TRIALS,
      "dp: position in --devices, from 0, of the device on which outputs are gathered and their loss is computed; the "
      "first device of the list is the master",

@@ -97,6 +97,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_text(config, "sync", train->sync_params ? "param" : "grad");
     el_json_put_text(config, "find_unused", train->find_unused ? "on" : "off");
     el_json_put_text(config, "static_graph", train->static_graph ? "on" : "off");
+    el_json_put_text(config, "broadcast_buffers", train->broadcast_buffers ? "on" : "off");
     el_json_put_text(config, "cut", train->cut);
     put_count(config, "ranks", layout.devices[0].n_feeds);
     el_json_put_text(config, "reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat");

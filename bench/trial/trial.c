@@ -311,6 +311,7 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
     if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
     if (!el_mode_takes(train->mode, "overlap")) o->train.overlap = true;
+    if (!el_mode_takes(train->mode, "broadcast-buffers")) o->train.broadcast_buffers = true;
     o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;

@@ -14,11 +14,11 @@
 
 enum { KIND = 0, RESULT, DATA, BACKEND, PROCS, FIXED_ARGUMENTS, YARDSTICKS = 16 };
 
-/* Of training: f64, all losses; f32, the first step's loss and gradients. */
+/* Of training: f64, all losses and running statistics at the end; f32, the first step's loss and gradients. */
 struct numbers {
-    double loss;    /* f64: the last one */
-    double *values; /* losses; gradients */
-    int64_t n;      /* of losses */
+    double loss;         /* f64: the last one */
+    double *values;      /* losses and behind them running statistics; gradients */
+    int64_t n, n_losses; /* f64: of values */
 };
 
 /* What modes must equal. */
@@ -39,18 +39,35 @@ struct rank {
     int n_yardsticks;
 };
 
+/* The loss in f32; gradients too, or by the model's row in f64. */
+static enum el_status compute_first(const struct el_train_config *config, const struct el_train_place *place,
+                                    struct numbers *numbers_p)
+{
+    struct el_train_config exact = *config;
+    double loss;
+    EL_TRY(el_train_gradients(config, place, &numbers_p->loss, &numbers_p->values));
+    if (!el_model_find(config->model.name)->check.f64_gradients || config->dtype == EL_F64) return EL_OK;
+    free(numbers_p->values);
+    numbers_p->values = NULL;
+    exact.dtype = EL_F64;
+    return el_train_gradients(&exact, place, &loss, &numbers_p->values);
+}
+
 static enum el_status compute(const struct el_train_config *config, const struct el_train_place *place, int kind,
                               struct numbers *numbers_p)
 {
     struct el_train_result result;
-    if (kind == EL_VERIFY_F32) return el_train_gradients(config, place, &numbers_p->loss, &numbers_p->values);
+    if (kind == EL_VERIFY_F32) return compute_first(config, place, numbers_p);
     EL_TRY(el_train(config, place, NULL, &result));
-    numbers_p->n = result.n_steps;
-    numbers_p->values = result.loss;
-    numbers_p->loss = result.loss[result.n_steps - 1];
-    result.loss = NULL;
+    size_t n = (size_t)result.n_steps, more = (size_t)result.n_buffers;
+    numbers_p->n = result.n_steps + result.n_buffers;
+    numbers_p->n_losses = result.n_steps;
+    numbers_p->loss = result.loss[n - 1];
+    numbers_p->values = malloc((n + more) * sizeof(double));
+    if (numbers_p->values) memcpy(numbers_p->values, result.loss, n * sizeof(double));
+    if (numbers_p->values && more) memcpy(numbers_p->values + n, result.buffers, more * sizeof(double));
     el_train_result_free(&result);
-    return EL_OK;
+    return numbers_p->values ? EL_OK : el_fail_errno("a cell's numbers");
 }
 
 /* On all ranks. */
@@ -92,7 +109,8 @@ static void forget(struct rank *rank)
 static bool is_same(const struct el_train_config *a, const struct el_train_config *b)
 {
     return a->n_devices == b->n_devices && a->n_accumulate == b->n_accumulate && a->global_batch == b->global_batch &&
-           a->sync_params == b->sync_params && a->loss_in_replica == b->loss_in_replica;
+           a->sync_params == b->sync_params && a->loss_in_replica == b->loss_in_replica && a->n_pieces == b->n_pieces &&
+           a->pieces_in_order == b->pieces_in_order && a->broadcast_buffers == b->broadcast_buffers;
 }
 
 static enum el_status find_yardstick(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell,
@@ -133,7 +151,8 @@ static void judge_losses(const struct numbers *numbers, const struct numbers *wa
     j->loss_limit = EL_VERIFY_F64_LOSS;
     for (int64_t i = 0; i < numbers->n; i++) {
         double difference = off(numbers->values[i], wanted->values[i]);
-        if (difference > j->loss) snprintf(j->where, sizeof j->where, "step %d", (int)i);
+        if (difference > j->loss && i < numbers->n_losses) snprintf(j->where, sizeof j->where, "step %d", (int)i);
+        if (difference > j->loss && i >= numbers->n_losses) snprintf(j->where, sizeof j->where, "running statistics");
         j->loss = fmax(j->loss, difference);
     }
 }
@@ -143,7 +162,10 @@ static enum el_status judge_f32(const struct el_job *job, const struct el_model_
 {
     bool gpu = !strcmp(job->trial->devices[0].backend, "cuda");
     j->loss_limit = gpu ? EL_GATE_GPU_LOSS : check->loss > 0 ? check->loss : EL_GATE_LOSS;
-    j->gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : check->gradient > 0 ? check->gradient : EL_GATE_GRADIENT;
+    j->gradient_limit = check->f64_gradients  ? EL_VERIFY_F64_GRADIENT
+                        : gpu                 ? EL_GATE_GPU_GRADIENT
+                        : check->gradient > 0 ? check->gradient
+                                              : EL_GATE_GRADIENT;
     j->loss = off(numbers->loss, wanted->loss);
     EL_TRY(
         el_train_compare(&job->trial->train, numbers->values, wanted->values, &j->gradient, j->where, sizeof j->where));

@@ -23,7 +23,8 @@ enum { EL_VERIFY_FEWEST = 2, EL_VERIFY_MOST = 4 }; /* devices */
 /* What a cell compares: an optimizer's losses in f64, or f32. */
 enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS };
 
-#define EL_VERIFY_F64_LOSS 1e-7
+#define EL_VERIFY_F64_LOSS     1e-7
+#define EL_VERIFY_F64_GRADIENT 1e-7
 
 struct el_verify_cell {
     const struct el_mode_info *mode;

@@ -87,8 +87,8 @@ static int *numbers_of(struct el_node *node, bool buffers, int *n_p)
 /* Whether nodes inside the cut, or outside, have array `number`. */
 static bool is_used(const struct cut *cut, bool buffers, int number, bool inside)
 {
-    int n_used;
-    for (int n = 0; n < cut->model->n_nodes; n++) {
+    int n_used, first = inside ? cut->first : 0, end = inside ? cut->end : cut->model->n_nodes;
+    for (int n = first; n < end; n++) {
         const int *used = numbers_of(&cut->model->nodes[n], buffers, &n_used);
         for (int i = 0; i < n_used; i++)
             if (used[i] == number && is_inside(cut, n) == inside) return true;

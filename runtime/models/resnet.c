@@ -11,7 +11,7 @@ enum { STAGES = 4, WIDEST_BLOCK = 3 };
 
 static const struct el_model_size sizes[] = {
     {"image", "height and width of a picture", 8, 8192, .initial = {224}, .small = {16}},
-    {"width", "channels of the first stage", 1, 4096, .initial = {64}, .small = {8}},
+    {"width", "channels of the first stage", 1, 4096, .initial = {64}, .small = {4}},
     {.name = NULL},
 };
 
@@ -132,12 +132,14 @@ const struct el_model el_model_resnet18 = {
     .info = {.name = "resnet18",
              .summary = "residual network of 18 layers over pictures, as torchvision's",
              .input = EL_INPUT_IMAGES,
-             .sizes = sizes},
+             .sizes = sizes,
+             .check = {.steps = 3, .loss = 1e-4, .f64_gradients = true}},
     .build = build18};
 
 const struct el_model el_model_resnet50 = {
     .info = {.name = "resnet50",
              .summary = "residual network of 50 layers over pictures, as torchvision's (v1.5)",
              .input = EL_INPUT_IMAGES,
-             .sizes = sizes},
+             .sizes = sizes,
+             .check = {.steps = 2, .slow = true, .loss = 1e-3, .f64_gradients = true}},
     .build = build50};

@@ -23,6 +23,7 @@ static void fill_in(struct el_train_config *config)
     if (!el_mode_takes(config->mode, "sync")) config->sync_params = false;
     if (!el_mode_takes(config->mode, "find-unused")) config->find_unused = false;
     if (!el_mode_takes(config->mode, "static-graph")) config->static_graph = false;
+    if (!el_mode_takes(config->mode, "broadcast-buffers")) config->broadcast_buffers = false;
     if (!config->n_accumulate || !el_mode_takes(config->mode, "accumulate")) config->n_accumulate = 1;
     if (!el_mode_takes(config->mode, "micro")) config->n_micro = 1;
     if (!el_mode_takes(config->mode, "schedule")) *config->schedule = 0;
@@ -49,12 +50,36 @@ static enum el_status check_numbers(const struct el_train_config *config)
     return EL_OK;
 }
 
+/* A part whose forwards are not in the order of micro-batches; -1: there is none. */
+static int find_out_of_order(const struct el_schedule *schedule)
+{
+    int next[EL_PARTS_MAX] = {0};
+    for (int d = 0; d < schedule->n_devices; d++)
+        for (int i = 0; i < schedule->n_actions[d]; i++) {
+            struct el_action action = schedule->actions[d][i];
+            if (action.kind == EL_ACTION_FORWARD && action.micro != next[action.part]++) return action.part;
+        }
+    return -1;
+}
+
+/* Running statistics take micro-batches one after another, and another order gives others. */
+static enum el_status check_order(const struct el_train_config *config, const struct el_parts *parts)
+{
+    int part = parts->model->n_buffers > 0 ? find_out_of_order(&parts->schedule) : -1;
+    if (part < 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--schedule %s: the forwards of part %d are not in the order of micro-batches, on which the running "
+                   "statistics of %s depend",
+                   config->schedule, part, config->model.name);
+}
+
 /* Whether the model can be cut as the schedule has it, and the batch too. */
 static enum el_status check_pipeline(struct el_train_config *config, int n_stages, int n_data)
 {
     struct el_parts parts;
     enum el_status status = el_parts_open(config, n_stages, &parts);
     config->n_micro = parts.schedule.n_micro;
+    if (status == EL_OK) status = check_order(config, &parts);
     el_parts_close(&parts);
     EL_TRY(status);
     if (config->global_batch % (n_data * config->n_micro) == 0) return EL_OK;
@@ -117,6 +142,60 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
     return EL_OK;
 }
 
+/* ---- batch norm ---- */
+
+/* The first batch norm whose planes are of one pixel; -1: none. */
+static int find_single_pixel(const struct el_graph *model)
+{
+    for (int n = 0; n < model->n_nodes; n++) {
+        const struct el_shape *shape = &model->tensors[model->nodes[n].output].shape;
+        if (model->nodes[n].n_buffers > 0 && el_shape_count(shape) == shape->d[shape->n - 1]) return n;
+    }
+    return -1;
+}
+
+/* What goes forward by itself, and is one sample; empty: nothing is. */
+static void find_single_sample(const struct el_train_config *config, const struct el_layout *layout, char *text,
+                               size_t bytes)
+{
+    int n_ranks = layout->devices[0].n_feeds, n_micro = (int)config->n_accumulate;
+    int n_pieces = el_layout_pieces(config, layout);
+    *text = 0;
+    for (int i = n_ranks * n_micro - 1; i >= 0; i--) {
+        int64_t share = el_share_size(config->global_batch, n_ranks * n_micro, i);
+        for (int c = 0; c < n_pieces; c++) {
+            if (el_layout_chunk(share, n_pieces, c) != 1) continue;
+            if (config->n_micro > 1)
+                snprintf(text, bytes, "a micro-batch");
+            else if (n_pieces > 1)
+                snprintf(text, bytes, "the chunk of device %d", i % n_ranks * n_pieces + c);
+            else if (n_ranks > 1)
+                snprintf(text, bytes, "the share of rank %d", i % n_ranks);
+            else
+                snprintf(text, bytes, "the batch");
+        }
+    }
+}
+
+/* One value a channel has no variance: PyTorch raises an error in the step, here it is known before. */
+static enum el_status check_statistics(const struct el_train_config *config, const struct el_layout *layout)
+{
+    struct el_graph *model;
+    char which[64];
+    EL_TRY(el_model_build(&config->model, &model));
+    int node = find_single_pixel(model);
+    enum el_status status = EL_OK;
+    find_single_sample(config, layout, which, sizeof which);
+    if (node >= 0 && *which)
+        status =
+            el_fail(EL_ERR_INVALID,
+                    "%s: %s%s is one sample, and '%s' has planes of one pixel: batch norm needs more than one "
+                    "value per channel: give a larger --batch, or --image",
+                    config->mode, which, config->n_accumulate > 1 ? " in a micro-step" : "", model->nodes[node].name);
+    el_graph_destroy(model);
+    return status;
+}
+
 enum el_status el_train_check(struct el_train_config *config)
 {
     if (!el_mode_ops_find(config->mode)) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
@@ -138,5 +217,6 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_output(config, &layout));
     EL_TRY(check_accumulate(config, &layout, n_shares));
     if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages, layout.n_data));
+    EL_TRY(check_statistics(config, &layout));
     return check_numbers(config);
 }

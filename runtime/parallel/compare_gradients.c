@@ -5,16 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/parallel/mode.h"
+#include "runtime/parallel/buffers.h"
 
 void el_train_reference_config(const struct el_train_config *config, struct el_train_config *reference_p)
 {
     struct el_train_config reference = *config;
     struct el_layout layout;
+    bool has_buffers = el_buffers_are_in(&config->model);
     el_layout_of(config, 0, &layout);
     snprintf(reference.mode, sizeof reference.mode, "%s", el_mode_reference.info.name);
     reference.n_devices = layout.devices[0].n_feeds; /* shares whose means count alike */
-    if (config->loss_in_replica) reference.n_devices = config->n_devices;
+    reference.n_pieces = config->loss_in_replica || has_buffers ? el_layout_pieces(config, &layout) : 1;
+    reference.pieces_in_order = config->n_micro > 1;
+    reference.broadcast_buffers = config->broadcast_buffers && has_buffers && reference.n_devices > 1;
     reference.bucket_view = false;
     reference.keep_grads = true; /* they add up over the shares */
     *reference_p = reference;
@@ -44,23 +47,39 @@ static double relative_l2(const double *x, const double *reference, int64_t n)
     return norm > 0 ? sqrt(difference / norm) : INFINITY;
 }
 
+/* What is compared, array by array. */
+struct comparison {
+    const double *grads, *reference; /* of the next one */
+    double worst;
+    char *name; /* whose it is */
+    size_t name_bytes;
+};
+
+static void compare(struct comparison *c, const struct el_param *array, int copy)
+{
+    int64_t n = el_shape_count(&array->shape);
+    double difference = relative_l2(c->grads, c->reference, n);
+    if (!(difference <= c->worst)) { /* a NaN counts as worst */
+        c->worst = difference;
+        snprintf(c->name, c->name_bytes, copy ? "%s of rank %d" : "%s", array->name, copy);
+    }
+    c->grads += n;
+    c->reference += n;
+}
+
 enum el_status el_train_compare(const struct el_train_config *config, const double *grads, const double *reference,
                                 double *worst_p, char *name, size_t name_bytes)
 {
     struct el_graph *graph;
+    struct el_layout layout;
+    struct comparison c = {.grads = grads, .reference = reference, .name = name, .name_bytes = name_bytes};
     EL_TRY(el_model_build(&config->model, &graph));
-    int64_t at = 0;
-    *worst_p = 0;
+    el_layout_of(config, 0, &layout);
     snprintf(name, name_bytes, "%s", graph->params[0].name);
-    for (int p = 0; p < graph->n_params; p++) {
-        int64_t n = el_param_count(graph, p);
-        double difference = relative_l2(grads + at, reference + at, n);
-        if (!(difference <= *worst_p)) { /* a NaN counts as worst */
-            *worst_p = difference;
-            snprintf(name, name_bytes, "%s", graph->params[p].name);
-        }
-        at += n;
-    }
+    for (int p = 0; p < graph->n_params; p++) compare(&c, &graph->params[p], 0);
+    for (int copy = 0; copy < layout.devices[0].n_feeds; copy++)
+        for (int b = 0; b < graph->n_buffers; b++) compare(&c, &graph->buffers[b], copy);
     el_graph_destroy(graph);
+    *worst_p = c.worst;
     return EL_OK;
 }

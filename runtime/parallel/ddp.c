@@ -8,8 +8,10 @@
  *
  * Memory on every member, in copies of the parameters P, with S of optimizer state, T of its temporaries and N of a
  * layer's new gradients beside kept or accumulated ones: (3 + S + N) P at the end of backward, (3 + S + T) P in the
- * optimizer; with views one P less; with a map 4 bytes a parameter more. Bytes: an all-reduce of P a step, in however
- * many micro-steps. */
+ * optimizer; with views one P less; with a map 4 bytes a parameter more; B of buffers. Bytes: an all-reduce of P a
+ * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
+ * statistics). */
+#include "runtime/parallel/buffers.h"
 #include "runtime/parallel/reducer.h"
 #include "runtime/parallel/share.h"
 
@@ -59,6 +61,8 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
                                          .begin = begin,
                                          .reduce = finish,
                                          .context = worker->state};
+    if (worker->config->broadcast_buffers)
+        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, program);
     return el_share_step(worker, program, &hooks);
 }
 
@@ -76,9 +80,12 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
-             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate find-unused static-graph",
+             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate find-unused static-graph "
+                      "broadcast-buffers",
+             .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's begin",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
-             .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on",
+             .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"
+                         "--broadcast-buffers off",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,

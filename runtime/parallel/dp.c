@@ -20,6 +20,11 @@ enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, siz
     for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_shard_param_bytes(el_dp_master(dp), p);
     dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, chunk_bytes, dp->chunk_of);
     for (int m = 0; m < n; m++) devices[m] = worker->members[m].shard.device;
+    dp->buffers[0] = el_dp_master(dp)->buffers;
+    for (int m = 1; m < n; m++) {
+        dp->buffers[m] = calloc((size_t)worker->graph->n_buffers + 1, sizeof *dp->buffers[m]);
+        if (!dp->buffers[m]) return el_fail_errno("%d buffers of a replica", worker->graph->n_buffers);
+    }
     EL_TRY(el_comm_open_together(devices, n, dp->comms));
     worker->comm = el_comm_backend(dp->comms[0]);
     for (int m = 0; m < n; m++) {
@@ -32,6 +37,7 @@ enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, siz
 void el_dp_close(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_comm_close(dp->comms[m]);
+    for (int m = 1; m < dp->n; m++) free(dp->buffers[m]);
     el_device_free(dp->losses);
 }
 
@@ -111,6 +117,7 @@ enum el_status el_dp_forward(struct el_dp *dp)
                                     .seed = config->seed,
                                     .training = true,
                                     .params = dp->params[m],
+                                    .buffers = dp->buffers[m],
                                     .grads = dp->grads[m],
                                     .grad_ready = dp->grad_ready,
                                     .context = dp->contexts[m]};
@@ -163,6 +170,7 @@ static enum el_status micro_step(struct el_dp *dp, struct el_buffer **inputs_p, 
     el_dp_bring_labels(dp, *labels_p);
     el_dp_scatter_inputs(dp, *inputs_p);
     el_dp_replicate(dp);
+    el_dp_replicate_buffers(dp);
     EL_TRY(el_dp_forward(dp));
     el_dp_loss(dp);
     el_dp_backward(dp);
@@ -226,6 +234,7 @@ const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
              .takes = "output-device loss-in accumulate",
+             .statistics = "of each replica's chunk; running ones are replica 0's",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
              .variants = "--output-device 1|--loss-in replica",
              .loss = EL_LOSS_OF_BATCH,

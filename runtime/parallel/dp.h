@@ -30,6 +30,8 @@ struct el_dp {
     struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the master's are the originals */
     struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
     struct el_buffer *replicas[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* by chunk: flat storage of the parameters */
+    struct el_view *buffers[EL_MEMBERS_MAX];                         /* [n_buffers]; the master's are the originals */
+    struct el_buffer *replica_buffers[EL_MEMBERS_MAX];               /* the others' memory, of a step */
     struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: a micro-step's sums on the master */
     struct el_buffer *sums[EL_GRAPH_PARAMS_MAX];                     /* those of all its micro-steps so far */
     struct el_buffer *gathered;                                      /* outputs, or the losses' gradients */
@@ -77,7 +79,11 @@ void el_dp_free_loss(struct el_dp *dp);
 
 /* Sends the parameters to the other devices; params[] are set. */
 void el_dp_replicate(struct el_dp *dp);
-void el_dp_free_params(struct el_dp *dp);
+void el_dp_free_params(struct el_dp *dp); /* and buffers */
+/* The same of its buffers, of which replicas change their own copies. Where these live from step to step buffers[] is
+ * set by the caller, who sends them. */
+void el_dp_replicate_buffers(struct el_dp *dp);
+void el_dp_send_buffers(struct el_dp *dp);
 /* Sums the replicas' gradients on the master, frees them, adds them to those of earlier micro-steps, and gives what the
  * optimizer is to use: free that with el_dp_free_grads. */
 void el_dp_reduce(struct el_dp *dp, struct el_view *grads);

@@ -1,6 +1,7 @@
 /* dp's replicate: parameters go out in chunks of at most 10 MiB. A chunk of several tensors is flattened on the master
  * first (a real copy), a single tensor goes as it is; on the others the flat storage is the replica, its parameters are
- * views of it. */
+ * views of it. So do the buffers, which are in one piece everywhere. */
+#include "runtime/parallel/buffers.h"
 #include "runtime/parallel/dp.h"
 
 int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p)
@@ -92,9 +93,38 @@ void el_dp_replicate(struct el_dp *dp)
     for (int c = 0; c < dp->n_chunks; c++) broadcast_chunk(dp, c);
 }
 
+void el_dp_send_buffers(struct el_dp *dp)
+{
+    const struct el_graph *graph = dp->worker->graph;
+    for (int m = 0; m < dp->n && dp->n > 1 && graph->n_buffers > 0; m++) {
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = dp->worker->config->dtype,
+                                .count = (size_t)el_buffers_count(graph),
+                                .data = dp->buffers[m][0],
+                                .label = "broadcast buffers",
+                                .phase = EL_PHASE_REPLICATE,
+                                .join = true};
+        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+    }
+}
+
+void el_dp_replicate_buffers(struct el_dp *dp)
+{
+    const struct el_graph *graph = dp->worker->graph;
+    enum el_dtype dtype = dp->worker->config->dtype;
+    for (int m = 1; m < dp->n && graph->n_buffers > 0; m++) {
+        struct el_buffer **storage = &dp->replica_buffers[m];
+        el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_REPLICA, el_buffers_bytes(graph, dtype),
+                         "replica's buffers", storage);
+        el_buffers_view(graph, dtype, el_view_of(*storage, 0), dp->buffers[m]);
+    }
+    el_dp_send_buffers(dp);
+}
+
 void el_dp_free_params(struct el_dp *dp)
 {
     for (int m = 1; m < dp->n; m++) {
+        el_program_free(dp->program, dp->replica_buffers[m]);
         for (int c = 0; c < dp->n_chunks; c++) el_program_free(dp->program, dp->replicas[m][c]);
     }
 }

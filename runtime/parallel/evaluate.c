@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/parallel/buffers.h"
 #include "runtime/parallel/edge.h"
 #include "runtime/parallel/session.h"
 
@@ -129,6 +130,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
 {
     const struct el_shard *owner = &run->worker.members[member].shard;
     struct el_feed feed;
+    struct el_buffer *buffers = NULL;
     struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed};
     struct el_feed_spec spec = {.config = owner->config,
                                 .graph = run->worker.graph,
@@ -139,10 +141,12 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     struct el_ledger before = *el_device_ledger(owner->device);
     enum el_status status = el_feed_open(&feed, &spec);
     if (status == EL_OK) status = el_held_open(&run->worker, member, &way.held);
+    if (status == EL_OK) status = el_buffers_take_first(&run->worker, member, &way.held, &buffers);
     if (status == EL_OK && way.held.parts[way.held.n - 1].behind == EL_HELD_NOBODY)
         status = el_device_alloc(owner->device, EL_TAG_OUTPUT, sizeof(int32_t), "correct", &way.correct);
     if (status == EL_OK) status = count(&way, count_p);
     el_device_free(way.correct);
+    el_device_free(buffers);
     el_held_close(&way.held);
     el_feed_close(&feed);
     el_device_ledger_restore_peak(owner->device, &before);
@@ -168,7 +172,7 @@ enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, dou
     return EL_OK;
 }
 
-/* Between the worker's owners and host memory; without memory it only counts the bytes. */
+/* Weights and buffers, between the worker's owners and host memory; without memory it only counts the bytes. */
 static enum el_status move_weights(struct el_run *run, char *weights, bool save, size_t *bytes_p)
 {
     const struct el_worker *worker = &run->worker;
@@ -182,6 +186,11 @@ static enum el_status move_weights(struct el_run *run, char *weights, bool save,
                             : el_device_write(shard->params[p], weights + at, bytes));
             at += bytes;
         }
+        size_t bytes = shard->params ? el_buffers_bytes(shard->graph, shard->config->dtype) : 0;
+        if (weights && bytes > 0)
+            EL_TRY(save ? el_device_read(shard->buffers[0], weights + at, bytes)
+                        : el_device_write(shard->buffers[0], weights + at, bytes));
+        at += bytes;
     }
     *bytes_p = at;
     return EL_OK;

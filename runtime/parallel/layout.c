@@ -41,6 +41,11 @@ int el_layout_source(const struct el_layout *layout, int device)
     return device;
 }
 
+int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout)
+{
+    return config->n_micro > 1 ? (int)config->n_micro : layout->n_devices / layout->n_workers;
+}
+
 int el_layout_losses(const struct el_layout *layout)
 {
     int n = 0, last = -1;

@@ -57,6 +57,7 @@ const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
              .takes = "procs accumulate sync",
+             .statistics = "of each rank's share; each rank has running ones of its own",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
              .variants = "--sync param",
              .loss = EL_LOSS_OF_RANKS,

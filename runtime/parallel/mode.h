@@ -62,6 +62,8 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
 void el_worker_close(struct el_worker *worker);
 /* Whoever waits for this worker's part of something need not any more. Threads: any, until it is closed. */
 void el_worker_abort(struct el_worker *worker);
+/* Among the workers that have a copy of what this one has: those of its stage, or all; NULL: it is the only one. */
+struct el_comm *el_worker_copies(const struct el_worker *worker);
 /* What goes to the devices of a stage that is fed at all. */
 enum el_feed_what el_worker_feeds(const struct el_parts *parts, int stage);
 
@@ -93,6 +95,9 @@ struct el_mode_ops {
     enum el_status (*issue)(struct el_worker *worker, struct el_program *program, int round);
     /* Optional: default is the first member's loss. Between steps. */
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
+    /* Optional: default is each owner's own. The buffers of the model's copy `rank` of n_devices, all of which are on
+     * the only device. Between steps. */
+    const struct el_view *(*buffers)(const struct el_worker *worker, int rank);
     /* Optional: default is `world` and `data`. Between steps: el_comm_mute. */
     void (*mute)(struct el_worker *worker, bool muted);
     /* Optional: default is nothing. Frees `state`, which may be NULL. */

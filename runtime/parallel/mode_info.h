@@ -36,8 +36,9 @@ struct el_mode_look {
 struct el_mode_info {
     const char *name;
     const char *summary;
-    const char *takes; /* options that only some modes have, by blank: "procs overlap"; NULL: none */
-    const char *sends; /* a step, between devices, in words; P is the size of all parameters */
+    const char *takes;      /* options that only some modes have, by blank: "procs overlap"; NULL: none */
+    const char *statistics; /* batch norm's: over which samples, and which become the running ones */
+    const char *sends;      /* a step, between devices, in words; P is the size of all parameters */
     /* Settings of its options that make another schedule of it, "|" between them: "--overlap off|--bucket-view on".
      * What is verified is the mode as it is, and with each of them. NULL: none. */
     const char *variants;

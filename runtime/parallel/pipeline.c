@@ -3,6 +3,7 @@
  * cuts it into micro-batches, and in which order each device goes through them is its schedule's. */
 #include <stdlib.h>
 
+#include "runtime/parallel/buffers.h"
 #include "runtime/parallel/flight.h"
 #include "runtime/parallel/reducer.h"
 
@@ -14,9 +15,9 @@ struct pipeline {
 /* Gradients are averaged over the copies of a stage as ddp does it: in buckets, while backward goes on. */
 static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pipeline)
 {
-    if (worker->layout->n_data == 1) return EL_OK;
+    if (!el_worker_copies(worker)) return EL_OK;
     struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
-                                   .comm = worker->data ? worker->data : worker->world,
+                                   .comm = el_worker_copies(worker),
                                    .average = true,
                                    .overlap = worker->config->overlap};
     EL_TRY(el_reducer_open(&spec, &pipeline->reducer));
@@ -49,6 +50,8 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     const struct el_schedule *schedule = &worker->parts->schedule;
     int stage = worker->layout->devices[worker->first].stage;
     struct el_buffer *inputs, *labels;
+    if (pipeline->reducer && worker->config->broadcast_buffers)
+        el_buffers_issue_broadcast(el_worker_copies(worker), shard, program);
     if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, shard->issued);
     el_shard_issue_zero_grad(shard, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
@@ -96,7 +99,8 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
              .summary = "the model cut by layers, one stage per device: one device works at a time",
-             .takes = "procs cut mesh overlap bucket-mb first-bucket-mb",
+             .takes = "procs cut mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
+             .statistics = "of the batch",
              .sends = "activations at each cut, and their gradients back",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
@@ -107,7 +111,8 @@ const struct el_mode_ops el_mode_mp = {
 const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
-             .takes = "procs cut micro schedule parts mesh overlap bucket-mb first-bucket-mb",
+             .takes = "procs cut micro schedule parts mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
+             .statistics = "of each micro-batch; running ones take them one after another",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
              .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6|--mesh dp=2",
              .loss = EL_LOSS_OF_BATCH,

@@ -33,6 +33,8 @@ struct el_run {
     int n_control_pairs, control_steps;
     double control_ns[2][EL_CONTROL_PAIRS_MAX]; /* by EL_SEGMENT_ON, EL_SEGMENT_OFF: a block's mean step */
     double model_flops;
+    double *buffers; /* as in el_train_result */
+    int64_t n_buffers;
     char comm_algorithms[32]; /* of the last program, as in el_train_result */
     int n_epochs;
     struct el_epoch_result *epochs;
@@ -58,7 +60,8 @@ enum el_status el_run_reserve(struct el_run *run, int64_t n);
 /* evaluate.c: correct answers of the current weights over a split, over all workers, as a share; negative: nothing
  * to evaluate. All workers call it. */
 enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p);
-/* The owner's weights to and from host memory; save makes *weights_p where it is NULL: the caller frees it. */
+/* The owner's weights and buffers to and from host memory; save makes *weights_p where it is NULL: the caller frees it.
+ */
 enum el_status el_run_save_weights(struct el_run *run, void **weights_p);
 enum el_status el_run_restore_weights(struct el_run *run, const void *weights);
 

@@ -7,17 +7,13 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/base/vector.h"
+#include "runtime/parallel/buffers.h"
 
 enum { DRAWN_AT_ONCE = 1024 };
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param)
 {
     return (size_t)el_param_count(shard->graph, param) * el_dtype_bytes(shard->config->dtype);
-}
-
-size_t el_shard_buffer_bytes(const struct el_shard *shard, int buffer)
-{
-    return (size_t)el_graph_buffer_count(shard->graph, buffer) * el_dtype_bytes(shard->config->dtype);
 }
 
 static size_t array_bytes(const struct el_shard *shard, const struct el_param *array)
@@ -37,6 +33,19 @@ enum el_status el_shard_read_values(const struct el_shard *shard, const struct e
     if (status == EL_OK) layout->unpack(array->shape.d, stored, values);
     free(stored);
     return status;
+}
+
+enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct el_param *array, struct el_view view,
+                                     double *values)
+{
+    /* Read in place: a float's bytes stand at the front of the doubles, and are spread from the back. */
+    EL_TRY(el_shard_read_values(shard, array, view, values));
+    for (int64_t i = el_shape_count(&array->shape) - 1; shard->config->dtype == EL_F32 && i >= 0; i--) {
+        float value;
+        memcpy(&value, (char *)values + (size_t)i * sizeof value, sizeof value);
+        values[i] = value;
+    }
+    return EL_OK;
 }
 
 enum el_status el_shard_write_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
@@ -146,12 +155,11 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_p
 
 static enum el_status alloc_buffers(struct el_shard *shard)
 {
-    for (int b = 0; b < shard->graph->n_buffers; b++) {
-        const struct el_param *of = &shard->graph->buffers[b];
-        struct el_buffer *buffer;
-        EL_TRY(el_device_alloc(shard->device, EL_TAG_BUFFER, el_shard_buffer_bytes(shard, b), of->name, &buffer));
-        shard->buffers[b] = el_view_of(buffer, 0);
-    }
+    enum el_dtype dtype = shard->config->dtype;
+    struct el_buffer *storage;
+    if (shard->graph->n_buffers == 0) return EL_OK;
+    EL_TRY(el_device_alloc(shard->device, EL_TAG_BUFFER, el_buffers_bytes(shard->graph, dtype), "buffers", &storage));
+    el_buffers_view(shard->graph, dtype, el_view_of(storage, 0), shard->buffers);
     return EL_OK;
 }
 
@@ -196,7 +204,7 @@ void el_shard_close(struct el_shard *shard)
         if (!shard->config->bucket_view) el_device_free(shard->grads[p].buffer);
         for (int s = 0; s < 2; s++) el_device_free(shard->slots[s][p].buffer);
     }
-    for (int b = 0; shard->params && b < shard->graph->n_buffers; b++) el_device_free(shard->buffers[b].buffer);
+    if (shard->params && shard->graph->n_buffers > 0) el_device_free(shard->buffers[0].buffer);
     el_device_free(shard->loss);
     free(shard->params);
     *shard = (struct el_shard){0};

@@ -1,6 +1,8 @@
 /* A share's way through a device; see share.h. */
 #include "runtime/parallel/share.h"
 
+#include "runtime/parallel/buffers.h"
+
 void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
                          struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss)
 {
@@ -31,7 +33,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .seed = config->seed,
                                 .training = true,
                                 .params = shard->params,
-                                .buffers = shard->buffers,
+                                .buffers = pass->buffers ? pass->buffers : shard->buffers,
                                 .grads = pass->grads,
                                 .overwrite = pass->overwrite,
                                 .grad_ready = pass->grad_ready,
@@ -112,6 +114,7 @@ enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *c
                                 .phase = EL_PHASE_COMM};
         el_comm_issue(comm, program, &op, NULL);
     }
+    el_buffers_issue_broadcast(comm, shard, program);
     enum el_status status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
     el_program_destroy(program);

@@ -20,7 +20,8 @@ struct el_share_pass {
     struct el_feed *feed;
     int64_t first, samples;                       /* of what it loads: which rows; samples 0: all */
     struct el_view *grads;                        /* [n_params], as in el_pass_spec */
-    bool overwrite;                               /* likewise */
+    const struct el_view *buffers;                /* NULL: the shard's */
+    bool overwrite;                               /* as in el_pass_spec */
     double scale;                                 /* of the loss's gradient; 1: as it is */
     struct el_view loss;                          /* gets the share's mean loss: one element */
     void (*grad_ready)(void *context, int param); /* optional, as in el_pass_spec */
@@ -49,8 +50,8 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);
 void el_share_end(struct el_program *program, struct el_share_pass *pass);
 
-/* Everybody of `comm` begins with its first member's weights: those of the worker's first shard, in a step of its own.
- * Blocking. Collective. */
+/* Everybody of `comm` begins with its first member's weights and buffers: those of the worker's first shard, in a step
+ * of its own. Blocking. Collective. */
 enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm);
 
 /* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. */

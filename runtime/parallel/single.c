@@ -11,6 +11,7 @@ const struct el_mode_ops el_mode_single = {
     .info = {.name = "single",
              .summary = "one device, no wrapper: the baseline",
              .takes = "accumulate beside",
+             .statistics = "of the batch",
              .sends = "nothing",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},

@@ -11,9 +11,11 @@
  * Memory, in copies of the parameters P, with S of optimizer state: a first device has its parameters, gradients and
  * buckets, (3 + S) P at the end of backward; with kept gradients (4 + S) P while parameters go out, as they are
  * flattened first (a chunk of up to 250 MiB). A replica has parameters, gradients and buckets, and beside them the
- * storage in which its new parameters come: 4 P. */
+ * storage in which its new parameters come: 4 P. All have B of buffers, which the first device of the first process
+ * sends to all at a step's begin. */
 #include <stdlib.h>
 
+#include "runtime/parallel/buffers.h"
 #include "runtime/parallel/dp.h"
 #include "runtime/parallel/reducer.h"
 
@@ -25,6 +27,7 @@ struct spmg {
     struct el_reducer *reducers[EL_MEMBERS_MAX];
     struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the replicas': persistent; none of member 0 */
     struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
+    struct el_buffer *buffers[EL_MEMBERS_MAX]; /* the replicas' */
 };
 
 /* ---- what lives across steps ---- */
@@ -55,7 +58,23 @@ static enum el_status open_member(struct el_worker *worker, int m)
     spmg->dp.contexts[m] = spmg->reducers[m];
     if (m == 0) return EL_OK;
     EL_TRY(hold(spec.shard, EL_TAG_REPLICA, spmg->params[m]));
-    return hold(spec.shard, EL_TAG_GRAD, spmg->grads[m]);
+    EL_TRY(hold(spec.shard, EL_TAG_GRAD, spmg->grads[m]));
+    if (worker->graph->n_buffers == 0) return EL_OK;
+    EL_TRY(el_device_alloc(spec.shard->device, EL_TAG_REPLICA, el_buffers_bytes(worker->graph, config->dtype),
+                           "replica's buffers", &spmg->buffers[m]));
+    el_buffers_view(worker->graph, config->dtype, el_view_of(spmg->buffers[m], 0), spmg->dp.buffers[m]);
+    return EL_OK;
+}
+
+/* Replicas begin with the first device's, in a step of its own. */
+static enum el_status send_first_buffers(struct el_dp *dp)
+{
+    EL_TRY(el_program_create(&dp->program));
+    el_dp_send_buffers(dp);
+    enum el_status status = el_program_end(dp->program);
+    if (status == EL_OK) status = el_program_run(dp->program, 0, NULL);
+    el_program_destroy(dp->program);
+    return status;
 }
 
 static enum el_status setup(struct el_worker *worker)
@@ -66,7 +85,8 @@ static enum el_status setup(struct el_worker *worker)
     spmg->dp.grad_ready = el_reducer_ready;
     for (int m = 0; m < worker->n_members; m++) EL_TRY(open_member(worker, m));
     if (worker->layout->n_workers > 1) worker->comm = el_comm_backend(worker->world);
-    return el_share_send_weights(worker, worker->world);
+    EL_TRY(el_share_send_weights(worker, worker->world));
+    return worker->graph->n_buffers > 0 ? send_first_buffers(&spmg->dp) : EL_OK;
 }
 
 static enum el_status begin_round(struct el_worker *worker, int round)
@@ -82,6 +102,7 @@ static void teardown(struct el_worker *worker)
     if (!spmg) return;
     for (int m = 0; m < worker->n_members; m++) {
         el_reducer_close(spmg->reducers[m]);
+        el_device_free(spmg->buffers[m]);
         for (int p = 0; p < worker->graph->n_params; p++) {
             el_device_free(spmg->params[m][p].buffer);
             el_device_free(spmg->grads[m][p].buffer);
@@ -121,6 +142,9 @@ static void sync_params(struct spmg *spmg)
     for (int m = 1; m < dp->n; m++) take_params(spmg, m);
     el_dp_free_params(dp);
     for (int p = 0; p < first->graph->n_params; p++) dp->grads[0][p] = first->grads[p];
+    if (!dp->worker->config->broadcast_buffers) return;
+    el_buffers_issue_broadcast(dp->worker->world, first, dp->program);
+    el_dp_send_buffers(dp);
 }
 
 static void abort_all(void *context)
@@ -175,10 +199,12 @@ static void mute(struct el_worker *worker, bool muted)
 const struct el_mode_ops el_mode_spmg = {
     .info = {.name = "spmg",
              .summary = "DistributedDataParallel up to 1.8: several devices a process, a thread per replica",
-             .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused",
+             .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused broadcast-buffers",
+             .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's begin",
              .sends = "as ddp among all devices, and P to each replica at a step's begin; inputs out, outputs back",
              .variants =
-                 "--overlap off|--reduce hierarchical|--mesh dp=2|--mesh dp=2 --reduce hierarchical|--find-unused on",
+                 "--overlap off|--reduce hierarchical|--mesh dp=2|--mesh dp=2 --reduce hierarchical|--find-unused on|"
+                 "--broadcast-buffers off",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .kept = 1, .others = 4},
              .n_shown = 2,

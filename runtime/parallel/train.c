@@ -7,22 +7,9 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/parallel/buffers.h"
 #include "runtime/parallel/session.h"
 #include "runtime/parallel/worlds.h"
-
-/* The last step's gradients of one parameter, as doubles. */
-static enum el_status read_grad(const struct el_shard *shard, int p, double *values)
-{
-    if (!shard->grads[p].buffer) return EL_OK; /* the graph does not use it: zeros */
-    /* Read in place: a float's bytes stand at the front of the doubles, and are spread from the back. */
-    EL_TRY(el_shard_read_values(shard, &shard->graph->params[p], shard->grads[p], values));
-    for (int64_t i = el_param_count(shard->graph, p) - 1; shard->config->dtype == EL_F32 && i >= 0; i--) {
-        float value;
-        memcpy(&value, (char *)values + (size_t)i * sizeof value, sizeof value);
-        values[i] = value;
-    }
-    return EL_OK;
-}
 
 /* Where a parameter's gradient stands among those of the whole model. */
 static int64_t place_of(const struct el_graph *model, int origin)
@@ -40,8 +27,12 @@ static enum el_status read_own_grads(const struct el_run *run, double *grads)
         int position = run->worker.first + m;
         const struct el_shard *shard = &run->worker.members[m].shard;
         if (el_layout_source(&session->layout, position) != position) continue;
-        for (int p = 0; p < shard->graph->n_params; p++)
-            EL_TRY(read_grad(shard, p, grads + place_of(session->parts.model, shard->graph->params[p].origin)));
+        for (int p = 0; p < shard->graph->n_params; p++) {
+            const struct el_param *array = &shard->graph->params[p];
+            if (!shard->grads[p].buffer) continue; /* the graph does not use it: zeros */
+            EL_TRY(el_shard_read_doubles(shard, array, shard->grads[p],
+                                         grads + place_of(session->parts.model, array->origin)));
+        }
     }
     return EL_OK;
 }
@@ -75,6 +66,7 @@ static void run_worker(struct el_run *run, const struct el_worlds *worlds)
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_run_loop(run);
+    if (status == EL_OK) status = el_buffers_read(&run->worker, &run->buffers, &run->n_buffers);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
     if (status != EL_OK) el_worker_abort(&run->worker);
     if (status != EL_OK) el_joint_abort(session->joint);
@@ -176,8 +168,10 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
     memcpy(result->ledgers, session->ledgers, sizeof result->ledgers);
     memcpy(result->comm_algorithms, run->comm_algorithms, sizeof result->comm_algorithms);
+    result->buffers = run->buffers;
+    result->n_buffers = run->n_buffers;
     run->step_ns = NULL;
-    run->loss = NULL;
+    run->loss = run->buffers = NULL;
     run->epochs = NULL;
 }
 
@@ -210,6 +204,7 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
         free(runs[i]->step_ns);
         free(runs[i]->loss);
         free(runs[i]->epochs);
+        free(runs[i]->buffers);
         free(runs[i]);
     }
     return status;
@@ -275,7 +270,20 @@ void el_train_result_free(struct el_train_result *result)
     free(result->warmup_step_ns);
     free(result->loss);
     free(result->epochs);
+    free(result->buffers);
     *result = (struct el_train_result){0};
+}
+
+static enum el_status append_buffers(const struct el_train_config *config, const struct el_train_result *result,
+                                     double **grads_p)
+{
+    size_t n = (size_t)result->param_bytes / el_dtype_bytes(config->dtype), more = (size_t)result->n_buffers;
+    if (more == 0) return EL_OK;
+    double *both = realloc(*grads_p, (n + more) * sizeof *both);
+    if (!both) return el_fail_errno("%zu running statistics", more);
+    memcpy(both + n, result->buffers, more * sizeof *both);
+    *grads_p = both;
+    return EL_OK;
 }
 
 enum el_status el_train_gradients(const struct el_train_config *config, const struct el_train_place *place,
@@ -294,6 +302,7 @@ enum el_status el_train_gradients(const struct el_train_config *config, const st
     struct el_train_result result;
     EL_TRY(train(&still, place, NULL, &result, grads_p));
     *loss_p = result.loss[EL_GATE_STEPS - 1];
+    enum el_status status = append_buffers(config, &result, grads_p);
     el_train_result_free(&result);
-    return EL_OK;
+    return status;
 }

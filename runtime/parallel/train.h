@@ -83,6 +83,7 @@ struct el_train_config {
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
     bool sync_params;               /* manual: averages parameters after the optimizer's step, instead of gradients */
     bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
+    bool broadcast_buffers;         /* ddp and its kin: rank 0's to all before each step (buffers.h) */
     int output_device;              /* dp: position of the device that has the outputs, and their loss */
     bool loss_in_replica;           /* dp: each replica computes the loss of its chunk */
     enum el_train_reduce reduce;
@@ -91,6 +92,10 @@ struct el_train_config {
     int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */
     char schedule[256]; /* of schedule.h's list, or a FILE.csv; empty: the list's first */
     int parts;          /* a device; 0: the schedule's choice */
+    /* The reference's alone (reference.c): pieces in which each share goes forward, 0: 1; and whether all of them
+     * change the same running statistics, one after another, or the first one's alone last. */
+    int n_pieces;
+    bool pieces_in_order;
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */
@@ -130,8 +135,12 @@ struct el_train_result {
     bool loss_valid; /* false where kernels do not compute */
     int n_epochs;
     struct el_epoch_result *epochs;
-    int best_epoch;        /* by held-out accuracy; -1 */
-    double test_accuracy;  /* of the best epoch's weights, negative: not evaluated */
+    int best_epoch;       /* by held-out accuracy; -1 */
+    double test_accuracy; /* of the best epoch's weights, negative: not evaluated */
+    /* Running statistics after the last step, of the whole model: each copy's, one after another, on rank 0; NULL where
+     * the model has none, or kernels do not compute. */
+    double *buffers;
+    int64_t n_buffers;     /* elements of all copies */
     double flops_per_step; /* all members together: model FLOPs, forward and backward */
     uint64_t param_bytes;  /* P, logical */
     bool simulated;
@@ -150,9 +159,10 @@ enum el_status el_train(const struct el_train_config *config, const struct el_tr
 void el_train_result_free(struct el_train_result *result);
 
 /* The gate between modes. Loss and gradients of step EL_GATE_STEPS - 1 with a learning rate of 0 (so that ddp's rebuilt
- * buckets are looked at too): grads are doubles in order of parameters, on rank 0 (elsewhere NULL); to be freed.
- * el_train_gradients runs the mode; el_train_reference computes on one device what it must give, by the loss of its
- * row. el_train_compare: the worst parameter's relative L2 difference, and its name. */
+ * buckets are looked at too), and running statistics after it: grads are doubles in order of parameters, and behind
+ * them those of el_train_result's buffers, on rank 0 (elsewhere NULL); to be freed. el_train_gradients runs the mode;
+ * el_train_reference computes on one device what it must give, by the loss of its row. el_train_compare: the worst
+ * parameter's relative L2 difference, and its name. */
 enum { EL_GATE_STEPS = 2 };
 enum el_status el_train_gradients(const struct el_train_config *config, const struct el_train_place *place,
                                   double *loss_p, double **grads_p);

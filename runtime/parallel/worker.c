@@ -66,6 +66,12 @@ enum el_status el_worker_set_comm(const struct el_train_config *config, struct e
     return el_comm_set_timeout(comm, config->comm_timeout_s);
 }
 
+struct el_comm *el_worker_copies(const struct el_worker *worker)
+{
+    if (worker->data) return worker->data;
+    return worker->layout->n_stages == 1 && worker->layout->n_workers > 1 ? worker->world : NULL;
+}
+
 void el_worker_abort(struct el_worker *worker)
 {
     for (int m = 0; m < worker->n_members; m++) el_comm_abort(worker->worlds[m]);
