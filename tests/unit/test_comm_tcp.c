@@ -327,9 +327,31 @@ static void test_waiting_sleeps(void **state)
     assert_int_equal(run_ranks(3, wait_for_the_last), 0);
 }
 
+static void test_the_algorithm_follows_ranks_and_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum el_comm_verb verb;
+        int size;
+        size_t bytes;
+        enum el_comm_algorithm chosen;
+    } rows[] = {
+        {EL_COMM_ALL_REDUCE, 3, 2048, EL_COMM_PS},        {EL_COMM_ALL_REDUCE, 3, 2049, EL_COMM_DIRECT},
+        {EL_COMM_ALL_REDUCE, 2, 8, EL_COMM_DIRECT},       {EL_COMM_BROADCAST, 3, 8, EL_COMM_DIRECT},
+        {EL_COMM_ALL_REDUCE, 3, 1 << 20, EL_COMM_RING},   {EL_COMM_ALL_REDUCE, 2, 1 << 20, EL_COMM_DIRECT},
+        {EL_COMM_ALL_TO_ALL, 4, 1 << 20, EL_COMM_DIRECT}, {EL_COMM_BROADCAST, 4, 1 << 20, EL_COMM_RING},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct el_comm_shape shape = {
+            .verb = rows[i].verb, .size = rows[i].size, .count = rows[i].bytes, .element_bytes = 1};
+        assert_int_equal(el_comm_tcp_backend.ops->choose(&shape), rows[i].chosen);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_algorithm_follows_ranks_and_bytes),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_send_and_receive),
         cmocka_unit_test(test_groups_split),
