@@ -149,8 +149,6 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
     if (graph->failure != EL_OK) return el_error_give(&graph->error);
     EL_TRY(check_uses(graph, output));
     if (graph->n_params == 0) return el_fail(EL_ERR_INVALID, "a model without parameters cannot be trained");
-    if (graph->n_params > EL_GRAPH_PARAMS_MAX || graph->n_nodes > EL_GRAPH_NODES_MAX)
-        return el_fail(EL_ERR_INTERNAL, "more than %d parameters or %d nodes", EL_GRAPH_PARAMS_MAX, EL_GRAPH_NODES_MAX);
     graph->outputs = malloc(sizeof *graph->outputs);
     if (!graph->outputs) return el_fail_errno("a graph");
     graph->outputs[graph->n_outputs++] = output;

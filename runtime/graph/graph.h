@@ -137,9 +137,6 @@ struct el_node {
 
 enum el_loss_kind { EL_LOSS_CROSS_ENTROPY, EL_LOSS_MSE };
 
-/* What runtime/parallel has room for. */
-enum { EL_GRAPH_NODES_MAX = 192, EL_GRAPH_PARAMS_MAX = 256, EL_GRAPH_EDGE_MAX = 16 };
-
 struct el_graph {
     int n_tensors, n_nodes, n_params, n_buffers;
     struct el_tensor *tensors;

@@ -50,29 +50,16 @@ static int last_reader(const struct el_graph *model, int t)
     return -1;
 }
 
-/* `node`: the first one behind the edge. */
-static enum el_status add_edge(const struct cut *cut, int *edge, int *n_p, int tensor, int node)
-{
-    if (*n_p == EL_GRAPH_EDGE_MAX)
-        return el_fail(EL_ERR_INVALID, "a cut before '%s': more than %d values cross it", cut->model->nodes[node].name,
-                       EL_GRAPH_EDGE_MAX);
-    edge[(*n_p)++] = tensor;
-    return EL_OK;
-}
-
-static enum el_status find_edges(const struct cut *cut)
+static void find_edges(const struct cut *cut)
 {
     struct el_graph *part = cut->part;
     for (int t = 0; t < cut->model->n_tensors; t++) {
         struct el_tensor *tensor = &part->tensors[t];
         int last = last_reader(cut->model, t);
-        if (tensor->producer < cut->first && last >= cut->first)
-            EL_TRY(add_edge(cut, part->inputs, &part->n_inputs, t, cut->first));
-        if (tensor->producer < cut->end && last >= cut->end)
-            EL_TRY(add_edge(cut, part->outputs, &part->n_outputs, t, cut->end));
+        if (tensor->producer < cut->first && last >= cut->first) part->inputs[part->n_inputs++] = t;
+        if (tensor->producer < cut->end && last >= cut->end) part->outputs[part->n_outputs++] = t;
         tensor->producer = is_inside(cut, tensor->producer) ? tensor->producer - cut->first : -1;
     }
-    return EL_OK;
 }
 
 /* ---- parameters, and buffers, which go the same way ---- */
@@ -130,7 +117,7 @@ static enum el_status fill(struct cut *cut)
         part->nodes[part->n_nodes].index = part->n_nodes;
         part->n_nodes++;
     }
-    EL_TRY(find_edges(cut));
+    find_edges(cut);
     EL_TRY(take_arrays(cut, false, model->params, model->n_params, part->params, &part->n_params));
     return take_arrays(cut, true, model->buffers, model->n_buffers, part->buffers, &part->n_buffers);
 }

@@ -16,8 +16,8 @@
 
 #include "runtime/graph/graph.h"
 
-/* Nodes [first, first + n_nodes). Errors: EL_ERR_INVALID where a parameter is used inside and outside, naming it, where
- * more tensors cross than EL_GRAPH_EDGE_MAX, or where there is no such node; EL_ERR_HOST_MEMORY. */
+/* Nodes [first, first + n_nodes). Errors: EL_ERR_INVALID where a parameter is used inside and outside, naming it, or
+ * where there is no such node; EL_ERR_HOST_MEMORY. */
 enum el_status el_graph_part(const struct el_graph *model, int first, int n_nodes, struct el_graph **part_p);
 
 /* What a device holds that has several parts of a model, given in the model's order: their parameters and nodes, in

@@ -8,23 +8,54 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* What is there by parameter, or by chunk, of which there are at most as many. */
+static enum el_status make_arrays(struct el_dp *dp)
+{
+    size_t n = (size_t)dp->worker->graph->n_params;
+    dp->chunk_of = calloc(n, sizeof *dp->chunk_of);
+    dp->place = calloc(n, sizeof *dp->place);
+    dp->results = calloc(2 * n, sizeof(struct el_buffer *));
+    if (!dp->chunk_of || !dp->place || !dp->results) return el_fail_errno("%zu parameters", n);
+    dp->sums = dp->results + n;
+    for (int m = 0; m < dp->n; m++) {
+        dp->params[m] = calloc(2 * n, sizeof *dp->params[m]);
+        dp->replicas[m] = calloc(n, sizeof(struct el_buffer *));
+        if (!dp->params[m] || !dp->replicas[m]) return el_fail_errno("%zu parameters of a replica", n);
+        dp->grads[m] = dp->params[m] + n;
+    }
+    dp->buffers[0] = el_dp_master(dp)->buffers;
+    for (int m = 1; m < dp->n; m++) {
+        dp->buffers[m] = calloc((size_t)dp->worker->graph->n_buffers + 1, sizeof *dp->buffers[m]);
+        if (!dp->buffers[m]) return el_fail_errno("%d buffers of a replica", dp->worker->graph->n_buffers);
+    }
+    return EL_OK;
+}
+
+static void make_chunks(struct el_dp *dp, size_t chunk_bytes)
+{
+    const struct el_shard *master = el_dp_master(dp);
+    int n = dp->worker->graph->n_params;
+    size_t at = 0;
+    for (int p = 0; p < n; p++) dp->place[p] = el_shard_param_bytes(master, p);
+    dp->n_chunks = el_chunks_take(dp->place, n, chunk_bytes, dp->chunk_of);
+    for (int p = 0; p < n; p++) {
+        if (p > 0 && dp->chunk_of[p] != dp->chunk_of[p - 1]) at = 0;
+        dp->place[p] = at;
+        at += el_shard_param_bytes(master, p);
+    }
+}
+
 enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, size_t chunk_bytes)
 {
-    size_t bytes[EL_GRAPH_PARAMS_MAX];
     struct el_device *devices[EL_MEMBERS_MAX];
     dp->worker = worker;
     dp->n = n;
     dp->feed = worker->members[0].feeds;
     dp->batch = dp->feed->samples;
     for (int m = 0; m < n; m++) dp->sizes[m] = worker->layout->devices[worker->first + m].samples;
-    for (int p = 0; p < worker->graph->n_params; p++) bytes[p] = el_shard_param_bytes(el_dp_master(dp), p);
-    dp->n_chunks = el_chunks_take(bytes, worker->graph->n_params, chunk_bytes, dp->chunk_of);
+    EL_TRY(make_arrays(dp));
+    make_chunks(dp, chunk_bytes);
     for (int m = 0; m < n; m++) devices[m] = worker->members[m].shard.device;
-    dp->buffers[0] = el_dp_master(dp)->buffers;
-    for (int m = 1; m < n; m++) {
-        dp->buffers[m] = calloc((size_t)worker->graph->n_buffers + 1, sizeof *dp->buffers[m]);
-        if (!dp->buffers[m]) return el_fail_errno("%d buffers of a replica", worker->graph->n_buffers);
-    }
     EL_TRY(el_comm_open_together(devices, n, dp->comms));
     worker->comm = el_comm_backend(dp->comms[0]);
     for (int m = 0; m < n; m++) {
@@ -38,6 +69,13 @@ void el_dp_close(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_comm_close(dp->comms[m]);
     for (int m = 1; m < dp->n; m++) free(dp->buffers[m]);
+    for (int m = 0; m < dp->n; m++) {
+        free(dp->params[m]);
+        free(dp->replicas[m]);
+    }
+    free(dp->chunk_of);
+    free(dp->place);
+    free(dp->results);
     el_device_free(dp->losses);
 }
 
@@ -192,7 +230,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     (void)round;
     struct el_dp *dp = worker->state;
     const struct el_shard *master = el_dp_master(dp);
-    struct el_view grads[EL_GRAPH_PARAMS_MAX];
+    struct el_view *grads = master->issued;
     struct el_buffer *inputs = NULL, *labels = NULL;
     dp->program = program;
     el_program_on_failure(program, abort_group, dp);

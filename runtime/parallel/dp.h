@@ -20,23 +20,24 @@ struct el_dp {
     int64_t sizes[EL_MEMBERS_MAX];         /* samples of each */
     struct el_comm *comms[EL_MEMBERS_MAX]; /* among the devices used */
     int n_chunks;                          /* of the parameters */
-    int chunk_of[EL_GRAPH_PARAMS_MAX];
-    int output;               /* the one that has the outputs, or the losses */
-    bool in_replica;          /* each replica has a loss */
-    struct el_buffer *losses; /* on that one, from step to step; NULL: the master's own */
+    int *chunk_of;                         /* [n_params] */
+    size_t *place;                         /* [n_params]: in its chunk, in bytes */
+    int output;                            /* the one that has the outputs, or the losses */
+    bool in_replica;                       /* each replica has a loss */
+    struct el_buffer *losses;              /* on that one, from step to step; NULL: the master's own */
     struct el_view labels[EL_MEMBERS_MAX];
     struct el_view inputs[EL_MEMBERS_MAX], outputs[EL_MEMBERS_MAX], doutputs[EL_MEMBERS_MAX];
     struct el_pass *passes[EL_MEMBERS_MAX];
-    struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the master's are the originals */
-    struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
-    struct el_buffer *replicas[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* by chunk: flat storage of the parameters */
-    struct el_view *buffers[EL_MEMBERS_MAX];                         /* [n_buffers]; the master's are the originals */
-    struct el_buffer *replica_buffers[EL_MEMBERS_MAX];               /* the others' memory, of a step */
-    struct el_buffer *results[EL_GRAPH_PARAMS_MAX];                  /* by chunk: a micro-step's sums on the master */
-    struct el_buffer *sums[EL_GRAPH_PARAMS_MAX];                     /* those of all its micro-steps so far */
-    struct el_buffer *gathered;                                      /* outputs, or the losses' gradients */
-    void (*grad_ready)(void *context, int param); /* of a replica, as in el_pass_spec; NULL: nobody asks */
-    void *contexts[EL_MEMBERS_MAX];               /* by replica */
+    struct el_view *params[EL_MEMBERS_MAX];            /* [n_params]; the master's are the originals */
+    struct el_view *grads[EL_MEMBERS_MAX];             /* [n_params] */
+    struct el_buffer **replicas[EL_MEMBERS_MAX];       /* by chunk: flat storage of the parameters */
+    struct el_view *buffers[EL_MEMBERS_MAX];           /* [n_buffers]; the master's are the originals */
+    struct el_buffer *replica_buffers[EL_MEMBERS_MAX]; /* the others' memory, of a step */
+    struct el_buffer **results;                        /* by chunk: a micro-step's sums on the master */
+    struct el_buffer **sums;                           /* those of all its micro-steps so far */
+    struct el_buffer *gathered;                        /* outputs, or the losses' gradients */
+    void (*grad_ready)(void *context, int param);      /* of a replica, as in el_pass_spec; NULL: nobody asks */
+    void *contexts[EL_MEMBERS_MAX];                    /* by replica */
 };
 
 /* The only one that holds anything between steps. */

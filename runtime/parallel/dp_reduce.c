@@ -61,12 +61,9 @@ static void free_replica_grads(struct el_dp *dp)
 /* Views of them by parameter; none of what is not used. */
 static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, struct el_view *views)
 {
-    size_t at[EL_GRAPH_PARAMS_MAX] = {0};
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
-        int c = dp->chunk_of[p];
         views[p] = (struct el_view){0};
-        if (el_graph_uses_param(dp->worker->graph, p)) views[p] = el_view_of(chunks[c], at[c]);
-        at[c] += el_shard_param_bytes(el_dp_master(dp), p);
+        if (el_graph_uses_param(dp->worker->graph, p)) views[p] = el_view_of(chunks[dp->chunk_of[p]], dp->place[p]);
     }
 }
 

@@ -19,26 +19,19 @@ int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p)
 void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
                    struct el_buffer *flat)
 {
-    size_t at = 0;
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         if (dp->chunk_of[p] != c) continue;
-        size_t bytes = el_shard_param_bytes(el_dp_master(dp), p);
         el_program_copy(dp->program, dp->worker->members[m].shard.device, EL_STREAM_COMPUTE,
-                        &(struct el_op_head){.label = "flatten", .phase = phase}, el_view_of(flat, at), tensors[p],
-                        bytes, NULL);
-        at += bytes;
+                        &(struct el_op_head){.label = "flatten", .phase = phase}, el_view_of(flat, dp->place[p]),
+                        tensors[p], el_shard_param_bytes(el_dp_master(dp), p), NULL);
     }
 }
 
 /* Replica m's parameters are views of the chunk's flat storage. */
 static void take_views(struct el_dp *dp, int m, int c)
 {
-    size_t at = 0;
-    for (int p = 0; p < dp->worker->graph->n_params; p++) {
-        if (dp->chunk_of[p] != c) continue;
-        dp->params[m][p] = el_view_of(dp->replicas[m][c], at);
-        at += el_shard_param_bytes(el_dp_master(dp), p);
-    }
+    for (int p = 0; p < dp->worker->graph->n_params; p++)
+        if (dp->chunk_of[p] == c) dp->params[m][p] = el_view_of(dp->replicas[m][c], dp->place[p]);
 }
 
 static struct el_view only_tensor(const struct el_dp *dp, int c)

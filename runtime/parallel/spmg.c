@@ -25,15 +25,17 @@ enum { CHUNK_BYTES = 250 << 20 };
 struct spmg {
     struct el_dp dp;
     struct el_reducer *reducers[EL_MEMBERS_MAX];
-    struct el_view params[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX]; /* the replicas': persistent; none of member 0 */
-    struct el_view grads[EL_MEMBERS_MAX][EL_GRAPH_PARAMS_MAX];
+    struct el_view *params[EL_MEMBERS_MAX]; /* [n_params], the replicas': persistent; NULL of member 0 */
+    struct el_view *grads[EL_MEMBERS_MAX];
     struct el_buffer *buffers[EL_MEMBERS_MAX]; /* the replicas' */
 };
 
 /* ---- what lives across steps ---- */
 
-static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct el_view *views)
+static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct el_view **views_p)
 {
+    struct el_view *views = *views_p = calloc((size_t)shard->graph->n_params, sizeof *views);
+    if (!views) return el_fail_errno("%d parameters of a replica", shard->graph->n_params);
     for (int p = 0; p < shard->graph->n_params; p++) {
         struct el_buffer *buffer;
         EL_TRY(
@@ -41,6 +43,12 @@ static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct
         views[p] = el_view_of(buffer, 0);
     }
     return EL_OK;
+}
+
+static void release(const struct el_graph *graph, struct el_view *views)
+{
+    for (int p = 0; p < graph->n_params && views; p++) el_device_free(views[p].buffer);
+    free(views);
 }
 
 static enum el_status open_member(struct el_worker *worker, int m)
@@ -57,8 +65,8 @@ static enum el_status open_member(struct el_worker *worker, int m)
     EL_TRY(el_reducer_open(&spec, &spmg->reducers[m]));
     spmg->dp.contexts[m] = spmg->reducers[m];
     if (m == 0) return EL_OK;
-    EL_TRY(hold(spec.shard, EL_TAG_REPLICA, spmg->params[m]));
-    EL_TRY(hold(spec.shard, EL_TAG_GRAD, spmg->grads[m]));
+    EL_TRY(hold(spec.shard, EL_TAG_REPLICA, &spmg->params[m]));
+    EL_TRY(hold(spec.shard, EL_TAG_GRAD, &spmg->grads[m]));
     if (worker->graph->n_buffers == 0) return EL_OK;
     EL_TRY(el_device_alloc(spec.shard->device, EL_TAG_REPLICA, el_buffers_bytes(worker->graph, config->dtype),
                            "replica's buffers", &spmg->buffers[m]));
@@ -103,10 +111,8 @@ static void teardown(struct el_worker *worker)
     for (int m = 0; m < worker->n_members; m++) {
         el_reducer_close(spmg->reducers[m]);
         el_device_free(spmg->buffers[m]);
-        for (int p = 0; p < worker->graph->n_params; p++) {
-            el_device_free(spmg->params[m][p].buffer);
-            el_device_free(spmg->grads[m][p].buffer);
-        }
+        release(worker->graph, spmg->params[m]);
+        release(worker->graph, spmg->grads[m]);
     }
     el_dp_close(&spmg->dp);
     free(spmg);

@@ -11,7 +11,7 @@
 #include "runtime/graph/part.h"
 #include "runtime/graph/pass.h"
 
-enum { STEP_BATCH = 3, STEP_PARTS_MAX = 12, STEP_ARRAYS_MAX = 24, STEP_EDGE_MAX = 4 };
+enum { STEP_BATCH = 3, STEP_PARTS_MAX = 12, STEP_ARRAYS_MAX = 640, STEP_EDGE_MAX = 4 };
 
 static struct el_device *device;
 static int hooks[STEP_ARRAYS_MAX], n_hooks;

@@ -142,6 +142,36 @@ static void parts_on_one_device_have_their_parameters_together(void **state)
     el_graph_destroy(model);
 }
 
+/* 300 layers, 600 parameters: by a whole pass, and by three parts. */
+static void a_graph_has_as_many_layers_as_are_put_in(void **state)
+{
+    (void)state;
+    enum { LAYERS = 300, VALUES = LAYERS * (WIDTH + 1) * WIDTH };
+    static struct setting s;
+    static struct part parts[STEP_PARTS_MAX];
+    static double wanted[VALUES], got[VALUES];
+    struct el_graph *graph;
+    assert_int_equal(el_graph_create(&graph), EL_OK);
+    int x = el_graph_input(graph, "x", EL_F32, &(struct el_shape){.n = 1, .d = {WIDTH}});
+    for (int i = 0; i < LAYERS; i++)
+        x = linear(graph, "layer", x, param(graph, "w", WIDTH, WIDTH), param(graph, "b", WIDTH, 0), i % 2);
+    assert_int_equal(el_graph_finish(graph, x, EL_LOSS_MSE), EL_OK);
+    prepare(&s, graph);
+    n_hooks = 0;
+    zero_grads(&s);
+    double loss = loss_of(&s, true);
+    assert_int_equal(n_hooks, 2 * LAYERS);
+    read_grads(&s, wanted);
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(el_graph_part(graph, k * LAYERS / 3, LAYERS / 3, &parts[k].graph), EL_OK);
+    zero_grads(&s);
+    assert_true(loss_by_parts(&s, parts, 3, false) == loss);
+    read_grads(&s, got);
+    assert_memory_equal(got, wanted, sizeof wanted);
+    for (int k = 0; k < 3; k++) el_graph_destroy(parts[k].graph);
+    el_graph_destroy(graph);
+}
+
 static void a_cut_that_cannot_be_is_named(void **state)
 {
     (void)state;
@@ -161,6 +191,7 @@ int main(void)
         cmocka_unit_test(gradients_are_written_over_what_was_there),
         cmocka_unit_test(parts_compute_what_the_model_does),
         cmocka_unit_test(parts_on_one_device_have_their_parameters_together),
+        cmocka_unit_test(a_graph_has_as_many_layers_as_are_put_in),
         cmocka_unit_test(a_cut_that_cannot_be_is_named),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
