@@ -40,6 +40,8 @@ static void configure(struct el_train_config *config, const char *mode, const ch
                                                            {"embed", 1, {64}},
                                                            {"seq", 1, {12}},
                                                            {"features", 1, {FEATURES}},
+                                                           {"image", 1, {16}},
+                                                           {"width", 1, {8}},
                                                            {"hidden", 2, {HIDDEN, HIDDEN}}},
                                                  .classes = 10}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);
@@ -64,6 +66,8 @@ static void measure_with(const struct el_train_config *config, const char *backe
     struct el_bootstrap *self;
     struct el_dataset *dataset;
     struct el_dataset_spec data = {.source = "dummy",
+                                   .input = el_model_find(config->model.name)->input,
+                                   .image = 16,
                                    .vocab = el_model_size(&config->model, "vocab"),
                                    .seq = 12,
                                    .classes = config->model.classes,
@@ -307,14 +311,14 @@ static void adams_temporaries_are_workspace(void **state)
 static void forecast_equals_the_ledger(void **state)
 {
     (void)state;
-    static const char *const models[] = {"textcnn", "mlp", "toy"};
+    static const char *const models[] = {"textcnn", "mlp", "toy", "resnet18"};
     const struct el_mode_info *mode = el_mode_list();
-    for (int i = 0; mode->name; mode += i++ % 3 == 2 || is_sanitized()) {
+    for (int i = 0; mode->name; mode += i++ % 4 == 3 || is_sanitized()) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
         struct el_memory_forecast forecasts[DEVICES];
-        int n = devices_for(mode->name, models[i % 3]);
-        configure(&config, mode->name, models[i % 3], EL_OPT_MOMENTUM, i & 1, n, 20);
+        int n = devices_for(mode->name, models[i % 4]);
+        configure(&config, mode->name, models[i % 4], EL_OPT_MOMENTUM, i & 1, n, 20);
         measure(&config, "cpu", ledgers);
         assert_int_equal(el_train_forecast(&config, el_kernels_cpu(), forecasts), EL_OK);
         for (int d = 0; d < n; d++) {
