@@ -1,8 +1,8 @@
-/* Fast batch norm: rows pass in order, four at a time, and what is summed a channel stays in the first cache. Mean and
- * variance take a pass each, as in the reference: a variance from sums of squares loses what the two have in common.
+/* Fast batch norm: rows pass in order, four at a time, and what is summed a channel stays in the first cache.
  *
- * Sums are taken in f32 over a group of rows and in double over the groups, so that they are as good for a million
- * pixels as for a thousand. */
+ * Rows go in groups that stay in the second cache: a group's sum first, then its squares round its own mean, since
+ * squares round 0 would lose in f32 what they have in common with the mean. Sums are taken in f32 over a group and in
+ * double over the groups, so that they are as good for a million pixels as for a thousand. */
 #include <math.h>
 #include <string.h>
 
@@ -59,22 +59,36 @@ EL_VECTOR static void flush(float *restrict group, int64_t width, double *restri
     }
 }
 
+/* What a group gave goes to the whole: its sum, and its squares as they would be round 0, which in double loses
+ * nothing. The next group begins. */
+EL_VECTOR static void join(int64_t width, float *restrict sum, const float *restrict centre, float *restrict squares,
+                           int64_t rows, double *restrict mean, double *restrict variance)
+{
+    for (int64_t j = 0; j < width; j++) {
+        double s = (double)sum[j], m = (double)centre[j];
+        mean[j] += s;
+        variance[j] += (double)squares[j] + m * (2 * s - (double)rows * m);
+        sum[j] = squares[j] = 0;
+    }
+}
+
 /* Mean and biased variance of `width` channels of x[n, c]. */
 static void moments(const float *x, int64_t n, int64_t c, int64_t width, double mean[BLOCK], double variance[BLOCK])
 {
-    float group[BLOCK] = {0}, centre[BLOCK];
+    float sum[BLOCK] = {0}, squares[BLOCK] = {0}, centre[BLOCK];
     memset(mean, 0, BLOCK * sizeof *mean);
     memset(variance, 0, BLOCK * sizeof *variance);
     for (int64_t r = 0; r < n; r += GROUP) {
-        add_rows(x + r * c, lesser(GROUP, n - r), c, width, group);
-        flush(group, width, mean);
+        int64_t rows = lesser(GROUP, n - r);
+        add_rows(x + r * c, rows, c, width, sum);
+        for (int64_t j = 0; j < width; j++) centre[j] = sum[j] / (float)rows;
+        add_squares(x + r * c, rows, c, width, centre, squares);
+        join(width, sum, centre, squares, rows, mean, variance);
     }
-    for (int64_t j = 0; j < width; j++) centre[j] = (float)(mean[j] /= (double)n);
-    for (int64_t r = 0; r < n; r += GROUP) {
-        add_squares(x + r * c, lesser(GROUP, n - r), c, width, centre, group);
-        flush(group, width, variance);
+    for (int64_t j = 0; j < width; j++) {
+        mean[j] /= (double)n;
+        variance[j] = fmax(0, variance[j] / (double)n - mean[j] * mean[j]);
     }
-    for (int64_t j = 0; j < width; j++) variance[j] /= (double)n;
 }
 
 /* y = factor * x + offset (+ residual), and max(., 0) of it with `relu`. `width` channels, rows `stride` apart. */

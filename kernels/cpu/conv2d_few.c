@@ -18,7 +18,15 @@
 
 #define AVX512 __attribute__((target("avx512f")))
 
-enum { SIDE = EL_CONV2D_SIDE, BLOCK = EL_CONV2D_BLOCK, PIXELS = 64, TAPS = 9, AHEAD = 4 * BLOCK };
+enum {
+    SIDE = EL_CONV2D_SIDE,
+    BLOCK = EL_CONV2D_BLOCK,
+    TAPS = 9,
+    PIXELS = 256,      /* room for so many, in all samples */
+    SMALL_IMAGE = 4,   /* pixels of an image so small that oneDNN, which goes by rows of one image, is slower anyway */
+    OFTEN = 32,        /* elsewhere, above so many uses of a weight, oneDNN is faster */
+    AHEAD = 4 * BLOCK, /* what is fetched before it is asked for */
+};
 
 /* What meets at a tap: pixels of x and of y, by their number. */
 struct meetings {
@@ -142,6 +150,7 @@ AVX512 static enum el_status forward(const struct el_kernel_args *args)
         for (int64_t c = 0; c < s.c; c += SIDE)
             for (int tap = 0; tap < taps; tap++, w += BLOCK) {
                 __m512 block[SIDE];
+                if (m.n[tap] == 0) continue; /* it sees padding alone */
                 fetch(w);
                 load(w, block);
                 multiply_all(block, m.n[tap], m.x[tap], x + c, s.c, m.y[tap], y + f, s.f);
@@ -162,6 +171,7 @@ AVX512 static enum el_status backward_data(const struct el_kernel_args *args)
         for (int64_t c = 0; c < s.c; c += SIDE)
             for (int tap = 0; tap < taps; tap++, w += BLOCK) {
                 __m512 block[SIDE];
+                if (m.n[tap] == 0) continue; /* it sees padding alone */
                 fetch(w);
                 load(w, block);
                 turn(block);
@@ -196,12 +206,25 @@ AVX512 static enum el_status backward_weights(const struct el_kernel_args *args)
     return EL_OK;
 }
 
+/* Taps that are inside the image, over all places along one side. */
+static int64_t taps_inside(int64_t places, int64_t length, const struct el_window *s)
+{
+    int64_t n = 0;
+    for (int64_t place = 0; place < places; place++) {
+        struct el_window_taps taps = el_window_taps(place, length, s->k, s->stride, s->pad);
+        n += taps.end - taps.begin;
+    }
+    return n;
+}
+
 const struct el_kernel *el_cpu_conv2d_few(enum el_op_kind op, const struct el_kernel_args *args)
 {
     static const struct el_kernel rows[] = {{.run = forward}, {.run = backward_data}, {.run = backward_weights}};
     const struct el_window s = el_window_of_conv2d(args->d);
     if (!args->k[0] || s.k * s.k > TAPS || s.b * s.oh * s.ow > PIXELS || !__builtin_cpu_supports("avx512f"))
         return NULL;
+    int64_t uses = s.b * taps_inside(s.oh, s.h, &s) * taps_inside(s.ow, s.w, &s);
+    if (s.oh * s.ow > SMALL_IMAGE && uses > OFTEN * s.k * s.k) return NULL;
     return op == EL_OP_CONV2D_FORWARD ? &rows[0] : op == EL_OP_CONV2D_BACKWARD_DATA ? &rows[1] : &rows[2];
 }
 
