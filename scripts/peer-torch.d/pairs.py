@@ -13,9 +13,16 @@ import subprocess
 import sys
 import tempfile
 
-WARMUP = 10
-COLUMNS = ("model", "ranks", "batch", "bucket_view", "pair", "first", "evenload_ms", "torch_ms", "ratio", "torch", "cpu")
+COLUMNS = ("model", "image", "ranks", "batch", "bucket_view", "pair", "first", "evenload_ms", "torch_ms", "ratio", "torch", "cpu")
 OURS, THEIRS, RATIO = (COLUMNS.index(name) for name in ("evenload_ms", "torch_ms", "ratio"))
+
+
+def is_resnet(model):
+    return model.startswith("resnet")
+
+
+def warmup(model):
+    return 3 if is_resnet(model) else 10
 
 
 def fail(text):
@@ -33,17 +40,17 @@ def evenload(a, model, ranks):
     """The median step in ms, and the parameters' bytes."""
     with tempfile.TemporaryDirectory() as folder:
         words = [a.evenload, "run", "--mode", "ddp" if ranks > 1 else "single", "--devices", str(ranks), "--model", model]
-        words += ["--batch-per-device", str(a.batch), "--optimizer", "momentum", "--data", "dummy", "--warmup", str(WARMUP)]
+        words += ["--batch-per-device", str(a.batch), "--optimizer", "momentum", "--data", "dummy", "--warmup", str(warmup(model))]
         words += ["--bucket-view", a.bucket_view] if ranks > 1 else []
-        words += ["--dropout", "0"] if model == "textcnn" else []
-        words += ["--classes", "2" if model == "textcnn" else "10", "--steps", str(a.steps), "--min-time", "0", "--control", "none"]
+        words += ["--dropout", "0"] if model == "textcnn" else ["--image", str(a.image)] if is_resnet(model) else []
+        words += ["--classes", {"textcnn": "2", "mlp": "10"}.get(model, "1000"), "--steps", str(a.steps), "--min-time", "0", "--control", "none"]
         trial = json.loads(last_line(words + ["--no-record", "--json", "--quiet", "--out", os.path.join(folder, "run")]))
     return trial["step_ms"]["median"], trial["param_bytes"]
 
 
 def torch_step(a, model, ranks):
     step = os.path.join(os.path.dirname(os.path.abspath(__file__)), "step.py")
-    told = json.loads(last_line([a.python, step, model, *map(str, (ranks, a.batch, WARMUP, a.steps, a.bucket_view))]).splitlines()[-1])
+    told = json.loads(last_line([a.python, step, model, *map(str, (ranks, a.batch, warmup(model), a.steps, a.image, a.bucket_view))]).splitlines()[-1])
     return told["step_ms"], told["param_bytes"], told["torch"]
 
 
@@ -58,7 +65,7 @@ def pair(a, model, ranks, number):
     if ours[1] != theirs[1]:
         fail(f"{model}: not the same model: {ours[1]} bytes of parameters in evenload, {theirs[1]} in PyTorch")
     first = "evenload" if ours_first else "torch"
-    return (model, ranks, a.batch, a.bucket_view, number, first, round(ours[0], 4), round(theirs[0], 4), round(ours[0] / theirs[0], 4), theirs[2], cpu_model())
+    return (model, a.image if is_resnet(model) else "", ranks, a.batch, a.bucket_view, number, first, round(ours[0], 4), round(theirs[0], 4), round(ours[0] / theirs[0], 4), theirs[2], cpu_model())
 
 
 def cpu_model():
@@ -70,7 +77,7 @@ def cpu_model():
 def report(rows):
     ratios = sorted(row[RATIO] for row in rows)
     ours, theirs = (statistics.median(row[column] for row in rows) for column in (OURS, THEIRS))
-    print(f"{rows[0][0]:8} {rows[0][1]:>5} {statistics.median(ratios):8.2f}   ({ratios[0]:.2f} to {ratios[-1]:.2f})   {ours:9.2f} {theirs:9.2f}", flush=True)
+    print(f"{rows[0][0]:8} {rows[0][COLUMNS.index('ranks')]:>5} {statistics.median(ratios):8.2f}   ({ratios[0]:.2f} to {ratios[-1]:.2f})   {ours:9.2f} {theirs:9.2f}", flush=True)
 
 
 def write(folder, rows):
@@ -93,7 +100,7 @@ def main():
     p = argparse.ArgumentParser()
     for name in ("evenload", "python", "out", "models", "ranks", "bucket-view"):
         p.add_argument("--" + name, required=True)
-    for name in ("pairs", "steps", "batch"):
+    for name in ("pairs", "steps", "batch", "image"):
         p.add_argument("--" + name, type=positive, required=True)
     a = p.parse_args()
     rows = []

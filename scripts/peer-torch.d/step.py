@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The training step in PyTorch on the CPU, for scripts/peer-torch: evenload's textcnn or mlp, plain or under DDP by gloo.
+"""The training step in PyTorch on the CPU, for scripts/peer-torch: evenload's textcnn, mlp or resnets, plain or under DDP by gloo.
 
 Each rank computes with one thread on a core of its own, as evenload's devices do. A step is forward, cross-entropy, backward and SGD with
 momentum, on batches that lie in memory, without dropout; gradients are freed between steps. Rank 0 prints one JSON line: the median step of the steps after
 the warm-up, in ms, and the bytes of the parameters.
 
-usage: step.py MODEL RANKS BATCH WARMUP STEPS on|off    BATCH: of each rank; whether DDP's gradients are views of its buckets
+usage: step.py MODEL RANKS BATCH WARMUP STEPS IMAGE on|off    BATCH: of each rank; IMAGE: side of a picture; whether DDP's gradients are views of
+its buckets
 """
 import json
 import os
@@ -23,6 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 # The sizes are evenload's defaults; the bytes of the parameters are compared.
 VOCAB, EMBED, SEQ, FILTERS, WINDOWS, TEXT_CLASSES = 20000, 128, 64, 100, (3, 4, 5), 2
 FEATURES, HIDDEN, CLASSES = 1024, 1024, 10
+BLOCKS, PICTURE_CLASSES = {"resnet18": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3)}, 1000
 LR, MOMENTUM, BATCHES = 0.01, 0.9, 4
 
 
@@ -38,20 +40,54 @@ class TextCNN(nn.Module):
         return self.classifier(torch.cat([F.relu(conv(x)).amax(dim=2) for conv in self.convs], 1))
 
 
-def make(name, batch):
+def conv(inputs, outputs, window, stride=1):
+    """A convolution and its batch norm."""
+    return [nn.Conv2d(inputs, outputs, window, stride, window // 2, bias=False), nn.BatchNorm2d(outputs)]
+
+
+class Block(nn.Module):
+    """torchvision's: two convolutions, or three round a narrow one, beside a shortcut."""
+
+    def __init__(self, inputs, width, stride, deep):
+        super().__init__()
+        outputs = 4 * width if deep else width
+        if deep:
+            layers = [*conv(inputs, width, 1), nn.ReLU(True), *conv(width, width, 3, stride), nn.ReLU(True), *conv(width, outputs, 1)]
+        else:
+            layers = [*conv(inputs, width, 3, stride), nn.ReLU(True), *conv(width, width, 3)]
+        self.way = nn.Sequential(*layers)
+        self.shortcut = nn.Sequential(*(conv(inputs, outputs, 1, stride) if stride > 1 or inputs != outputs else []))
+
+    def forward(self, x):
+        return F.relu(self.way(x) + self.shortcut(x), True)
+
+
+def resnet(name):
+    deep, inputs, layers = name == "resnet50", 64, [*conv(3, 64, 7, 2), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
+    for stage, blocks in enumerate(BLOCKS[name]):
+        for block in range(blocks):
+            layers.append(Block(inputs, 64 << stage, 2 if stage > 0 and block == 0 else 1, deep))
+            inputs = (256 if deep else 64) << stage
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, PICTURE_CLASSES))
+
+
+def make(name, batch, image):
     """The model, and a function that makes a batch."""
+    if name in BLOCKS:  # in PyTorch's faster layout for pictures
+        pictures = lambda: torch.randn(batch, 3, image, image).contiguous(memory_format=torch.channels_last)
+        return resnet(name).to(memory_format=torch.channels_last), lambda: (pictures(), torch.randint(PICTURE_CLASSES, (batch,)))
     if name == "textcnn":
         return TextCNN(), lambda: (torch.randint(VOCAB, (batch, SEQ)), torch.randint(TEXT_CLASSES, (batch,)))
     layers = [nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)]
     return nn.Sequential(*layers), lambda: (torch.randn(batch, FEATURES), torch.randint(CLASSES, (batch,)))
 
 
-def train(rank, name, ranks, batch, warmup, steps, bucket_view, port):
+def train(rank, name, ranks, batch, warmup, steps, image, bucket_view, port):
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model, make_batch = make(name, batch)
+    model, make_batch = make(name, batch, image)
     param_bytes = sum(p.numel() * p.element_size() for p in model.parameters())
     if ranks > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -79,7 +115,7 @@ def free_port():
 
 
 if __name__ == "__main__":
-    ranks, work = int(sys.argv[2]), (sys.argv[1], *map(int, sys.argv[2:6]), sys.argv[6], free_port())
+    ranks, work = int(sys.argv[2]), (sys.argv[1], *map(int, sys.argv[2:7]), sys.argv[7], free_port())
     if ranks == 1:
         train(0, *work)
     else:

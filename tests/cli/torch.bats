@@ -68,7 +68,8 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
     refuses "has no PyTorch" "$peer" --python /bin/false
     refuses "unknown option '--frobnicate'" "$peer" --frobnicate
     refuses "--pairs takes a whole number" "$peer" --pairs none
-    refuses "--models takes textcnn and mlp" "$peer" --models resnet
+    refuses "--models takes textcnn, mlp, resnet18 and resnet50" "$peer" --models resnet
+    refuses "--image takes a whole number" "$peer" --image wide
     refuses "--ranks takes numbers" "$peer" --ranks 1,x
     refuses "--bucket-view takes on or off" "$peer" --bucket-view both
 }
