@@ -120,6 +120,11 @@ part() { # part NAME
     [[ $status -eq 0 && $(<work/modes.figure) == *"f32 dp "*"f64 single "*"f64 dp "*"f64 ddp "* ]] || show
 }
 
+@test "a residual network's losses, the same way" {
+    part images
+    [[ $status -eq 0 && $(<work/images.figure) == "loss off the CPU's by at most: f32 single "*"f64 single "* ]] || show
+}
+
 @test "the published table beside a context" {
     part published
     [[ $status -eq 77 && $(<work/published.figure) == "the context was not measured"* ]] || show
