@@ -1,9 +1,18 @@
-/* Folders made with those above them, and what small files of the system say. Threads: any. */
+/* Folders made with those above them, what small files of the system say, and files that are there whole or not at all,
+ * whatever ends the program meanwhile.
+ *
+ *     char temporary[EL_PATH_BYTES + 64];
+ *     file = el_file_begin(path, temporary, sizeof temporary);       NULL, and errno
+ *     fprintf(file, ...);
+ *     status = el_file_end(file, temporary, path);                   closes it, also where it fails
+ *
+ * Timing: blocking; what is ended is on the disk. Threads: any, each with files of its own. */
 #ifndef EL_BASE_FILES_H
 #define EL_BASE_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "runtime/base/status.h"
 
@@ -14,5 +23,15 @@ enum el_status el_folder_make(const char *path, const char *advice);
 /* What follows `key` on the first line that begins with it (of the whole file where it is ""), without the line's end;
  * a longer one is cut. false, and "": no such line, or no file that can be read. */
 bool el_file_line(const char *path, const char *key, char *text, size_t bytes);
+
+enum { EL_PATH_BYTES = 1024 };
+
+/* Opens "<path>.tmp.<random>" (NULL and errno: could not). A link is followed: what it leads to is replaced. What is
+ * there and no regular file (a device, a pipe) is written in place, and `temporary` is "" then; a folder is EISDIR, a
+ * pipe that nobody reads ENXIO. */
+FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
+enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
+/* Closes it, and what was there stays as it was. A NULL `file` is legal. */
+void el_file_drop(FILE *file, const char *temporary);
 
 #endif
