@@ -1,0 +1,120 @@
+/* Writing safetensors: the header first, for all sizes are known, then array after array. The file gets its name when
+ * it is whole. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/files.h"
+#include "runtime/data/safetensors.h"
+#include "runtime/data/samples.h"
+#include "runtime/data/stored_types.h"
+
+enum { ALIGNMENT = 8, WRITTEN_AT_ONCE = 4096 };
+
+struct el_safetensors_writer {
+    FILE *file;
+    char *path, temporary[EL_PATH_BYTES + 64];
+    const struct el_stored_array *next;
+    int failure; /* errno of the first write that failed */
+};
+
+static int64_t count_of(const struct el_stored_array *array)
+{
+    int64_t count = 1;
+    for (int i = 0; i < array->n_dims; i++) count *= array->dims[i];
+    return count;
+}
+
+/* NULL: no memory. `format`: of whose arrays they are; libraries of PyTorch's world ask for it. */
+static char *make_header(const struct el_stored_array *arrays, int n)
+{
+    json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    int64_t at = 0;
+    for (int i = 0; i < n; i++) {
+        const struct el_stored_kind *kind = &el_stored_types[arrays[i].type];
+        int64_t end = at + count_of(&arrays[i]) * (int64_t)kind->bytes;
+        json_t *shape = json_array();
+        for (int k = 0; k < arrays[i].n_dims; k++) json_array_append_new(shape, json_integer(arrays[i].dims[k]));
+        json_object_set_new(header, arrays[i].name,
+                            json_pack("{s:s, s:o, s:[I, I]}", "dtype", kind->name, "shape", shape, "data_offsets",
+                                      (json_int_t)at, (json_int_t)end));
+        at = end;
+    }
+    char *text = json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    return text;
+}
+
+/* With blanks behind it, so that the data are aligned. */
+static void write_header(struct el_safetensors_writer *writer, const char *header)
+{
+    uint64_t length = strlen(header), padded = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    fwrite(&padded, sizeof padded, 1, writer->file);
+    fprintf(writer->file, "%-*s", (int)padded, header);
+}
+
+enum el_status el_safetensors_begin(const char *path, const struct el_stored_array *arrays, int n,
+                                    struct el_safetensors_writer **writer_p)
+{
+    struct el_safetensors_writer *writer = calloc(1, sizeof *writer);
+    char *header = make_header(arrays, n);
+    if (writer) writer->path = strdup(path);
+    if (!writer || !header || !writer->path) {
+        free(header);
+        el_safetensors_drop(writer);
+        return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its header", el_path_tail(path));
+    }
+    writer->next = arrays;
+    writer->file = el_file_begin(path, writer->temporary, sizeof writer->temporary);
+    enum el_status status =
+        writer->file ? EL_OK : el_fail_errno("%s could not be written", el_path_tail(writer->path));
+    if (status == EL_OK) write_header(writer, header);
+    free(header);
+    if (status == EL_OK)
+        *writer_p = writer;
+    else
+        el_safetensors_drop(writer);
+    return status;
+}
+
+void el_safetensors_write(struct el_safetensors_writer *writer, const double *values)
+{
+    const struct el_stored_array *array = writer->next++;
+    const struct el_stored_kind *kind = &el_stored_types[array->type];
+    const int64_t count = count_of(array);
+    char bytes[WRITTEN_AT_ONCE * sizeof(double)];
+    for (int64_t at = 0; at < count; at += WRITTEN_AT_ONCE) {
+        size_t n = (size_t)(count - at < WRITTEN_AT_ONCE ? count - at : WRITTEN_AT_ONCE);
+        kind->from_double(values + at, n, bytes);
+        errno = 0;
+        if (fwrite(bytes, kind->bytes, n, writer->file) < n && !writer->failure) writer->failure = errno ? errno : EIO;
+    }
+}
+
+static void free_writer(struct el_safetensors_writer *writer)
+{
+    free(writer->path);
+    free(writer);
+}
+
+enum el_status el_safetensors_end(struct el_safetensors_writer *writer)
+{
+    enum el_status status = EL_OK;
+    if (writer->failure) {
+        el_file_drop(writer->file, writer->temporary);
+        errno = writer->failure;
+        status = el_fail_errno("%s could not be written", el_path_tail(writer->path));
+    } else {
+        status = el_file_end(writer->file, writer->temporary, writer->path);
+    }
+    free_writer(writer);
+    return status;
+}
+
+void el_safetensors_drop(struct el_safetensors_writer *writer)
+{
+    if (!writer) return;
+    el_file_drop(writer->file, writer->temporary);
+    free_writer(writer);
+}
