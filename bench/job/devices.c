@@ -89,7 +89,8 @@ struct el_train_place el_job_place(const struct el_job *job, struct el_job_devic
                                    .n_devices = devices->n,
                                    .bootstrap = job->bootstrap,
                                    .comm_kind = kind,
-                                   .dataset = job->dataset};
+                                   .dataset = job->dataset,
+                                   .save = *job->trial->save ? job->trial->save : NULL};
 }
 
 void el_job_close_devices(struct el_job_devices *devices)

@@ -43,9 +43,9 @@ enum {
     OF_TRIALS = EL_CMD_OF_TRIALS
 };
 
-static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] = "Sizes of the model", DATA[] = "Data",
-                  MEASURING[] = "Measuring", GATE[] = "What is compared", RULE[] = "Decision rule", OUTPUT[] = "Output",
-                  OTHER[] = "Other";
+static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] = "Sizes of the model",
+                  DATA[] = "Data and weights", MEASURING[] = "Measuring", GATE[] = "What is compared",
+                  RULE[] = "Decision rule", OUTPUT[] = "Output", OTHER[] = "Other";
 
 static const struct el_option_row before_sizes[] = {
     {WHAT, "preset", "NAME", AT(TEXT, preset), IMBALANCE, "a published or reported table; other options override it",
@@ -217,6 +217,10 @@ static const struct el_option_row after_sizes[] = {
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
      "models over images: training pictures moved by up to an eighth of their side, and mirrored, at random",
      CHOICES("off|on"), DEFAULT("off")},
+    {DATA, "load", "FILE", AT(TEXT, load), COMPARE | RUN,
+     "safetensors file of the weights to begin with, by PyTorch's names and shapes (default: drawn by --seed)"},
+    {DATA, "save", "FILE", AT(TEXT, save), RUN,
+     "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
     {DATA, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6)},
 

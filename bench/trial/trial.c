@@ -13,6 +13,7 @@
 #include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"
 #include "bench/trial/sizes.h"
+#include "bench/trial/weights.h"
 
 static const double MIB = 1 << 20;
 
@@ -101,6 +102,7 @@ static enum el_status check_comm(const struct el_trial *trial)
 struct choice {
     const char *mode;
     const struct el_model_config *model; /* resolved */
+    const struct el_safetensors *weights;
     int64_t batch;
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
@@ -130,7 +132,9 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 #define SAME_LIST(SAME)                                                                                                \
     SAME(device_mem_bytes)                                                                                             \
     SAME(beside)                                                                                                       \
-    SAME(timeout_s) SAME(record) SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(comm) SAME(costs) SAME(inject)
+    SAME(timeout_s)                                                                                                    \
+    SAME(record)                                                                                                       \
+    SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(load) SAME(save) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -179,6 +183,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     struct el_layout layout;
     trial->train = options->train;
     trial->train.model = *choice->model;
+    trial->train.weights = choice->weights;
     trial->given = options->train.model;
     SAME_LIST(FROM_OPTIONS)
     trial->train.n_devices = choose_devices(options, choice->count, trial->devices);
@@ -204,6 +209,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     EL_TRY(check_inject(command, trial));
     EL_TRY(check_beside(trial));
     EL_TRY(check_comm(trial));
+    EL_TRY(el_trial_check_save(trial));
     el_trial_identify(trial);
     return EL_OK;
 }
@@ -263,7 +269,8 @@ static enum el_status add_all(unsigned command, const struct el_options *options
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {
         for (int m = 0; m < options->n_modes; m++) {
-            struct choice choice = {.mode = options->modes[m], .model = model, .batch = options->batches[b]};
+            struct choice choice = {
+                .mode = options->modes[m], .model = model, .weights = set->weights, .batch = options->batches[b]};
             EL_TRY(add_mode(command, options, choice, set));
         }
     }
@@ -278,7 +285,8 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
     EL_TRY(el_sizes_check(&options->train.model));
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
-    enum el_status status = add_all(command, options, &model, &set);
+    enum el_status status = el_trial_open_weights(options->load, &model, &set.weights);
+    if (status == EL_OK) status = add_all(command, options, &model, &set);
     if (status == EL_OK)
         *set_p = set;
     else
@@ -290,6 +298,7 @@ void el_trials_free(struct el_trial_set *set)
 {
     free(set->trials);
     el_dataset_close(set->dataset);
+    el_safetensors_close(set->weights);
     *set = (struct el_trial_set){0};
 }
 

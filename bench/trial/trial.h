@@ -26,7 +26,7 @@ struct el_trial {
     bool batch_is_per_device;
     int64_t device_mem_bytes;
     double timeout_s;
-    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
     bool record, tf32;
     enum el_launcher launcher;
     char comm[16];
@@ -37,6 +37,7 @@ struct el_trial_set {
     struct el_trial *trials; /* batches outer, then modes, then sizes of buckets, then counts of devices */
     int n;
     struct el_dataset *dataset;
+    struct el_safetensors *weights; /* of --load, which the trials' configurations point to; or NULL */
 };
 
 /* Writes nothing. Errors: EL_ERR_INVALID or EL_ERR_IO in one line, naming the option to change. */

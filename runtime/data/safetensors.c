@@ -165,11 +165,11 @@ static bool ends_with(const char *text, const char *end)
 /* What else people have weights in. */
 static enum el_status check_kind(const struct el_safetensors *file, const char *begin)
 {
-    const char *kind = ends_with(file->path, ".index.json")         ? "a list of shards"
-                       : memcmp(begin, "PK\x03\x04", 4) == 0        ? "what torch.save writes"
-                       : memcmp(begin, "\x80\x02\x8a", 3) == 0      ? "what torch.save writes"
-                       : memcmp(begin, "\x89HDF", 4) == 0           ? "an HDF5 file"
-                                                                    : NULL;
+    const char *kind = ends_with(file->path, ".index.json")    ? "a list of shards"
+                       : memcmp(begin, "PK\x03\x04", 4) == 0   ? "what torch.save writes"
+                       : memcmp(begin, "\x80\x02\x8a", 3) == 0 ? "what torch.save writes"
+                       : memcmp(begin, "\x89HDF", 4) == 0      ? "an HDF5 file"
+                                                               : NULL;
     if (!kind) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "%s is %s: give one safetensors file, in Python: safetensors.torch.save_file(model.state_dict(), "

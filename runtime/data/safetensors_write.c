@@ -67,8 +67,7 @@ enum el_status el_safetensors_begin(const char *path, const struct el_stored_arr
     }
     writer->next = arrays;
     writer->file = el_file_begin(path, writer->temporary, sizeof writer->temporary);
-    enum el_status status =
-        writer->file ? EL_OK : el_fail_errno("%s could not be written", el_path_tail(writer->path));
+    enum el_status status = writer->file ? EL_OK : el_fail_errno("%s could not be written", el_path_tail(writer->path));
     if (status == EL_OK) write_header(writer, header);
     free(header);
     if (status == EL_OK)

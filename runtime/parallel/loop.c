@@ -7,6 +7,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/parallel/session.h"
+#include "runtime/parallel/weights.h"
 
 enum { STEPS_MAX = 1000000 };
 
@@ -122,14 +123,13 @@ static enum el_status end_warmup(struct el_run *run)
     return EL_OK;
 }
 
-static enum el_status end_measuring(struct el_run *run)
+static void end_measuring(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
         run->session->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].shard.device);
         if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
     }
-    return el_run_control(run);
 }
 
 static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last, int64_t begin_ns, void **best_p)
@@ -198,10 +198,15 @@ enum el_status el_run_loop(struct el_run *run)
     if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
     void *best = NULL;
     enum el_status status = train(run, epoch_steps, &best);
-    if (status == EL_OK) status = end_measuring(run);
+    if (status == EL_OK) end_measuring(run);
     if (status == EL_OK && config->epochs) status = final_test(run, best);
     free(best);
     EL_TRY(status);
+    if (run->session->place->save && !run->session->wants_grads) {
+        int64_t steps = config->epochs ? (run->best_epoch + 1) * epoch_steps : run->n_done;
+        EL_TRY(el_weights_save(&run->worker, steps, run->session->place->save));
+    }
+    EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
     EL_TRY(el_worker_sum(&run->worker, run->loss, run->n_done));
     for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= el_layout_losses(run->worker.layout);
     return el_worker_sum(&run->worker, &run->model_flops, 1);

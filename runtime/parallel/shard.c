@@ -8,6 +8,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/base/vector.h"
 #include "runtime/parallel/buffers.h"
+#include "runtime/parallel/weights.h"
 
 enum { DRAWN_AT_ONCE = 1024 };
 
@@ -131,24 +132,36 @@ static void draw(struct el_initial initial, const struct el_rng_key *key, int64_
     }
 }
 
-/* A parameter or a buffer, by (seed, its number, element): the same numbers in f32 and f64, and for every mode. */
-static enum el_status initialize(const struct el_shard *shard, const struct el_param *param, struct el_view view)
+/* By (seed, its number, element): the same numbers in f32 and f64, and for every mode. */
+static void draw_all(const struct el_shard *shard, const struct el_param *param, double *values)
 {
-    int64_t n = el_shape_count(&param->shape);
-    void *values = malloc(array_bytes(shard, param));
-    if (!values) return el_fail_errno("initial values of '%s'", param->name);
+    const int64_t n = el_shape_count(&param->shape);
     struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
     for (int64_t first = 0; first < n; first += DRAWN_AT_ONCE) {
         float drawn[DRAWN_AT_ONCE];
         int64_t some = n - first < DRAWN_AT_ONCE ? n - first : DRAWN_AT_ONCE;
         draw(param->initial, &key, first, some, drawn);
-        for (int64_t i = 0; i < some; i++)
-            if (shard->config->dtype == EL_F64)
-                ((double *)values)[first + i] = drawn[i];
-            else
-                ((float *)values)[first + i] = drawn[i];
+        for (int64_t i = 0; i < some; i++) values[first + i] = drawn[i];
     }
-    enum el_status status = el_shard_write_values(shard, param, view, values);
+}
+
+/* A parameter or a buffer. */
+static enum el_status initialize(const struct el_shard *shard, const struct el_param *param, struct el_view view)
+{
+    const int64_t n = el_shape_count(&param->shape);
+    const struct el_safetensors *weights = shard->config->weights;
+    double *values = malloc((size_t)n * sizeof *values);
+    if (!values) return el_fail_errno("initial values of '%s'", param->name);
+    enum el_status status = EL_OK;
+    if (weights)
+        status = el_weights_read(weights, param, values);
+    else
+        draw_all(shard, param, values);
+    for (int64_t i = 0; i < n && shard->config->dtype == EL_F32; i++) {
+        float value = (float)values[i]; /* in place: behind what was read */
+        memcpy((char *)values + (size_t)i * sizeof value, &value, sizeof value);
+    }
+    if (status == EL_OK) status = el_shard_write_values(shard, param, view, values);
     free(values);
     return status;
 }

@@ -8,48 +8,20 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/parallel/buffers.h"
+#include "runtime/parallel/gather.h"
 #include "runtime/parallel/session.h"
 #include "runtime/parallel/worlds.h"
 
-/* Where a parameter's gradient stands among those of the whole model. */
-static int64_t place_of(const struct el_graph *model, int origin)
-{
-    int64_t at = 0;
-    for (int p = 0; p < origin; p++) at += el_param_count(model, p);
-    return at;
-}
-
-/* Of the members whose copy stands for all; each fills in its own part. */
-static enum el_status read_own_grads(const struct el_run *run, double *grads)
-{
-    const struct el_session *session = run->session;
-    for (int m = 0; m < run->worker.n_members; m++) {
-        int position = run->worker.first + m;
-        const struct el_shard *shard = &run->worker.members[m].shard;
-        if (el_layout_source(&session->layout, position) != position) continue;
-        for (int p = 0; p < shard->graph->n_params; p++) {
-            const struct el_param *array = &shard->graph->params[p];
-            if (!shard->grads[p].buffer) continue; /* the graph does not use it: zeros */
-            EL_TRY(el_shard_read_doubles(shard, array, shard->grads[p],
-                                         grads + place_of(session->parts.model, array->origin)));
-        }
-    }
-    return EL_OK;
-}
-
-/* A model that is not cut has its source in process 0. Else all workers put theirs together. */
+/* The last step's, of all parameters. */
 static enum el_status read_grads(struct el_run *run)
 {
-    const struct el_session *session = run->session;
-    int64_t n = el_graph_param_count(session->parts.model);
-    if (session->layout.n_stages == 1) return session->grads ? read_own_grads(run, session->grads) : EL_OK;
-    double *grads = calloc((size_t)n, sizeof *grads);
-    if (!grads) return el_fail_errno("gradients of %lld parameters", (long long)n);
-    enum el_status status = read_own_grads(run, grads);
-    if (status == EL_OK) status = el_worker_sum(&run->worker, grads, n);
-    if (status == EL_OK && session->grads && run->index == 0) memcpy(session->grads, grads, (size_t)n * sizeof *grads);
-    free(grads);
-    return status;
+    const struct el_graph *model = run->session->parts.model;
+    double *at = el_worker_is_first(&run->worker) ? run->session->grads : NULL;
+    for (int p = 0; p < model->n_params; p++) {
+        EL_TRY(el_gather(&run->worker, EL_GATHER_GRADS, p, at));
+        if (at) at += el_param_count(model, p);
+    }
+    return EL_OK;
 }
 
 static void run_worker(struct el_run *run, const struct el_worlds *worlds)

@@ -16,6 +16,7 @@
 #define EL_TRAIN_H
 
 #include "runtime/comm/comm.h"
+#include "runtime/data/safetensors.h"
 #include "runtime/device/device.h"
 #include "runtime/models/models.h"
 #include "runtime/parallel/layout.h"
@@ -96,6 +97,7 @@ struct el_train_config {
      * change the same running statistics, one after another, or the first one's alone last. */
     int n_pieces;
     bool pieces_in_order;
+    const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */
@@ -105,6 +107,7 @@ struct el_train_place {
     struct el_bootstrap *bootstrap; /* size 1: all devices are in this process; else those of its rank */
     const char *comm_kind;          /* between processes: "mpi", "shm", "tcp", "nccl" */
     const struct el_dataset *dataset;
+    const char *save; /* a file for the weights after the last measured step, or of the best epoch; NULL: none */
 };
 
 /* Told while training goes on. All optional. `member` is the position of a device among this process's. */

@@ -42,6 +42,45 @@ sys.exit(not abs(ours / theirs - 1) < 0.02)
     done
 }
 
+# The same weights and batches: gradients of a step, losses of twenty (tests/torch/parity.py says how).
+@test "gradients and losses are PyTorch's: textcnn, mlp, toy and linear, single and ddp, each optimizer" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/parity.py" "$EVENLOAD" "$PWD" >parity.txt 2>parity.err || { cat parity.txt && tail parity.err && false; }
+    cat parity.txt
+    [[ $(wc -l <parity.txt) == 36 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 4 ]]
+}
+
+@test "the package safetensors reads what we write, and we read what it writes" {
+    need_torch
+    "$EVENLOAD_TORCH" -c 'import safetensors' 2>/dev/null || skip "that Python has no package safetensors"
+    local file small=(--model textcnn --data dummy --vocab 50 --embed 6 --seq 8 --filters 4 --dropout 0 --batch 8 --warmup 0 --steps 1 --min-time 0 --quiet)
+    "$EVENLOAD" run "${small[@]}" --out a --save a.st >/dev/null
+    # What goes through PyTorch's module comes back, in the other types too.
+    "$EVENLOAD_TORCH" - "$(dirname "$MEASURE")" <<'.'
+import sys
+import torch
+from safetensors.torch import load_file, save_file
+sys.path.insert(0, sys.argv[1])
+import weights
+state, own = load_file("a.st"), weights.load("a.st")
+assert sorted(state) == sorted(own) and all(torch.equal(state[n], own[n]) for n in own)
+model = weights.TextCNN(50, 6, 4, 2)
+model.load_state_dict(state)
+save_file(model.state_dict(), "b.st")
+save_file({n: t.half() for n, t in state.items()}, "f16.st")
+save_file({n: t.bfloat16() for n, t in state.items()}, "bf16.st")
+.
+    for file in b f16 bf16; do "$EVENLOAD" run "${small[@]}" --lr 0 --out "out-$file" --load "$file.st" --save "back-$file.st" >/dev/null; done
+    "$EVENLOAD_TORCH" - <<'.'
+import torch
+from safetensors.torch import load_file
+first = load_file("a.st")
+for name, kind in ("b", torch.float32), ("f16", torch.float16), ("bf16", torch.bfloat16):
+    back = load_file(f"back-{name}.st")
+    assert all(torch.equal(back[n], first[n].to(kind).float()) for n in first), name
+.
+}
+
 @test "tables of pipelines are those that this PyTorch writes" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/schedules.py" tables >torch.out 2>&1 || { tail torch.out && false; }

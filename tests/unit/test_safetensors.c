@@ -76,7 +76,10 @@ static void test_types(void **state)
         int64_t i64;
         double f64;
         float f32[2];
-    } data = {{0x3C00, 0xC000, 0x7BFF, 0x0001, 0x7C00, 0x7E00, 0x8000, 0x3555}, {0x3F80, 0xC2F7}, 1234567, 0.1,
+    } data = {{0x3C00, 0xC000, 0x7BFF, 0x0001, 0x7C00, 0x7E00, 0x8000, 0x3555},
+              {0x3F80, 0xC2F7},
+              1234567,
+              0.1,
               {1.5F, -3e-40F}};
     struct el_safetensors *file;
     put("{\"h\":{\"dtype\":\"F16\",\"shape\":[2,4],\"data_offsets\":[0,16]},"

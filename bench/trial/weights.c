@@ -1,0 +1,39 @@
+/* Files of weights, before training; see weights.h. */
+#include "bench/trial/weights.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/parallel/weights.h"
+
+enum el_status el_trial_open_weights(const char *load, const struct el_model_config *model,
+                                     struct el_safetensors **weights_p)
+{
+    struct el_safetensors *weights;
+    struct el_graph *graph;
+    *weights_p = NULL;
+    if (!*load) return EL_OK;
+    EL_TRY(el_model_build(model, &graph));
+    enum el_status status = el_safetensors_open(load, &weights);
+    if (status == EL_OK) {
+        status = el_weights_check(weights, graph);
+        if (status == EL_OK)
+            *weights_p = weights;
+        else
+            el_safetensors_close(weights);
+    }
+    el_graph_destroy(graph);
+    return status;
+}
+
+enum el_status el_trial_check_save(const struct el_trial *trial)
+{
+    const char *backend = trial->devices[0].backend, *slash = strrchr(trial->save, '/');
+    char folder[EL_PATH_BYTES] = ".";
+    if (!*trial->save) return EL_OK;
+    if (!strcmp(backend, "sim") || !strcmp(backend, "null"))
+        return el_fail(EL_ERR_INVALID, "--save: %s devices compute nothing, so there are no weights: leave it out",
+                       backend);
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - trial->save) + 1, trial->save);
+    return access(folder, W_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
+}

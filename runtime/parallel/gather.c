@@ -1,0 +1,37 @@
+/* Values of parameters from their owners; see gather.h. */
+#include "runtime/parallel/gather.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum el_status read_own(const struct el_worker *worker, enum el_gathered what, int origin, double *values)
+{
+    for (int m = 0; m < worker->n_members; m++) {
+        const struct el_shard *shard = &worker->members[m].shard;
+        const struct el_graph *graph = shard->graph;
+        const bool buffers = what == EL_GATHER_BUFFERS;
+        const struct el_param *all = buffers ? graph->buffers : graph->params;
+        const struct el_view *views = buffers ? shard->buffers : what == EL_GATHER_GRADS ? shard->grads : shard->params;
+        if (el_layout_source(worker->layout, worker->first + m) != worker->first + m) continue;
+        for (int i = 0; i < (buffers ? graph->n_buffers : graph->n_params); i++)
+            if (all[i].origin == origin && views[i].buffer) /* else the graph does not use it */
+                EL_TRY(el_shard_read_doubles(shard, &all[i], views[i], values));
+    }
+    return EL_OK;
+}
+
+enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values)
+{
+    const struct el_graph *model = worker->graph;
+    const struct el_param *of = &(what == EL_GATHER_BUFFERS ? model->buffers : model->params)[origin];
+    const int64_t n = el_shape_count(&of->shape);
+    const bool cut = worker->layout->n_stages > 1;
+    if (!cut && !el_worker_is_first(worker)) return EL_OK;
+    double *own = values ? values : malloc((size_t)n * sizeof *own);
+    if (!own) return el_fail_errno("'%s' of %lld elements", of->name, (long long)n);
+    memset(own, 0, (size_t)n * sizeof *own);
+    enum el_status status = read_own(worker, what, origin, own);
+    if (status == EL_OK && cut) status = el_worker_sum(worker, own, n);
+    if (!values) free(own);
+    return status;
+}

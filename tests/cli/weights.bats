@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# --save and --load: weights in safetensors files, in every mode, and what is refused before anything is trained.
+load common
+PICTURES=no
+
+MODEL=(--model textcnn --data train.txt --embed 5 --filters 3 --dropout 0 --dtype f64 --optimizer sgd --lr 0.1)
+STEPS=(--batch 8 --warmup 0 --min-time 0 --control none --no-record --quiet --json)
+
+make_data() {
+    for i in 1 2 3 4; do printf '0 good fine day %d with us\n1 bad sad night without %d\n' "$i" "$i"; done >train.txt
+}
+
+# train OUT OPTION...: the trial's record on OUT.json
+train() {
+    local out=$1
+    shift
+    "$EVENLOAD" run "${MODEL[@]}" "${STEPS[@]}" --out "$out" "$@" >"$out.json"
+}
+
+# arrays FILE...: by Python, as `f`, a dictionary of (dtype, shape, values) for each file.
+arrays() {
+    python3 -c 'import json, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    n, = struct.unpack("<Q", data[:8])
+    header, data = json.loads(data[8:8 + n]), data[8 + n:]
+    form = {"F64": "d", "F32": "f", "I64": "q"}
+    return {k: (v["dtype"], v["shape"], [x for x, in struct.iter_unpack("<" + form[v["dtype"]], data[slice(*v["data_offsets"])])])
+            for k, v in header.items() if k != "__metadata__"}
+f = [read(path) for path in sys.argv[2:]]
+far = lambda a, b: max(abs(x - y) for k in a for x, y in zip(a[k][2], b[k][2], strict=True))
+print(eval(sys.argv[1]))' "$@"
+}
+
+@test "names, shapes and order are PyTorch's: a convolution's channels are second" {
+    make_data
+    train r --steps 1 --save w.st
+    [[ $(arrays '[(k, *v[:2]) for k, v in f[0].items()]' w.st) == "[('embedding.weight', 'F64', [15, 5]), \
+('conv3.weight', 'F64', [3, 5, 3]), ('conv3.bias', 'F64', [3]), ('conv4.weight', 'F64', [3, 5, 4]), ('conv4.bias', 'F64', [3]), \
+('conv5.weight', 'F64', [3, 5, 5]), ('conv5.bias', 'F64', [3]), ('fc.weight', 'F64', [2, 9]), ('fc.bias', 'F64', [2])]" ]]
+    train s --steps 1 --dtype f32 --save w32.st
+    [[ $(arrays '{v[0] for v in f[0].values()}, 0 < far(*f) < 1e-6' w32.st w.st) == "({'F32'}, True)" ]]
+}
+
+@test "what is saved is loaded: without a learning rate the file comes back byte by byte" {
+    make_data
+    train a --steps 3 --save a.st
+    train b --steps 2 --load a.st --lr 0 --save b.st
+    cmp a.st b.st
+    train c --steps 2 --lr 0 --save c.st
+    ! cmp -s a.st c.st
+}
+
+@test "losses go on where they were: sgd's, whose state the weights are" {
+    make_data
+    train whole --steps 6
+    train first --steps 3 --save w.st
+    train rest --steps 3 --load w.st
+    # A step has all samples, in an order of its epoch: sums differ in the last bit.
+    python3 -c 'import json
+whole, first, rest = (json.load(open(f"{name}.json"))["loss"] for name in ("whole", "first", "rest"))
+assert len(whole) == 6 and first == whole[:3] and all(abs(x / y - 1) < 1e-14 for x, y in zip(rest, whole[3:], strict=True)), (whole, rest)'
+}
+
+@test "every mode begins with the same weights, and saves what single does" {
+    make_data
+    local mode n=0
+    train drawn --steps 1 --seed 5 --save first.st
+    train single --steps 3 --load first.st --save single.st
+    for mode in 'dp --devices 2' 'ddp --devices 2 --procs 1' 'ddp --devices 2 --launcher own' 'manual --devices 2 --procs 1 --sync param' \
+        'spmg --devices 4 --mesh dp=2' 'mp --devices 3' 'pipeline --devices 2 --micro 2 --schedule interleaved' \
+        'pipeline --devices 4 --mesh dp=2,pp=2 --micro 2' 'pipeline --devices 2 --procs 2 --micro 4 --launcher own'; do
+        rm -rf m*
+        # shellcheck disable=SC2086 # a mode with its options
+        train m --mode $mode --steps 3 --load first.st --save m.st
+        [[ $(arrays 'list(f[0]) == list(f[1]), far(f[0], f[1]) < 1e-12, far(f[1], f[2]) > 1e-4' m.st single.st first.st) == "(True, True, True)" ]] ||
+            { echo "$mode" && show; }
+        n=$((n + 1))
+    done
+    [[ $n == 9 ]]
+    # compare's gate and trials begin with it too.
+    "$EVENLOAD" compare "${MODEL[@]}" "${STEPS[@]}" --devices 2 --procs 1 --steps 1 --repeats 1 --load first.st --out c >c.json
+    [[ $(json c.json '{round(t["loss"][0], 12) for t in d["trials"]} == {round(json.load(open("single.json"))["loss"][0], 12)}, [g["agrees"] for g in d["gate"]]') == \
+        "(True, [True, True, True])" ]]
+}
+
+@test "with --epochs the best epoch's weights are saved" {
+    make_data
+    "$EVENLOAD" run "${MODEL[@]}" --test train.txt --batch 2 --epochs 4 --lr 3 --quiet --out e --json --save e.st >e.json
+    "$EVENLOAD" run "${MODEL[@]}" --test train.txt --batch 2 --epochs 1 --lr 0 --quiet --out l --json --load e.st >l.json
+    [[ $(json e.json 'd["accuracy"]') == "$(json l.json 'd["accuracy"]')" ]] || { json e.json 'd["epochs"]' && show; }
+}
+
+# change CODE: a copy of w.st as bad.st, whose header `h` and data `d` the code has changed.
+change() {
+    python3 -c 'import json, struct, sys
+data = open("w.st", "rb").read()
+n, = struct.unpack("<Q", data[:8])
+h, d = json.loads(data[8:8 + n]), data[8 + n:]
+exec(sys.argv[1])
+h = json.dumps(h).encode()
+open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
+}
+
+@test "a file that does not fit is refused before anything is trained, and nothing is written" {
+    make_data
+    train r --steps 1 --save w.st
+    local load=("$EVENLOAD" run "${MODEL[@]}" --batch 8 --out x --save x.st --load)
+    change 'h["fc.bias"]["shape"] = [2, 1]'
+    refuses "bad.st: 'fc.bias' is [2, 1], the model's [2]: give the model the sizes" "${load[@]}" bad.st
+    change 'h["module.fc.bias"] = h.pop("fc.bias")'
+    refuses "bad.st has no 'fc.bias', which the model has" "${load[@]}" bad.st
+    change 'h["more"] = {"dtype": "F32", "shape": [1], "data_offsets": [len(d), len(d) + 4]}; d += bytes(4)'
+    refuses "bad.st: 'more' is no parameter of the model" "${load[@]}" bad.st
+    change 'h["fc.bias"]["dtype"] = "I64"'
+    refuses "bad.st: 'fc.bias' has whole numbers (I64)" "${load[@]}" bad.st
+    change 'd = d[:-1]'
+    refuses "bad.st: 'fc.bias': its data_offsets lie outside the file" "${load[@]}" bad.st
+    refuses "nowhere.st: No such file" "${load[@]}" nowhere.st
+    refuses "'embedding.weight' is [15, 5], the model's [15, 6]" "$EVENLOAD" run "${MODEL[@]}" --embed 6 --batch 8 --load w.st
+    refuses "nowhere/: No such file" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --save nowhere/w.st
+    refuses "--save: null devices compute nothing" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --devices null:1 --save x.st
+    refuses "--save is an option of 'evenload run'" "$EVENLOAD" compare --save x.st
+    [[ ! -e x && ! -e x.st && -z $(find . -name '*.tmp*') ]] || show
+}
+
+@test "a file that cannot be written fails the trial, with the reason" {
+    make_data
+    [[ -c /dev/full ]] || skip "no /dev/full"
+    run --separate-stderr "$EVENLOAD" run "${MODEL[@]}" "${STEPS[@]}" --steps 1 --out f --save /dev/full
+    [[ $status -eq 1 && $(json f/results.json 'd["trials"][0]["status"]') == failed ]] || show
+    [[ $(json f/results.json 'd["trials"][0]["reason"]') == "/dev/full could not be written: No space left on device" ]] || show
+}
