@@ -177,6 +177,8 @@ static const char *why_without(const char *name, unsigned command)
         const char *name, *why;
         unsigned commands;
     } reasons[] = {{"epochs", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE},
+                   {"load", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE},
+                   {"save", "of several trials each has its own", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE},
                    {"no-record", "what is shown is what was recorded", EL_CMD_SCALE | EL_CMD_IMBALANCE},
                    {"launch", "it starts its own processes", EL_CMD_SCALE | EL_CMD_IMBALANCE}};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
@@ -195,7 +197,7 @@ static bool takes(unsigned command, const char *name)
 static void who_makes_trials_takes_every_row_of_them(void **state)
 {
     (void)state;
-    static const char *const groups[] = {"Training", "Sizes of the model", "Data", "Measuring"};
+    static const char *const groups[] = {"Training", "Sizes of the model", "Data and weights", "Measuring"};
     static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
     const unsigned theirs = EL_CMD_OF_TRIALS;
     int seen[4] = {0};
