@@ -179,6 +179,7 @@ static const char *why_without(const char *name, unsigned command)
     } reasons[] = {{"epochs", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE},
                    {"load", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE},
                    {"save", "of several trials each has its own", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE},
+                   {"beside", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE},
                    {"no-record", "what is shown is what was recorded", EL_CMD_SCALE | EL_CMD_IMBALANCE},
                    {"launch", "it starts its own processes", EL_CMD_SCALE | EL_CMD_IMBALANCE}};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
