@@ -10,7 +10,7 @@
 #include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 128 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 160 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
