@@ -19,8 +19,8 @@ const struct el_weights_layout *el_cpu_conv2d_layout(enum el_dtype dtype, const 
  * oneDNN, else the reference on plain copies of the weights. */
 const struct el_kernel *el_cpu_conv2d(enum el_op_kind op);
 
-/* The loops for few pixels, which need neither workspace nor plan; NULL where there are too many, where weights are not
- * stored, and without AVX-512. */
+/* The loops for few pixels, which need no plan; NULL where there are too many, where weights are not stored, and
+ * without AVX-512. */
 const struct el_kernel *el_cpu_conv2d_few(enum el_op_kind op, const struct el_kernel_args *args);
 
 #endif

@@ -6,6 +6,9 @@
  * to the inputs turns it round there, where oneDNN has a second copy of all weights made and re-reads them a row of
  * pixels.
  *
+ * Inputs and outputs are worked on as panels, [channels / 16, pixels, 16] in the workspace: a panel's block is one
+ * piece of the first cache, where pixels as they are lie so that they drive each other out of it.
+ *
  * Without AVX-512 this file offers nothing. */
 #include "kernels/cpu/conv2d.h"
 
@@ -66,19 +69,18 @@ AVX512 static inline __attribute__((always_inline)) void multiply(const __m512 b
     for (int i = 0; i < n; i++) _mm512_storeu_ps(to[i], sum[i]);
 }
 
-/* The same for all pixels of a tap. */
+/* The same for all pixels of a tap; from and to are blocks of panels. */
 AVX512 static inline __attribute__((always_inline)) void multiply_all(const __m512 block[SIDE], int n,
                                                                       const int32_t *from_at, const float *from,
-                                                                      int64_t from_stride, const int32_t *to_at,
-                                                                      float *to, int64_t to_stride)
+                                                                      const int32_t *to_at, float *to)
 {
     for (int i = 0; i < n;) {
         const float *source[8];
         float *sink[8];
         int some = n - i < 8 ? n - i : 8;
         for (int j = 0; j < some; j++) {
-            source[j] = from + from_at[i + j] * from_stride;
-            sink[j] = to + to_at[i + j] * to_stride;
+            source[j] = from + from_at[i + j] * SIDE;
+            sink[j] = to + to_at[i + j] * SIDE;
         }
         if (some >= 8) {
             multiply(block, 8, source, sink);
@@ -137,66 +139,110 @@ AVX512 static inline __attribute__((always_inline)) void turn(__m512 b[SIDE])
     }
 }
 
+/* An op at work: its panels, and what meets. */
+struct work {
+    struct el_window s;
+    int64_t x_pixels, y_pixels;
+    float *x, *y;
+    struct meetings meetings;
+};
+
+static void begin(const struct el_kernel_args *args, struct work *work)
+{
+    struct el_window s = work->s = el_window_of_conv2d(args->d);
+    work->x_pixels = s.b * s.h * s.w;
+    work->y_pixels = s.b * s.oh * s.ow;
+    work->x = args->workspace;
+    work->y = work->x + work->x_pixels * s.c;
+    meet(&s, &work->meetings);
+}
+
+static enum el_status workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)
+{
+    struct el_window s = el_window_of_conv2d(args->d);
+    int64_t n = s.b * (s.h * s.w * s.c + s.oh * s.ow * s.f);
+    *workspace_p = (struct el_workspace){.bytes = (size_t)n * sizeof(float)};
+    return EL_OK;
+}
+
+static void to_panel(const float *from, int64_t pixels, int64_t channels, float *panel)
+{
+    for (int64_t c = 0; c < channels; c += SIDE)
+        for (int64_t p = 0; p < pixels; p++, panel += SIDE)
+            memcpy(panel, from + p * channels + c, SIDE * sizeof *panel);
+}
+
+AVX512 static void from_panel(const float *panel, int64_t pixels, int64_t channels, int acc, float *to)
+{
+    for (int64_t c = 0; c < channels; c += SIDE)
+        for (int64_t p = 0; p < pixels; p++, panel += SIDE) {
+            float *pixel = to + p * channels + c;
+            __m512 value = _mm512_loadu_ps(panel);
+            _mm512_storeu_ps(pixel, acc ? _mm512_add_ps(value, _mm512_loadu_ps(pixel)) : value);
+        }
+}
+
 AVX512 static enum el_status forward(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0], *w = args->p[1]; /* [b, h, w, c], stored */
-    float *y = args->p[2];                        /* [b, oh, ow, f] */
-    const struct el_window s = el_window_of_conv2d(args->d);
-    int taps = (int)(s.k * s.k);
-    struct meetings m;
-    meet(&s, &m);
-    memset(y, 0, (size_t)(s.b * s.oh * s.ow * s.f) * sizeof *y);
-    for (int64_t f = 0; f < s.f; f += SIDE)
-        for (int64_t c = 0; c < s.c; c += SIDE)
-            for (int tap = 0; tap < taps; tap++, w += BLOCK) {
+    const float *w = args->p[1]; /* stored */
+    struct work k;
+    begin(args, &k);
+    to_panel(args->p[0], k.x_pixels, k.s.c, k.x); /* x[b, h, w, c] */
+    memset(k.y, 0, (size_t)(k.y_pixels * k.s.f) * sizeof *k.y);
+    for (int64_t f = 0; f < k.s.f; f += SIDE)
+        for (int64_t c = 0; c < k.s.c; c += SIDE)
+            for (int64_t tap = 0; tap < k.s.k * k.s.k; tap++, w += BLOCK) {
+                const struct meetings *m = &k.meetings;
                 __m512 block[SIDE];
-                if (m.n[tap] == 0) continue; /* it sees padding alone */
+                if (m->n[tap] == 0) continue; /* it sees padding alone */
                 fetch(w);
                 load(w, block);
-                multiply_all(block, m.n[tap], m.x[tap], x + c, s.c, m.y[tap], y + f, s.f);
+                multiply_all(block, m->n[tap], m->x[tap], k.x + c * k.x_pixels, m->y[tap], k.y + f * k.y_pixels);
             }
+    from_panel(k.y, k.y_pixels, k.s.f, 0, args->p[2]); /* y[b, oh, ow, f] */
     return EL_OK;
 }
 
 AVX512 static enum el_status backward_data(const struct el_kernel_args *args)
 {
-    const float *dy = args->p[0], *w = args->p[1]; /* [b, oh, ow, f], stored */
-    float *dx = args->p[2];                        /* [b, h, w, c] */
-    const struct el_window s = el_window_of_conv2d(args->d);
-    int taps = (int)(s.k * s.k);
-    struct meetings m;
-    meet(&s, &m);
-    if (args->s[0] == 0) memset(dx, 0, (size_t)(s.b * s.h * s.w * s.c) * sizeof *dx);
-    for (int64_t f = 0; f < s.f; f += SIDE)
-        for (int64_t c = 0; c < s.c; c += SIDE)
-            for (int tap = 0; tap < taps; tap++, w += BLOCK) {
+    const float *w = args->p[1]; /* stored */
+    struct work k;
+    begin(args, &k);
+    to_panel(args->p[0], k.y_pixels, k.s.f, k.y); /* dy[b, oh, ow, f] */
+    memset(k.x, 0, (size_t)(k.x_pixels * k.s.c) * sizeof *k.x);
+    for (int64_t f = 0; f < k.s.f; f += SIDE)
+        for (int64_t c = 0; c < k.s.c; c += SIDE)
+            for (int64_t tap = 0; tap < k.s.k * k.s.k; tap++, w += BLOCK) {
+                const struct meetings *m = &k.meetings;
                 __m512 block[SIDE];
-                if (m.n[tap] == 0) continue; /* it sees padding alone */
+                if (m->n[tap] == 0) continue;
                 fetch(w);
                 load(w, block);
                 turn(block);
-                multiply_all(block, m.n[tap], m.y[tap], dy + f, s.f, m.x[tap], dx + c, s.c);
+                multiply_all(block, m->n[tap], m->y[tap], k.y + f * k.y_pixels, m->x[tap], k.x + c * k.x_pixels);
             }
+    from_panel(k.x, k.x_pixels, k.s.c, args->s[0] != 0, args->p[2]); /* dx[b, h, w, c] */
     return EL_OK;
 }
 
 AVX512 static enum el_status backward_weights(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0], *dy = args->p[1]; /* [b, h, w, c], [b, oh, ow, f] */
-    float *dw = args->p[2];                        /* stored */
-    const struct el_window s = el_window_of_conv2d(args->d);
-    int taps = (int)(s.k * s.k), acc = args->s[0] != 0;
-    struct meetings m;
-    meet(&s, &m);
-    for (int64_t f = 0; f < s.f; f += SIDE)
-        for (int64_t c = 0; c < s.c; c += SIDE)
-            for (int tap = 0; tap < taps; tap++, dw += BLOCK) {
+    float *dw = args->p[2]; /* stored */
+    int acc = args->s[0] != 0;
+    struct work k;
+    begin(args, &k);
+    to_panel(args->p[0], k.x_pixels, k.s.c, k.x); /* x[b, h, w, c] */
+    to_panel(args->p[1], k.y_pixels, k.s.f, k.y); /* dy[b, oh, ow, f] */
+    for (int64_t f = 0; f < k.s.f; f += SIDE)
+        for (int64_t c = 0; c < k.s.c; c += SIDE)
+            for (int64_t tap = 0; tap < k.s.k * k.s.k; tap++, dw += BLOCK) {
+                const float *x = k.x + c * k.x_pixels, *dy = k.y + f * k.y_pixels;
                 __m512 sum[SIDE];
 #pragma GCC unroll 16
                 for (int j = 0; j < SIDE; j++) sum[j] = acc ? _mm512_loadu_ps(dw + j * SIDE) : _mm512_setzero_ps();
-                for (int i = 0; i < m.n[tap]; i++) {
-                    const float *pixel = x + m.x[tap][i] * s.c + c;
-                    __m512 d = _mm512_loadu_ps(dy + m.y[tap][i] * s.f + f);
+                for (int i = 0; i < k.meetings.n[tap]; i++) {
+                    const float *pixel = x + k.meetings.x[tap][i] * SIDE;
+                    __m512 d = _mm512_loadu_ps(dy + k.meetings.y[tap][i] * SIDE);
 #pragma GCC unroll 16
                     for (int j = 0; j < SIDE; j++) sum[j] = _mm512_fmadd_ps(_mm512_set1_ps(pixel[j]), d, sum[j]);
                 }
@@ -219,7 +265,9 @@ static int64_t taps_inside(int64_t places, int64_t length, const struct el_windo
 
 const struct el_kernel *el_cpu_conv2d_few(enum el_op_kind op, const struct el_kernel_args *args)
 {
-    static const struct el_kernel rows[] = {{.run = forward}, {.run = backward_data}, {.run = backward_weights}};
+    static const struct el_kernel rows[] = {{.run = forward, .workspace = workspace},
+                                            {.run = backward_data, .workspace = workspace},
+                                            {.run = backward_weights, .workspace = workspace}};
     const struct el_window s = el_window_of_conv2d(args->d);
     if (!args->k[0] || s.k * s.k > TAPS || s.b * s.oh * s.ow > PIXELS || !__builtin_cpu_supports("avx512f"))
         return NULL;
