@@ -61,8 +61,8 @@ enum el_status el_bootstrap_barrier(struct el_bootstrap *bootstrap);
  * EL_OK it gets EL_ERR_PEER with the message of the lowest rank that failed. */
 enum el_status el_bootstrap_agree(struct el_bootstrap *bootstrap, enum el_status mine);
 /* Which of the ranks that this one has a connection to (rank 0: all) do not answer, stopped or gone, as "1, 3"; "" if
- * all do, and where the bootstrap cannot ask (mpi). They answer in whatever call they are. Blocking up to a second.
- * Local. Threads: any. */
+ * all do. They answer in whatever call they are; mpi does not ask, but sees those of its own host that are stopped.
+ * Blocking up to a second. Local. Threads: any. */
 void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes);
 /* Ends the whole job at once, with the status, which is not 0. Does not return for mpi and tcp. Threads: any. */
 void el_bootstrap_abort(struct el_bootstrap *bootstrap, int exit_status);

@@ -1,13 +1,22 @@
 /* The bootstrap `mpi`: the ranks of MPI_COMM_WORLD. Collectives are the non-blocking ones, so that waiting is ours
  * (el_mpi_wait) and not the library's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/base/files.h"
 #include "runtime/comm/mpi/calls.h"
 #include "runtime/comm/mpi/group.h"
 #include "runtime/comm/mpi/module.h"
+#include "runtime/comm/share.h"
 
-enum { COUNT_MAX = 1 << 30 };
+enum { COUNT_MAX = 1 << 30, TEXT_BYTES = EL_HOST_IDENTITY_BYTES + 16 };
+
+struct world {
+    struct el_bootstrap base;
+    int *pids; /* [size]; 0: of another host */
+};
 
 static enum el_status wait_one(MPI_Request request)
 {
@@ -89,9 +98,54 @@ static void abort_world(struct el_bootstrap *bootstrap, int exit_status)
     el_mpi_abort(exit_status);
 }
 
+/* A stopped process says nothing, and MPI does not notice: the system knows. */
+static bool is_stopped(int pid)
+{
+    char path[48], line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    el_file_line(path, "", line, sizeof line);
+    const char *name_end = strrchr(line, ')');
+    return name_end && (strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0);
+}
+
+static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    const struct world *world = (const struct world *)bootstrap;
+    for (int r = 0; r < bootstrap->size; r++) {
+        size_t used = strlen(text);
+        if (world->pids[r] && is_stopped(world->pids[r]))
+            snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", r);
+    }
+}
+
+/* Who is on this host, and by which number. */
+static enum el_status learn_pids(struct world *world)
+{
+    int size = world->base.size;
+    char host[EL_HOST_IDENTITY_BYTES], mine[TEXT_BYTES], *texts = calloc((size_t)size, TEXT_BYTES);
+    if (texts) world->pids = calloc((size_t)size, sizeof *world->pids);
+    enum el_status status = el_bootstrap_agree(
+        &world->base, world->pids ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", size));
+    el_share_host(host);
+    snprintf(mine, sizeof mine, "%d %s", (int)getpid(), host);
+    if (status == EL_OK) status = el_share_texts(&world->base, mine, TEXT_BYTES, texts);
+    for (int r = 0; status == EL_OK && r < size; r++) {
+        const char *text = texts + (size_t)r * TEXT_BYTES, *blank = strchr(text, ' ');
+        if (blank && strcmp(blank + 1, host) == 0) world->pids[r] = atoi(text);
+    }
+    free(texts);
+    return status;
+}
+
+/* Nobody can leave MPI together with a stopped rank. Rank 0 ends the job, since it may have something to write before
+ * that; if it is the one, anybody. */
 static void close_world(struct el_bootstrap *bootstrap)
 {
+    char stopped[16] = "";
+    silent(bootstrap, stopped, sizeof stopped);
+    if (*stopped && (bootstrap->rank == 0 || atoi(stopped) == 0)) el_mpi_abort(1);
     el_mpi_stop();
+    free(((struct world *)bootstrap)->pids);
     free(bootstrap);
 }
 
@@ -100,19 +154,28 @@ static const struct el_bootstrap_ops world_ops = {
     .gather = gather,
     .broadcast = broadcast,
     .barrier = barrier,
+    .silent = silent,
     .abort = abort_world,
     .close = close_world,
 };
 
 static enum el_status open_world(struct el_bootstrap **bootstrap_p)
 {
-    struct el_bootstrap *bootstrap = calloc(1, sizeof *bootstrap);
-    if (!bootstrap) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap mpi: no memory");
+    struct world *world = calloc(1, sizeof *world);
+    if (!world) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap mpi: no memory");
+    struct el_bootstrap *bootstrap = &world->base;
     bootstrap->ops = &world_ops;
     enum el_status status =
         el_mpi_start(&bootstrap->rank, &bootstrap->size, bootstrap->library, sizeof bootstrap->library);
     if (status != EL_OK) {
-        free(bootstrap);
+        free(world);
+        return status;
+    }
+    status = learn_pids(world);
+    if (status != EL_OK) {
+        el_mpi_stop();
+        free(world->pids);
+        free(world);
         return status;
     }
     *bootstrap_p = bootstrap;
