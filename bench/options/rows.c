@@ -129,6 +129,9 @@ static const struct el_option_row before_sizes[] = {
     {RULE, "inconclusive", "HOW", AT(CHOICE, regress.inconclusive), REGRESS,
      "exit status if inconclusive: tell 3, pass 0, fail 1", CHOICES("tell|pass|fail"), DEFAULT("tell")},
 
+    {TRAINING, "loss", "NAME", AT(CHOICE, train.model.loss), OF_TRIALS,
+     "loss: the model's own, cross-entropy, or mse (mean squared error against one-hot labels)",
+     CHOICES("own|cross-entropy|mse"), DEFAULT("own")},
     {TRAINING, "optimizer", "NAME", AT(CHOICE, train.optimizer), OF_TRIALS, "optimizer", CHOICES("sgd|momentum|adam"),
      DEFAULT("momentum")},
     {TRAINING, "lr", "X", AT(REAL, train.lr), OF_TRIALS,

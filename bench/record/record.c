@@ -45,7 +45,7 @@ static void put_count(json_t *record, const char *key, int64_t value)
 static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
 static const char *const controls[] = {
     [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
-static const char *const launchers[] = {"auto", "mpirun", "own"};
+static const char *const launchers[] = {"auto", "mpirun", "own"}, *const losses[] = {"own", "cross-entropy", "mse"};
 
 /* Of all models: a size that this one has not is 0, or an empty list. */
 static json_t *model_sizes(const struct el_model_config *model)
@@ -78,6 +78,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put(config, "model_sizes", model_sizes(&train->model));
     el_json_put_real(config, "lr", train->lr);
     el_json_put_real(config, "momentum", train->momentum);
+    el_json_put_text(config, "loss_function", losses[train->model.loss]);
     el_json_put_text(config, "augment", train->augment ? "on" : "off");
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");

@@ -38,14 +38,15 @@ static void weigh(int length, double scale, double centre, float *weights, int *
 /* `length` pixels become `scaled`, of which the middle `side` are wanted. */
 static enum el_status axis_make(int length, int64_t scaled, int64_t side, struct axis *axis)
 {
-    double scale = (double)length / (double)scaled;
+    const double scale = (double)length / (double)scaled;
+    const int64_t left = (scaled - side) / 2;
     *axis = (struct axis){.most = 2 * (int)ceil(fmax(scale, 1)) + 1};
     axis->first = malloc((size_t)side * sizeof *axis->first);
     axis->n = malloc((size_t)side * sizeof *axis->n);
     axis->weights = malloc((size_t)(side * axis->most) * sizeof *axis->weights);
     if (!axis->first || !axis->n || !axis->weights) return no_memory();
     for (int64_t i = 0; i < side; i++) {
-        double centre = ((double)(i + (scaled - side) / 2) + 0.5) * scale;
+        double centre = ((double)(i + left) + 0.5) * scale;
         weigh(length, scale, centre, axis->weights + i * axis->most, &axis->first[i], &axis->n[i]);
     }
     return EL_OK;

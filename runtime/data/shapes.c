@@ -11,7 +11,7 @@
 
 #include "runtime/base/rng.h"
 
-enum { SIDE = EL_CIFAR_SIDE, PIXELS = SIDE * SIDE, SHAPES = 5, NOISE = 32, STRIPES = 4 };
+enum { SIDE = EL_CIFAR_SIDE, PIXELS = SIDE * SIDE, SHAPES = 5, NOISE = 24, STRIPES = 4 };
 
 /* A sample's numbers in [0, 1), one after the other. */
 struct draws {
@@ -35,7 +35,7 @@ struct figure {
 static struct figure draw_figure(struct draws *draws, int label)
 {
     struct figure figure = {.shape = label % SHAPES, .striped = label >= SHAPES};
-    figure.radius = between(draws, 9, 13);
+    figure.radius = between(draws, 10, 14);
     figure.x = between(draws, figure.radius, SIDE - figure.radius);
     figure.y = between(draws, figure.radius, SIDE - figure.radius);
     double half = between(draws, -0.15, 0.15); /* the tangent of half the turn: 17 degrees at most */

@@ -159,6 +159,8 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
     int output = find(config->name)->build(config, graph, &loss);
+    if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
+    if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
     /* Every model ends in a classifier: a weight and a bias. */
     if (graph->failure == EL_OK) graph->params[graph->n_params - 2].max_norm = config->max_norm;
     enum el_status status = el_graph_finish(graph, output, loss);

@@ -33,10 +33,14 @@ struct el_model_values {
     int64_t v[EL_MODEL_VALUES_MAX];
 };
 
+/* Which loss it is trained by. Squared error is against labels as rows of 0 and a 1 (one-hot), a mean over both. */
+enum el_model_loss { EL_MODEL_LOSS_OWN, EL_MODEL_LOSS_CROSS_ENTROPY, EL_MODEL_LOSS_MSE };
+
 struct el_model_config {
     char name[EL_MODEL_NAME_BYTES];
     struct el_model_values sizes[EL_MODEL_SIZES_MAX];
     int64_t classes; /* 0: the model's own, else 2 */
+    enum el_model_loss loss;
     double dropout;  /* rate; negative: the model's own */
     double max_norm; /* L2 limit of the classifier's rows, applied after each step; 0: none */
 };

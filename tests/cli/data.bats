@@ -87,3 +87,45 @@ load common
     printf '0 a b c d e\n0 d e f\n' >one.txt
     refuses "one.txt: all labels are 0" "$EVENLOAD" run --data one.txt
 }
+
+TINY_RESNET=(--model resnet18 --width 2 --batch 4 --steps 1 --warmup 1 --min-time 0 --control none --repeats 1 --quiet)
+
+# plain CLASS...: in the folder `set`, two pictures of 8 x 8 for each class.
+plain() {
+    local class i
+    for class in "$@"; do
+        mkdir -p "set/$class"
+        for i in 1 2; do { printf 'P6 8 8 255\n' && head -c 192 /dev/zero | tr '\0' "\\$i"; } >"set/$class/$i.ppm"; done
+    done
+}
+
+@test "a folder of pictures is trained on, moved and mirrored, by one-hot squared error" {
+    plain ant cat
+    run --separate-stderr "$EVENLOAD" run "${TINY_RESNET[@]}" --data set --image 16 --augment on --loss mse --out r
+    [[ $status -eq 0 ]] || show
+    [[ $(json r/results.json '[(c["model_sizes"]["image"], c["model_sizes"]["classes"], c["augment"], c["loss_function"]) for c in [d["trials"][0]["config"]]]') == "[(16, 2, 'on', 'mse')]" ]] || show
+    [[ $(json r/results.json 'all(0 < x < 1e3 for x in d["trials"][0]["loss"])') == True ]] || show
+}
+
+@test "what was written of the synthetic pictures is trained on again, with the same losses" {
+    local losses='d["trials"][0]["loss"]'
+    "$EVENLOAD" run "${TINY_RESNET[@]}" --out a
+    "$EVENLOAD" run "${TINY_RESNET[@]}" --data a/data/synthetic-pictures-1-seed-1-train.bin --test a/data/synthetic-pictures-1-seed-1-test.bin --out b
+    [[ $(json a/results.json "$losses") == "$(json b/results.json "$losses")" && $(json a/results.json "len($losses)") == 2 ]]
+    [[ ! -e b/data ]]
+}
+
+@test "pictures that cannot be trained on" {
+    plain ant cat
+    : >set/cat/3.png
+    refuses "set/cat/3.png: not a picture" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
+    rm set/cat/*
+    refuses "set/cat: no picture in this class's folder" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
+    rmdir set/cat
+    refuses "set: there is one class alone" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
+    printf '1 a b c\n' >train.txt
+    refuses "train.txt: 8 bytes are no whole number of CIFAR-10's records" "$EVENLOAD" run "${TINY_RESNET[@]}" --data train.txt
+    refuses "nowhere: No such file" "$EVENLOAD" run "${TINY_RESNET[@]}" --data nowhere
+    refuses "a folder is for pictures" "$EVENLOAD" run --data set
+    refuses "--augment on: model textcnn takes no images" "$EVENLOAD" run --augment on
+}
