@@ -69,7 +69,7 @@ __global__ void mse_kernel(const REAL *__restrict__ y, const int32_t *__restrict
             dy[b * classes + c] = static_cast<REAL>(2 * off / n);
         }
         sum = warp_sum(sum);
-        if (lane == 0) part[b] = label >= 0 && label < classes ? sum : NAN;
+        if (lane == 0) part[b] = label >= 0 && label < (classes > 1 ? classes : 2) ? sum : NAN;
     }
 }
 

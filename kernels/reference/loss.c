@@ -44,6 +44,7 @@ enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
+/* Of one output label 0 wants a 1, as its one-hot row has it, and label 1 a 0. */
 enum el_status NAME(mse)(const struct el_kernel_args *args)
 {
     const REAL *y = args->p[0];         /* [b, c] */
@@ -51,7 +52,7 @@ enum el_status NAME(mse)(const struct el_kernel_args *args)
     REAL *loss = args->p[2];            /* [1] */
     REAL *dy = args->p[3];              /* [b, c] */
     int64_t batch = args->d[0], classes = args->d[1];
-    EL_TRY(el_reference_check_index("mse", labels, batch, classes));
+    EL_TRY(el_reference_check_index("mse", labels, batch, classes > 1 ? classes : 2));
     double total = 0, n = (double)(batch * classes);
     for (int64_t b = 0; b < batch; b++)
         for (int64_t c = 0; c < classes; c++) {

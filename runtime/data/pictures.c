@@ -42,6 +42,22 @@ static void draw_noise(uint64_t seed, int64_t bytes, uint8_t *noise)
     }
 }
 
+/* Of one class alone there is no label to draw: it is 0 (which squared error takes for a 1) where the mean of the
+ * picture's numbers, as they are before they are normalised, is below 0.5, and 1 (a 0) elsewhere. */
+static enum el_status label_by_mean(int64_t bytes, struct el_pictures *set)
+{
+    struct el_samples *train = &set->train;
+    const int64_t n = el_picture_bytes(set->image);
+    int64_t *sums = malloc((size_t)(bytes + 1) * sizeof *sums); /* of all bytes before this one */
+    if (!sums) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the labels of pictures");
+    sums[0] = 0;
+    for (int64_t i = 0; i < bytes; i++) sums[i + 1] = sums[i] + train->pixels[i];
+    for (int64_t i = 0; i < train->count; i++)
+        train->labels[i] = 2 * (sums[train->starts[i] + n] - sums[train->starts[i]]) >= 255 * n;
+    free(sums);
+    return EL_OK;
+}
+
 /* Each picture begins somewhere in one stretch of noise: thousands of them cost a MiB, whatever their size, and making
  * them nothing. */
 static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_pictures *set)
@@ -58,7 +74,7 @@ static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_p
         set->train.starts[i] = words[0] % NOISE_BYTES;
         set->train.labels[i] = (int32_t)((uint64_t)words[1] * (uint64_t)set->classes >> 32);
     }
-    return EL_OK;
+    return set->classes == 1 ? label_by_mean(bytes, set) : EL_OK;
 }
 
 static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_pictures *set)

@@ -62,6 +62,27 @@ static void dummy_pictures_are_normalised_noise(void **state)
     el_dataset_close(set), el_dataset_close(again), el_dataset_close(other);
 }
 
+/* Of one class: 0 where the mean is below one half. */
+static void one_class_is_labelled_by_the_mean(void **state)
+{
+    (void)state;
+    struct el_dataset *set = NULL;
+    const struct el_dataset_spec spec = {
+        .source = "dummy", .input = EL_INPUT_IMAGES, .image = SIDE, .classes = 1, .seed = SEED};
+    int ones = 0;
+    assert_int_equal(el_dataset_open(&spec, &set), EL_OK);
+    assert_int_equal(el_dataset_classes(set), 1);
+    for (int i = 0; i < 1000; i++) {
+        struct el_sample sample = el_dataset_sample(set, EL_SPLIT_TRAIN, i);
+        double mean = 0;
+        for (int b = 0; b < ROW; b++) mean += sample.pixels[b] / 255.0 / ROW;
+        if (fabs(mean - 0.5) > 1e-9) assert_int_equal(sample.label, mean > 0.5);
+        ones += sample.label;
+    }
+    assert_in_range(ones, 400, 600); /* deviation 16 */
+    el_dataset_close(set);
+}
+
 static void ranks_make_up_the_batch(void **state)
 {
     (void)state;
@@ -167,6 +188,7 @@ static void refuses_what_cannot_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_class_is_labelled_by_the_mean),
         cmocka_unit_test(dummy_pictures_are_normalised_noise),
         cmocka_unit_test(ranks_make_up_the_batch),
         cmocka_unit_test(evaluation_is_filled_up),

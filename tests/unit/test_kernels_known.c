@@ -95,6 +95,11 @@ static void test_mse_and_count(void **state)
     run_f64(EL_OP_MSE, &args);
     assert_near(loss, 0.125);
     assert_all_near(dy, (double[]){0, 0, 0.25, -0.25}, 4);
+    double one[] = {0.25, 0.5}; /* of one output label 0 wants a 1, label 1 a 0 */
+    struct el_kernel_args binary = {.p = {one, labels, &loss, dy}, .d = {2, 1}};
+    run_f64(EL_OP_MSE, &binary);
+    assert_near(loss, (0.75 * 0.75 + 0.5 * 0.5) / 2);
+    assert_all_near(dy, (double[]){-0.75, 0.5}, 2);
     struct el_kernel_args count = {.p = {y, labels, &correct}, .d = {2, 2}};
     run_f64(EL_OP_COUNT_CORRECT, &count); /* the tie goes to class 0, which is wrong */
     assert_int_equal(correct, 4);
