@@ -64,18 +64,29 @@ static struct layer add_arrays(struct el_graph *graph, const char *prefix, const
     return layer;
 }
 
-/* x -> batch norm of its convolution, to which the residual (-1: none) is added, rectified where asked. */
-static int add_nodes(struct el_graph *graph, const struct layer *layer, int x, int residual, bool relu)
+static int add_convolution(struct el_graph *graph, const struct layer *layer, int x)
 {
-    int y = el_graph_node(graph, &el_node_conv2d, layer->convolution, &x, 1, &layer->weights, 1,
-                          &(struct el_node_attributes){.stride = layer->stride, .pad = layer->window / 2});
-    y = el_graph_node(graph, &el_node_batch_norm, layer->norm, (int[]){y, residual}, residual < 0 ? 1 : 2,
-                      (int[]){layer->scale, layer->shift}, 2, &(struct el_node_attributes){.relu = relu});
+    return el_graph_node(graph, &el_node_conv2d, layer->convolution, &x, 1, &layer->weights, 1,
+                         &(struct el_node_attributes){.stride = layer->stride, .pad = layer->window / 2});
+}
+
+/* To which the residual (-1: none) is added, rectified where asked. */
+static int add_norm(struct el_graph *graph, const struct layer *layer, int x, int residual, bool relu)
+{
+    int y = el_graph_node(graph, &el_node_batch_norm, layer->norm, (int[]){x, residual}, residual < 0 ? 1 : 2,
+                          (int[]){layer->scale, layer->shift}, 2, &(struct el_node_attributes){.relu = relu});
     el_graph_node_buffers(graph, y, layer->statistics, 2);
     return y;
 }
 
-/* A residual block: *channels_p are those of x, and become those of the output, which is returned. */
+/* x -> rectified batch norm of its convolution. */
+static int add_nodes(struct el_graph *graph, const struct layer *layer, int x)
+{
+    return add_norm(graph, layer, add_convolution(graph, layer, x), -1, true);
+}
+
+/* A residual block, its nodes in torchvision's order: *channels_p are those of x, and become those of the output, which
+ * is returned. */
 static int add_block(struct el_graph *graph, const struct architecture *architecture, const char *prefix, int x,
                      int64_t width, int64_t stride, int64_t *channels_p)
 {
@@ -92,10 +103,11 @@ static int add_block(struct el_graph *graph, const struct architecture *architec
     }
     if (changes) downsample = add_arrays(graph, prefix, "downsample.0", "downsample.1", inputs, outputs, 1, stride);
     int y = x;
-    for (int i = 0; i < n - 1; i++) y = add_nodes(graph, &layers[i], y, -1, true);
-    if (changes) residual = add_nodes(graph, &downsample, x, -1, false);
+    for (int i = 0; i < n - 1; i++) y = add_nodes(graph, &layers[i], y);
+    y = add_convolution(graph, &layers[n - 1], y);
+    if (changes) residual = add_norm(graph, &downsample, add_convolution(graph, &downsample, x), -1, false);
     *channels_p = outputs;
-    return add_nodes(graph, &layers[n - 1], y, residual, true);
+    return add_norm(graph, &layers[n - 1], y, residual, true);
 }
 
 static int build(const struct el_model_config *config, struct el_graph *graph, const struct architecture *architecture,
@@ -104,7 +116,7 @@ static int build(const struct el_model_config *config, struct el_graph *graph, c
     int64_t image = el_model_size(config, "image"), width = el_model_size(config, "width"), channels = width;
     int x = el_graph_input(graph, "image", EL_F32, &(struct el_shape){.n = 3, .d = {image, image, 3}});
     struct layer stem = add_arrays(graph, "", "conv1", "bn1", 3, width, 7, 2);
-    x = add_nodes(graph, &stem, x, -1, true);
+    x = add_nodes(graph, &stem, x);
     x = el_graph_node(graph, &el_node_max_pool, "maxpool", &x, 1, NULL, 0,
                       &(struct el_node_attributes){.window = 3, .stride = 2, .pad = 1});
     for (int s = 0; s < STAGES; s++)
