@@ -27,7 +27,7 @@ enum {
     TAPS = 9,
     PIXELS = 256,      /* room for so many, in all samples */
     SMALL_IMAGE = 4,   /* pixels of an image so small that oneDNN, which goes by rows of one image, is slower anyway */
-    OFTEN = 32,        /* elsewhere, above so many uses of a weight, oneDNN is faster */
+    OFTEN = 48,        /* elsewhere, above so many uses of a weight, oneDNN is faster */
     AHEAD = 4 * BLOCK, /* what is fetched before it is asked for */
 };
 
