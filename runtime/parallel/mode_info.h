@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a step's loss and gradients are. */
+/* What a step's loss and gradients are. With batch norm each piece of the batch has its own statistics on its way
+ * forward, so that neither is single's: `statistics` of the row says which. */
 enum el_mode_loss {
     EL_LOSS_OF_BATCH, /* of the mean over the global batch, however it lies: single's for every batch */
     EL_LOSS_OF_RANKS  /* the mean over data ranks of each one's mean: single's where their shares are equal */

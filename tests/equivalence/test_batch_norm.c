@@ -115,7 +115,8 @@ static void memory_of_buffers(void **state)
             const size_t *peak = result.ledgers[d].peak_by_tag;
             sum += peak[EL_TAG_BUFFER];
             if (layout.n_stages == 1) assert_int_equal(peak[EL_TAG_BUFFER], layout.devices[d].owns ? b : 0);
-            if (!layout.devices[d].owns) assert_int_equal(peak[EL_TAG_REPLICA], (mode->memory.others - 2) / 2 * p + p + b);
+            if (!layout.devices[d].owns)
+                assert_int_equal(peak[EL_TAG_REPLICA], (mode->memory.others - 2) / 2 * p + p + b);
             assert_memory_equal(forecasts[d].ledger.peak_by_tag, peak, sizeof result.ledgers[d].peak_by_tag);
         }
         if (layout.n_stages > 1) assert_int_equal(sum, b);
@@ -135,10 +136,10 @@ static void buffers_are_sent_once_a_step(void **state)
         int n_ranks, accumulate;
         bool broadcast;
         int wanted;
-    } cases[] = {{"ddp", 0, 1, true, 1},  {"ddp", 0, 3, true, 1},      {"ddp", 0, 1, false, 0}, {"manual", 0, 1, true, 0},
-                 {"dp", 0, 3, true, 3},   {"spmg", 1, 1, true, 1},     {"spmg", 2, 1, true, 2}, {"spmg", 2, 1, false, 0},
-                 {"mp", 2, 1, true, 1},   {"pipeline", 2, 1, true, 1}, {"pipeline", 1, 1, true, 0},
-                 {"pipeline", 2, 1, false, 0}};
+    } cases[] = {{"ddp", 0, 1, true, 1},      {"ddp", 0, 3, true, 1},      {"ddp", 0, 1, false, 0},
+                 {"manual", 0, 1, true, 0},   {"dp", 0, 3, true, 3},       {"spmg", 1, 1, true, 1},
+                 {"spmg", 2, 1, true, 2},     {"spmg", 2, 1, false, 0},    {"mp", 2, 1, true, 1},
+                 {"pipeline", 2, 1, true, 1}, {"pipeline", 1, 1, true, 0}, {"pipeline", 2, 1, false, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_train_config config;
         struct talk talks[DEVICES];
@@ -167,8 +168,7 @@ static void evaluation_takes_rank_zeros(void **state)
     static const char *const modes[] = {"ddp", "ddp", "manual"};
     struct el_train_result results[3], still;
     struct el_dataset *dummy = pictures;
-    struct el_dataset_spec learnable = {
-        .source = "synthetic", .input = EL_INPUT_IMAGES, .seed = 3, .held_out = 0.5};
+    struct el_dataset_spec learnable = {.source = "synthetic", .input = EL_INPUT_IMAGES, .seed = 3, .held_out = 0.5};
     assert_int_equal(el_dataset_open(&learnable, &pictures), EL_OK);
     for (int i = 0; i < 3; i++) {
         struct el_train_config config;
