@@ -153,14 +153,14 @@ struct el_workspace {
 struct el_kernel {
     /* Required. Computes, or on GPUs queues. Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
-    /* Optional: default is no scratch. Only d[] and s[] of args are looked at. */
+    /* Optional: default is no scratch. Only d[], s[] and k[] of args are looked at. */
     enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
-    /* Optional, with release: default is no plan. Ownership: the plan is the caller's until release. Errors:
-     * EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */
+    /* Optional, with release: default is no plan, which a NULL in plan_p says too. Ownership: the plan is the caller's
+     * until release. Errors: EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */
     enum el_status (*prepare)(const struct el_kernel_args *args, void **plan_p);
     void (*release)(void *plan);
-    /* Optional: what prepare() chose among a library's algorithms, in words; default is that nothing was chosen.
-     * Ownership: the plan's. */
+    /* Optional: what prepare() chose among a library's algorithms, in words, of a plan that is not NULL; default is
+     * that nothing was chosen. Ownership: the plan's. */
     const char *(*describe)(const void *plan);
 };
 

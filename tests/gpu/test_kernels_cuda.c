@@ -88,7 +88,7 @@ static void from_device(unsigned char *there, struct guarded *g, const char *wha
 /* What a convolution chose, printed once for each choice. */
 static void keep_way(const struct el_kernel *row, const void *plan)
 {
-    if (!row->describe) return;
+    if (!row->describe || !plan) return;
     const char *text = row->describe(plan);
     for (int i = 0; i < 3; i++) {
         if (!strcmp(fixture.ways[i], text)) return;

@@ -74,6 +74,12 @@ static void run_f32(enum el_op_kind op, struct el_kernel_args *args)
     row_run(el_kernels_cuda()->find(op, EL_F32), args, el_op_name(op));
 }
 
+static void test_batch_norm_far_from_zero(void **state)
+{
+    (void)state;
+    check_batch_norm_far_from_zero(el_kernels_cuda(), run_emulated);
+}
+
 /* The very elements: not near, but the same zeros. */
 static void test_dropout_drops_what_the_cpu_drops(void **state)
 {
@@ -188,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_convolutions_by_cudnn),
+        cmocka_unit_test(test_batch_norm_far_from_zero),
         cmocka_unit_test(test_dropout_drops_what_the_cpu_drops),
         cmocka_unit_test(test_ids_out_of_range),
         cmocka_unit_test(test_a_gradient_that_is_not_finite_shows),

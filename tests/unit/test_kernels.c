@@ -27,6 +27,13 @@ static void test_cpu(void **state)
     assert_int_equal(check_table(el_kernels_cpu()), CASES);
 }
 
+static void test_batch_norm_far_from_zero(void **state)
+{
+    (void)state;
+    check_batch_norm_far_from_zero(el_kernels_reference(), run_here);
+    check_batch_norm_far_from_zero(el_kernels_cpu(), run_here);
+}
+
 static const struct el_dnnl_module *module;
 
 /* What the cpu table does not have: test_cpu has the rest. */
@@ -125,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_f64_rows_are_the_references),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_batch_norm_far_from_zero),
         cmocka_unit_test(test_dnnl),
         cmocka_unit_test(test_dnnl_says_what_it_chose),
         cmocka_unit_test(test_threads_agree),

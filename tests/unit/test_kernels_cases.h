@@ -449,4 +449,29 @@ static inline int check_rows(const struct el_kernel_table *table, enum el_dtype 
     return checked;
 }
 
+/* Batch norm in f32 of values 1000 +- 0.1: mean and square have so much in common that a variance from sums of squares
+ * in f32 is all error. For tables on the host's memory. */
+static inline void check_batch_norm_far_from_zero(const struct el_kernel_table *table, row_runner runner)
+{
+    enum { ROWS = 600, C = 33 };
+    static float x[ROWS * C], y[ROWS * C], ones[C], running[2][C], saved[2 * C];
+    static double exact_x[ROWS * C], exact_y[ROWS * C], exact_ones[C], exact_running[2][C], exact[2 * C];
+    static struct outcome out = {.name = "batch norm far from 0"};
+    for (int i = 0; i < ROWS * C; i++) exact_x[i] = x[i] = (float)(1000 + 0.1 * operand_value(IN, 0, i));
+    for (int i = 0; i < C; i++) exact_ones[i] = ones[i] = 1;
+    struct el_kernel_args want = {
+        .p = {exact_x, exact_ones, exact_ones, NULL, exact_running[0], exact_running[1], exact_y, exact}};
+    struct el_kernel_args got = {.p = {x, ones, ones, NULL, running[0], running[1], y, saved}};
+    want.d[0] = got.d[0] = ROWS, want.d[1] = got.d[1] = C;
+    want.s[0] = got.s[0] = 1e-5, want.s[1] = got.s[1] = 1;
+    run_f64(EL_OP_BATCH_NORM_FORWARD, &want);
+    runner(table->find(EL_OP_BATCH_NORM_FORWARD, EL_F32), &got, &out);
+    for (int i = 0; i < C; i++) {
+        double rstd = (double)saved[C + i] / exact[C + i], variance = (double)running[1][i] / exact_running[1][i];
+        if (!(fabs(rstd - 1) < 1e-3 && fabs(variance - 1) < 1e-3))
+            fail_msg("%s: channel %d: 1 / deviation is %.6f of what it should be, the variance %.6f", table->name, i,
+                     rstd, variance);
+    }
+}
+
 #endif
