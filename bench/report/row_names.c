@@ -17,7 +17,7 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
     bool view = strcmp(el_json_text(trial, "config.bucket_view", "off"), "on") == 0;
     snprintf(text, bytes, "%s%s", mode, view ? " view" : "");
     if (el_mode_takes(mode, "bucket-mb") && !isnan(cap_bytes) && cap_bytes != EL_BUCKET_CAP_BYTES)
-        el_text_append(text, bytes, " %gM", cap_bytes / (1 << 20));
+        el_text_append(text, bytes, " %.4gM", cap_bytes / (1 << 20));
     double beside = el_json_number(trial, "config.beside");
     if (beside > 0) el_text_append(text, bytes, " +%.0f", beside);
 }

@@ -77,7 +77,7 @@ static bool is_plain(const json_t *trial)
 static enum el_status note_beside(const char *dir, const json_t *trial, struct el_costs *costs, bool *beside_p)
 {
     double n = el_json_number(trial, "config.beside"); /* not in older records */
-    *beside_p = n > 0;
+    *beside_p = n >= 1 && n < EL_MEMBERS_MAX;
     if (!*beside_p) return EL_OK;
     if (costs->n_beside && costs->n_beside != (int)n)
         return el_fail(EL_ERR_INVALID, "--costs %s: was measured with --beside %.0f, another record with --beside %d",
