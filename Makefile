@@ -238,7 +238,7 @@ $(BUILD)/bench/plot/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 KERNEL_OPT := $(if $(filter address,$(SAN)),,-O3)
 $(BUILD)/kernels/reference/%.o: EXTRA += $(KERNEL_OPT) -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += $(KERNEL_OPT) -fno-math-errno -fno-trapping-math
-$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/parallel/shard.o: EXTRA += -O3
+$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/parallel/shard.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += -O3
 ifeq ($(SAN),address)
 # GCC 11 gives vectors of 64 bytes too little alignment on the stack that finds uses after return.
 $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0

@@ -57,35 +57,38 @@ static void across(const struct axis *axis, const uint8_t *line, int64_t side, f
     for (int64_t i = 0; i < side; i++) {
         const uint8_t *from = line + (int64_t)axis->first[i] * EL_COLOURS;
         const float *weights = axis->weights + i * axis->most;
-        for (int c = 0; c < EL_COLOURS; c++) {
-            float sum = 0;
-            for (int k = 0; k < axis->n[i]; k++) sum += weights[k] * (float)from[k * EL_COLOURS + c];
-            out[i * EL_COLOURS + c] = sum;
+        float red = 0, green = 0, blue = 0;
+        for (int k = 0; k < axis->n[i]; k++, from += EL_COLOURS) {
+            red += weights[k] * (float)from[0];
+            green += weights[k] * (float)from[1];
+            blue += weights[k] * (float)from[2];
         }
+        out[i * EL_COLOURS] = red, out[i * EL_COLOURS + 1] = green, out[i * EL_COLOURS + 2] = blue;
     }
 }
 
-/* `lines` are those from the first that is wanted on. */
-static void down(const struct axis *axis, const float *lines, int64_t i, int64_t side, uint8_t *out)
+/* `lines` are those from the first that is wanted on; sums: [side, 3]. */
+static void down(const struct axis *axis, const float *lines, int64_t i, int64_t side, float *sums, uint8_t *out)
 {
     const float *weights = axis->weights + i * axis->most;
-    lines += (axis->first[i] - axis->first[0]) * side * EL_COLOURS;
-    for (int64_t x = 0; x < side * EL_COLOURS; x++) {
-        float sum = 0;
-        for (int k = 0; k < axis->n[i]; k++) sum += weights[k] * lines[k * side * EL_COLOURS + x];
-        out[x] = (uint8_t)fminf(fmaxf(sum + 0.5F, 0), 255);
-    }
+    const int64_t n = side * EL_COLOURS;
+    lines += (axis->first[i] - axis->first[0]) * n;
+    for (int64_t x = 0; x < n; x++) sums[x] = 0.5F;
+    for (int k = 0; k < axis->n[i]; k++, lines += n)
+        for (int64_t x = 0; x < n; x++) sums[x] += weights[k] * lines[x];
+    for (int64_t x = 0; x < n; x++) out[x] = (uint8_t)sums[x]; /* weights are positive and come to 1 */
 }
 
 static enum el_status scale(const uint8_t *rgb, int width, const struct axis *x, const struct axis *y, int64_t side,
                             uint8_t *pixels)
 {
     const int64_t first = y->first[0], n = y->first[side - 1] + y->n[side - 1] - first;
-    float *lines = malloc((size_t)(n * side) * EL_COLOURS * sizeof *lines); /* [n, side, 3] */
+    float *lines = malloc((size_t)((n + 1) * side) * EL_COLOURS * sizeof *lines); /* [n, side, 3], then the sums */
     if (!lines) return no_memory();
     for (int64_t i = 0; i < n; i++)
         across(x, rgb + (first + i) * width * EL_COLOURS, side, lines + i * side * EL_COLOURS);
-    for (int64_t i = 0; i < side; i++) down(y, lines, i, side, pixels + i * side * EL_COLOURS);
+    for (int64_t i = 0; i < side; i++)
+        down(y, lines, i, side, lines + n * side * EL_COLOURS, pixels + i * side * EL_COLOURS);
     free(lines);
     return EL_OK;
 }
