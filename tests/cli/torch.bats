@@ -42,12 +42,12 @@ sys.exit(not abs(ours / theirs - 1) < 0.02)
     done
 }
 
-# The same weights and batches: gradients of a step, losses of twenty (tests/torch/parity.py says how).
-@test "gradients and losses are PyTorch's: textcnn, mlp, toy and linear, single and ddp, each optimizer" {
+# The same weights and batches: gradients and running statistics of a step, losses of several (tests/torch/parity.py says how).
+@test "gradients and losses are PyTorch's: textcnn, mlp, toy, linear and resnets, single and ddp, each optimizer" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/parity.py" "$EVENLOAD" "$PWD" >parity.txt 2>parity.err || { cat parity.txt && tail parity.err && false; }
     cat parity.txt
-    [[ $(wc -l <parity.txt) == 36 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 4 ]]
+    [[ $(wc -l <parity.txt) == 64 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 8 ]]
 }
 
 @test "the package safetensors reads what we write, and we read what it writes" {

@@ -81,3 +81,60 @@ class Linear(nn.Module):
 
     def forward(self, x):
         return self.linear(x)
+
+
+class BasicBlock(nn.Module):
+    expansion = 1
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        self.downsample = downsample(inputs, width, stride)
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+class Bottleneck(nn.Module):
+    expansion = 4
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
+        self.downsample = downsample(inputs, 4 * width, stride)
+
+    def forward(self, x):
+        y = F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))))
+        return F.relu(self.bn3(self.conv3(y)) + (self.downsample(x) if self.downsample else x))
+
+
+def downsample(inputs, outputs, stride):
+    if stride == 1 and inputs == outputs:
+        return None
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+
+class ResNet(nn.Module):
+    """torchvision's resnet18 and resnet50, with any width of the first stage."""
+
+    def __init__(self, depth, width, classes):
+        super().__init__()
+        block, counts = {18: (BasicBlock, (2, 2, 2, 2)), 50: (Bottleneck, (3, 4, 6, 3))}[depth]
+        self.conv1, self.bn1 = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
+        inputs = width
+        for stage, count in enumerate(counts):
+            blocks = []
+            for i in range(count):
+                blocks.append(block(inputs, width << stage, 2 if stage and i == 0 else 1))
+                inputs = (width << stage) * block.expansion
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(inputs, classes)
+
+    def forward(self, x):  # [batch, 3, height, width]
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
