@@ -1,0 +1,134 @@
+/* What a kind of node sees of a pass: where its operands are, where its gradients go, and how it issues an op. */
+#include <stdio.h>
+
+#include "runtime/graph/pass_state.h"
+
+size_t el_pass_tensor_bytes(const struct el_pass *pass, int t)
+{
+    const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
+    return (size_t)(pass->spec.batch * el_shape_count(&tensor->shape)) *
+           el_dtype_bytes(tensor->is_float ? pass->spec.dtype : tensor->dtype);
+}
+
+struct el_view el_pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(pass->program, pass->spec.device, tag, bytes, name, &buffer);
+    return el_view_of(buffer, 0);
+}
+
+const struct el_pass_spec *el_pass_get(const struct el_pass *pass)
+{
+    return &pass->spec;
+}
+
+struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->values[node->inputs[i]].view;
+}
+
+struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node)
+{
+    return pass->values[node->output].view;
+}
+
+const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return el_param_layout(&pass->spec.graph->params[node->params[i]], pass->spec.device, pass->spec.dtype);
+}
+
+struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->spec.params[node->params[i]];
+}
+
+struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->spec.buffers[node->buffers[i]];
+}
+
+struct el_view el_pass_kept(const struct el_pass *pass, const struct el_node *node)
+{
+    return el_view_of(pass->kept[node->index], 0);
+}
+
+struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node)
+{
+    return pass->values[node->output].grad;
+}
+
+static bool wants_grad(const struct el_pass *pass, int t)
+{
+    const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
+    return tensor->producer >= 0 || (pass->spec.input_grads && tensor->is_float);
+}
+
+bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p)
+{
+    int t = node->inputs[i];
+    struct value *value = &pass->values[t];
+    if (!wants_grad(pass, t)) return false;
+    *acc_p = value->grad.buffer ? 1 : 0;
+    if (!value->grad.buffer) {
+        value->grad = el_pass_alloc(pass, EL_TAG_ACTIVATION, el_pass_tensor_bytes(pass, t), pass->spec.graph->tensors[t].name);
+        value->grad_owned = true;
+    }
+    *view_p = value->grad;
+    return true;
+}
+
+bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i)
+{
+    struct value *from = &pass->values[node->output], *to = &pass->values[node->inputs[i]];
+    if (!wants_grad(pass, node->inputs[i]) || to->grad.buffer) return false;
+    to->grad = from->grad;
+    to->grad_owned = from->grad_owned;
+    from->grad_owned = false;
+    return true;
+}
+
+bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p)
+{
+    double acc;
+    if (!el_pass_input_grad(pass, node, i, view_p, &acc)) return false;
+    if (acc != 0) *view_p = el_pass_alloc(pass, EL_TAG_WORKSPACE, el_pass_tensor_bytes(pass, node->inputs[i]), "gradient to be added");
+    return true;
+}
+
+void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view)
+{
+    int t = node->inputs[i];
+    if (view.buffer == pass->values[t].grad.buffer) return;
+    int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[t].shape);
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->values[t].grad}, .args.d = {count}});
+    el_program_free(pass->program, view.buffer);
+}
+
+struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
+{
+    int p = node->params[i];
+    struct weight *weight = &pass->weights[p];
+    if (pass->spec.overwrite) {
+        *acc_p = weight->begun ? 1 : 0;
+        weight->begun = true;
+        return pass->spec.grads[p];
+    }
+    struct el_view *grad = pass->spec.grads[p].buffer ? &weight->fresh : &pass->spec.grads[p];
+    *acc_p = grad->buffer ? 1 : 0;
+    if (!grad->buffer) {
+        size_t bytes = (size_t)el_param_count(pass->spec.graph, p) * el_dtype_bytes(pass->spec.dtype);
+        *grad = el_pass_alloc(pass, EL_TAG_GRAD, bytes, pass->spec.graph->params[p].name);
+    }
+    return *grad;
+}
+
+void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
+{
+    char label[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(label, sizeof label, "%s %s", el_op_name(op->op), node->name);
+    op->head.label = label; /* the program keeps a copy */
+    op->head.phase = pass->phase;
+    op->dtype = pass->spec.dtype;
+    el_program_kernel(pass->program, pass->spec.device, pass->spec.stream, op, NULL);
+}

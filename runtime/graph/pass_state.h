@@ -1,0 +1,39 @@
+/* What a pass keeps account of, shared by pass.c and pass_node.c. Nobody else includes it. */
+#ifndef EL_PASS_STATE_H
+#define EL_PASS_STATE_H
+
+#include "runtime/graph/pass.h"
+
+/* A tensor's way through the pass. */
+struct value {
+    struct el_view view; /* buffer NULL: freed or not yet allocated */
+    bool owned;          /* this pass frees it */
+    struct el_view grad;
+    bool grad_owned; /* false: the caller's doutput, or another tensor's now */
+    bool is_output;
+    int last_forward; /* last node that reads it, -1: none */
+    int last_inputs;  /* lowest node whose backward for inputs reads it, -1: none */
+    int last_weights; /* the same of backward for weights */
+};
+
+/* A parameter's. */
+struct weight {
+    int uses;             /* backward contributions to come */
+    struct el_view fresh; /* a new gradient that is to be added to a kept one */
+    bool begun;           /* an overwritten gradient that has a contribution */
+};
+
+struct el_pass {
+    struct el_pass_spec spec;
+    struct el_program *program;
+    enum el_phase phase;
+    struct value *values;    /* [n_tensors] */
+    struct weight *weights;  /* [n_params] */
+    struct el_buffer **kept; /* [n_nodes]: what forward leaves beside tensors */
+};
+
+size_t el_pass_tensor_bytes(const struct el_pass *pass, int tensor);
+/* A mark of the pass's program, on its device. */
+struct el_view el_pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name);
+
+#endif
