@@ -1,6 +1,6 @@
 /* What the oneDNN kernels share: one spelling of what versions 2 and 3 of its C API spell differently, and recipes.
  *
- * A recipe says how an op is done: up to three stages (primitives) in order, their operands, and the regions of the
+ * A recipe says how an op is done: some stages (primitives) in order, their operands, and the regions of the
  * op's workspace that hold what is no operand of the op (weights in a blocked layout, scratchpads, parts still to be
  * added). It is made twice, by workspace() for the sizes and by prepare() for the plan:
  *
@@ -32,7 +32,7 @@ typedef const dnnl_memory_desc_t *el_dnnl_view;
 #endif
 
 enum {
-    EL_DNNL_STAGES = 3,
+    EL_DNNL_STAGES = 8,
     EL_DNNL_OPERANDS = 6,
     EL_DNNL_REGIONS = 5,
     EL_DNNL_DESCS = 6,
@@ -64,6 +64,8 @@ struct el_dnnl_recipe {
     dnnl_memory_desc_t descs[EL_DNNL_DESCS];
     dnnl_primitive_desc_t pds[EL_DNNL_PDS];
     struct el_dnnl_stage stages[EL_DNNL_STAGES];
+    struct el_dnnl_place scratchpad; /* of the stages so far, where they have any */
+    size_t scratchpad_bytes;
     size_t region_offset[EL_DNNL_REGIONS];
     size_t workspace_bytes, padding_bytes;
 };
@@ -95,7 +97,7 @@ static inline struct el_dnnl_place el_dnnl_at(void *data)
 /* Where region `index` begins at run time, for what is done to it without the library. */
 float *el_dnnl_region_data(const struct el_kernel_args *args, int index);
 
-/* Appends a stage that executes `pd`, with its scratchpad. */
+/* Appends a stage that executes `pd`, with its scratchpad: an earlier stage's, where that is large enough. */
 struct el_dnnl_stage *el_dnnl_stage_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd);
 void el_dnnl_operand_add(struct el_dnnl_stage *stage, int arg, el_dnnl_view view, struct el_dnnl_place place);
 

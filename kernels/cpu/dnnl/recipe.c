@@ -54,7 +54,11 @@ struct el_dnnl_stage *el_dnnl_stage_add(struct el_dnnl_recipe *recipe, const_dnn
     stage->pd = pd;
     el_dnnl_view scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = scratchpad ? dnnl_memory_desc_get_size(scratchpad) : 0;
-    if (bytes) el_dnnl_operand_add(stage, DNNL_ARG_SCRATCHPAD, scratchpad, el_dnnl_region(recipe, bytes));
+    if (bytes > recipe->scratchpad_bytes) {
+        recipe->scratchpad = el_dnnl_region(recipe, bytes);
+        recipe->scratchpad_bytes = bytes;
+    }
+    if (bytes) el_dnnl_operand_add(stage, DNNL_ARG_SCRATCHPAD, scratchpad, recipe->scratchpad);
     return stage;
 }
 
@@ -119,6 +123,7 @@ static void text_make(const struct el_dnnl_recipe *recipe, char *text, size_t by
 {
     size_t n = (size_t)snprintf(text, bytes, "oneDNN");
     for (int i = 0; i < recipe->n_stages && n < bytes; i++) {
+        if (i && recipe->stages[i].pd == recipe->stages[i - 1].pd) continue;
         const char *name = el_dnnl_implementation(recipe->stages[i].pd);
         n += (size_t)snprintf(text + n, bytes - n, "%s %s", i ? "," : ":", name);
     }
