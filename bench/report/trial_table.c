@@ -125,7 +125,7 @@ static void put_failed(const json_t *trial, FILE *out, bool colour)
     char head[64 + EL_CELL_BYTES], mode[32], batch[EL_CELL_BYTES];
     el_table_mode(trial, mode, sizeof mode);
     el_table_batch(trial, NULL, batch);
-    snprintf(head, sizeof head, "%-9s%-14s", mode, batch);
+    snprintf(head, sizeof head, "%-8s %-13s ", mode, batch);
     el_table_begin(out, EL_TABLE_RED, colour);
     el_report_failed(trial, head, "                       ", EL_REPORT_COLUMNS, out);
     el_table_end(out, colour);

@@ -70,7 +70,8 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
     if (!wants_grad(pass, t)) return false;
     *acc_p = value->grad.buffer ? 1 : 0;
     if (!value->grad.buffer) {
-        value->grad = el_pass_alloc(pass, EL_TAG_ACTIVATION, el_pass_tensor_bytes(pass, t), pass->spec.graph->tensors[t].name);
+        value->grad =
+            el_pass_alloc(pass, EL_TAG_ACTIVATION, el_pass_tensor_bytes(pass, t), pass->spec.graph->tensors[t].name);
         value->grad_owned = true;
     }
     *view_p = value->grad;
@@ -91,7 +92,9 @@ bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, i
 {
     double acc;
     if (!el_pass_input_grad(pass, node, i, view_p, &acc)) return false;
-    if (acc != 0) *view_p = el_pass_alloc(pass, EL_TAG_WORKSPACE, el_pass_tensor_bytes(pass, node->inputs[i]), "gradient to be added");
+    if (acc != 0)
+        *view_p =
+            el_pass_alloc(pass, EL_TAG_WORKSPACE, el_pass_tensor_bytes(pass, node->inputs[i]), "gradient to be added");
     return true;
 }
 
