@@ -61,8 +61,8 @@ HAVE_CXX       := $(shell $(CXX) --version 2>/dev/null | head -1)
 HAVE_JANSSON   := $(call probe,jansson,$(CC),$(JANSSON_LIBS))
 HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg,cmocka,--modversion),yes))
 HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
-HAVE_PNG       := $(call probe,png,$(CC) $(PNG_CFLAGS),$(PNG_LIBS))
-HAVE_JPEG      := $(call probe,jpeg,$(CC) $(JPEG_CFLAGS),$(JPEG_LIBS))
+HAVE_PNG       := $(if $(filter 0,$(PNG)),,$(call probe,png,$(CC) $(PNG_CFLAGS),$(PNG_LIBS)))
+HAVE_JPEG      := $(if $(filter 0,$(JPEG)),,$(call probe,jpeg,$(CC) $(JPEG_CFLAGS),$(JPEG_LIBS)))
 HAVE_MPI       := $(if $(filter 0,$(MPI)),,$(call probe,mpi,$(MPICC),))
 # CUDA's probe has several answers, and sets each itself. The sanitizers are for the host's code.
 CUDA_MISSING   := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),left out under a sanitizer))
@@ -155,7 +155,7 @@ help:
 	@echo "make fuzz       the parsers' targets with libFuzzer in build/fuzz (needs clang; scripts/attack runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 PNG=0 JPEG=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
