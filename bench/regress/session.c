@@ -65,6 +65,7 @@ static void put_options(const json_t *trial, char *text, size_t bytes)
                 {"sync", "sync", "grad"},
                 {"find_unused", "find-unused", "off"},
                 {"static_graph", "static-graph", "off"},
+                {"broadcast_buffers", "broadcast-buffers", "on"},
                 {"output_device", "output-device", "0"},
                 {"loss_in", "loss-in", "output"},
                 {"beside", "beside", "0"}};

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/equivalence/case_pictures.h"
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"
 #include "tests/unit/fake_nccl.h"
@@ -90,6 +91,9 @@ static void compare(const char *text, const struct el_train_result *result, cons
         if (result->loss[i] != wanted->loss[i])
             fail_msg("%s: step %d: loss %.17g, on cpu %.17g", text, (int)i, result->loss[i], wanted->loss[i]);
     assert_true(result->n_steps > 0 && result->loss[0] != result->loss[result->n_steps - 1]);
+    assert_int_equal(result->n_buffers, wanted->n_buffers);
+    if (result->n_buffers && memcmp(result->buffers, wanted->buffers, (size_t)result->n_buffers * sizeof(double)))
+        fail_msg("%s: other running statistics than on cpu", text);
     for (int e = 0; e < result->n_epochs; e++) {
         assert_true(result->epochs[e].held_out_accuracy >= 0);
         assert_true(result->epochs[e].held_out_accuracy == wanted->epochs[e].held_out_accuracy);
@@ -109,11 +113,10 @@ enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 static bool own_cards;
 
 /* On CPU devices once, and on the fake with each policy from `first` up to `end`. */
-static void compare_configured(struct el_train_config *config, const char *text, int first, int end)
+static void compare_steps(const struct el_train_config *config, const char *text, int first, int end)
 {
     struct el_train_result wanted, result;
     struct el_ledger wanted_ledgers[DEVICES], ledgers[DEVICES];
-    config->steps = is_sanitized() ? STEPS_SANITIZED : STEPS;
     train(config, false, &wanted, wanted_ledgers);
     for (int policy = first; policy < end; policy++) {
         reset((enum fake_policy)policy);
@@ -124,6 +127,12 @@ static void compare_configured(struct el_train_config *config, const char *text,
         el_train_result_free(&result);
     }
     el_train_result_free(&wanted);
+}
+
+static void compare_configured(struct el_train_config *config, const char *text, int first, int end)
+{
+    config->steps = is_sanitized() ? STEPS_SANITIZED : STEPS;
+    compare_steps(config, text, first, end);
 }
 
 static void compare_policies(const struct el_case *c, const char *mode, int n, int64_t epochs, int first, int end)
@@ -201,6 +210,24 @@ static void schedules_give_the_same_bits(void **state)
     own_cards = false;
 }
 
+/* Running statistics that are sent with the model, before a step, or stage by stage, and those that nobody sends. */
+static void batch_norm_gives_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"dp", "ddp", "spmg", "pipeline", "manual"};
+    struct el_dataset *sentences = dataset;
+    assert_int_equal(el_case_pictures(&dataset), EL_OK);
+    for (int m = 0; m < 5; m++) {
+        struct el_train_config config;
+        el_case_pictures_config(modes[m], m ? 2 : 3, 12, PICTURE_SIDE, &config);
+        assert_int_equal(el_train_check(&config), EL_OK);
+        config.steps = 2;
+        compare_steps(&config, modes[m], 0, FAKE_POLICIES);
+    }
+    el_dataset_close(dataset);
+    dataset = sentences;
+}
+
 /* An epoch, its evaluation, and the best weights taken to the host and back. */
 static void epochs_give_the_same_accuracy(void **state)
 {
@@ -236,9 +263,13 @@ static void gradients_are_read_through_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_give_the_same_bits),      cmocka_unit_test(options_give_the_same_bits),
-        cmocka_unit_test(stages_give_the_same_bits),     cmocka_unit_test(schedules_give_the_same_bits),
-        cmocka_unit_test(epochs_give_the_same_accuracy), cmocka_unit_test(gradients_are_read_through_the_device),
+        cmocka_unit_test(modes_give_the_same_bits),
+        cmocka_unit_test(options_give_the_same_bits),
+        cmocka_unit_test(stages_give_the_same_bits),
+        cmocka_unit_test(schedules_give_the_same_bits),
+        cmocka_unit_test(batch_norm_gives_the_same_bits),
+        cmocka_unit_test(epochs_give_the_same_accuracy),
+        cmocka_unit_test(gradients_are_read_through_the_device),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -8,35 +8,15 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/parallel/buffers.h"
-#include "tests/equivalence/cases.h"
+#include "tests/equivalence/case_pictures.h"
 
-enum { DEVICES = 4, IMAGE = 16, WIDTH = 2 };
+enum { DEVICES = 4, IMAGE = PICTURE_SIDE };
 
 static struct el_dataset *pictures;
-
-static void configure(const char *mode, int n_devices, int64_t batch, int64_t image, struct el_train_config *config)
-{
-    *config = (struct el_train_config){.dtype = EL_F64,
-                                       .optimizer = EL_OPT_MOMENTUM,
-                                       .lr = 0.01,
-                                       .momentum = 0.9,
-                                       .overlap = true,
-                                       .broadcast_buffers = true,
-                                       .capture = true,
-                                       .seed = 7,
-                                       .global_batch = batch,
-                                       .n_devices = n_devices,
-                                       .n_micro = 2,
-                                       .steps = 3,
-                                       .model = {.name = "resnet18", .classes = 4, .dropout = -1}};
-    snprintf(config->mode, sizeof config->mode, "%s", mode);
-    el_model_set(&config->model, "image", &image, 1);
-    el_model_set(&config->model, "width", (int64_t[]){WIDTH}, 1);
-    assert_int_equal(el_model_resolve(&config->model), EL_OK);
-}
 
 /* How often running statistics were sent in the last step, and how many bytes. */
 struct talk {
@@ -106,7 +86,7 @@ static void memory_of_buffers(void **state)
         struct el_memory_forecast forecasts[DEVICES];
         struct el_layout layout;
         int n = el_mode_devices(mode->name, 3);
-        configure(mode->name, n, 12, IMAGE, &config);
+        el_case_pictures_config(mode->name, n, 12, IMAGE, &config);
         train(&config, "null", &result, NULL);
         size_t b = all_bytes(&config), sum = 0, p = (size_t)result.param_bytes;
         el_layout_of(&config, 1, &layout);
@@ -144,7 +124,7 @@ static void buffers_are_sent_once_a_step(void **state)
         struct el_train_config config;
         struct talk talks[DEVICES];
         double bytes = 0;
-        configure(cases[i].mode, DEVICES, 24, IMAGE, &config);
+        el_case_pictures_config(cases[i].mode, DEVICES, 24, IMAGE, &config);
         config.n_ranks = cases[i].n_ranks;
         config.n_accumulate = cases[i].accumulate;
         config.broadcast_buffers = cases[i].broadcast;
@@ -172,7 +152,7 @@ static void evaluation_takes_rank_zeros(void **state)
     assert_int_equal(el_dataset_open(&learnable, &pictures), EL_OK);
     for (int i = 0; i < 3; i++) {
         struct el_train_config config;
-        configure(modes[i], 2, 100, el_dataset_image(pictures), &config);
+        el_case_pictures_config(modes[i], 2, 100, el_dataset_image(pictures), &config);
         config.model.classes = el_dataset_classes(pictures);
         config.broadcast_buffers = i == 0;
         config.epochs = 1;
@@ -220,7 +200,7 @@ static void one_value_per_channel_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_train_config config;
         char wanted[128];
-        configure(cases[i].mode, cases[i].n_devices, cases[i].batch, cases[i].image, &config);
+        el_case_pictures_config(cases[i].mode, cases[i].n_devices, cases[i].batch, cases[i].image, &config);
         config.n_accumulate = cases[i].accumulate;
         assert_int_equal(el_train_check(&config), cases[i].which ? EL_ERR_INVALID : EL_OK);
         if (!cases[i].which) continue;
@@ -240,7 +220,7 @@ static void micro_batches_out_of_order_are_refused(void **state)
     assert_int_equal(write(fd, rows, sizeof rows - 1), (ssize_t)sizeof rows - 1);
     close(fd);
     struct el_train_config config;
-    configure("pipeline", 2, 12, IMAGE, &config);
+    el_case_pictures_config("pipeline", 2, 12, IMAGE, &config);
     snprintf(config.schedule, sizeof config.schedule, "%s", path);
     struct el_train_config served = config;
     enum el_status refused = el_train_check(&config);
@@ -256,9 +236,7 @@ static void micro_batches_out_of_order_are_refused(void **state)
 static int open_pictures(void **state)
 {
     (void)state;
-    struct el_dataset_spec spec = {
-        .source = "dummy", .input = EL_INPUT_IMAGES, .image = IMAGE, .classes = 4, .seed = 3, .held_out = 0.1};
-    return el_dataset_open(&spec, &pictures) == EL_OK ? 0 : -1;
+    return el_case_pictures(&pictures) == EL_OK ? 0 : -1;
 }
 
 static int close_pictures(void **state)

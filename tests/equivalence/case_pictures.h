@@ -1,0 +1,41 @@
+/* A small residual network and its pictures, for what the tests of equivalence ask of batch norm. */
+#ifndef EL_TEST_CASE_PICTURES_H
+#define EL_TEST_CASE_PICTURES_H
+
+#include <stdio.h>
+
+#include "runtime/parallel/train.h"
+
+enum { PICTURE_SIDE = 16, PICTURE_CLASSES = 4 };
+
+/* In f64; to be checked. */
+static inline void el_case_pictures_config(const char *mode, int n_devices, int64_t batch, int64_t image,
+                                           struct el_train_config *config)
+{
+    *config = (struct el_train_config){.dtype = EL_F64,
+                                       .optimizer = EL_OPT_MOMENTUM,
+                                       .lr = 0.01,
+                                       .momentum = 0.9,
+                                       .overlap = true,
+                                       .broadcast_buffers = true,
+                                       .capture = true,
+                                       .seed = 7,
+                                       .global_batch = batch,
+                                       .n_devices = n_devices,
+                                       .n_micro = 2,
+                                       .steps = 3,
+                                       .model = {.name = "resnet18", .classes = PICTURE_CLASSES, .dropout = -1}};
+    snprintf(config->mode, sizeof config->mode, "%s", mode);
+    el_model_set(&config->model, "image", &image, 1);
+    el_model_set(&config->model, "width", (int64_t[]){2}, 1);
+    assert_int_equal(el_model_resolve(&config->model), EL_OK);
+}
+
+static inline enum el_status el_case_pictures(struct el_dataset **dataset_p)
+{
+    struct el_dataset_spec spec = {
+        .source = "dummy", .input = EL_INPUT_IMAGES, .image = PICTURE_SIDE, .classes = PICTURE_CLASSES, .seed = 3};
+    return el_dataset_open(&spec, dataset_p);
+}
+
+#endif
