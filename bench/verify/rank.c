@@ -14,6 +14,8 @@
 
 enum { KIND = 0, RESULT, DATA, BACKEND, PROCS, FIXED_ARGUMENTS, YARDSTICKS = 16 };
 
+static const char STATISTICS[] = "running statistics";
+
 /* Of training: f64, all losses and running statistics at the end; f32, the first step's loss and gradients. */
 struct numbers {
     double loss;         /* f64: the last one */
@@ -152,7 +154,7 @@ static void judge_losses(const struct numbers *numbers, const struct numbers *wa
     for (int64_t i = 0; i < numbers->n; i++) {
         double difference = off(numbers->values[i], wanted->values[i]);
         if (difference > j->loss && i < numbers->n_losses) snprintf(j->where, sizeof j->where, "step %d", (int)i);
-        if (difference > j->loss && i >= numbers->n_losses) snprintf(j->where, sizeof j->where, "running statistics");
+        if (difference > j->loss && i >= numbers->n_losses) snprintf(j->where, sizeof j->where, "%s", STATISTICS);
         j->loss = fmax(j->loss, difference);
     }
 }
@@ -180,7 +182,8 @@ static void put_judgement(const struct judgement *j, const struct numbers *numbe
     uint64_t bits = el_hash(EL_HASH_BEGIN, last, sizeof last);
     bits = el_hash(bits, numbers->values, sizeof(double) * (size_t)numbers->n);
     bool ok = j->loss <= j->loss_limit && j->gradient <= j->gradient_limit;
-    snprintf(reason, sizeof reason, "the loss is off by up to %.2g (limit %g)", j->loss, j->loss_limit);
+    snprintf(reason, sizeof reason, "%s off by up to %.2g (limit %g)",
+             strcmp(j->where, STATISTICS) ? "the loss is" : "numbers are", j->loss, j->loss_limit);
     if (j->gradient_limit > 0)
         el_text_append(reason, sizeof reason, ", gradients by %.2g (limit %g)", j->gradient, j->gradient_limit);
     el_text_append(reason, sizeof reason, ", most in %s", j->where);
