@@ -75,8 +75,8 @@ struct el_options {
     char mesh[EL_PATH_BYTES]; /* "dp=2,pp=2"; "": not given */
     char schedule[EL_PATH_BYTES];
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
-    char load[EL_PATH_BYTES], save[EL_PATH_BYTES]; /* weights; "": none */
-    char out[EL_PATH_BYTES];                       /* "": results/<time>-<command> */
+    char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES]; /* weights; "": none */
+    char out[EL_PATH_BYTES];                                               /* "": results/<time>-<command> */
     bool tf32;
     double interval_ms; /* between two looks of watch */
     bool plot, wait_all;

@@ -220,6 +220,8 @@ static const struct el_option_row after_sizes[] = {
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
      "models over images: training pictures moved by up to an eighth of their side, and mirrored, at random",
      CHOICES("off|on"), DEFAULT("off")},
+    {DATA, "vectors", "FILE", AT(TEXT, vectors), OF_TRIALS,
+     "textcnn: word vectors for the embedding to begin with, as text (word2vec, GloVe); they are trained on"},
     {DATA, "load", "FILE", AT(TEXT, load), COMPARE | RUN,
      "safetensors file of the weights to begin with, by PyTorch's names and shapes (default: drawn by --seed)"},
     {DATA, "save", "FILE", AT(TEXT, save), RUN,

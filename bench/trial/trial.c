@@ -103,6 +103,7 @@ struct choice {
     const char *mode;
     const struct el_model_config *model; /* resolved */
     const struct el_safetensors *weights;
+    const struct el_vectors *vectors;
     int64_t batch;
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
@@ -134,7 +135,8 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(beside)                                                                                                       \
     SAME(timeout_s)                                                                                                    \
     SAME(record)                                                                                                       \
-    SAME(launcher) SAME(tf32) SAME(data) SAME(test) SAME(load) SAME(save) SAME(comm) SAME(costs) SAME(inject)
+    SAME(launcher)                                                                                                     \
+    SAME(tf32) SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -184,6 +186,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train = options->train;
     trial->train.model = *choice->model;
     trial->train.weights = choice->weights;
+    trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
     SAME_LIST(FROM_OPTIONS)
     trial->train.n_devices = choose_devices(options, choice->count, trial->devices);
@@ -269,8 +272,11 @@ static enum el_status add_all(unsigned command, const struct el_options *options
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {
         for (int m = 0; m < options->n_modes; m++) {
-            struct choice choice = {
-                .mode = options->modes[m], .model = model, .weights = set->weights, .batch = options->batches[b]};
+            struct choice choice = {.mode = options->modes[m],
+                                    .model = model,
+                                    .weights = set->weights,
+                                    .vectors = el_dataset_vectors(set->dataset),
+                                    .batch = options->batches[b]};
             EL_TRY(add_mode(command, options, choice, set));
         }
     }
@@ -283,6 +289,9 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     struct el_model_config model;
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
+    if (*options->load && *options->vectors)
+        return el_fail(EL_ERR_INVALID, "--vectors: the embedding comes from --load %.200s: leave one of them out",
+                       options->load);
     EL_TRY(el_sizes_check(&options->train.model));
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
     enum el_status status = el_trial_open_weights(options->load, &model, &set.weights);

@@ -27,6 +27,7 @@ struct el_trial {
     int64_t device_mem_bytes;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
+    char vectors[EL_PATH_BYTES];
     bool record, tf32;
     enum el_launcher launcher;
     char comm[16];

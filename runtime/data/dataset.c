@@ -2,6 +2,7 @@
  * knows nothing of batches, and leaves pictures to pictures.c. The held-out part is every k-th sample of the training
  * file (k = 1 / share, rounded). */
 #include "runtime/data/samples.h"
+#include "runtime/data/vectors.h"
 
 #include <limits.h>
 #include <math.h>
@@ -19,6 +20,7 @@ struct el_dataset {
     bool folded;   /* labels are taken modulo the number of classes */
     int64_t every; /* each `every`-th training sample is held out; 0: none */
     struct el_bag_store *bags;
+    struct el_vectors vectors; /* of its words; dim 0: none */
 };
 
 static bool is_named(const struct el_dataset_spec *spec, const char *name)
@@ -38,6 +40,8 @@ static enum el_status check_spec(const struct el_dataset_spec *spec)
         return el_fail(EL_ERR_INVALID, "classes %lld: from 1 to %d", (long long)spec->classes, EL_LABEL_MAX + 1);
     if (!(spec->held_out >= 0 && spec->held_out <= 0.5))
         return el_fail(EL_ERR_INVALID, "held-out share %g: from 0 to 0.5", spec->held_out);
+    if (spec->vectors && (is_named(spec, "dummy") || spec->input == EL_INPUT_IMAGES))
+        return el_fail(EL_ERR_INVALID, "--vectors: %s has no words: leave it out", el_path_tail(spec->source));
     if (spec->test_path && (is_named(spec, "synthetic") || is_named(spec, "dummy")))
         return el_fail(EL_ERR_INVALID, "a test file goes with a training file, not with '%s' data", spec->source);
     return EL_OK;
@@ -109,6 +113,7 @@ static enum el_status read_texts(const struct el_dataset_spec *spec, const struc
     if (set->folded) fold_labels(&set->train, set->classes);
     EL_TRY_GOTO(check_labels(spec->source, &set->train, set->classes, "as set by classes"), done);
     cap_words(&set->train, set->vocab);
+    if (spec->vectors) EL_TRY_GOTO(el_vectors_read(spec->vectors, &vocabulary, set->vocab, &set->vectors), done);
     if (test->bytes) status = read_test(spec->test_path ? spec->test_path : spec->source, test, &vocabulary, set);
 done:
     el_vocabulary_free(&vocabulary);
@@ -207,6 +212,7 @@ void el_dataset_close(struct el_dataset *dataset)
     free(dataset->bags);
     el_samples_free(&dataset->train);
     el_samples_free(&dataset->test);
+    el_vectors_free(&dataset->vectors);
     free(dataset->source);
     free(dataset->description);
     free(dataset);
@@ -259,6 +265,11 @@ int64_t el_dataset_classes(const struct el_dataset *dataset)
 struct el_bag_store *el_dataset_bag_store(const struct el_dataset *dataset)
 {
     return dataset->bags;
+}
+
+const struct el_vectors *el_dataset_vectors(const struct el_dataset *dataset)
+{
+    return dataset->vectors.dim ? &dataset->vectors : NULL;
 }
 
 const char *el_dataset_source(const struct el_dataset *dataset)

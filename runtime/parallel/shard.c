@@ -7,6 +7,7 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/base/vector.h"
+#include "runtime/data/vectors.h"
 #include "runtime/parallel/buffers.h"
 #include "runtime/parallel/weights.h"
 
@@ -145,6 +146,15 @@ static void draw_all(const struct el_shard *shard, const struct el_param *param,
     }
 }
 
+/* Whether its rows are words. */
+static bool is_embedding(const struct el_graph *graph, const struct el_param *param)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (graph->nodes[n].type == &el_node_embedding && &graph->params[graph->nodes[n].params[0]] == param)
+            return true;
+    return false;
+}
+
 /* A parameter or a buffer. */
 static enum el_status initialize(const struct el_shard *shard, const struct el_param *param, struct el_view view)
 {
@@ -157,6 +167,7 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_p
         status = el_weights_read(weights, param, values);
     else
         draw_all(shard, param, values);
+    if (shard->config->vectors && is_embedding(shard->graph, param)) el_vectors_put(shard->config->vectors, values);
     for (int64_t i = 0; i < n && shard->config->dtype == EL_F32; i++) {
         float value = (float)values[i]; /* in place: behind what was read */
         memcpy((char *)values + (size_t)i * sizeof value, &value, sizeof value);

@@ -98,6 +98,7 @@ struct el_train_config {
     int n_pieces;
     bool pieces_in_order;
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
+    const struct el_vectors *vectors;     /* over what was drawn for their words, of the model's width; NULL: none */
 };
 
 /* Where this process stands in the job: its devices (all of them, or one of a rank) and its way to the others. */
