@@ -106,8 +106,9 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
         return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: too many inputs or parameters", name));
     if (check_ids(graph, name, inputs, n_inputs, graph->n_tensors) < 0) return -1;
     if (check_ids(graph, name, params, n_params, graph->n_params) < 0) return -1;
-    struct el_node *nodes = grow(graph, graph->nodes, graph->n_nodes, sizeof *nodes), *node = nodes + graph->n_nodes;
+    struct el_node *nodes = grow(graph, graph->nodes, graph->n_nodes, sizeof *nodes);
     if (!nodes) return -1;
+    struct el_node *node = &nodes[graph->n_nodes];
     graph->nodes = nodes;
     *node = (struct el_node){
         .type = type, .index = graph->n_nodes, .origin = graph->n_nodes, .n_inputs = n_inputs, .n_params = n_params};
