@@ -178,3 +178,16 @@ vectors() {
     refuses "--vectors: dummy has no words" "$EVENLOAD" run --data dummy --vectors v.txt
     refuses "--vectors: the embedding comes from --load w.st: leave one of them out" "${run[@]}" --load w.st
 }
+
+# Of convolutions that the fast kernels store in an order of their own, and with running statistics and their counts.
+@test "a residual network: what is saved is loaded, counts go on, and stages count micro-batches" {
+    local images=(--model resnet18 --image 32 --width 8 --classes 3 --data dummy --batch 8 --lr 0 --optimizer sgd "${STEPS[@]:2}")
+    "$EVENLOAD" run "${images[@]}" --steps 2 --out a --save a.st >/dev/null
+    "$EVENLOAD" run "${images[@]}" --steps 1 --out b --load a.st --save b.st >/dev/null
+    "$EVENLOAD" run "${images[@]}" --steps 1 --mode pipeline --devices 2 --micro 4 --out c --load a.st --save c.st >/dev/null
+    # Without a learning rate nothing but statistics changes.
+    [[ $(arrays '[len(f[0])] + [sorted({k.split(".")[-1] for k in x if f[0][k] != x[k]}) == ["num_batches_tracked", "running_mean", "running_var"]
+        for x in f[1:]]' a.st b.st c.st) == "[122, True, True]" ]] || show
+    [[ $(arrays '[x["layer2.0.downsample.1.num_batches_tracked"][2] for x in f]' a.st b.st c.st) == "[[2], [3], [6]]" ]] || show
+    [[ $(arrays 'f[0]["conv1.weight"][1], f[0]["layer1.0.conv1.weight"][1]' a.st) == "([8, 3, 7, 7], [8, 8, 3, 3])" ]]
+}
