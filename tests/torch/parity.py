@@ -240,7 +240,7 @@ def compare(case, program, of_ranks):
 
 
 def main():
-    program = Program(sys.argv[1], sys.argv[2])
+    program = Program(os.path.abspath(sys.argv[1]), sys.argv[2])
     torch.set_num_threads(1)
     names = sys.argv[3:] or list(CASES)
     of_ranks = train_on_ranks(names, program.file("ranks.json"))
