@@ -130,12 +130,13 @@ static bool is_served(const struct walk *walk, const struct el_verify_cell *cell
     return true;
 }
 
-/* The numbers of devices of a cell; of a variant and with --quick one, by its turn, of those that the mode can serve.
+/* The numbers of devices of a cell; of a variant, a slow model and with --quick one, by its turn, of those that the
+ * mode can serve.
  */
 static enum el_status visit_counts(const struct walk *walk, struct el_verify_cell *cell, int turn)
 {
     enum { COUNTS = EL_VERIFY_MOST - EL_VERIFY_FEWEST + 1 };
-    bool one = walk->options->quick || *cell->variant;
+    bool one = walk->options->quick || *cell->variant || cell->model->check.slow;
     for (int i = 0; i < COUNTS; i++) {
         cell->n_devices = EL_VERIFY_FEWEST + (one ? (i + turn) % COUNTS : i);
         bool all = el_mode_devices(cell->mode->name, cell->n_devices) < cell->n_devices;
@@ -152,6 +153,7 @@ static enum el_status visit_counts(const struct walk *walk, struct el_verify_cel
 static bool takes_variant(const struct walk *walk, const struct el_verify_cell *cell, int model, int v)
 {
     struct el_model_config config = {.dropout = -1};
+    if (cell->model->check.slow && v > 0) return false;
     if (!strstr(cell->variant, "broadcast-buffers")) return v == 0 || model == v % 2 || !walk->options->quick;
     take_sizes(cell->model, &config);
     return el_model_resolve(&config) == EL_OK && el_buffers_are_in(&config);

@@ -57,8 +57,8 @@ void el_model_set(struct el_model_config *config, const char *name, const int64_
 struct el_model_check {
     int steps;             /* whose losses are compared in f64: 30 */
     double loss, gradient; /* of the first step in f32: 1e-6, relative where it is above 1; 1e-4, in relative L2 norm */
-    bool slow;             /* left out of --quick: another model has all of its nodes */
-    bool f64_gradients;    /* in f32 they drift too far to say anything: those in f64 are compared, within 1e-7 */
+    bool slow; /* another model has all of its nodes: not in --quick, nor with variants, and on one number of devices */
+    bool f64_gradients; /* in f32 they drift too far to say anything: those in f64 are compared, within 1e-7 */
 };
 
 struct el_model_info {
