@@ -32,7 +32,7 @@ typedef const dnnl_memory_desc_t *el_dnnl_view;
 #endif
 
 enum {
-    EL_DNNL_STAGES = 8,
+    EL_DNNL_STAGES = 32,
     EL_DNNL_OPERANDS = 6,
     EL_DNNL_REGIONS = 5,
     EL_DNNL_DESCS = 6,

@@ -1,11 +1,11 @@
 /* The linear layer by oneDNN's matmul on the plain layouts.
  *
  * Measured for 64 x 1024 x 1024 on one core with 2.6 (the peak is 0.75 ms): matmul takes 0.80 for dw and 0.98 for dx,
- * as sgemm does; beside programs that use the memory too, dx took 1.8 to 2.5, and 1.20 in blocks of 128 rows of w,
- * which stay in the core's cache between being packed and used. Forward it takes 0.99 for y = x w', because it packs w;
- * the transposed product y' = w x' leaves w as it is and packs x: 0.81, and 0.04 to turn y' round with bias and ReLU.
- * inner_product in its blocked layout would take 0.84 but its weights change every step, and their reorder costs 0.37
- * ms.
+ * as sgemm does. Beside programs that use the memory too, dx took 1.8 to 2.5, and 1.20 in blocks of 128 rows of w,
+ * which stay in the core's cache between being packed and used; dw took 1.53, and 1.22 in blocks of 64 rows. Forward it
+ * takes 0.99 for y = x w', because it packs w; the transposed product y' = w x' leaves w as it is and packs x: 0.81,
+ * and 0.04 to turn y' round with bias and ReLU. inner_product in its blocked layout would take 0.84 but its weights
+ * change every step, and their reorder costs 0.37 ms.
  */
 #include "kernels/cpu/dnnl/common.h"
 #include "kernels/cpu/vector.h"
@@ -37,8 +37,8 @@ static enum el_status product_add(struct el_dnnl_recipe *recipe, const struct pr
     return EL_OK;
 }
 
-/* Whether there is much more of w than of x and y: then forward is done transposed, and backward_data in blocks (at 256
- * rows nothing is won). */
+/* Whether there is much more of w than of x and y: then forward is done transposed, and backward in blocks (at 256 rows
+ * nothing is won). */
 static int mostly_weights(const struct el_kernel_args *args)
 {
     return args->d[2] >= 8 * args->d[0] && args->d[0] >= 16;
@@ -72,20 +72,20 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     return product_add(recipe, &product, (struct el_dnnl_after){.relu = args->s[0] != 0});
 }
 
-/* In how many equal blocks of w's rows backward_data is done: so many that a block fits a core's own cache, where w is
- * much more than x and y. */
-static int64_t n_blocks(const struct el_kernel_args *args)
+/* In how many equal blocks of w's rows backward is done, of `least` rows or more: so many that a block fits a core's
+ * own cache, where w is much more than x and y. */
+static int64_t n_blocks(const struct el_kernel_args *args, int64_t least, int64_t most)
 {
-    int64_t n = 1;
+    int64_t n = 1, o = args->d[2];
     if (!mostly_weights(args)) return 1;
-    while (n < EL_DNNL_STAGES && args->d[2] % (2 * n) == 0 && args->d[2] / (2 * n) >= 128) n *= 2;
+    while (n < most && o % (2 * n) == 0 && o / (2 * n) >= least) n *= 2;
     return n;
 }
 
 /* dx[b,i] = dy[b,o] w[o,i], as the sum over the blocks */
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
-    int64_t b = args->d[0], i = args->d[1], o = args->d[2], n = n_blocks(args), rows = o / n;
+    int64_t b = args->d[0], i = args->d[1], o = args->d[2], n = n_blocks(args, 128, 8), rows = o / n;
     const float *dy = args->p[0], *w = args->p[1];
     const_dnnl_primitive_desc_t first, next = NULL;
     el_dnnl_view left, right, sum;
@@ -103,16 +103,25 @@ static enum el_status cook_backward_data(const struct el_kernel_args *args, stru
     return EL_OK;
 }
 
-/* dw[o,i] = dy'[o,b] x[b,i] */
+/* dw[o,i] = dy'[o,b] x[b,i], block by block */
 static enum el_status cook_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
-    int64_t b = args->d[0], i = args->d[1], o = args->d[2];
-    struct product product = {
-        .a_at = el_dnnl_at(args->p[1]), .b_at = el_dnnl_at(args->p[0]), .c_at = el_dnnl_at(args->p[2])};
-    EL_TRY(matrix(recipe, o, b, 1, o, &product.a));
-    EL_TRY(matrix(recipe, b, i, i, 1, &product.b));
-    EL_TRY(matrix(recipe, o, i, i, 1, &product.c));
-    return product_add(recipe, &product, (struct el_dnnl_after){.acc = args->s[0] != 0});
+    int64_t b = args->d[0], i = args->d[1], o = args->d[2], n = n_blocks(args, 64, EL_DNNL_STAGES), rows = o / n;
+    const float *dy = args->p[1];
+    float *dw = args->p[2];
+    const_dnnl_primitive_desc_t pd;
+    el_dnnl_view left, right, product;
+    EL_TRY(matrix(recipe, rows, b, 1, o, &left));
+    EL_TRY(matrix(recipe, b, i, i, 1, &right));
+    EL_TRY(matrix(recipe, rows, i, i, 1, &product));
+    EL_TRY(el_dnnl_matmul(recipe, left, right, NULL, product, (struct el_dnnl_after){.acc = args->s[0] != 0}, &pd));
+    for (int64_t block = 0; block < n; block++) {
+        struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
+        el_dnnl_operand_add(stage, DNNL_ARG_SRC, left, el_dnnl_at((void *)(dy + block * rows)));
+        el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, right, el_dnnl_at(args->p[0]));
+        el_dnnl_operand_add(stage, DNNL_ARG_DST, product, el_dnnl_at(dw + block * rows * i));
+    }
+    return EL_OK;
 }
 
 static enum el_status forward_run(const struct el_kernel_args *args)
