@@ -33,7 +33,7 @@ static const struct el_shard *shard_of(const struct el_worker *worker, int rank)
 static const struct el_view *buffers_of(const struct el_worker *worker, int rank)
 {
     const struct state *state = worker->state;
-    if (rank == 0 || state->shards) return shard_of(worker, rank)->buffers;
+    if (rank == 0 || state->shards || !state->views) return shard_of(worker, rank)->buffers;
     return state->views + (size_t)(rank - 1) * (size_t)worker->graph->n_buffers;
 }
 
