@@ -141,6 +141,14 @@ def relative(x, reference):
     return ((x - reference).norm() / reference.norm()).item() if reference.norm() > 0 else (x - reference).norm().item()
 
 
+def statistics_of(model):
+    return {n.removeprefix("module."): b for n, b in model.named_buffers() if b.is_floating_point()}
+
+
+def worst_statistic(ours, theirs):
+    return max((relative(ours[n], torch.as_tensor(b, dtype=torch.float64)), n) for n, b in theirs.items())
+
+
 def compare_step(case, program):
     """The worst parameter's difference, the worst statistic's, and the losses'."""
     rows = rows_of(0, len(case.data), case.batch, SEED)
@@ -152,9 +160,9 @@ def compare_step(case, program):
     assert sorted(after) == sorted(case.state), "names"
     worst = max((relative((case.state[n] - after[n]) / RATE, p.grad), n) for n, p in model.named_parameters())
     yield f"gradients, the worst {worst[1]}", worst[0], LIMITS["gradients"]
-    statistics = {n: b for n, b in model.named_buffers() if b.is_floating_point()}
+    statistics = statistics_of(model)
     if statistics:
-        worst = max((relative(after[n], b), n) for n, b in statistics.items())
+        worst = worst_statistic(after, statistics)
         yield f"statistics, the worst {worst[1]}", worst[0], LIMITS["statistics"]
         assert all(torch.equal(after[n], b) for n, b in model.named_buffers() if n not in statistics), "batches that were counted"
     yield "loss", abs(ours - loss.item()) / abs(loss.item()), LIMITS["losses"]
@@ -196,15 +204,26 @@ def farthest(losses, others):
     return max(abs(x - y) / abs(y) for x, y in zip(losses, others, strict=True))
 
 
-def compare_training(case, program, of_ranks):
-    for mode, theirs in (("single", train_all(case)), ("ddp", of_ranks[case.name])):
+def compare_training(case, program, of_ranks, statistics):
+    for mode, theirs in (("single", train_all(case)), ("ddp", of_ranks)):
         for name, (losses, limit) in theirs.items():
             more = ("--mode", "ddp", "--devices", "2", "--procs", "1") if mode == "ddp" else ("--mode", "single")
             ours = program.run(case, "--optimizer", name, "--lr", str(case.rate(name)), *more, steps=case.steps)
             yield f"{mode}: {case.steps} losses with {name}", farthest(ours, losses), limit
+    if statistics:
+        program.run(case, "--optimizer", "sgd", "--lr", "0", "--mode", "ddp", "--devices", "2", "--procs", "1")
+        worst = worst_statistic(program.after(), statistics)
+        yield f"ddp: statistics, the worst {worst[1]}", worst[0], LIMITS["statistics"]
 
 
 # ---- PyTorch's ranks ----
+
+
+def step_statistics(case, rank):
+    """After a forward of this rank's share."""
+    model = DistributedDataParallel(case.model())
+    case.batch_loss(model, rows_of(0, len(case.data), case.batch, SEED)[rank::2])
+    return {n: b.tolist() for n, b in statistics_of(model).items()}
 
 
 def train_as_rank(rank, port, names, path):
@@ -212,11 +231,11 @@ def train_as_rank(rank, port, names, path):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=2)
     chosen = [CASES[name](name) for name in names]
-    losses = {case.name: train_all(case, rank, 2) for case in chosen if case.steps}
+    found = {case.name: (train_all(case, rank, 2), step_statistics(case, rank)) for case in chosen if case.steps}
     dist.destroy_process_group()
     if rank == 0:
         with open(path, "w") as file:
-            json.dump(losses, file)
+            json.dump(found, file)
 
 
 def train_on_ranks(names, path):
@@ -231,7 +250,7 @@ def train_on_ranks(names, path):
 def compare(case, program, of_ranks):
     """Prints; returns how many are over their limit."""
     over = 0
-    training = compare_training(case, program, of_ranks) if case.steps else ()
+    training = compare_training(case, program, *of_ranks[case.name]) if case.steps else ()
     for what, difference, limit in (*compare_step(case, program), *training):
         good = difference <= limit
         over += not good
