@@ -97,7 +97,7 @@ static enum el_status parse_choice(const struct el_option_row *row, const char *
 
 static enum el_status set_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)
 {
-    if (!*text && *row->initial) return el_fail(EL_ERR_INVALID, "--%s: the value is empty", row->name);
+    if (!*text) return el_fail(EL_ERR_INVALID, "--%s: the value is empty: give one, or leave it out", row->name);
     if (strlen(text) >= bytes)
         return el_fail(EL_ERR_INVALID, "--%s: the value is longer than %zu characters", row->name, bytes - 1);
     memmove(field, text, strlen(text) + 1);

@@ -2,6 +2,7 @@
 #include "bench/trial/weights.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/parallel/weights.h"
@@ -30,10 +31,13 @@ enum el_status el_trial_check_save(const struct el_trial *trial)
 {
     const char *backend = trial->devices[0].backend, *slash = strrchr(trial->save, '/');
     char folder[EL_PATH_BYTES] = ".";
+    struct stat info;
     if (!*trial->save) return EL_OK;
     if (!strcmp(backend, "sim") || !strcmp(backend, "null"))
         return el_fail(EL_ERR_INVALID, "--save: %s devices compute nothing, so there are no weights: leave it out",
                        backend);
+    if (stat(trial->save, &info) == 0 && S_ISDIR(info.st_mode))
+        return el_fail(EL_ERR_INVALID, "--save %s: is a directory; give a file in it", trial->save);
     if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - trial->save) + 1, trial->save);
     return access(folder, W_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
 }

@@ -134,12 +134,14 @@ static enum el_status read_lines(struct reader *reader)
 enum el_status el_vectors_read(const char *path, const struct el_vocabulary *vocabulary, int64_t vocab,
                                struct el_vectors *vectors_p)
 {
-    struct reader reader = {.path = path, .vocabulary = vocabulary, .vocab = vocab, .file = fopen(path, "re")};
+    struct reader reader = {.path = path, .vocabulary = vocabulary, .vocab = vocab};
     struct stat info;
+    if (stat(path, &info) != 0) return el_fail_errno("%s", el_path_tail(path));
+    if (!S_ISREG(info.st_mode)) /* before it is opened: a pipe that nobody writes would be waited for */
+        return el_fail(EL_ERR_IO, "%s: is not a regular file, and it is read more than once", el_path_tail(path));
+    reader.file = fopen(path, "re");
     if (!reader.file) return el_fail_errno("%s", el_path_tail(path));
     enum el_status status = EL_OK;
-    if (fstat(fileno(reader.file), &info) != 0 || !S_ISREG(info.st_mode))
-        status = el_fail(EL_ERR_IO, "%s: is not a regular file", el_path_tail(path));
     reader.seen = calloc((size_t)vocab, sizeof *reader.seen);
     if (!reader.seen) status = el_fail_errno("%s", el_path_tail(path));
     if (status == EL_OK) status = read_lines(&reader);

@@ -145,7 +145,10 @@ enum el_status el_model_resolve(struct el_model_config *config)
     if (!config->classes || model->classes) config->classes = model->classes ? model->classes : 2;
     if (config->dropout < 0) config->dropout = model->dropout;
     for (const struct el_model_size *row = model->sizes; row->name; row++) EL_TRY(resolve_size(row, config));
-    EL_TRY(in_range("--classes", config->classes, config->loss == EL_MODEL_LOSS_MSE ? 1 : 2, 10000));
+    if (config->classes == 1 && config->loss != EL_MODEL_LOSS_MSE)
+        return el_fail(EL_ERR_INVALID,
+                       "--classes 1: only squared error takes one class: give --loss mse, or 2 to 10000");
+    EL_TRY(in_range("--classes", config->classes, 1, 10000));
     if (!(config->dropout < 1))
         return el_fail(EL_ERR_INVALID, "--dropout %g: must be at least 0 and below 1", config->dropout);
     if (!(config->max_norm >= 0))

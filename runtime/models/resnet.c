@@ -10,7 +10,7 @@
 enum { STAGES = 4, WIDEST_BLOCK = 3 };
 
 static const struct el_model_size sizes[] = {
-    {"image", "height and width of a picture", 8, 8192, .initial = {224}, .small = {16}},
+    {"image", "height and width of a picture", 8, 4096, .initial = {224}, .small = {16}},
     {"width", "channels of the first stage", 1, 4096, .initial = {64}, .small = {4}},
     {.name = NULL},
 };

@@ -120,6 +120,9 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
     refuses "nowhere.st: No such file" "${load[@]}" nowhere.st
     refuses "'embedding.weight' is [15, 5], the model's [15, 6]" "$EVENLOAD" run "${MODEL[@]}" --embed 6 --batch 8 --load w.st
     refuses "nowhere/: No such file" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --save nowhere/w.st
+    mkdir weights
+    refuses "--save weights: is a directory; give a file in it" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --save weights
+    refuses "--load: the value is empty: give one, or leave it out" "${load[@]}" ''
     refuses "--save: null devices compute nothing" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --devices null:1 --save x.st
     refuses "--save is an option of 'evenload run'" "$EVENLOAD" compare --save x.st
     [[ ! -e x && ! -e x.st && -z $(find . -name '*.tmp*') ]] || show
@@ -174,6 +177,8 @@ vectors() {
     refuses "v.txt: none of its words is in the training set" "${run[@]}"
     vectors 'fine 1 2 3\n'
     refuses "--embed 5: the vectors of v.txt have 3 numbers: leave it out" "${run[@]}" --embed 5
+    mkfifo pipe
+    refuses "pipe: is not a regular file" timeout 20 "$EVENLOAD" run --model textcnn --data train.txt --batch 8 --vectors pipe
     refuses "--vectors: model mlp has no embedding" "$EVENLOAD" run --model mlp --vectors v.txt
     refuses "--vectors: dummy has no words" "$EVENLOAD" run --data dummy --vectors v.txt
     refuses "--vectors: the embedding comes from --load w.st: leave one of them out" "${run[@]}" --load w.st
