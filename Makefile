@@ -128,7 +128,7 @@ report:
 	@echo "  oneDNN   $(or $(HAVE_DNNL),no: convolutions and matrix work run on the plain C reference (install libdnnl-dev))"
 	@echo "  MPI      $(or $(HAVE_MPI),no: ranks are started by evenload itself and talk over shared memory or tcp (libopenmpi-dev openmpi-bin))"
 	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_MISSING); there are no GPU devices)"
-	@echo "  pictures $(or $(strip $(HAVE_PNG)),no PNG (libpng-dev)), $(or $(strip $(HAVE_JPEG)),no JPEG (libjpeg-dev)), PPM"
+	@echo "  images $(or $(strip $(HAVE_PNG)),no PNG (libpng-dev)), $(or $(strip $(HAVE_JPEG)),no JPEG (libjpeg-dev)), PPM"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
 	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)
 

@@ -44,9 +44,9 @@ static json_t *libraries(void)
     usable = el_runner_check_mpi() == EL_OK && el_mpirun_find(&mpirun) == EL_OK;
     add(rows, "MPI", usable, usable ? mpirun : el_error_message());
     usable = el_module_open("png", "el_png_decode", &found) == EL_OK;
-    add(rows, "PNG", usable, usable ? "libpng: pictures in PNG are read" : el_error_message());
+    add(rows, "PNG", usable, usable ? "libpng: images in PNG are read" : el_error_message());
     usable = el_module_open("jpeg", "el_jpeg_decode", &found) == EL_OK;
-    add(rows, "JPEG", usable, usable ? "libjpeg: pictures in JPEG are read" : el_error_message());
+    add(rows, "JPEG", usable, usable ? "libjpeg: images in JPEG are read" : el_error_message());
     usable = el_launch_find_program("gnuplot", &gnuplot) == EL_OK;
     add(rows, "gnuplot", usable, usable ? gnuplot : "not found on PATH: plots stay data files (install gnuplot-nox)");
     free(mpirun);

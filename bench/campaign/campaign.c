@@ -57,10 +57,10 @@ static enum el_status keep_others(struct el_campaign *c)
 static enum el_status keep_data(const struct el_campaign *c)
 {
     char dir[EL_PATH_BYTES + 8], train[2 * EL_PATH_BYTES], test[2 * EL_PATH_BYTES];
-    const bool pictures = el_dataset_image(c->set.dataset) > 0;
+    const bool images = el_dataset_image(c->set.dataset) > 0;
     if (strcmp(c->options->data, "synthetic")) return EL_OK;
     snprintf(dir, sizeof dir, "%s/data", *c->options->out ? c->options->out : "results");
-    return el_synthetic_write(dir, pictures ? EL_INPUT_IMAGES : EL_INPUT_IDS, c->options->train.seed, train, test,
+    return el_synthetic_write(dir, images ? EL_INPUT_IMAGES : EL_INPUT_IDS, c->options->train.seed, train, test,
                               sizeof train);
 }
 

@@ -1,6 +1,6 @@
 /* Devices that train the same model beside the measured one: each has a thread, a device and a training of its own, and
- * nothing of them is recorded. All begin each step together, as the replicas of a data-parallel job do: what uses
- * memory most then meets its like. */
+ * nothing of them is recorded. All begin each step together, as the replicas of a data-parallel job do, so that
+ * the ops which use memory most run at the same time. */
 #include <pthread.h>
 #include <stdlib.h>
 

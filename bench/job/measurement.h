@@ -81,8 +81,8 @@ static inline int el_job_segment(enum el_segment segment)
  * when the last one arrived at each, and all recorders are told. `collectives` on rank 0: those of docs/record.md. */
 enum el_status el_job_relate_collectives(struct el_job_measurement *m);
 
-/* beside.c: the devices of `--beside` train until they are closed, in step with who meets them before each step of his.
- * `beside_p`: NULL where none are wanted. Errors of meeting: that of the first of them that failed. */
+/* beside.c: the devices of `--beside` train until they are closed, in step with whoever calls meet before each of its
+ * own steps. `beside_p`: NULL where none are wanted. Errors of meeting: that of the first of them that failed. */
 enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside **beside_p);
 enum el_status el_job_beside_meet(struct el_job_beside *beside);
 void el_job_beside_close(struct el_job_beside *beside);

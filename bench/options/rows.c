@@ -213,12 +213,12 @@ static const struct el_option_row after_sizes[] = {
     {SIZES, "classes", "N", AT(COUNT, train.model.classes), OF_TRIALS, "number of classes", RANGE(1, 1e9)},
 
     {DATA, "data", "FILE|NAME", AT(TEXT, data), OF_TRIALS,
-     "FILE of lines 'label sentence'; for models over images CIFAR-10's binary files or a folder of pictures "
+     "FILE of lines 'label sentence'; for models over images CIFAR-10's binary files or a folder of images "
      "(DIR/CLASS/*.png, jpg, ppm); synthetic (generated, learnable) or dummy (random batches in memory)",
      DEFAULT("synthetic")},
     {DATA, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
-     "models over images: training pictures moved by up to an eighth of their side, and mirrored, at random",
+     "models over images: training images moved by up to an eighth of their side, and mirrored, at random",
      CHOICES("off|on"), DEFAULT("off")},
     {DATA, "vectors", "FILE", AT(TEXT, vectors), OF_TRIALS,
      "textcnn: word vectors for the embedding to begin with, as text (word2vec, GloVe); they are trained on"},

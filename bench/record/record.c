@@ -68,13 +68,31 @@ static json_t *model_sizes(const struct el_model_config *model)
     return sizes;
 }
 
+/* How its mode works: options that only some modes have. */
+static void put_schedule(json_t *config, const struct el_trial *trial)
+{
+    const struct el_train_config *train = &trial->train;
+    struct el_layout layout;
+    el_layout_of(train, trial->procs, &layout);
+    put_count(config, "output_device", train->output_device);
+    el_json_put_text(config, "loss_in", train->loss_in_replica ? "replica" : "output");
+    el_json_put_text(config, "sync", train->sync_params ? "param" : "grad");
+    el_json_put_text(config, "find_unused", train->find_unused ? "on" : "off");
+    el_json_put_text(config, "static_graph", train->static_graph ? "on" : "off");
+    el_json_put_text(config, "broadcast_buffers", train->broadcast_buffers ? "on" : "off");
+    el_json_put_text(config, "cut", train->cut);
+    put_count(config, "ranks", layout.devices[0].n_feeds);
+    el_json_put_text(config, "reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat");
+    put_count(config, "micro_batches", train->n_micro);
+    el_json_put_text(config, "schedule", train->schedule);
+    put_count(config, "parts_per_device", train->parts);
+}
+
 /* The configuration as resolved, beyond what has a field of its own. */
 static json_t *config(const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
-    struct el_layout layout;
     json_t *config = json_object();
-    el_layout_of(train, trial->procs, &layout);
     el_json_put(config, "model_sizes", model_sizes(&train->model));
     el_json_put_real(config, "lr", train->lr);
     el_json_put_real(config, "momentum", train->momentum);
@@ -93,18 +111,7 @@ static json_t *config(const struct el_trial *trial)
     put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
     put_count(config, "accumulate", train->n_accumulate);
     put_count(config, "beside", trial->beside);
-    put_count(config, "output_device", train->output_device);
-    el_json_put_text(config, "loss_in", train->loss_in_replica ? "replica" : "output");
-    el_json_put_text(config, "sync", train->sync_params ? "param" : "grad");
-    el_json_put_text(config, "find_unused", train->find_unused ? "on" : "off");
-    el_json_put_text(config, "static_graph", train->static_graph ? "on" : "off");
-    el_json_put_text(config, "broadcast_buffers", train->broadcast_buffers ? "on" : "off");
-    el_json_put_text(config, "cut", train->cut);
-    put_count(config, "ranks", layout.devices[0].n_feeds);
-    el_json_put_text(config, "reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat");
-    put_count(config, "micro_batches", train->n_micro);
-    el_json_put_text(config, "schedule", train->schedule);
-    put_count(config, "parts_per_device", train->parts);
+    put_schedule(config, trial);
     el_json_put(config, "device_mem_bytes",
                 trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
     el_json_put_real(config, "timeout_s", trial->timeout_s);

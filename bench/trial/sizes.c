@@ -47,6 +47,16 @@ static enum el_status take_vectors(const struct el_options *options, const struc
     return EL_OK;
 }
 
+/* What only some models take. */
+static enum el_status check_taken(const struct el_options *options, const struct el_model_info *info)
+{
+    if (options->train.augment && info->input != EL_INPUT_IMAGES)
+        return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
+    if (*options->vectors && !el_model_size_row(info, "embed"))
+        return el_fail(EL_ERR_INVALID, "--vectors: model %s has no embedding: leave it out", info->name);
+    return EL_OK;
+}
+
 enum el_status el_sizes_resolve(const struct el_options *options, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p)
 {
@@ -55,10 +65,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     const struct el_model_size *seq_row = el_model_size_row(info, "seq");
     struct el_model_config model = *given;
     struct el_dataset *dataset;
-    if (options->train.augment && info->input != EL_INPUT_IMAGES)
-        return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
-    if (*options->vectors && !el_model_size_row(info, "embed"))
-        return el_fail(EL_ERR_INVALID, "--vectors: model %s has no embedding: leave it out", info->name);
+    EL_TRY(check_taken(options, info));
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
                                    .input = info->input,

@@ -32,7 +32,7 @@ enum el_status el_verify_write_data(const char *path)
     return failed ? el_fail_errno("%s could not be written", path) : EL_OK;
 }
 
-/* There are no pictures of sentences. */
+/* There are no images of sentences. */
 static bool takes_images(const struct el_model_info *model)
 {
     return model->input == EL_INPUT_IMAGES;

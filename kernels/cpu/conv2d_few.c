@@ -1,6 +1,6 @@
 /* conv2d over few pixels on AVX-512, straight from the stored layout (conv2d.h).
  *
- * Deep layers on small pictures have many weights and few pixels (resnet50 at 64 x 64: 60 MB of weights and 16 pixels
+ * Deep layers on small images have many weights and few pixels (resnet50 at 64 x 64: 60 MB of weights and 16 pixels
  * in a batch of 4), so that a convolution takes as long as its weights take to come from memory. Here they come once,
  * in their order; each block of 16 channels by 16 filters stays in registers for all pixels that meet it, and backward
  * to the inputs turns it round there, where oneDNN has a second copy of all weights made and re-reads them a row of

@@ -1,4 +1,4 @@
-/* One picture's file into memory, whatever its format, which its first bytes tell and not its name. PPM and PGM are
+/* One image's file into memory, whatever its format, which its first bytes tell and not its name. PPM and PGM are
  * read here; PNG and JPEG by modules (codec/), opened when the first such file is met. */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static enum el_status read_ppm(const char *name, const uint8_t *bytes, size_t le
         return el_fail(EL_ERR_INVALID, "%s: a damaged PPM: %lld bytes of pixels are missing", name,
                        (long long)(wanted - (cursor.end - cursor.at)));
     uint8_t *rgb = malloc((size_t)(pixels * EL_COLOURS));
-    if (!rgb) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for the picture", name);
+    if (!rgb) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for the image", name);
     read_samples(cursor.at, pixels, colours, highest, rgb);
     *bitmap_p = (struct el_bitmap){.width = width, .height = height, .rgb = rgb};
     return EL_OK;
@@ -96,7 +96,7 @@ enum el_status el_bitmap_decode(const char *name, const uint8_t *bytes, size_t l
     else if (begins(bytes, length, "\xff\xd8\xff", 3))
         EL_TRY(open_codec("jpeg", "el_jpeg_decode", "libjpeg-dev", name, &decode));
     else
-        return el_fail(EL_ERR_INVALID, "%s: not a picture: neither PNG nor JPEG nor binary PPM by its first bytes",
+        return el_fail(EL_ERR_INVALID, "%s: not an image: neither PNG nor JPEG nor binary PPM by its first bytes",
                        name);
     return decode(name, bytes, length, bitmap_p);
 }

@@ -22,7 +22,7 @@ static enum el_status check_file(const char *path, struct stat *info_p)
     const char *shown = el_path_tail(path);
     if (stat(path, info_p) != 0) return el_fail_errno("data file %s", shown);
     if (S_ISDIR(info_p->st_mode))
-        return el_fail(EL_ERR_IO, "data file %s: is a directory; give a file in it (a folder is for pictures)", shown);
+        return el_fail(EL_ERR_IO, "data file %s: is a directory; give a file in it (a folder is for images)", shown);
     if (!S_ISREG(info_p->st_mode))
         return el_fail(EL_ERR_IO, "data file %s: is not a regular file, and it is read more than once", shown);
     if (info_p->st_size > FILE_BYTES_MAX)

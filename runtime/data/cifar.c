@@ -1,5 +1,5 @@
-/* The reader of CIFAR-10's binary format: one or several files become one set of samples, as the set's authors deal it
- * out (data_batch_1.bin to data_batch_5.bin). It knows neither CIFAR-100, whose records have two labels, nor Python's
+/* The reader of CIFAR-10's binary format: one or several files become one set of samples, as the set's authors publish
+ * it (data_batch_1.bin to data_batch_5.bin). It knows neither CIFAR-100, whose records have two labels, nor Python's
  * pickles. */
 #include "runtime/data/samples.h"
 
@@ -29,7 +29,7 @@ static void join_planes(const uint8_t *planes, uint8_t *pixels)
         for (int c = 0; c < EL_COLOURS; c++) pixels[i * EL_COLOURS + c] = planes[c * PIXELS + i];
 }
 
-/* The file's pictures become samples->count and the following, for which there is room. */
+/* The file's images become samples->count and the following, for which there is room. */
 static enum el_status add_file(const struct el_cifar_file *file, const struct el_cifar_labels *labels, int64_t side,
                                struct el_samples *samples)
 {
@@ -44,8 +44,8 @@ static enum el_status add_file(const struct el_cifar_file *file, const struct el
                            record[0] >= EL_CIFAR_CLASSES ? "; is this CIFAR-10's binary format?" : "");
         join_planes(record + 1, pixels);
         samples->labels[samples->count] = label;
-        EL_TRY(el_picture_fit(pixels, EL_CIFAR_SIDE, EL_CIFAR_SIDE, side,
-                              samples->pixels + samples->starts[samples->count]));
+        EL_TRY(el_image_fit(pixels, EL_CIFAR_SIDE, EL_CIFAR_SIDE, side,
+                            samples->pixels + samples->starts[samples->count]));
     }
     return EL_OK;
 }
@@ -59,7 +59,7 @@ enum el_status el_cifar_parse(const struct el_cifar_file *files, int n, const st
         EL_TRY(check_length(files[i].path, files[i].text.length));
         count += (int64_t)(files[i].text.length / EL_CIFAR_RECORD_BYTES);
     }
-    EL_TRY(el_pictures_alloc(count, side, count * el_picture_bytes(side), &samples));
+    EL_TRY(el_images_alloc(count, side, count * el_image_bytes(side), &samples));
     samples.count = 0;
     enum el_status status = EL_OK;
     for (int i = 0; i < n && status == EL_OK; i++) status = add_file(&files[i], labels, side, &samples);
@@ -125,7 +125,7 @@ static enum el_status list_batches(const char *folder, char **paths, int *n_p)
 }
 
 static enum el_status open_folder(const struct el_dataset_spec *spec, const struct el_cifar_labels *labels,
-                                  struct el_pictures *set)
+                                  struct el_images *set)
 {
     char *paths[FILES_MAX], *test = NULL;
     int n = 0;
@@ -141,7 +141,7 @@ static enum el_status open_folder(const struct el_dataset_spec *spec, const stru
     return status;
 }
 
-enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_pictures *set)
+enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_images *set)
 {
     const struct el_cifar_labels labels = {.classes = set->classes};
     char *source = (char *)(uintptr_t)spec->source, *test = (char *)(uintptr_t)spec->test_path;

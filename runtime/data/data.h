@@ -12,14 +12,14 @@
  * bins and scaled to unit L2 norm.
  * The synthetic set has six classes; where fewer are asked for, labels are taken modulo their number.
  *
- * Models over images get pictures, [image, image, 3] each, rows from the top, red, green and blue side by side (NHWC):
- * (x / 255 - mean) / deviation of each colour, with torchvision's means (0.485, 0.456, 0.406) and deviations (0.229,
- * 0.224, 0.225). They come from files in CIFAR-10's binary format (or a folder that has data_batch_*.bin and
+ * Models over images get [image, image, 3] for each, rows from the top, red, green and blue side by side (NHWC): a byte
+ * x becomes (x / 255 - mean) / deviation of its colour, with torchvision's means (0.485, 0.456, 0.406) and deviations
+ * (0.229, 0.224, 0.225). They come from files in CIFAR-10's binary format (or a folder that has data_batch_*.bin and
  * test_batch.bin), or from a folder with a folder of PNG, JPEG and PPM files for each class, or one such for training
- * and one for test (train, val or test); classes are numbered in the order of their names. A picture of another size is
+ * and one for test (train, val or test); classes are numbered in the order of their names. An image of another size is
  * scaled until its short side is `image` and cut in the middle. All are decoded when the set is opened, and kept in
- * memory. Synthetic pictures have ten classes and are CIFAR-10's files; dummy ones are noise. Augmented, a training
- * picture is moved by up to an eighth of its side, with black where nothing is left, and mirrored every other time: a
+ * memory. Synthetic images have ten classes and are CIFAR-10's files; dummy ones are noise. Augmented, a training
+ * image is moved by up to an eighth of its side, with black where nothing is left, and mirrored every other time: a
  * function of (seed, epoch, sample).
  *
  * Threads: a set may be used by several once open, and is the same for all; a loader belongs to one thread at a time. A
@@ -41,12 +41,12 @@ enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES };
 struct el_dataset_spec {
     const char *source;       /* a path, "synthetic" or "dummy" */
     const char *test_path;    /* NULL: none; the synthetic set has its own */
-    enum el_input_kind input; /* EL_INPUT_IMAGES: pictures; else sentences */
-    int64_t image;            /* side of a picture; 0: the set's own: 32 (CIFAR-10, synthetic) or 224 */
+    enum el_input_kind input; /* EL_INPUT_IMAGES; else sentences */
+    int64_t image;            /* side of an image; 0: the set's own: 32 (CIFAR-10, synthetic) or 224 */
     int64_t vocab;            /* 0: the set's own */
     int64_t seq;              /* 0: the set's own; dummy and synthetic: 64 */
     int64_t seq_min;          /* the set's own is at least this: shorter sentences are padded */
-    int64_t classes;          /* 0: the set's own (highest label + 1; pictures: all classes; dummy ones: 1000) */
+    int64_t classes;          /* 0: the set's own (highest label + 1; images: all classes; dummy ones: 1000) */
     uint64_t seed;            /* for synthetic and dummy */
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
@@ -64,7 +64,7 @@ void el_dataset_close(struct el_dataset *dataset); /* NULL is legal */
 int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split);
 int64_t el_dataset_vocab(const struct el_dataset *dataset);   /* ids are below this (padding and unknown counted) */
 int64_t el_dataset_seq(const struct el_dataset *dataset);     /* ids a sample */
-int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its pictures; 0: it has sentences */
+int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its images; 0: it has sentences */
 int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
 /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
 const char *el_dataset_describe(const struct el_dataset *dataset);
@@ -102,7 +102,7 @@ struct el_loader_spec {
     uint64_t seed;
     enum el_input_kind input;
     int64_t features;    /* EL_INPUT_FEATURES: bins a sample */
-    int64_t image;       /* EL_INPUT_IMAGES: side of a picture, which must be the set's */
+    int64_t image;       /* EL_INPUT_IMAGES: side of an image, which must be the set's */
     bool augment;        /* EL_INPUT_IMAGES: moved and mirrored */
     enum el_dtype dtype; /* of features and images */
 };

@@ -1,5 +1,5 @@
 /* The data set: where samples come from, how many words and classes there are, and which sample is in which split. It
- * knows nothing of batches, and leaves pictures to pictures.c. The held-out part is every k-th sample of the training
+ * knows nothing of batches, and leaves images to images.c. The held-out part is every k-th sample of the training
  * file (k = 1 / share, rounded). */
 #include "runtime/data/samples.h"
 #include "runtime/data/vectors.h"
@@ -158,12 +158,12 @@ static enum el_status open_sentences(const struct el_dataset_spec *spec, struct 
     return is_named(spec, "synthetic") ? open_synthetic(spec, set) : open_files(spec, set);
 }
 
-static enum el_status open_pictures(const struct el_dataset_spec *spec, struct el_dataset *set)
+static enum el_status open_images(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
-    struct el_pictures pictures = {0};
-    enum el_status status = el_pictures_open(spec, &pictures);
-    set->train = pictures.train, set->test = pictures.test;
-    set->image = pictures.image, set->classes = pictures.classes;
+    struct el_images images = {0};
+    enum el_status status = el_images_open(spec, &images);
+    set->train = images.train, set->test = images.test;
+    set->image = images.image, set->classes = images.classes;
     return status;
 }
 
@@ -174,7 +174,7 @@ static enum el_status describe(const struct el_dataset_spec *spec, struct el_dat
     if (apart) snprintf(held_out, sizeof held_out, ", %lld of them held out", apart);
     if (set->test.count) snprintf(test, sizeof test, "; test: %lld samples", (long long)set->test.count);
     if (set->image)
-        snprintf(what, sizeof what, "pictures of %lld x %lld", (long long)set->image, (long long)set->image);
+        snprintf(what, sizeof what, "images of %lld x %lld", (long long)set->image, (long long)set->image);
     else
         snprintf(what, sizeof what, "%lld words, longest %lld", (long long)set->words, (long long)set->train.longest);
     set->source = strdup(spec->source);
@@ -195,7 +195,7 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
     }
     pthread_mutex_init(&set->bags->lock, NULL);
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
-    enum el_status status = spec->input == EL_INPUT_IMAGES ? open_pictures(spec, set) : open_sentences(spec, set);
+    enum el_status status = spec->input == EL_INPUT_IMAGES ? open_images(spec, set) : open_sentences(spec, set);
     if (status == EL_OK) status = describe(spec, set);
     if (status == EL_OK)
         *dataset_p = set;

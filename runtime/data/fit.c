@@ -1,5 +1,5 @@
-/* Any picture to a square one: scaled until its short side fits, then cut in the middle. The filter is a triangle as
- * wide as the scale, as of Pillow's and torchvision's bilinear with antialias: no pixel of a large picture is skipped.
+/* Any image to a square one: scaled until its short side fits, then cut in the middle. The filter is a triangle as
+ * wide as the scale, as of Pillow's and torchvision's bilinear with antialias: no pixel of a large image is skipped.
  * Across first, then down. */
 #include "runtime/data/samples.h"
 
@@ -15,7 +15,7 @@ struct axis {
 
 static enum el_status no_memory(void)
 {
-    return el_fail(EL_ERR_HOST_MEMORY, "no memory to scale a picture");
+    return el_fail(EL_ERR_HOST_MEMORY, "no memory to scale an image");
 }
 
 static void axis_free(struct axis *axis)
@@ -93,10 +93,10 @@ static enum el_status scale(const uint8_t *rgb, int width, const struct axis *x,
     return EL_OK;
 }
 
-enum el_status el_picture_fit(const uint8_t *rgb, int width, int height, int64_t side, uint8_t *pixels)
+enum el_status el_image_fit(const uint8_t *rgb, int width, int height, int64_t side, uint8_t *pixels)
 {
     if (width == side && height == side) {
-        memcpy(pixels, rgb, (size_t)el_picture_bytes(side));
+        memcpy(pixels, rgb, (size_t)el_image_bytes(side));
         return EL_OK;
     }
     int64_t wide = width > height ? side * width / height : side, high = height > width ? side * height / width : side;

@@ -17,7 +17,7 @@ struct el_loader {
     size_t row_bytes;           /* of a sample's input */
     const struct el_bags *bags; /* EL_INPUT_FEATURES; the set's */
     struct el_tones tones;      /* EL_INPUT_IMAGES */
-    uint8_t *moved;             /* augmented: a picture, where it is moved to */
+    uint8_t *moved;             /* augmented: an image, where it is moved to */
 };
 
 int64_t el_share_size(int64_t global_batch, int ranks, int rank)
@@ -39,12 +39,12 @@ static enum el_status check_spec(const struct el_loader_spec *spec)
     return EL_OK;
 }
 
-/* Of sentences or of pictures, as the model wants them: another kind would be read beyond its end. */
+/* Of sentences or of images, as the model wants them: another kind would be read beyond its end. */
 static enum el_status check_kind(const struct el_dataset *dataset, const struct el_loader_spec *spec)
 {
     int64_t has = el_dataset_image(dataset), wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
     if (has == wanted) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s: pictures of side %lld, not %lld (0: sentences)",
+    return el_fail(EL_ERR_INVALID, "%s: images of side %lld, not %lld (0: sentences)",
                    el_path_tail(el_dataset_source(dataset)), (long long)has, (long long)wanted);
 }
 
@@ -74,10 +74,10 @@ static enum el_status prepare(struct el_loader *loader)
         loader->row_bytes = (size_t)spec->features * type_bytes;
         return el_bags_find(loader->dataset, spec->split, spec->features, &loader->bags);
     case EL_INPUT_IMAGES:
-        loader->row_bytes = (size_t)el_picture_bytes(spec->image) * type_bytes;
+        loader->row_bytes = (size_t)el_image_bytes(spec->image) * type_bytes;
         el_tones_make(&loader->tones);
-        if (spec->augment && !(loader->moved = malloc((size_t)el_picture_bytes(spec->image))))
-            return el_fail(EL_ERR_HOST_MEMORY, "no memory for a picture");
+        if (spec->augment && !(loader->moved = malloc((size_t)el_image_bytes(spec->image))))
+            return el_fail(EL_ERR_HOST_MEMORY, "no memory for an image");
     }
     return EL_OK;
 }
@@ -146,7 +146,7 @@ static void fill_image(const struct el_loader *loader, int64_t position, void *r
     const struct el_loader_spec *spec = &loader->spec;
     const uint8_t *pixels = position < 0 ? NULL : el_dataset_sample(loader->dataset, spec->split, position).pixels;
     if (pixels && loader->moved) {
-        el_picture_augment(pixels, spec->image, spec->seed, loader->order_epoch, position, loader->moved);
+        el_image_augment(pixels, spec->image, spec->seed, loader->order_epoch, position, loader->moved);
         pixels = loader->moved;
     }
     el_tones_row(&loader->tones, pixels, spec->image, spec->dtype, row);

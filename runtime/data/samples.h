@@ -13,20 +13,20 @@
 enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX = 9999 };
 
 /* Sentences of uneven length, one after the other: sample i is tokens[starts[i] .. starts[i + 1] - 1]; in a text file
- * it stands on line i + 1. Or pictures: sample i is the side * side * EL_COLOURS bytes from pixels[starts[i]] on. */
+ * it stands on line i + 1. Or images: sample i is the side * side * EL_COLOURS bytes from pixels[starts[i]] on. */
 struct el_samples {
     int64_t count;
     int64_t longest;
     int32_t *labels; /* [count] */
     int64_t *starts; /* [count + 1] */
-    int32_t *tokens; /* [starts[count]]; NULL: pictures */
+    int32_t *tokens; /* [starts[count]]; NULL: images */
     uint8_t *pixels; /* NULL: sentences */
 };
 
 enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p);
-/* starts[i] are those of pictures of that side one after the other; `pixels` bytes in all. Errors: EL_ERR_INVALID
+/* starts[i] are those of images of that side one after the other; `pixels` bytes in all. Errors: EL_ERR_INVALID
  * beyond 4 GiB, which every process would hold. */
-enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p);
+enum el_status el_images_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p);
 void el_samples_free(struct el_samples *samples);
 
 /* Words and their numbers, from EL_ID_FIRST_WORD up in the order of their first appearance. The words are not copied:
@@ -70,13 +70,13 @@ const char *el_path_tail(const char *path);
 /* Random labels and ids, every sentence `seq` long. */
 enum el_status el_dummy_make(int64_t vocab, int64_t seq, int64_t classes, uint64_t seed, struct el_samples *samples_p);
 
-/* Pictures: what a set of them is made of. */
+/* Images: what a set of them is made of. */
 enum { EL_COLOURS = 3 };
-struct el_pictures {
+struct el_images {
     struct el_samples train, test;
     int64_t image, classes;
 };
-static inline int64_t el_picture_bytes(int64_t side)
+static inline int64_t el_image_bytes(int64_t side)
 {
     return side * side * EL_COLOURS;
 }
@@ -101,20 +101,20 @@ enum el_status el_cifar_parse(const struct el_cifar_file *files, int n, const st
 /* Whether the folder has files data_batch_*.bin. */
 bool el_cifar_is_folder(const char *path);
 /* A file, or a folder of the set's own layout, whose test_batch.bin is taken where no other test file is given. */
-enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_pictures *set);
-/* The bytes of a file of so many synthetic pictures. Ownership: free(*bytes_p). */
+enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_images *set);
+/* The bytes of a file of so many synthetic images. Ownership: free(*bytes_p). */
 enum el_status el_shapes_compose(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p);
 
-/* Any file of a picture; `name` is for messages. Ownership: free(bitmap_p->rgb). */
+/* Any file of an image; `name` is for messages. Ownership: free(bitmap_p->rgb). */
 enum el_status el_bitmap_decode(const char *name, const uint8_t *bytes, size_t length, struct el_bitmap *bitmap_p);
 /* rgb: [height, width, 3] -> pixels: [side, side, 3]: the short side scaled to fit, the middle kept. */
-enum el_status el_picture_fit(const uint8_t *rgb, int width, int height, int64_t side, uint8_t *pixels);
+enum el_status el_image_fit(const uint8_t *rgb, int width, int height, int64_t side, uint8_t *pixels);
 
 /* All below: set->image and spec->classes are known, what they read is theirs to add. By the spec's source; after a
  * failure too the set's samples are to be freed. */
-enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *set);
+enum el_status el_images_open(const struct el_dataset_spec *spec, struct el_images *set);
 /* DIR/CLASS/..., or DIR/train/CLASS/... with DIR/val or DIR/test. */
-enum el_status el_picture_folder_open(const struct el_dataset_spec *spec, struct el_pictures *set);
+enum el_status el_image_folder_open(const struct el_dataset_spec *spec, struct el_images *set);
 
 /* What the bytes of a colour become. */
 struct el_tones {
@@ -124,9 +124,9 @@ struct el_tones {
 void el_tones_make(struct el_tones *tones);
 /* row: [side, side, 3] of f32 or f64; pixels NULL writes zeros. */
 void el_tones_row(const struct el_tones *tones, const uint8_t *pixels, int64_t side, enum el_dtype dtype, void *row);
-/* A picture of the same side, moved and mirrored as drawn for (seed, epoch, position). */
-void el_picture_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
-                        uint8_t *moved);
+/* An image of the same side, moved and mirrored as drawn for (seed, epoch, position). */
+void el_image_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
+                      uint8_t *moved);
 
 /* order[0 .. length - 1] = a permutation of 0 .. length - 1: a pure function of (length, seed, epoch). */
 void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);
@@ -135,7 +135,7 @@ void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);
 struct el_sample {
     const int32_t *tokens;
     int64_t length;
-    const uint8_t *pixels; /* of a picture: then it has no tokens */
+    const uint8_t *pixels; /* of an image: then it has no tokens */
     int32_t label;
 };
 struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position);

@@ -1,5 +1,5 @@
-/* The synthetic pictures: a figure on a ground, which a network of convolutions can learn, in the very bytes of a file
- * of CIFAR-10, read by the same reader. They stand for no real pictures and for no published accuracy.
+/* The synthetic images: a figure on a ground, which a network of convolutions can learn, in the very bytes of a file
+ * of CIFAR-10, read by the same reader. They stand for no real images and for no published accuracy.
  *
  * A class is one of five shapes, plain or striped. Its place, size, turn and colours are anything, and every byte is
  * disturbed, so that neither a colour nor a pixel tells the class. Draws are by (seed, file, sample, position), and
@@ -96,7 +96,7 @@ enum el_status el_shapes_compose(uint64_t seed, uint32_t file, int samples, char
 {
     const size_t length = (size_t)samples * EL_CIFAR_RECORD_BYTES;
     uint8_t *bytes = malloc(length);
-    if (!bytes) return el_fail(EL_ERR_HOST_MEMORY, "no memory to make the synthetic pictures");
+    if (!bytes) return el_fail(EL_ERR_HOST_MEMORY, "no memory to make the synthetic images");
     struct draws draws = {.key = {.seed = seed, .use = EL_RNG_DATA, .id = 4 + file}};
     for (; draws.sample < (uint64_t)samples; draws.sample++, draws.next = 0)
         put_record(&draws, bytes + draws.sample * EL_CIFAR_RECORD_BYTES);

@@ -1,4 +1,4 @@
-/* The synthetic sets: pictures (shapes.c), or a made-up language that a convolution over words can learn, as two texts
+/* The synthetic sets: images (shapes.c), or a made-up language that a convolution over words can learn, as two texts
  * in the format a user's file has, parsed by the same reader. It stands for no real text and for no published accuracy.
  *
  * A sentence of a class is mostly noise (words of falling frequency); now and then there is a word of its class, a
@@ -19,7 +19,7 @@
 #include "runtime/base/rng.h"
 
 /* Change VERSION with anything that changes the bytes. */
-enum { VERSION = 1, CLASSES = 6, TRAIN_SAMPLES = 4000, TEST_SAMPLES = 500, TRAIN_PICTURES = 3000, TEST_PICTURES = 500 };
+enum { VERSION = 1, CLASSES = 6, TRAIN_SAMPLES = 4000, TEST_SAMPLES = 500, TRAIN_IMAGES = 3000, TEST_IMAGES = 500 };
 enum { NOISE_WORDS = 4000, CLASS_WORDS = 30, PHRASES = 2 * CLASSES, LENGTH_MIN = 8, LENGTH_MAX = 40 };
 enum { FIRST_CLASS_WORD = NOISE_WORDS, FIRST_PHRASE_WORD = NOISE_WORDS + CLASSES * CLASS_WORDS };
 static const double OWN_WORD = 0.10, OTHER_WORD = 0.02, PHRASE = 0.7, WRONG_LABEL = 0.04;
@@ -105,7 +105,7 @@ static enum el_status compose_sentences(uint64_t seed, uint32_t file, int sample
 static enum el_status compose(enum el_input_kind input, uint64_t seed, uint32_t file, char **bytes_p, size_t *length_p)
 {
     if (input == EL_INPUT_IMAGES)
-        return el_shapes_compose(seed, file, file ? TEST_PICTURES : TRAIN_PICTURES, bytes_p, length_p);
+        return el_shapes_compose(seed, file, file ? TEST_IMAGES : TRAIN_IMAGES, bytes_p, length_p);
     return compose_sentences(seed, file, file ? TEST_SAMPLES : TRAIN_SAMPLES, bytes_p, length_p);
 }
 
@@ -181,11 +181,11 @@ static enum el_status keep(const char *path, const char *bytes, size_t length)
 static enum el_status write_one(const char *dir, enum el_input_kind input, uint64_t seed, uint32_t test, char *path,
                                 size_t path_bytes)
 {
-    const bool pictures = input == EL_INPUT_IMAGES;
+    const bool images = input == EL_INPUT_IMAGES;
     char *bytes = NULL;
     size_t length = 0;
-    int written = snprintf(path, path_bytes, "%s/synthetic-%s%d-seed-%llu-%s.%s", dir, pictures ? "pictures-" : "",
-                           VERSION, (unsigned long long)seed, test ? "test" : "train", pictures ? "bin" : "txt");
+    int written = snprintf(path, path_bytes, "%s/synthetic-%s%d-seed-%llu-%s.%s", dir, images ? "images-" : "", VERSION,
+                           (unsigned long long)seed, test ? "test" : "train", images ? "bin" : "txt");
     if (written < 0 || (size_t)written >= path_bytes)
         return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
     EL_TRY(compose(input, seed, test, &bytes, &length));

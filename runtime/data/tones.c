@@ -1,11 +1,11 @@
-/* From a picture's bytes to a model's input: moved and mirrored where training wants that, then normalised by a table,
+/* From an image's bytes to a model's input: moved and mirrored where training wants that, then normalised by a table,
  * which takes less than a nanosecond a byte. This runs inside the step. */
 #include <string.h>
 
 #include "runtime/base/rng.h"
 #include "runtime/data/samples.h"
 
-/* torchvision's, of ImageNet's pictures. */
+/* torchvision's, of ImageNet's images. */
 static const double MEAN[EL_COLOURS] = {0.485, 0.456, 0.406}, DEVIATION[EL_COLOURS] = {0.229, 0.224, 0.225};
 
 void el_tones_make(struct el_tones *tones)
@@ -19,7 +19,7 @@ void el_tones_make(struct el_tones *tones)
 
 void el_tones_row(const struct el_tones *tones, const uint8_t *pixels, int64_t side, enum el_dtype dtype, void *row)
 {
-    const int64_t n = el_picture_bytes(side);
+    const int64_t n = el_image_bytes(side);
     if (!pixels) {
         memset(row, 0, (size_t)n * (dtype == EL_F64 ? sizeof(double) : sizeof(float)));
     } else if (dtype == EL_F64) {
@@ -43,10 +43,10 @@ static void mirror(uint8_t *line, int64_t side)
     }
 }
 
-/* torchvision's RandomCrop, of the picture padded with black by an eighth of its side (4 at 32), and then its
+/* torchvision's RandomCrop, of the image padded with black by an eighth of its side (4 at 32), and then its
  * RandomHorizontalFlip. */
-void el_picture_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
-                        uint8_t *moved)
+void el_image_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
+                      uint8_t *moved)
 {
     const struct el_rng_key key = {.seed = seed, .use = EL_RNG_AUGMENT, .id = (uint32_t)epoch};
     const int64_t pad = side / 8, line_bytes = side * EL_COLOURS;
@@ -54,7 +54,7 @@ void el_picture_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int6
     el_rng_draw4(&key, (uint64_t)position, (uint64_t)epoch >> 32, words);
     const int64_t down = words[0] % (2 * pad + 1) - pad, right = words[1] % (2 * pad + 1) - pad;
     const int64_t first = right > 0 ? right : 0, kept = side - (right > 0 ? right : -right);
-    memset(moved, 0, (size_t)el_picture_bytes(side));
+    memset(moved, 0, (size_t)el_image_bytes(side));
     for (int64_t y = 0; y < side; y++) {
         uint8_t *line = moved + y * line_bytes;
         if (y - down < 0 || y - down >= side) continue;

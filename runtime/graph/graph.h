@@ -48,8 +48,7 @@ struct el_tensor {
 enum el_initial_kind { EL_INITIAL_CONSTANT, EL_INITIAL_UNIFORM, EL_INITIAL_NORMAL };
 struct el_initial {
     enum el_initial_kind kind;
-    double
-        value; /* the constant; the bound: uniform in [-bound, bound); the deviation of a normal distribution round 0 */
+    double value; /* the constant; the bound, of [-bound, bound); the deviation, of a normal distribution around 0 */
 };
 
 static inline struct el_initial el_constant(double value)

@@ -1,5 +1,5 @@
 /* batch_norm: x[n, c], scale[c], shift[c], buffers mean[c] and variance[c] -> y[n, c], where n goes over the batch and
- * all places of a picture. Training normalises by the batch's own mean and variance and moves the buffers towards them;
+ * all places of an image. Training normalises by the batch's own mean and variance and moves the buffers towards them;
  * evaluation normalises by the buffers. A second input, the residual, is added before the output is rectified: the end
  * of a residual block is one node, and what goes back along the residual is this node's own masked gradient, handed
  * over without a copy. Its kernel gives all gradients together. */

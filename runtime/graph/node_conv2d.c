@@ -11,7 +11,7 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
         return el_fail(EL_ERR_INTERNAL, "%s: %lld channels for weights of %lld", node->name, (long long)x->d[2],
                        (long long)w->d[3]);
     if (x->d[0] + 2 * pad < window || x->d[1] + 2 * pad < window)
-        return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit a picture of %lld x %lld; give --image more",
+        return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit an image of %lld x %lld; give --image more",
                        node->name, (long long)window, (long long)x->d[0], (long long)x->d[1]);
     *shape_p = (struct el_shape){
         .n = 3,

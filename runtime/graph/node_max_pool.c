@@ -8,7 +8,7 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape;
     int64_t window = node->attributes.window, stride = node->attributes.stride, pad = node->attributes.pad;
     if (x->d[0] + 2 * pad < window || x->d[1] + 2 * pad < window)
-        return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit a picture of %lld x %lld; give --image more",
+        return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit an image of %lld x %lld; give --image more",
                        node->name, (long long)window, (long long)x->d[0], (long long)x->d[1]);
     *shape_p = (struct el_shape){
         .n = 3,

@@ -1,4 +1,4 @@
-/* mean_pool: x[b, h, w, c] -> y[b, c], the mean over all places of a picture. */
+/* mean_pool: x[b, h, w, c] -> y[b, c], the mean over all places of an image. */
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)

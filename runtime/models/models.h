@@ -17,7 +17,7 @@ enum { EL_MODEL_NAME_BYTES = 32, EL_MODEL_SIZES_MAX = 16, EL_MODEL_VALUES_MAX = 
 
 /* A size that a model takes: a row of the model, from which come an option of that name, its help and its field in the
  * record. Models whose rows have the same name share the option. What the data decide is called `vocab`, `seq` (models
- * over ids), `features` and `image` (a picture's side). */
+ * over ids), `features` and `image` (an image's side). */
 struct el_model_size {
     const char *name, *help;
     int64_t min, max;                     /* the same: the model always has this one */

@@ -1,7 +1,7 @@
 /* resnet18 and resnet50: He et al., "Deep Residual Learning for Image Recognition" (2015), as torchvision has them: its
  * names of layers, parameters and buffers, their order, its initial values, and in resnet50 the stride in the 3 x 3
  * convolution of a block (version 1.5). Every convolution is followed by a batch norm, which rectifies; the last one of
- * a block adds the residual before. Pictures are NHWC. */
+ * a block adds the residual before. Images are NHWC. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 enum { STAGES = 4, WIDEST_BLOCK = 3 };
 
 static const struct el_model_size sizes[] = {
-    {"image", "height and width of a picture", 8, 4096, .initial = {224}, .small = {16}},
+    {"image", "height and width of an image", 8, 4096, .initial = {224}, .small = {16}},
     {"width", "channels of the first stage", 1, 4096, .initial = {64}, .small = {4}},
     {.name = NULL},
 };
@@ -20,7 +20,7 @@ struct architecture {
     int blocks[STAGES];
     int n_convolutions; /* of a block */
     int64_t windows[WIDEST_BLOCK];
-    int strided;   /* which of them halves the picture, where a stage begins */
+    int strided;   /* which of them halves the image, where a stage begins */
     int expansion; /* a block's outputs in terms of its stage's width: its last convolution has so many */
 };
 
@@ -142,7 +142,7 @@ static int build50(const struct el_model_config *config, struct el_graph *graph,
 
 const struct el_model el_model_resnet18 = {
     .info = {.name = "resnet18",
-             .summary = "residual network of 18 layers over pictures, as torchvision's",
+             .summary = "residual network of 18 layers over images, as torchvision's",
              .input = EL_INPUT_IMAGES,
              .sizes = sizes,
              .check = {.steps = 3, .loss = 1e-4, .f64_gradients = true}},
@@ -150,7 +150,7 @@ const struct el_model el_model_resnet18 = {
 
 const struct el_model el_model_resnet50 = {
     .info = {.name = "resnet50",
-             .summary = "residual network of 50 layers over pictures, as torchvision's (v1.5)",
+             .summary = "residual network of 50 layers over images, as torchvision's (v1.5)",
              .input = EL_INPUT_IMAGES,
              .sizes = sizes,
              .check = {.steps = 2, .slow = true, .loss = 1e-2, .f64_gradients = true}},

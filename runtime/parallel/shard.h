@@ -1,5 +1,5 @@
 /* A shard: a device, and what it holds of a model from step to step. Its graph is the part of the model that it is
- * given (today the whole), and everything here is sized by that graph. What is loaded into it is the feed's (feed.h).
+ * given, and everything here is sized by that graph. What is loaded into it is the feed's (feed.h).
  *
  *     el_shard_open(&shard, &config, graph, device, owns);     weights have their initial values
  *     el_shard_issue_zero_grad(&shard, program);                in a step ...

@@ -68,7 +68,7 @@ struct el_train_config {
     bool bucket_view; /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
     bool capture;     /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
-    bool augment; /* models over images: training pictures are moved and mirrored */
+    bool augment; /* models over images: training images are moved and mirrored */
     int64_t global_batch;
     int n_devices; /* of the job; what the mode makes of them is its layout */
     int n_ranks;   /* data ranks, in modes whose row takes `mesh`; 0: not given */

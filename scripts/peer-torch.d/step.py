@@ -5,7 +5,7 @@ Each rank computes with one thread on a core of its own, as evenload's devices d
 momentum, on batches that lie in memory, without dropout; gradients are freed between steps. Rank 0 prints one JSON line: the median step of the steps after
 the warm-up, in ms, and the bytes of the parameters.
 
-usage: step.py MODEL RANKS BATCH WARMUP STEPS IMAGE on|off    BATCH: of each rank; IMAGE: side of a picture; whether DDP's gradients are views of
+usage: step.py MODEL RANKS BATCH WARMUP STEPS IMAGE on|off    BATCH: of each rank; IMAGE: side of an image; whether DDP's gradients are views of
 its buckets
 """
 import json
@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 # The sizes are evenload's defaults; the bytes of the parameters are compared.
 VOCAB, EMBED, SEQ, FILTERS, WINDOWS, TEXT_CLASSES = 20000, 128, 64, 100, (3, 4, 5), 2
 FEATURES, HIDDEN, CLASSES = 1024, 1024, 10
-BLOCKS, PICTURE_CLASSES = {"resnet18": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3)}, 1000
+BLOCKS, IMAGE_CLASSES = {"resnet18": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3)}, 1000
 LR, MOMENTUM, BATCHES = 0.01, 0.9, 4
 
 
@@ -68,14 +68,14 @@ def resnet(name):
         for block in range(blocks):
             layers.append(Block(inputs, 64 << stage, 2 if stage > 0 and block == 0 else 1, deep))
             inputs = (256 if deep else 64) << stage
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, PICTURE_CLASSES))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, IMAGE_CLASSES))
 
 
 def make(name, batch, image):
     """The model, and a function that makes a batch."""
-    if name in BLOCKS:  # in PyTorch's faster layout for pictures
-        pictures = lambda: torch.randn(batch, 3, image, image).contiguous(memory_format=torch.channels_last)
-        return resnet(name).to(memory_format=torch.channels_last), lambda: (pictures(), torch.randint(PICTURE_CLASSES, (batch,)))
+    if name in BLOCKS:  # in PyTorch's faster layout for images
+        images = lambda: torch.randn(batch, 3, image, image).contiguous(memory_format=torch.channels_last)
+        return resnet(name).to(memory_format=torch.channels_last), lambda: (images(), torch.randint(IMAGE_CLASSES, (batch,)))
     if name == "textcnn":
         return TextCNN(), lambda: (torch.randint(VOCAB, (batch, SEQ)), torch.randint(TEXT_CLASSES, (batch,)))
     layers = [nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)]

@@ -90,7 +90,7 @@ load common
 
 TINY_RESNET=(--model resnet18 --width 2 --batch 4 --steps 1 --warmup 1 --min-time 0 --control none --repeats 1 --quiet)
 
-# plain CLASS...: in the folder `set`, two pictures of 8 x 8 for each class.
+# plain CLASS...: in the folder `set`, two images of 8 x 8 for each class.
 plain() {
     local class i
     for class in "$@"; do
@@ -99,7 +99,7 @@ plain() {
     done
 }
 
-@test "a folder of pictures is trained on, moved and mirrored, by one-hot squared error" {
+@test "a folder of images is trained on, moved and mirrored, by one-hot squared error" {
     plain ant cat
     run --separate-stderr "$EVENLOAD" run "${TINY_RESNET[@]}" --data set --image 16 --augment on --loss mse --out r
     [[ $status -eq 0 ]] || show
@@ -107,25 +107,25 @@ plain() {
     [[ $(json r/results.json 'all(0 < x < 1e3 for x in d["trials"][0]["loss"])') == True ]] || show
 }
 
-@test "what was written of the synthetic pictures is trained on again, with the same losses" {
+@test "what was written of the synthetic images is trained on again, with the same losses" {
     local losses='d["trials"][0]["loss"]'
     "$EVENLOAD" run "${TINY_RESNET[@]}" --out a
-    "$EVENLOAD" run "${TINY_RESNET[@]}" --data a/data/synthetic-pictures-1-seed-1-train.bin --test a/data/synthetic-pictures-1-seed-1-test.bin --out b
+    "$EVENLOAD" run "${TINY_RESNET[@]}" --data a/data/synthetic-images-1-seed-1-train.bin --test a/data/synthetic-images-1-seed-1-test.bin --out b
     [[ $(json a/results.json "$losses") == "$(json b/results.json "$losses")" && $(json a/results.json "len($losses)") == 2 ]]
     [[ ! -e b/data ]]
 }
 
-@test "pictures that cannot be trained on" {
+@test "images that cannot be trained on" {
     plain ant cat
     : >set/cat/3.png
-    refuses "set/cat/3.png: not a picture" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
+    refuses "set/cat/3.png: not an image" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
     rm set/cat/*
-    refuses "set/cat: no picture in this class's folder" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
+    refuses "set/cat: no image in this class's folder" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
     rmdir set/cat
     refuses "set: there is one class alone" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
     printf '1 a b c\n' >train.txt
     refuses "train.txt: 8 bytes are no whole number of CIFAR-10's records" "$EVENLOAD" run "${TINY_RESNET[@]}" --data train.txt
     refuses "nowhere: No such file" "$EVENLOAD" run "${TINY_RESNET[@]}" --data nowhere
-    refuses "a folder is for pictures" "$EVENLOAD" run --data set
+    refuses "a folder is for images" "$EVENLOAD" run --data set
     refuses "--augment on: model textcnn takes no images" "$EVENLOAD" run --augment on
 }

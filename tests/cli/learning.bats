@@ -3,7 +3,7 @@
 # hand (EVENLOAD_TREC: a folder with train.txt and test.txt) at least 90 % of the test questions must be right after 12 epochs, as the mean of three
 # seeds (PyTorch 91.1; the paper's CNN-rand 91.2), with --long; else at least 88 % after 6 by one seed and a smaller model (three seeds gave
 # 89.8, 90.8 and 90.8). Without them only the synthetic set is
-# learned. No learning rate is given: the optimizer's default must do. With --long a residual network learns pictures in every mode.
+# learned. No learning rate is given: the optimizer's default must do. With --long a residual network learns images in every mode.
 load common
 
 # accuracy OPTION...: the test accuracy of one training, the epoch chosen on held-out training samples.
@@ -39,16 +39,16 @@ accuracy() {
 
 # Batch norm's statistics are another share's in each mode, and evaluation takes the running ones. On two cores each mode takes about 20 s. The
 # gate is passed before.
-@test "learning: in every mode resnet18 learns ten classes of pictures to 95 % in under two minutes" {
+@test "learning: in every mode resnet18 learns ten classes of images to 95 % in under two minutes" {
     local modes
     if [[ ${EVENLOAD_LONG:-} != 1 ]]; then
-        echo "# long: resnet18 learns pictures in every mode, 12 epochs each, three to four minutes" >&3
+        echo "# long: resnet18 learns images in every mode, 12 epochs each, three to four minutes" >&3
         skip "three to four minutes: --long runs it; the numbers of every mode are held to its semantics by verify"
     fi
     modes=$("$EVENLOAD" modes --json | python3 -c 'import json, sys; print(",".join(m["mode"] for m in json.load(sys.stdin)))')
     "$EVENLOAD" compare --modes "$modes" --devices 2 --model resnet18 --width 16 --data synthetic --batch 50 --optimizer momentum --lr 0.05 \
-        --epochs 12 --repeats 1 --seed 1 --launcher own --quiet --out pictures >/dev/null
-    python3 - pictures/results.json <<'END'
+        --epochs 12 --repeats 1 --seed 1 --launcher own --quiet --out images >/dev/null
+    python3 - images/results.json <<'END'
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert len(d["trials"]) >= 7 and all(row["agrees"] for row in d["gate"]), d["gate"]

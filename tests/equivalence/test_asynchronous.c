@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/equivalence/case_pictures.h"
+#include "tests/equivalence/case_images.h"
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"
 #include "tests/unit/fake_nccl.h"
@@ -216,10 +216,10 @@ static void batch_norm_gives_the_same_bits(void **state)
     (void)state;
     static const char *const modes[] = {"dp", "ddp", "spmg", "pipeline", "manual"};
     struct el_dataset *sentences = dataset;
-    assert_int_equal(el_case_pictures(&dataset), EL_OK);
+    assert_int_equal(el_case_images(&dataset), EL_OK);
     for (int m = 0; m < 5; m++) {
         struct el_train_config config;
-        el_case_pictures_config(modes[m], m ? 2 : 3, 12, PICTURE_SIDE, &config);
+        el_case_images_config(modes[m], m ? 2 : 3, 12, IMAGE_SIDE, &config);
         assert_int_equal(el_train_check(&config), EL_OK);
         config.steps = 2;
         compare_steps(&config, modes[m], 0, FAKE_POLICIES);

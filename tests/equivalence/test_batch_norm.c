@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "runtime/parallel/buffers.h"
-#include "tests/equivalence/case_pictures.h"
+#include "tests/equivalence/case_images.h"
 
-enum { DEVICES = 4, IMAGE = PICTURE_SIDE };
+enum { DEVICES = 4, IMAGE = IMAGE_SIDE };
 
-static struct el_dataset *pictures;
+static struct el_dataset *images;
 
 /* How often running statistics were sent in the last step, and how many bytes. */
 struct talk {
@@ -52,7 +52,7 @@ static void train(struct el_train_config *config, const char *backend, struct el
         probes[d] = (struct el_probe){.context = talks, .step = talks ? count_talk : NULL};
     }
     struct el_train_place place = {
-        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = pictures};
+        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = images};
     struct el_train_hooks hooks = {.probes = probes};
     if (el_train(config, &place, &hooks, &result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
     for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
@@ -86,7 +86,7 @@ static void memory_of_buffers(void **state)
         struct el_memory_forecast forecasts[DEVICES];
         struct el_layout layout;
         int n = el_mode_devices(mode->name, 3);
-        el_case_pictures_config(mode->name, n, 12, IMAGE, &config);
+        el_case_images_config(mode->name, n, 12, IMAGE, &config);
         train(&config, "null", &result, NULL);
         size_t b = all_bytes(&config), sum = 0, p = (size_t)result.param_bytes;
         el_layout_of(&config, 1, &layout);
@@ -124,7 +124,7 @@ static void buffers_are_sent_once_a_step(void **state)
         struct el_train_config config;
         struct talk talks[DEVICES];
         double bytes = 0;
-        el_case_pictures_config(cases[i].mode, DEVICES, 24, IMAGE, &config);
+        el_case_images_config(cases[i].mode, DEVICES, 24, IMAGE, &config);
         config.n_ranks = cases[i].n_ranks;
         config.n_accumulate = cases[i].accumulate;
         config.broadcast_buffers = cases[i].broadcast;
@@ -147,13 +147,13 @@ static void evaluation_takes_rank_zeros(void **state)
     (void)state;
     static const char *const modes[] = {"ddp", "ddp", "manual"};
     struct el_train_result results[3], still;
-    struct el_dataset *dummy = pictures;
+    struct el_dataset *dummy = images;
     struct el_dataset_spec learnable = {.source = "synthetic", .input = EL_INPUT_IMAGES, .seed = 3, .held_out = 0.5};
-    assert_int_equal(el_dataset_open(&learnable, &pictures), EL_OK);
+    assert_int_equal(el_dataset_open(&learnable, &images), EL_OK);
     for (int i = 0; i < 3; i++) {
         struct el_train_config config;
-        el_case_pictures_config(modes[i], 2, 100, el_dataset_image(pictures), &config);
-        config.model.classes = el_dataset_classes(pictures);
+        el_case_images_config(modes[i], 2, 100, el_dataset_image(images), &config);
+        config.model.classes = el_dataset_classes(images);
         config.broadcast_buffers = i == 0;
         config.epochs = 1;
         config.dtype = EL_F32;
@@ -172,8 +172,8 @@ static void evaluation_takes_rank_zeros(void **state)
         el_train_result_free(&still);
     }
     for (int i = 0; i < 3; i++) el_train_result_free(&results[i]);
-    el_dataset_close(pictures);
-    pictures = dummy;
+    el_dataset_close(images);
+    images = dummy;
 }
 
 /* ---- what is refused ---- */
@@ -200,7 +200,7 @@ static void one_value_per_channel_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_train_config config;
         char wanted[128];
-        el_case_pictures_config(cases[i].mode, cases[i].n_devices, cases[i].batch, cases[i].image, &config);
+        el_case_images_config(cases[i].mode, cases[i].n_devices, cases[i].batch, cases[i].image, &config);
         config.n_accumulate = cases[i].accumulate;
         assert_int_equal(el_train_check(&config), cases[i].which ? EL_ERR_INVALID : EL_OK);
         if (!cases[i].which) continue;
@@ -220,7 +220,7 @@ static void micro_batches_out_of_order_are_refused(void **state)
     assert_int_equal(write(fd, rows, sizeof rows - 1), (ssize_t)sizeof rows - 1);
     close(fd);
     struct el_train_config config;
-    el_case_pictures_config("pipeline", 2, 12, IMAGE, &config);
+    el_case_images_config("pipeline", 2, 12, IMAGE, &config);
     snprintf(config.schedule, sizeof config.schedule, "%s", path);
     struct el_train_config served = config;
     enum el_status refused = el_train_check(&config);
@@ -233,16 +233,16 @@ static void micro_batches_out_of_order_are_refused(void **state)
     assert_int_equal(mlp, EL_OK);
 }
 
-static int open_pictures(void **state)
+static int open_images(void **state)
 {
     (void)state;
-    return el_case_pictures(&pictures) == EL_OK ? 0 : -1;
+    return el_case_images(&images) == EL_OK ? 0 : -1;
 }
 
-static int close_pictures(void **state)
+static int close_images(void **state)
 {
     (void)state;
-    el_dataset_close(pictures);
+    el_dataset_close(images);
     return 0;
 }
 
@@ -255,5 +255,5 @@ int main(void)
         cmocka_unit_test(one_value_per_channel_is_refused),
         cmocka_unit_test(micro_batches_out_of_order_are_refused),
     };
-    return cmocka_run_group_tests(tests, open_pictures, close_pictures);
+    return cmocka_run_group_tests(tests, open_images, close_images);
 }

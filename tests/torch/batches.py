@@ -1,5 +1,5 @@
 """The batches of evenload, from its documented rules alone (runtime/base/rng.h, runtime/data/data.h): words by number, bags of words, dummy
-pictures, who gets which sample of a step. Written anew, so that a test compares two programs and not one with itself."""
+images, who gets which sample of a step. Written anew, so that a test compares two programs and not one with itself."""
 import functools
 import random
 
@@ -81,8 +81,8 @@ def bin_of(token, features):
     return (x ^ x >> 31) % features
 
 
-class DummyPictures:
-    """--data dummy of a model over images: each picture begins somewhere in a stretch of noise."""
+class DummyImages:
+    """--data dummy of a model over images: each image begins somewhere in a stretch of noise."""
 
     NOISE, SAMPLES = 1 << 20, 16384
 
@@ -97,7 +97,7 @@ class DummyPictures:
     def __len__(self):
         return self.SAMPLES
 
-    def pictures(self, rows):  # [rows, 3, side, side]
+    def images(self, rows):  # [rows, 3, side, side]
         n = 3 * self.side * self.side
         pixels = torch.frombuffer(bytearray(b"".join(self.noise[self.starts[i] : self.starts[i] + n] for i in rows)), dtype=torch.uint8)
         tones = pixels.reshape(len(rows), self.side, self.side, 3).double() / 255.0

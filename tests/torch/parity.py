@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 import weights
-from batches import DummyPictures, Sentences, rows_of
+from batches import DummyImages, Sentences, rows_of
 
 SEED, RATE = 7, 512
 LIMITS = {"gradients": 1e-9, "statistics": 1e-9, "f32 loss": 1e-4, "losses": 1e-9}
@@ -84,9 +84,9 @@ def of_sentences(name, module, options, data, inputs, loss=F.cross_entropy):
 
 
 def resnet(name, depth, width, **more):
-    data = DummyPictures(32, 10, SEED)
+    data = DummyImages(32, 10, SEED)
     options = ("--data", "dummy", "--image", "32", "--classes", "10", "--width", str(width))
-    return Case(name, lambda: weights.ResNet(depth, width, 10), options, data, data.pictures, drifts=True, **more)
+    return Case(name, lambda: weights.ResNet(depth, width, 10), options, data, data.images, drifts=True, **more)
 
 
 THREE, FIVE = Sentences(64, 3, 60, 12, SEED), Sentences(64, 5, 60, 12, SEED)

@@ -1,4 +1,4 @@
-/* Pictures: what becomes of their bytes, the same on any number of ranks, moved or not. */
+/* Images: what becomes of their bytes, the same on any number of ranks, moved or not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void fill(const struct el_dataset *set, struct el_loader_spec spec, uint6
 }
 
 /* Noise: uniform bytes, after (x / 255 - mean) / deviation of each colour. */
-static void dummy_pictures_are_normalised_noise(void **state)
+static void dummy_images_are_normalised_noise(void **state)
 {
     (void)state;
     const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
@@ -122,18 +122,18 @@ static void evaluation_is_filled_up(void **state)
     el_dataset_close(set);
 }
 
-/* Every place of a picture has a colour of its own: where each went says how the picture was moved. */
-static void pictures_are_moved_and_mirrored(void **state)
+/* Every place of an image has a colour of its own: where each went says how the image was moved. */
+static void images_are_moved_and_mirrored(void **state)
 {
     (void)state;
     enum { TIMES = 2000, MOVES = 3 }; /* -1, 0, 1: an eighth of 12 */
-    uint8_t picture[ROW], moved[ROW], again[ROW];
+    uint8_t image[ROW], moved[ROW], again[ROW];
     int seen[2 * MOVES * MOVES] = {0};
     for (int i = 0; i < SIDE * SIDE; i++)
-        picture[3 * i] = (uint8_t)(i / SIDE + 1), picture[3 * i + 1] = (uint8_t)(i % SIDE + 1), picture[3 * i + 2] = 9;
+        image[3 * i] = (uint8_t)(i / SIDE + 1), image[3 * i + 1] = (uint8_t)(i % SIDE + 1), image[3 * i + 2] = 9;
     for (int t = 0; t < TIMES; t++) {
-        el_picture_augment(picture, SIDE, SEED, t / 1000, t % 1000, moved);
-        el_picture_augment(picture, SIDE, SEED, t / 1000, t % 1000, again);
+        el_image_augment(image, SIDE, SEED, t / 1000, t % 1000, moved);
+        el_image_augment(image, SIDE, SEED, t / 1000, t % 1000, again);
         assert_memory_equal(moved, again, ROW);
         const uint8_t *middle = moved + (5 * SIDE + 5) * 3, *next = middle + 3;
         bool mirrored = next[1] < middle[1];
@@ -144,7 +144,7 @@ static void pictures_are_moved_and_mirrored(void **state)
             int y = i / SIDE - down, x = (mirrored ? SIDE - 1 - i % SIDE : i % SIDE) - right;
             bool inside = y >= 0 && y < SIDE && x >= 0 && x < SIDE;
             const uint8_t black[3] = {0};
-            assert_memory_equal(moved + 3 * i, inside ? picture + 3 * (y * SIDE + x) : black, 3);
+            assert_memory_equal(moved + 3 * i, inside ? image + 3 * (y * SIDE + x) : black, 3);
         }
     }
     for (int i = 0; i < 2 * MOVES * MOVES; i++) assert_in_range(seen[i], 70, 160); /* 111 each, deviation 10 */
@@ -175,7 +175,7 @@ static void refuses_what_cannot_be(void **state)
     struct el_loader *loader = NULL;
     struct el_loader_spec spec = {.global_batch = 2, .ranks = 1, .input = EL_INPUT_IMAGES, .image = SIDE + 1};
     assert_int_equal(el_loader_open(set, &spec, &loader), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "pictures of side 12, not 13"));
+    assert_non_null(strstr(el_error_message(), "images of side 12, not 13"));
     spec.input = EL_INPUT_IDS;
     assert_int_equal(el_loader_open(set, &spec, &loader), EL_ERR_INVALID);
     el_dataset_close(set);
@@ -189,10 +189,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_class_is_labelled_by_the_mean),
-        cmocka_unit_test(dummy_pictures_are_normalised_noise),
+        cmocka_unit_test(dummy_images_are_normalised_noise),
         cmocka_unit_test(ranks_make_up_the_batch),
         cmocka_unit_test(evaluation_is_filled_up),
-        cmocka_unit_test(pictures_are_moved_and_mirrored),
+        cmocka_unit_test(images_are_moved_and_mirrored),
         cmocka_unit_test(augmented_epochs_differ),
         cmocka_unit_test(refuses_what_cannot_be),
     };

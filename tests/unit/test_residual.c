@@ -84,7 +84,7 @@ static void gradients_are_those_of_differences(void **state)
     }
 }
 
-/* In values of a picture. Forward leaves six: of each convolution and each batch norm, what their backwards read. The
+/* In values of an image. Forward leaves six: of each convolution and each batch norm, what their backwards read. The
  * peak is the block's last batch norm in backward: these, the gradient of its output, which becomes the residual's
  * without a copy, and that of its input; and mean and deviation of three norms. */
 static void memory_is_as_counted_by_hand(void **state)

@@ -100,9 +100,9 @@ static const struct el_tensor *output_of(const struct el_graph *graph, const cha
     return NULL;
 }
 
-/* Version 1.5: a block's first convolution keeps the size, its 3 x 3 halves it. And the smallest pictures still have a
+/* Version 1.5: a block's first convolution keeps the size, its 3 x 3 halves it. And the smallest images still have a
  * place left. */
-static void pictures_shrink_where_torchvisions_do(void **state)
+static void images_shrink_where_torchvisions_do(void **state)
 {
     (void)state;
     struct el_graph *graph = build("resnet50", 224, 64, 1000);
@@ -193,7 +193,7 @@ static void gradients_become_ready_in_pytorchs_order(void **state)
 }
 
 /* What torchvision's models save for backward at 64 x 64, batch 4, ten classes (torch 2.15, saved_tensors_hooks: each
- * storage once, without parameters, buffers and pictures), and the places of maxima, which are int64 there. */
+ * storage once, without parameters, buffers and images), and the places of maxima, which are int64 there. */
 static void forward_leaves_what_torchvisions_leaves(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_have_as_many_parameters),
         cmocka_unit_test(names_and_their_order_are_torchvisions),
-        cmocka_unit_test(pictures_shrink_where_torchvisions_do),
+        cmocka_unit_test(images_shrink_where_torchvisions_do),
         cmocka_unit_test(gradients_become_ready_in_pytorchs_order),
         cmocka_unit_test(forward_leaves_what_torchvisions_leaves),
         cmocka_unit_test(initial_values_are_torchvisions_and_the_same_in_both_types),

@@ -1,4 +1,4 @@
-/* The convolution over pictures by oneDNN, on activations as they are (channels last).
+/* The convolution over images by oneDNN, on activations as they are (channels last).
  *
  * Weights that stand in the stored layout (kernels/cpu/stored.h) are read, and their gradient is written, where they
  * are; a primitive that wants another order gets a copy of them in the workspace. Backward to the inputs always does:

@@ -1,4 +1,4 @@
-/* What the modules el_png.so and el_jpeg.so offer: a file's bytes become a picture. They name nothing of their
+/* What the modules el_png.so and el_jpeg.so offer: a file's bytes become an image. They name nothing of their
  * libraries, so that who opens one need not have its headers.
  *
  * Grey, palettes, 16 bits, CMYK and all else become 8-bit red, green and blue; transparency is left out, as Pillow's

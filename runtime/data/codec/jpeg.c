@@ -24,8 +24,8 @@ static void fail(j_common_ptr jpeg)
     longjmp(reader->failed, 1);
 }
 
-/* The library goes on with grey where data are missing; a picture that has lost some of them is none. What else it
- * warns of (needless bytes, an odd marker) real pictures have too, and everybody reads them. */
+/* The library goes on with grey where data are missing; an image that has lost some of them is none. What else it
+ * warns of (needless bytes, an odd marker) real images have too, and everybody reads them. */
 static void warn(j_common_ptr jpeg, int level)
 {
     int code = jpeg->err->msg_code;
@@ -57,7 +57,7 @@ static bool begin(struct reader *reader, const uint8_t *bytes, size_t length)
     jpeg_start_decompress(jpeg);
     reader->rgb = malloc((size_t)jpeg->output_width * jpeg->output_height * 3);
     reader->line = malloc((size_t)jpeg->output_width * 4);
-    snprintf(reader->problem, sizeof reader->problem, "no memory for the picture");
+    snprintf(reader->problem, sizeof reader->problem, "no memory for the image");
     return reader->rgb && reader->line;
 }
 

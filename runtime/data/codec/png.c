@@ -53,7 +53,7 @@ static enum el_status copy_rows(const char *name, png_structp png, png_infop inf
     const size_t row_bytes = 3 * (size_t)bitmap.width;
     png_bytepp rows = png_get_rows(png, info);
     bitmap.rgb = malloc(row_bytes * (size_t)bitmap.height);
-    if (!bitmap.rgb) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for the picture", name);
+    if (!bitmap.rgb) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for the image", name);
     for (int y = 0; y < bitmap.height; y++) memcpy(bitmap.rgb + row_bytes * (size_t)y, rows[y], row_bytes);
     *bitmap_p = bitmap;
     return EL_OK;

@@ -1,6 +1,6 @@
-/* The reader of folders of pictures, a folder a class, as torchvision's ImageFolder reads them: classes are numbered in
- * the order of their names, a class's pictures lie at any depth, hidden files and others than pictures are passed over.
- * What is in a picture's file is bitmap.c's business. */
+/* The reader of folders of images, a folder a class, as torchvision's ImageFolder reads them: classes are numbered in
+ * the order of their names, a class's images lie at any depth, hidden files and others than images are passed over.
+ * What is in an image's file is bitmap.c's business. */
 #include <dirent.h>
 #include <errno.h>
 #include <fts.h>
@@ -16,24 +16,24 @@
 struct listing {
     char **classes;
     int n_classes;
-    struct picture {
+    struct image {
         char *path;
         int32_t label;
-    } * pictures;
+    } * images;
     int64_t count, capacity;
 };
 
 static void listing_free(struct listing *listing)
 {
     for (int i = 0; i < listing->n_classes; i++) free(listing->classes[i]);
-    for (int64_t i = 0; i < listing->count; i++) free(listing->pictures[i].path);
+    for (int64_t i = 0; i < listing->count; i++) free(listing->images[i].path);
     free(listing->classes);
-    free(listing->pictures);
+    free(listing->images);
 }
 
 static enum el_status no_memory(void)
 {
-    return el_fail(EL_ERR_HOST_MEMORY, "no memory for the names of pictures");
+    return el_fail(EL_ERR_HOST_MEMORY, "no memory for the names of images");
 }
 
 static bool is_folder(const char *path)
@@ -47,7 +47,7 @@ static int is_shown(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-static bool is_picture(const char *name)
+static bool is_image(const char *name)
 {
     static const char *const ends[] = {".png", ".jpg", ".jpeg", ".ppm", ".pgm"};
     const char *end = strrchr(name, '.');
@@ -80,7 +80,7 @@ static enum el_status list_classes(const char *root, struct listing *listing)
 {
     struct dirent **entries;
     int n = scandir(root, &entries, is_shown, by_name);
-    if (n < 0) return el_fail_errno("folder of pictures %s", el_path_tail(root));
+    if (n < 0) return el_fail_errno("folder of images %s", el_path_tail(root));
     enum el_status status = EL_OK;
     for (int i = 0; i < n; i++) {
         if (status == EL_OK) status = take_class(root, entries[i]->d_name, listing);
@@ -89,25 +89,24 @@ static enum el_status list_classes(const char *root, struct listing *listing)
     free(entries);
     EL_TRY(status);
     if (listing->n_classes) return EL_OK;
-    return el_fail(
-        EL_ERR_INVALID,
-        "%s: no folders of classes in it: give pictures as DIR/CLASS/*.png (jpg, ppm), or as DIR/train/CLASS "
-        "and DIR/val/CLASS; or CIFAR-10's files (data_batch_*.bin)",
-        el_path_tail(root));
+    return el_fail(EL_ERR_INVALID,
+                   "%s: no folders of classes in it: give images as DIR/CLASS/*.png (jpg, ppm), or as DIR/train/CLASS "
+                   "and DIR/val/CLASS; or CIFAR-10's files (data_batch_*.bin)",
+                   el_path_tail(root));
 }
 
-static enum el_status take_picture(const FTSENT *entry, int32_t label, struct listing *listing)
+static enum el_status take_image(const FTSENT *entry, int32_t label, struct listing *listing)
 {
     if (listing->count == listing->capacity) {
         int64_t capacity = listing->capacity ? 2 * listing->capacity : 256;
-        struct picture *more = realloc(listing->pictures, (size_t)capacity * sizeof *more);
+        struct image *more = realloc(listing->images, (size_t)capacity * sizeof *more);
         if (!more) return no_memory();
-        listing->pictures = more;
+        listing->images = more;
         listing->capacity = capacity;
     }
     char *path = strdup(entry->fts_path);
     if (!path) return no_memory();
-    listing->pictures[listing->count++] = (struct picture){path, label};
+    listing->images[listing->count++] = (struct image){path, label};
     return EL_OK;
 }
 
@@ -115,7 +114,7 @@ static enum el_status take_entry(FTS *tree, FTSENT *entry, int32_t label, struct
 {
     switch (entry->fts_info) {
     case FTS_F:
-        return is_picture(entry->fts_name) ? take_picture(entry, label, listing) : EL_OK;
+        return is_image(entry->fts_name) ? take_image(entry, label, listing) : EL_OK;
     case FTS_D:
         if (entry->fts_level > 0 && entry->fts_name[0] == '.') fts_set(tree, entry, FTS_SKIP);
         return EL_OK;
@@ -128,7 +127,7 @@ static enum el_status take_entry(FTS *tree, FTSENT *entry, int32_t label, struct
         errno = entry->fts_errno;
         return el_fail_errno("%s", el_path_tail(entry->fts_path));
     case FTS_SLNONE:
-        if (!is_picture(entry->fts_name)) return EL_OK;
+        if (!is_image(entry->fts_name)) return EL_OK;
         return el_fail(EL_ERR_INVALID, "%s: a symbolic link to nothing: remove it", el_path_tail(entry->fts_path));
     default:
         return EL_OK;
@@ -140,7 +139,7 @@ static int tree_by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* The pictures of one class, at any depth, in the order of their names. */
+/* The images of one class, at any depth, in the order of their names. */
 static enum el_status list_class(const char *root, const char *name, int32_t label, struct listing *listing)
 {
     char *path;
@@ -153,7 +152,7 @@ static enum el_status list_class(const char *root, const char *name, int32_t lab
         status = take_entry(tree, entry, label, listing);
     if (status == EL_OK && errno) status = el_fail_errno("%s", el_path_tail(path));
     if (status == EL_OK && listing->count == before)
-        status = el_fail(EL_ERR_INVALID, "%s: no picture in this class's folder (png, jpg, jpeg, ppm): remove it",
+        status = el_fail(EL_ERR_INVALID, "%s: no image in this class's folder (png, jpg, jpeg, ppm): remove it",
                          el_path_tail(path));
     if (tree) fts_close(tree);
     free(path);
@@ -161,7 +160,7 @@ static enum el_status list_class(const char *root, const char *name, int32_t lab
 }
 
 /* `known`: the training set's classes, NULL for that itself. */
-static enum el_status list_pictures(const char *root, const struct listing *known, struct listing *listing)
+static enum el_status list_images(const char *root, const struct listing *known, struct listing *listing)
 {
     EL_TRY(list_classes(root, listing));
     for (int i = 0; i < listing->n_classes; i++) {
@@ -176,24 +175,24 @@ static enum el_status list_pictures(const char *root, const struct listing *know
     return EL_OK;
 }
 
-static enum el_status read_picture(const char *path, int64_t side, uint8_t *pixels)
+static enum el_status read_image(const char *path, int64_t side, uint8_t *pixels)
 {
     struct el_text file;
     struct el_bitmap bitmap = {0};
     EL_TRY(el_bytes_load(path, &file));
     enum el_status status = el_bitmap_decode(el_path_tail(path), (const uint8_t *)file.bytes, file.length, &bitmap);
-    if (status == EL_OK) status = el_picture_fit(bitmap.rgb, bitmap.width, bitmap.height, side, pixels);
+    if (status == EL_OK) status = el_image_fit(bitmap.rgb, bitmap.width, bitmap.height, side, pixels);
     free(bitmap.rgb);
     free(file.bytes);
     return status;
 }
 
-static enum el_status read_pictures(const struct listing *listing, int64_t side, struct el_samples *samples_p)
+static enum el_status read_images(const struct listing *listing, int64_t side, struct el_samples *samples_p)
 {
-    EL_TRY(el_pictures_alloc(listing->count, side, listing->count * el_picture_bytes(side), samples_p));
+    EL_TRY(el_images_alloc(listing->count, side, listing->count * el_image_bytes(side), samples_p));
     for (int64_t i = 0; i < listing->count; i++) {
-        samples_p->labels[i] = listing->pictures[i].label;
-        EL_TRY(read_picture(listing->pictures[i].path, side, samples_p->pixels + samples_p->starts[i]));
+        samples_p->labels[i] = listing->images[i].label;
+        EL_TRY(read_image(listing->images[i].path, side, samples_p->pixels + samples_p->starts[i]));
     }
     return EL_OK;
 }
@@ -209,23 +208,23 @@ static char *folder_in(const char *dir, const char *name)
 }
 
 static enum el_status read_both(const struct el_dataset_spec *spec, const char *train, const char *test,
-                                struct el_pictures *set)
+                                struct el_images *set)
 {
     struct listing known = {0}, other = {0};
-    enum el_status status = list_pictures(train, NULL, &known);
+    enum el_status status = list_images(train, NULL, &known);
     set->classes = spec->classes ? spec->classes : known.n_classes;
     if (status == EL_OK && known.n_classes > set->classes)
         status = el_fail(EL_ERR_INVALID, "%s: %d folders of classes, but --classes %lld", el_path_tail(train),
                          known.n_classes, (long long)set->classes);
-    if (status == EL_OK && test) status = list_pictures(test, &known, &other);
-    if (status == EL_OK) status = read_pictures(&known, set->image, &set->train);
-    if (status == EL_OK && test) status = read_pictures(&other, set->image, &set->test);
+    if (status == EL_OK && test) status = list_images(test, &known, &other);
+    if (status == EL_OK) status = read_images(&known, set->image, &set->train);
+    if (status == EL_OK && test) status = read_images(&other, set->image, &set->test);
     listing_free(&known);
     listing_free(&other);
     return status;
 }
 
-enum el_status el_picture_folder_open(const struct el_dataset_spec *spec, struct el_pictures *set)
+enum el_status el_image_folder_open(const struct el_dataset_spec *spec, struct el_images *set)
 {
     char *train = folder_in(spec->source, "train"), *test = NULL;
     if (spec->test_path)

@@ -1,4 +1,4 @@
-/* A picture of any format, and the same bytes as a file of CIFAR-10's. */
+/* An image of any format, and the same bytes as a file of CIFAR-10's. */
 #include <stdlib.h>
 
 #include "runtime/data/samples.h"
@@ -20,9 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t pixels[SIDE * SIDE * EL_COLOURS];
     struct el_bitmap bitmap;
-    if (fuzz_status(el_bitmap_decode("picture", data, size, &bitmap))) {
-        fuzz_expect(bitmap.width > 0 && bitmap.height > 0, "a picture has pixels");
-        fuzz_status(el_picture_fit(bitmap.rgb, bitmap.width, bitmap.height, SIDE, pixels));
+    if (fuzz_status(el_bitmap_decode("image", data, size, &bitmap))) {
+        fuzz_expect(bitmap.width > 0 && bitmap.height > 0, "an image has pixels");
+        fuzz_status(el_image_fit(bitmap.rgb, bitmap.width, bitmap.height, SIDE, pixels));
         free(bitmap.rgb);
     }
     parse_records(data, size);

@@ -1,5 +1,5 @@
-/* Files of pictures: every format to the bytes it must give, CIFAR-10's files, folders a class; and each bad one is a
- * line that names it. tests/unit/data/pictures were written by libpng and libjpeg-turbo: 24 x 16 pixels, red 10 times
+/* Files of images: every format to the bytes it must give, CIFAR-10's files, folders a class; and each bad one is a
+ * line that names it. tests/unit/data/images were written by libpng and libjpeg-turbo: 24 x 16 pixels, red 10 times
  * the column, green 15 times the row, blue 77; the grey ones are their red. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "runtime/data/samples.h"
 
 enum { WIDTH = 24, HEIGHT = 16, PIXELS_MAX = 32 * 32 * 3, RECORD = EL_CIFAR_RECORD_BYTES };
-static char folder[] = "/tmp/el-test-pictures-XXXXXX";
+static char folder[] = "/tmp/el-test-images-XXXXXX";
 
 static int make_folder(void **state)
 {
@@ -103,7 +103,7 @@ static struct el_bitmap read_sample(const char *name, uint8_t *bytes, size_t roo
 {
     char path[256];
     struct el_bitmap bitmap = {0};
-    snprintf(path, sizeof path, "tests/unit/data/pictures/%s", name);
+    snprintf(path, sizeof path, "tests/unit/data/images/%s", name);
     FILE *file = fopen(path, "rb");
     if (!file) fail_msg("%s: run from the repository's root", path);
     *length_p = fread(bytes, 1, room, file);
@@ -176,7 +176,7 @@ static void ppm_is_read(void **state)
     free(grey.rgb);
 }
 
-static void bad_pictures_are_refused(void **state)
+static void bad_images_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -190,9 +190,9 @@ static void bad_pictures_are_refused(void **state)
                {"P6", "header"},
                {"P6 1000000 1000000 255\n\1", "1000000000000 pixels"},
                {"P6 99999999999999999999 1 255\n\1", "header"},
-               {"P3 1 1 255 0 0 0", "x.ppm: not a picture"},
-               {"GIF89a", "not a picture"},
-               {"", "not a picture"}};
+               {"P3 1 1 255 0 0 0", "x.ppm: not an image"},
+               {"GIF89a", "not an image"},
+               {"", "not an image"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct el_bitmap bitmap;
         const uint8_t *bytes = (const uint8_t *)bad[i].text;
@@ -201,8 +201,8 @@ static void bad_pictures_are_refused(void **state)
     }
 }
 
-/* Cut off anywhere; with a byte changed it may be a picture or not, and nothing else. */
-static void damaged_pictures_are_refused(void **state)
+/* Cut off anywhere; with a byte changed it may be an image or not, and nothing else. */
+static void damaged_images_are_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"palette.png", "interlaced.png", "rgb.jpg", "progressive.jpg", "cmyk.jpg"};
@@ -216,7 +216,7 @@ static void damaged_pictures_are_refused(void **state)
         for (size_t cut = 0; cut < length - (png ? 12 : 2); cut++) { /* the last chunk or marker says nothing */
             if (el_bitmap_decode(names[n], bytes, cut, &bitmap) != EL_ERR_INVALID)
                 fail_msg("%s: taken with %zu of %zu bytes", names[n], cut, length);
-            expect_words(cut < (png ? 8 : 3) ? "not a picture" : png ? "a damaged PNG" : "a JPEG that cannot be read");
+            expect_words(cut < (png ? 8 : 3) ? "not an image" : png ? "a damaged PNG" : "a JPEG that cannot be read");
         }
         for (size_t at = 0; at < length; at++) {
             bytes[at] ^= 0x55;
@@ -249,29 +249,29 @@ static void sizes_are_believed_to_a_limit(void **state)
 }
 
 /* What Pillow's resize with BILINEAR gives for the same numbers. */
-static void pictures_are_scaled_and_cut(void **state)
+static void images_are_scaled_and_cut(void **state)
 {
     (void)state;
     uint8_t line[4 * 3], wide[4 * 2 * 3], out[PIXELS_MAX], plain[100 * 80 * 3];
     uint8_t square[4 * 4 * 3];
     for (int i = 0; i < 4 * 4; i++) memset(square + 3 * i, i % 4 < 2 ? 0 : 255, 3);
-    assert_int_equal(el_picture_fit(square, 4, 4, 2, out), EL_OK);
+    assert_int_equal(el_image_fit(square, 4, 4, 2, out), EL_OK);
     assert_int_equal(out[0], 36);
     assert_int_equal(out[3], 219);
     assert_memory_equal(out, out + 6, 6);
     for (int i = 0; i < 4; i++) memset(line + 3 * i, i, 3);
     memcpy(wide, line, sizeof line);
     memcpy(wide + sizeof line, line, sizeof line);
-    assert_int_equal(el_picture_fit(wide, 4, 2, 2, out), EL_OK); /* the middle two columns, as they are */
+    assert_int_equal(el_image_fit(wide, 4, 2, 2, out), EL_OK); /* the middle two columns, as they are */
     assert_memory_equal(out, "\1\1\1\2\2\2\1\1\1\2\2\2", 12);
-    assert_int_equal(el_picture_fit(line, 1, 4, 1, out), EL_OK);
+    assert_int_equal(el_image_fit(line, 1, 4, 1, out), EL_OK);
     assert_in_range(out[0], 1, 2);
     memset(plain, 200, sizeof plain);
     for (int side = 1; side <= 32; side++) {
         memset(out, 0, sizeof out);
-        assert_int_equal(el_picture_fit(plain, 100, 80, side, out), EL_OK);
+        assert_int_equal(el_image_fit(plain, 100, 80, side, out), EL_OK);
         for (int i = 0; i < side * side * 3; i++) assert_int_equal(out[i], 200);
-        assert_int_equal(el_picture_fit(plain, 3, 7, side, out), EL_OK);
+        assert_int_equal(el_image_fit(plain, 3, 7, side, out), EL_OK);
         for (int i = 0; i < side * side * 3; i++) assert_int_equal(out[i], 200);
     }
 }
@@ -321,7 +321,7 @@ static void cifar_is_read(void **state)
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TEST), 1);
     assert_int_equal(el_dataset_classes(set), 10);
     assert_int_equal(el_dataset_image(set), 32);
-    assert_non_null(strstr(el_dataset_describe(set), "5 samples, 10 classes, pictures of 32 x 32; test: 1 samples"));
+    assert_non_null(strstr(el_dataset_describe(set), "5 samples, 10 classes, images of 32 x 32; test: 1 samples"));
     read_split(set, EL_SPLIT_TRAIN, bytes, labels);
     assert_memory_equal(labels, ((int32_t[]){3, 4, 7, 8, 9}), sizeof(int32_t) * 5);
     assert_memory_equal(bytes + PIXELS_MAX, "\13\2\3\13\2\3", 6);
@@ -362,9 +362,9 @@ static void bad_cifar_is_refused(void **state)
     refuses((struct el_dataset_spec){.source = "synthetic", .test_path = in("good.bin")}, EL_ERR_INVALID, "test file");
     struct el_dataset *set;
     assert_int_equal(el_dataset_open(&(struct el_dataset_spec){.source = folder}, &set), EL_ERR_IO);
-    expect_words("is a directory|a folder is for pictures");
+    expect_words("is a directory|a folder is for images");
     struct el_samples samples;
-    assert_int_equal(el_pictures_alloc(100, 4096, 100 * el_picture_bytes(4096), &samples), EL_ERR_INVALID);
+    assert_int_equal(el_images_alloc(100, 4096, 100 * el_image_bytes(4096), &samples), EL_ERR_INVALID);
     expect_words("4.7 GiB|at most 4|--image");
 }
 
@@ -377,7 +377,7 @@ static void folders_are_read(void **state)
     put_plain("train/cat/b.ppm", 10, 8, 20);
     put_plain("train/cat/a.PPM", 8, 10, 10);
     put_plain("train/cat/.hidden.ppm", 8, 8, 99);
-    put("train/cat/notes.txt", "no picture", 10);
+    put("train/cat/notes.txt", "no image", 10);
     put_plain("train/ant/deep/er/c.ppm", 8, 8, 30);
     put("train/.cache/x", "", 0);
     put_plain("val/cat/d.ppm", 30, 20, 40);
@@ -408,9 +408,9 @@ static void bad_folders_are_refused(void **state)
     refuses(spec, EL_ERR_INVALID, "no folders of classes|DIR/CLASS");
     put_plain("cat/a.ppm", 8, 8, 1);
     put("dog/readme", "x", 1);
-    refuses(spec, EL_ERR_INVALID, "/dog: no picture in this class's folder");
+    refuses(spec, EL_ERR_INVALID, "/dog: no image in this class's folder");
     put("dog/a.png", "hello", 5);
-    refuses(spec, EL_ERR_INVALID, "dog/a.png: not a picture");
+    refuses(spec, EL_ERR_INVALID, "dog/a.png: not an image");
     put("dog/a.png", "\x89PNG\r\n\x1a\n", 8);
     struct el_dataset *set;
     assert_int_not_equal(
@@ -441,7 +441,7 @@ static void bad_folders_are_refused(void **state)
 }
 
 /* Made in memory, and read back from what was written for others to read. */
-static void synthetic_pictures_are_files(void **state)
+static void synthetic_images_are_files(void **state)
 {
     (void)state;
     char train[256], test[256];
@@ -475,15 +475,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format_is_read),
         cmocka_unit_test(ppm_is_read),
-        cmocka_unit_test(bad_pictures_are_refused),
-        cmocka_unit_test(damaged_pictures_are_refused),
+        cmocka_unit_test(bad_images_are_refused),
+        cmocka_unit_test(damaged_images_are_refused),
         cmocka_unit_test(sizes_are_believed_to_a_limit),
-        cmocka_unit_test(pictures_are_scaled_and_cut),
+        cmocka_unit_test(images_are_scaled_and_cut),
         cmocka_unit_test(cifar_is_read),
         cmocka_unit_test(bad_cifar_is_refused),
         cmocka_unit_test(folders_are_read),
         cmocka_unit_test(bad_folders_are_refused),
-        cmocka_unit_test(synthetic_pictures_are_files),
+        cmocka_unit_test(synthetic_images_are_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

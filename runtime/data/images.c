@@ -1,5 +1,5 @@
-/* Sets of pictures: what --data names becomes bytes of colour in memory. It knows nothing of splits and batches, and
- * leaves files to their readers (cifar.c, picture_folder.c). */
+/* Sets of images: what --data names becomes bytes of colour in memory. It knows nothing of splits and batches, and
+ * leaves files to their readers (cifar.c, image_folder.c). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,12 +10,12 @@
 enum { SIDE_MAX = 4096, DEFAULT_SIDE = 224, DUMMY_CLASSES = 1000, DUMMY_SAMPLES = 16384, NOISE_BYTES = 1 << 20 };
 #define SET_BYTES_MAX ((int64_t)4 << 30)
 
-enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p)
+enum el_status el_images_alloc(int64_t count, int64_t side, int64_t pixels, struct el_samples *samples_p)
 {
     if (pixels > SET_BYTES_MAX)
         return el_fail(EL_ERR_INVALID,
-                       "%lld pictures of %lld x %lld are %.1f GiB, which every process keeps in memory (at most %lld): "
-                       "give fewer pictures or a smaller --image",
+                       "%lld images of %lld x %lld are %.1f GiB, which every process keeps in memory (at most %lld): "
+                       "give fewer images or a smaller --image",
                        (long long)count, (long long)side, (long long)side, (double)pixels / 0x1p30,
                        (long long)(SET_BYTES_MAX >> 30));
     struct el_samples samples = {.count = count,
@@ -24,10 +24,10 @@ enum el_status el_pictures_alloc(int64_t count, int64_t side, int64_t pixels, st
                                  .pixels = malloc((size_t)pixels + 1)};
     if (!samples.labels || !samples.starts || !samples.pixels) {
         el_samples_free(&samples);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %lld pictures of %lld x %lld", (long long)count,
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %lld images of %lld x %lld", (long long)count,
                        (long long)side, (long long)side);
     }
-    for (int64_t i = 0; i <= count; i++) samples.starts[i] = i * el_picture_bytes(side);
+    for (int64_t i = 0; i <= count; i++) samples.starts[i] = i * el_image_bytes(side);
     *samples_p = samples;
     return EL_OK;
 }
@@ -43,13 +43,13 @@ static void draw_noise(uint64_t seed, int64_t bytes, uint8_t *noise)
 }
 
 /* Of one class alone there is no label to draw: it is 0 (which squared error takes for a 1) where the mean of the
- * picture's numbers, as they are before they are normalised, is below 0.5, and 1 (a 0) elsewhere. */
-static enum el_status label_by_mean(int64_t bytes, struct el_pictures *set)
+ * image's numbers, as they are before they are normalised, is below 0.5, and 1 (a 0) elsewhere. */
+static enum el_status label_by_mean(int64_t bytes, struct el_images *set)
 {
     struct el_samples *train = &set->train;
-    const int64_t n = el_picture_bytes(set->image);
+    const int64_t n = el_image_bytes(set->image);
     int64_t *sums = malloc((size_t)(bytes + 1) * sizeof *sums); /* of all bytes before this one */
-    if (!sums) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the labels of pictures");
+    if (!sums) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the labels of images");
     sums[0] = 0;
     for (int64_t i = 0; i < bytes; i++) sums[i + 1] = sums[i] + train->pixels[i];
     for (int64_t i = 0; i < train->count; i++)
@@ -58,15 +58,15 @@ static enum el_status label_by_mean(int64_t bytes, struct el_pictures *set)
     return EL_OK;
 }
 
-/* Each picture begins somewhere in one stretch of noise: thousands of them cost a MiB, whatever their size, and making
+/* Each image begins somewhere in one stretch of noise: thousands of them cost a MiB, whatever their size, and making
  * them nothing. */
-static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_pictures *set)
+static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_images *set)
 {
     const struct el_rng_key key = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 3};
     set->image = spec->image ? spec->image : DEFAULT_SIDE;
     set->classes = spec->classes ? spec->classes : DUMMY_CLASSES;
-    const int64_t bytes = NOISE_BYTES + el_picture_bytes(set->image);
-    EL_TRY(el_pictures_alloc(DUMMY_SAMPLES, set->image, bytes, &set->train));
+    const int64_t bytes = NOISE_BYTES + el_image_bytes(set->image);
+    EL_TRY(el_images_alloc(DUMMY_SAMPLES, set->image, bytes, &set->train));
     draw_noise(spec->seed, bytes, set->train.pixels);
     for (int64_t i = 0; i < DUMMY_SAMPLES; i++) {
         uint32_t words[4];
@@ -77,7 +77,7 @@ static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_p
     return set->classes == 1 ? label_by_mean(bytes, set) : EL_OK;
 }
 
-static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_pictures *set)
+static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_images *set)
 {
     struct el_cifar_file train = {.path = "synthetic"}, test = {.path = "synthetic"};
     set->image = spec->image ? spec->image : EL_CIFAR_SIDE;
@@ -91,7 +91,7 @@ static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct 
     return status;
 }
 
-static enum el_status open_path(const struct el_dataset_spec *spec, struct el_pictures *set)
+static enum el_status open_path(const struct el_dataset_spec *spec, struct el_images *set)
 {
     struct stat info;
     if (stat(spec->source, &info) != 0) return el_fail_errno("data %s", el_path_tail(spec->source));
@@ -101,10 +101,10 @@ static enum el_status open_path(const struct el_dataset_spec *spec, struct el_pi
         return el_cifar_open(spec, set);
     }
     set->image = spec->image ? spec->image : DEFAULT_SIDE;
-    return el_picture_folder_open(spec, set);
+    return el_image_folder_open(spec, set);
 }
 
-enum el_status el_pictures_open(const struct el_dataset_spec *spec, struct el_pictures *set)
+enum el_status el_images_open(const struct el_dataset_spec *spec, struct el_images *set)
 {
     if (spec->image < 0 || spec->image > SIDE_MAX)
         return el_fail(EL_ERR_INVALID, "image %lld: a side from 1 to %d pixels", (long long)spec->image, SIDE_MAX);

@@ -1,16 +1,16 @@
-/* A small residual network and its pictures, for what the tests of equivalence ask of batch norm. */
-#ifndef EL_TEST_CASE_PICTURES_H
-#define EL_TEST_CASE_PICTURES_H
+/* A small residual network and its images, for what the tests of equivalence ask of batch norm. */
+#ifndef EL_TEST_CASE_IMAGES_H
+#define EL_TEST_CASE_IMAGES_H
 
 #include <stdio.h>
 
 #include "runtime/parallel/train.h"
 
-enum { PICTURE_SIDE = 16, PICTURE_CLASSES = 4 };
+enum { IMAGE_SIDE = 16, IMAGE_CLASSES = 4 };
 
 /* In f64; to be checked. */
-static inline void el_case_pictures_config(const char *mode, int n_devices, int64_t batch, int64_t image,
-                                           struct el_train_config *config)
+static inline void el_case_images_config(const char *mode, int n_devices, int64_t batch, int64_t image,
+                                         struct el_train_config *config)
 {
     *config = (struct el_train_config){.dtype = EL_F64,
                                        .optimizer = EL_OPT_MOMENTUM,
@@ -24,17 +24,17 @@ static inline void el_case_pictures_config(const char *mode, int n_devices, int6
                                        .n_devices = n_devices,
                                        .n_micro = 2,
                                        .steps = 3,
-                                       .model = {.name = "resnet18", .classes = PICTURE_CLASSES, .dropout = -1}};
+                                       .model = {.name = "resnet18", .classes = IMAGE_CLASSES, .dropout = -1}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     el_model_set(&config->model, "image", &image, 1);
     el_model_set(&config->model, "width", (int64_t[]){2}, 1);
     assert_int_equal(el_model_resolve(&config->model), EL_OK);
 }
 
-static inline enum el_status el_case_pictures(struct el_dataset **dataset_p)
+static inline enum el_status el_case_images(struct el_dataset **dataset_p)
 {
     struct el_dataset_spec spec = {
-        .source = "dummy", .input = EL_INPUT_IMAGES, .image = PICTURE_SIDE, .classes = PICTURE_CLASSES, .seed = 3};
+        .source = "dummy", .input = EL_INPUT_IMAGES, .image = IMAGE_SIDE, .classes = IMAGE_CLASSES, .seed = 3};
     return el_dataset_open(&spec, dataset_p);
 }
 
