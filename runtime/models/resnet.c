@@ -95,7 +95,7 @@ static int add_block(struct el_graph *graph, const struct architecture *architec
     int n = architecture->n_convolutions, residual = x;
     bool changes = stride > 1 || inputs != outputs;
     for (int i = 0; i < n; i++) {
-        char convolution[8], norm[8];
+        char convolution[16], norm[16];
         snprintf(convolution, sizeof convolution, "conv%d", i + 1);
         snprintf(norm, sizeof norm, "bn%d", i + 1);
         layers[i] = add_arrays(graph, prefix, convolution, norm, i ? width : inputs, i < n - 1 ? width : outputs,

@@ -62,7 +62,7 @@ rehearse() { # rehearse OPTION...
     grep -qE '^build +ok .*evenload ' out/summary.txt
     grep -qE '^host +ok .* passed' out/summary.txt
     grep -qE '^absent +ok .*status 2 in' out/summary.txt
-    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq 11 && $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]]
+    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq 12 && $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]]
     for file in environment.txt devices.json build.log host.log absent.log; do [[ -s out/$file ]] || show; done
     # Nothing of this machine in it.
     run grep -rlF -e "$BATS_TEST_TMPDIR" -e "$(cd "$ROOT" && pwd)/" -e "\"$(uname -n)\"" out
