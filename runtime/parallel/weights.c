@@ -50,12 +50,22 @@ static bool same_shape(const struct el_stored_array *a, const struct el_stored_a
     return same;
 }
 
+static enum el_status fail_missing(const struct el_safetensors *file, const char *name)
+{
+    char wrapped[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(wrapped, sizeof wrapped, "module.%s", name);
+    return el_fail(EL_ERR_INVALID, "%.200s has no '%s', which the model has%s", el_safetensors_path(file), name,
+                   el_safetensors_find(file, wrapped) ? ", but 'module.' before it, as DistributedDataParallel has: in "
+                                                        "Python save model.module.state_dict()"
+                                                      : "");
+}
+
 static enum el_status check_array(const struct el_safetensors *file, const struct el_param *param)
 {
     const struct el_stored_array wanted = stored(param, EL_F32), *found = el_safetensors_find(file, param->name);
     const char *path = el_safetensors_path(file);
     char has[SHAPE_BYTES], needs[SHAPE_BYTES];
-    if (!found) return el_fail(EL_ERR_INVALID, "%.200s has no '%s', which the model has", path, param->name);
+    if (!found) return fail_missing(file, param->name);
     if (found->type == EL_STORED_I64)
         return el_fail(EL_ERR_INVALID, "%.200s: '%s' has whole numbers (I64)", path, param->name);
     if (same_shape(found, &wanted)) return EL_OK;
