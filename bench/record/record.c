@@ -89,10 +89,14 @@ static void put_schedule(json_t *config, const struct el_trial *trial)
 }
 
 /* The configuration as resolved, beyond what has a field of its own. */
-static json_t *config(const struct el_trial *trial)
+/* What is trained, on what, and how. */
+static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
-    json_t *config = json_object();
+    el_json_put_text(config, "data", trial->data);
+    el_json_put_text(config, "test", trial->test);
+    el_json_put_text(config, "load", trial->load);
+    el_json_put_text(config, "vectors", trial->vectors);
     el_json_put(config, "model_sizes", model_sizes(&train->model));
     el_json_put_real(config, "lr", train->lr);
     el_json_put_real(config, "momentum", train->momentum);
@@ -100,6 +104,13 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_text(config, "augment", train->augment ? "on" : "off");
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
+}
+
+static json_t *config(const struct el_trial *trial)
+{
+    const struct el_train_config *train = &trial->train;
+    json_t *config = json_object();
+    put_training(config, trial);
     el_json_put_text(config, "overlap", train->overlap ? "on" : "off");
     el_json_put_text(config, "bucket_view", train->bucket_view ? "on" : "off");
     el_json_put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
@@ -115,8 +126,6 @@ static json_t *config(const struct el_trial *trial)
     el_json_put(config, "device_mem_bytes",
                 trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
     el_json_put_real(config, "timeout_s", trial->timeout_s);
-    el_json_put_text(config, "data", trial->data);
-    el_json_put_text(config, "test", trial->test);
     el_json_put_text(config, "comm", trial->comm);
     el_json_put_text(config, "comm_algorithm", el_comm_algorithm_name(train->comm_algorithm));
     el_json_put_real(config, "comm_timeout_s", train->comm_timeout_s);

@@ -125,6 +125,28 @@ void el_verdict_loss(struct el_verdict_case *c)
     }
 }
 
+/* Whether its kernels compute: else it has no losses. */
+static bool computes(const json_t *repeat)
+{
+    return !json_is_true(json_object_get(repeat, "simulated")) &&
+           strncmp(el_json_text(repeat, "members.0.device", ""), "null:", 5) != 0;
+}
+
+void el_verdict_diverged(struct el_verdict_case *c)
+{
+    for (size_t i = 0; i < json_array_size(c->ok); i++) {
+        const json_t *repeat = json_array_get(c->ok, i), *loss = json_object_get(repeat, "loss");
+        for (size_t k = 0; computes(repeat) && k < json_array_size(loss); k++) {
+            if (json_is_number(json_array_get(loss, k))) continue;
+            el_verdict_say(c,
+                           "the loss is not a finite number from step %zu on: lower --lr, or look at the values that "
+                           "--load gave",
+                           k + 1);
+            return;
+        }
+    }
+}
+
 static bool memory_differs(const json_t *a, const json_t *b)
 {
     static const char *const same[] = {"memory.peak_bytes", "memory.at_peak_by_tag", "memory.peak_by_tag"};

@@ -144,6 +144,11 @@ static void plant_loss(json_t *r)
     json_array_set_new(el_json_at(r, "2.loss"), 1, json_real(nextafter(0.6, 1)));
 }
 
+static void plant_infinite(json_t *r)
+{
+    for (size_t k = 0; k < REPEATS; k++) json_array_set_new(el_json_at(json_array_get(r, k), "loss"), 1, json_null());
+}
+
 static void plant_untagged(json_t *r)
 {
     set(r, 1, "members.0.memory", "peak_bytes", json_integer(40 << 20));
@@ -184,6 +189,7 @@ static const struct {
     {"drift", "20 % slower within", .plant = plant_drift},
     {"trend", "% slower from the first repeat", .plant = plant_trend},
     {"loss", "not deterministic", .plant = plant_loss},
+    {"diverged", "not a finite number from step 2 on", .plant = plant_infinite},
     {"memory", "memory differs", .path = "3.members.1.memory.peak_bytes", .value = "101"},
     {"grown", "of cpu:1 grew by 12.0 MiB", .path = "4.members.1.memory.grown_bytes", .value = "12582912"},
     {"unattributed", "cpu:0 holds 8.0 MiB that no tag accounts for, 20 %", .plant = plant_untagged},
