@@ -74,7 +74,8 @@ enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
     } else {
         json_array_foreach(rows, i, row) print_mode(row);
         fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its stage;\n"
-              "S: optimizer's state in copies of P (sgd 0, momentum 1, adam 2); others: devices with replicas only.\n",
+              "S: optimizer's state in copies of P (sgd 0, momentum 1, adam 2); others: devices with replicas only.\n"
+              "With batch norm a loss is single's only where the statistics are those of the batch.\n",
               stdout);
     }
     json_decref(rows);

@@ -35,7 +35,7 @@ enum el_status el_batch_norm_check(int64_t n)
 {
     if (n > 1) return EL_OK;
     return el_fail(EL_ERR_INTERNAL,
-                   "batch norm: %lld value a channel has no variance to train on: give each device "
+                   "batch norm: %lld value per channel has no variance to train on: give each device "
                    "(and micro-batch) at least 2 samples, or larger images",
                    (long long)n);
 }

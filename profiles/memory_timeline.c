@@ -15,7 +15,7 @@ enum { IDLE = EL_PHASE_COUNT, COMPUTE_STREAM = 0, GAP_PARTS = 100 };
 struct mean_step {
     struct el_step_event list; /* a step that ran it: its ops and marks */
     int64_t n_steps, whole_ns;
-    struct el_span *spans; /* n_ops; relative to the step's begin */
+    struct el_span *spans; /* n_ops; relative to the step's start */
 };
 
 struct maker {

@@ -4,7 +4,7 @@
  *     timeline.points[timeline.peak] ...                                              the ledger's peak, found again
  *     el_memory_timeline_free(&timeline);
  *
- * Marks of allocations and frees lie between ops of the schedule. A mark's time is the begin of the first op at or
+ * Marks of allocations and frees lie between ops of the schedule. A mark's time is the start of the first op at or
  * after it on the device's compute stream, a mean over the recorded steps; the step's end where there is none. Marks
  * that fall on one time make one point, the last; where the sum was larger among them than before them, that moment is
  * a point of its own at the same time, so the peak is never lost. A point also stands where the phase changes. The
@@ -20,7 +20,7 @@
 #include "profiles/recorder.h"
 
 struct el_memory_point {
-    int64_t at_ns;       /* after the step's begin */
+    int64_t at_ns;       /* after the step's start */
     int phase;           /* enum el_phase from here on; EL_PHASE_COUNT: nothing runs */
     const char *label;   /* of the op that begins here; "" where none does; the recorder's */
     int64_t total_bytes; /* sum of what follows */

@@ -38,7 +38,7 @@ bool el_runner_interrupted(void);
 /* What a launch of the trial adds to its ranks' environment: "NAME=value", NULL at the end; NULL where it adds nothing.
  * CUDA loads a kernel's code at its first launch, and may then wait for what runs on the card, under a lock of the
  * whole process: where threads of one process (ddp with --procs 1) have cards of their own, a collective that waits for
- * another thread's could never end. There all code is loaded at the begin, unless the user decided otherwise
+ * another thread's could never end. There all code is loaded at the start, unless the user decided otherwise
  * (`given`: CUDA_MODULE_LOADING as it is set, or NULL). */
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given);
 

@@ -9,7 +9,7 @@
 
 #include "runtime/base/files.h"
 
-/* The number after `key` at the begin of a line, or the first of the file where key is ""; NAN: none ("max" too). */
+/* The number after `key` at the start of a line, or the first of the file where key is ""; NAN: none ("max" too). */
 static double number_in(const char *root, const char *path, const char *key)
 {
     char name[1024], text[64], *end;

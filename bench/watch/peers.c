@@ -123,7 +123,7 @@ static bool is_family(const struct el_tree_process *a, const struct el_tree_proc
     return a->parent == b->parent && a->above == b->above && !strcmp(program_of(a), program_of(b));
 }
 
-/* A child is found after its parent: sums go from the end to the begin. */
+/* A child is found after its parent: sums go from the end to the start. */
 static struct subtree *sum_subtrees(const struct el_watching *watch)
 {
     int n = el_process_tree_count(watch->tree);

@@ -7,7 +7,7 @@
 /* Positions are int32, and a byte repeated four times stands for "none yet". */
 enum { EL_EMBEDDING_NONE_BYTE = 0x7f, EL_EMBEDDING_POSITIONS_MAX = 0x7f7f7f7f };
 
-/* Where the parts lie, in bytes from the workspace's begin. Sums and peaks lie side by side: one memset clears both. */
+/* Where the parts lie, in bytes from the workspace's start. Sums and peaks lie side by side: one memset clears both. */
 struct el_embedding_layout {
     size_t sums;  /* int64 [n, e, words]: the gradient's sum for the id whose first position is n */
     size_t peaks; /* u64 [n]: the bits of the largest magnitude, as double */

@@ -111,7 +111,7 @@ struct el_span {
 };
 
 /* Where memory of a step is allocated or freed, in issue order. Bytes of a buffer beyond those requested are a mark of
- * their own, of tag padding, as in the ledger: live bytes at the step's begin and the marks one by one give the
+ * their own, of tag padding, as in the ledger: live bytes at the step's start and the marks one by one give the
  * ledger's peak. */
 struct el_mark {
     int op;     /* the mark lies before the op with this index; n_ops: after all of them */

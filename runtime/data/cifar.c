@@ -17,7 +17,7 @@ static enum el_status check_length(const char *path, size_t length)
     bool more = length && length % (EL_CIFAR_RECORD_BYTES + 1) == 0;
     return el_fail(
         EL_ERR_INVALID,
-        "%s: %zu bytes are no whole number of CIFAR-10's records (%d bytes: a label and 3 planes of 32 x 32)%s",
+        "%s: %zu bytes are not a whole number of CIFAR-10's records (%d bytes: a label and 3 planes of 32 x 32)%s",
         el_path_tail(path), length, EL_CIFAR_RECORD_BYTES,
         more ? "; CIFAR-100 is not read" : ": is it cut off, or in another format?");
 }

@@ -1,22 +1,15 @@
 /* conv2d: x[b, h, w, c], weights[f, k, k, c] -> y[b, oh, ow, f], by stride and padding, both the same for height and
  * width. It has no bias: batch norm follows it. */
-#include "kernels/window.h"
+#include "runtime/graph/node_window.h"
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape, *w = &graph->params[node->params[0]].shape;
-    int64_t window = w->d[1], stride = node->attributes.stride, pad = node->attributes.pad;
     if (x->d[2] != w->d[3])
         return el_fail(EL_ERR_INTERNAL, "%s: %lld channels for weights of %lld", node->name, (long long)x->d[2],
                        (long long)w->d[3]);
-    if (x->d[0] + 2 * pad < window || x->d[1] + 2 * pad < window)
-        return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit an image of %lld x %lld; give --image more",
-                       node->name, (long long)window, (long long)x->d[0], (long long)x->d[1]);
-    *shape_p = (struct el_shape){
-        .n = 3,
-        .d = {el_window_places(x->d[0], window, stride, pad), el_window_places(x->d[1], window, stride, pad), w->d[0]}};
-    return EL_OK;
+    return el_node_window_shape(node, x, w->d[1], w->d[0], shape_p);
 }
 
 static void emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)

@@ -1,19 +1,12 @@
 /* max_pool: x[b, h, w, c] -> y[b, oh, ow, c], the maximum of each window, by stride and padding, which never wins.
  * Backward needs only where it was. */
-#include "kernels/window.h"
+#include "runtime/graph/node_window.h"
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape;
-    int64_t window = node->attributes.window, stride = node->attributes.stride, pad = node->attributes.pad;
-    if (x->d[0] + 2 * pad < window || x->d[1] + 2 * pad < window)
-        return el_fail(EL_ERR_INVALID, "%s: a window of %lld does not fit an image of %lld x %lld; give --image more",
-                       node->name, (long long)window, (long long)x->d[0], (long long)x->d[1]);
-    *shape_p = (struct el_shape){
-        .n = 3,
-        .d = {el_window_places(x->d[0], window, stride, pad), el_window_places(x->d[1], window, stride, pad), x->d[2]}};
-    return EL_OK;
+    return el_node_window_shape(node, x, node->attributes.window, x->d[2], shape_p);
 }
 
 static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_kind kind, struct el_view a,

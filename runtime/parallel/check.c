@@ -177,7 +177,7 @@ static void find_single_sample(const struct el_train_config *config, const struc
     }
 }
 
-/* One value a channel has no variance: PyTorch raises an error in the step, here it is known before. */
+/* One value per channel has no variance: PyTorch raises an error in the step, here it is known before. */
 static enum el_status check_statistics(const struct el_train_config *config, const struct el_layout *layout)
 {
     struct el_graph *model;

@@ -82,7 +82,7 @@ const struct el_mode_ops el_mode_ddp = {
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
              .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate find-unused static-graph "
                       "broadcast-buffers",
-             .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's begin",
+             .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
              .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"
                          "--broadcast-buffers off",

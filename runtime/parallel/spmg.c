@@ -3,7 +3,7 @@
  * devices as dp does: scatter, a thread a replica, gather, the loss of the whole share on its first device, backward on
  * all. Its sums over the replicas are thus the gradients of the share, and their mean over processes (never over
  * devices) is ddp's. Gradients are summed in buckets as backward goes on; the optimizer runs on each process's first
- * device, which alone owns the model. Replicas live from step to step, and take its parameters at each step's begin.
+ * device, which alone owns the model. Replicas live from step to step, and take its parameters at each step's start.
  *
  * Reduction is flat, over all devices of all processes (1.1 to 1.8), or hierarchical: within a process to its first
  * device, and across processes among these (1.0).
@@ -12,7 +12,7 @@
  * buckets, (3 + S) P at the end of backward; with kept gradients (4 + S) P while parameters go out, as they are
  * flattened first (a chunk of up to 250 MiB). A replica has parameters, gradients and buckets, and beside them the
  * storage in which its new parameters come: 4 P. All have B of buffers, which the first device of the first process
- * sends to all at a step's begin. */
+ * sends to all at a step's start. */
 #include <stdlib.h>
 
 #include "runtime/parallel/buffers.h"
@@ -206,8 +206,8 @@ const struct el_mode_ops el_mode_spmg = {
     .info = {.name = "spmg",
              .summary = "DistributedDataParallel up to 1.8: several devices a process, a thread per replica",
              .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused broadcast-buffers",
-             .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's begin",
-             .sends = "as ddp among all devices, and P to each replica at a step's begin; inputs out, outputs back",
+             .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's start",
+             .sends = "as ddp among all devices, and P to each replica at a step's start; inputs out, outputs back",
              .variants =
                  "--overlap off|--reduce hierarchical|--mesh dp=2|--mesh dp=2 --reduce hierarchical|--find-unused on|"
                  "--broadcast-buffers off",

@@ -124,7 +124,7 @@ plain() {
     rmdir set/cat
     refuses "set: there is one class alone" "$EVENLOAD" run "${TINY_RESNET[@]}" --data set
     printf '1 a b c\n' >train.txt
-    refuses "train.txt: 8 bytes are no whole number of CIFAR-10's records" "$EVENLOAD" run "${TINY_RESNET[@]}" --data train.txt
+    refuses "train.txt: 8 bytes are not a whole number of CIFAR-10's records" "$EVENLOAD" run "${TINY_RESNET[@]}" --data train.txt
     refuses "nowhere: No such file" "$EVENLOAD" run "${TINY_RESNET[@]}" --data nowhere
     refuses "a folder is for images" "$EVENLOAD" run --data set
     refuses "--augment on: model textcnn takes no images" "$EVENLOAD" run --augment on

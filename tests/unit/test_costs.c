@@ -193,6 +193,22 @@ static struct el_train_config linear(void)
     return config;
 }
 
+/* Of costs without a record of the wire. */
+static void wire_is_asked_for(const struct el_costs *costs)
+{
+    struct el_device *device;
+    struct el_program *program;
+    struct el_device_spec spec = {.backend = "sim", .costs = costs};
+    struct el_call_op call = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, 64, 2)};
+    assert_int_equal(el_device_open(&spec, &device), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &call, NULL), EL_OK);
+    assert_int_equal(el_program_end(program), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "give one of 'evenload comm' too"));
+    el_program_destroy(program);
+    el_device_close(device);
+}
+
 static void ops_have_measured_times(void **state)
 {
     (void)state;
@@ -221,17 +237,7 @@ static void ops_have_measured_times(void **state)
     char both[160];
     write_run(run_record, "", "");
     assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_OK);
-    struct el_device *device;
-    struct el_program *program;
-    struct el_device_spec spec = {.backend = "sim", .costs = costs};
-    struct el_call_op call = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, 64, 2)};
-    assert_int_equal(el_device_open(&spec, &device), EL_OK); /* without a record of the wire */
-    assert_int_equal(el_program_create(&program), EL_OK);
-    assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &call, NULL), EL_OK);
-    assert_int_equal(el_program_end(program), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "give one of 'evenload comm' too"));
-    el_program_destroy(program);
-    el_device_close(device);
+    wire_is_asked_for(costs);
     free(costs);
     write_record(record, 2);
     snprintf(both, sizeof both, "%s,%s", run_folder, folder);

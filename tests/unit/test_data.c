@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/data/data.h"
+#include "tests/unit/error_words.h"
 
 enum { SEQ = 4 };
 static char folder[] = "/tmp/el-test-data-XXXXXX";
@@ -61,14 +62,10 @@ static struct el_dataset *open_good(const struct el_dataset_spec *spec)
 /* Opening fails with `status`, and the message has all of `words` (separated by |) in it. */
 static void expect_refusal(const struct el_dataset_spec *spec, enum el_status status, const char *words)
 {
-    char copy[256], *rest = copy;
     struct el_dataset *set = NULL;
-    snprintf(copy, sizeof copy, "%s", words);
     assert_int_equal(el_dataset_open(spec, &set), status);
     assert_null(set);
-    for (const char *word; (word = strsep(&rest, "|"));) {
-        if (!strstr(el_error_message(), word)) fail_msg("no '%s' in: %s", word, el_error_message());
-    }
+    expect_words(words);
 }
 
 #define BYTES(text) text, sizeof(text) - 1

@@ -122,6 +122,21 @@ enum el_status el_dnnl_conv_backward_data(struct el_dnnl_recipe *recipe, const s
                                           const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p);
 enum el_status el_dnnl_conv_backward_weights(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
                                              const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p);
+/* The weights of a convolution as its op has them. */
+struct el_dnnl_weights {
+    el_dnnl_view own;
+    size_t bytes;
+};
+/* A region for them in layout `view`; what they hold there beyond their own bytes is padding. */
+struct el_dnnl_place el_dnnl_weights_region(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights,
+                                            el_dnnl_view view);
+/* Where the next stage finds them in layout `view`: at `data`, or in a copy that a stage before it makes. */
+enum el_status el_dnnl_weights_add(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights, void *data,
+                                   el_dnnl_view view, struct el_dnnl_place *place_p);
+/* Appends dy, w -> dx. With `acc` the first region is dx, still to be added. */
+enum el_status el_dnnl_backward_data_add(struct el_dnnl_recipe *recipe, const struct el_kernel_args *args,
+                                         const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights);
+
 /* a x b (+ bias, NULL for none) -> c. */
 enum el_status el_dnnl_matmul(struct el_dnnl_recipe *recipe, el_dnnl_view a, el_dnnl_view b, el_dnnl_view bias,
                               el_dnnl_view c, struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);

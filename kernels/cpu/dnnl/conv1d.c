@@ -11,8 +11,7 @@
 /* The op's tensors as oneDNN sees them: names are logical order (batch, channels, time), strides say channels last. */
 struct shape {
     struct el_dnnl_conv conv; /* conv.w in the layout the primitive chooses */
-    el_dnnl_view w_plain;
-    size_t w_bytes;
+    struct el_dnnl_weights w; /* plain */
 };
 
 static enum el_status shape_make(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
@@ -26,29 +25,9 @@ static enum el_status shape_make(const struct el_kernel_args *args, struct el_dn
     EL_TRY(el_dnnl_any(recipe, 3, w, &shape_p->conv.w));
     EL_TRY(el_dnnl_strided(recipe, 1, bias, bias_strides, &shape_p->conv.bias));
     EL_TRY(el_dnnl_strided(recipe, 3, y, y_strides, &shape_p->conv.y));
-    EL_TRY(el_dnnl_strided(recipe, 3, w, w_strides, &shape_p->w_plain));
-    shape_p->w_bytes = (size_t)(f * k * c) * sizeof(float);
+    EL_TRY(el_dnnl_strided(recipe, 3, w, w_strides, &shape_p->w.own));
+    shape_p->w.bytes = (size_t)(f * k * c) * sizeof(float);
     return EL_OK;
-}
-
-/* A region for the weights in layout `view`; what they hold beyond the plain ones is padding. */
-static struct el_dnnl_place weights_region(struct el_dnnl_recipe *recipe, const struct shape *shape, el_dnnl_view view)
-{
-    size_t bytes = dnnl_memory_desc_get_size(view);
-    if (bytes > shape->w_bytes) recipe->padding_bytes += bytes - shape->w_bytes;
-    return el_dnnl_region(recipe, bytes);
-}
-
-/* Where stage `pd` finds its weights: the plain ones, or a blocked copy that a stage before it makes. */
-static enum el_status weights_add(struct el_dnnl_recipe *recipe, const struct shape *shape, void *plain,
-                                  el_dnnl_view view, struct el_dnnl_place *place_p)
-{
-    if (dnnl_memory_desc_equal(view, shape->w_plain)) {
-        *place_p = el_dnnl_at(plain);
-        return EL_OK;
-    }
-    *place_p = weights_region(recipe, shape, view);
-    return el_dnnl_reorder_add(recipe, shape->w_plain, el_dnnl_at(plain), view, *place_p, 0);
 }
 
 static enum el_status cook_forward(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
@@ -59,7 +38,7 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     EL_TRY(shape_make(args, recipe, &shape));
     EL_TRY(el_dnnl_conv_forward(recipe, &shape.conv, (struct el_dnnl_after){.relu = args->s[0] != 0}, &pd));
     el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    EL_TRY(weights_add(recipe, &shape, args->p[1], view, &w));
+    EL_TRY(el_dnnl_weights_add(recipe, &shape.w, args->p[1], view, &w));
     struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
     el_dnnl_operand_add(stage, DNNL_ARG_SRC, shape.conv.x, el_dnnl_at(args->p[0]));
     el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
@@ -72,19 +51,8 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     struct shape shape;
-    const_dnnl_primitive_desc_t hint, pd;
-    struct el_dnnl_place w, dx = el_dnnl_at(args->p[2]);
     EL_TRY(shape_make(args, recipe, &shape));
-    if (args->s[0] != 0) dx = el_dnnl_region(recipe, dnnl_memory_desc_get_size(shape.conv.x));
-    EL_TRY(el_dnnl_conv_forward(recipe, &shape.conv, (struct el_dnnl_after){0, 0}, &hint));
-    EL_TRY(el_dnnl_conv_backward_data(recipe, &shape.conv, hint, &pd));
-    el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    EL_TRY(weights_add(recipe, &shape, args->p[1], view, &w));
-    struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
-    el_dnnl_operand_add(stage, DNNL_ARG_DIFF_DST, shape.conv.y, el_dnnl_at(args->p[0]));
-    el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
-    el_dnnl_operand_add(stage, DNNL_ARG_DIFF_SRC, shape.conv.x, dx);
-    return EL_OK;
+    return el_dnnl_backward_data_add(recipe, args, &shape.conv, &shape.w);
 }
 
 static enum el_status backward_data_run(const struct el_kernel_args *args)
@@ -107,14 +75,14 @@ static enum el_status cook_backward_weights(const struct el_kernel_args *args, s
     EL_TRY(el_dnnl_conv_backward_weights(recipe, &shape.conv, hint, &pd));
     struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
     el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0);
-    int direct = !acc && dnnl_memory_desc_equal(view, shape.w_plain);
-    if (!direct) dw = weights_region(recipe, &shape, view);
+    int direct = !acc && dnnl_memory_desc_equal(view, shape.w.own);
+    if (!direct) dw = el_dnnl_weights_region(recipe, &shape.w, view);
     el_dnnl_operand_add(stage, DNNL_ARG_SRC, shape.conv.x, el_dnnl_at(args->p[0]));
     el_dnnl_operand_add(stage, DNNL_ARG_DIFF_DST, shape.conv.y, el_dnnl_at(args->p[1]));
     el_dnnl_operand_add(stage, DNNL_ARG_DIFF_WEIGHTS, view, dw);
     el_dnnl_operand_add(stage, DNNL_ARG_DIFF_BIAS, shape.conv.bias, dbias);
     if (direct) return EL_OK;
-    return el_dnnl_reorder_add(recipe, view, dw, shape.w_plain, el_dnnl_at(args->p[2]), acc);
+    return el_dnnl_reorder_add(recipe, view, dw, shape.w.own, el_dnnl_at(args->p[2]), acc);
 }
 
 static enum el_status backward_weights_run(const struct el_kernel_args *args)

@@ -1,6 +1,6 @@
 /* The convolution over images by oneDNN, on activations as they are (channels last).
  *
- * Weights that stand in the stored layout (kernels/cpu/stored.h) are read, and their gradient is written, where they
+ * Weights that stand in the stored layout (kernels/cpu/conv2d.h) are read, and their gradient is written, where they
  * are; a primitive that wants another order gets a copy of them in the workspace. Backward to the inputs always does:
  * its vectors are channels of the input, the others' are filters. Forward does where there are many pixels for a
  * filter: the copy costs little then, and the layout that the library would choose is up to a fifth faster.
@@ -14,6 +14,7 @@
 
 #include "kernels/cpu/dnnl/common.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/window.h"
 
 /* Above so many pixels a filter element is used often enough to be worth a copy of the weights. */
 enum { MANY_PIXELS = 512 };
@@ -21,9 +22,8 @@ enum { MANY_PIXELS = 512 };
 /* The op's tensors as oneDNN sees them: names are logical order (batch, channels, height, width). */
 struct shape {
     struct el_dnnl_conv conv; /* conv.w in the layout the primitive chooses */
-    el_dnnl_view w;           /* the op's own */
-    size_t w_bytes;
-    int64_t pixels; /* of the output, in all samples */
+    struct el_dnnl_weights w; /* stored, or plain */
+    int64_t pixels;           /* of the output, in all samples */
 };
 
 static enum el_status shape_make(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
@@ -31,46 +31,26 @@ static enum el_status shape_make(const struct el_kernel_args *args, struct el_dn
 {
     int64_t b = args->d[0], h = args->d[1], w = args->d[2], c = args->d[3], f = args->d[4], k = args->d[5];
     int64_t stride = args->d[6], pad = args->d[7];
-    int64_t oh = (h + 2 * pad - k) / stride + 1, ow = (w + 2 * pad - k) / stride + 1;
+    int64_t oh = el_window_places(h, k, stride, pad), ow = el_window_places(w, k, stride, pad);
     const dnnl_dims_t x = {b, c, h, w}, x_strides = {h * w * c, 1, w * c, c};
     const dnnl_dims_t y = {b, f, oh, ow}, y_strides = {oh * ow * f, 1, ow * f, f};
     const dnnl_dims_t filters = {f, c, k, k}, plain = {k * k * c, 1, k * c, c};
     *shape_p = (struct shape){.conv = {.stride = stride, .pad = pad},
-                              .w_bytes = (size_t)(f * k * k * c) * sizeof(float),
+                              .w.bytes = (size_t)(f * k * k * c) * sizeof(float),
                               .pixels = b * oh * ow};
     EL_TRY(el_dnnl_strided(recipe, 4, x, x_strides, &shape_p->conv.x));
     EL_TRY(el_dnnl_any(recipe, 4, filters, &shape_p->conv.w));
     EL_TRY(el_dnnl_strided(recipe, 4, y, y_strides, &shape_p->conv.y));
-    if (args->k[0]) return el_dnnl_tagged(recipe, 4, filters, dnnl_OIhw16i16o, &shape_p->w);
-    return el_dnnl_strided(recipe, 4, filters, plain, &shape_p->w);
+    if (args->k[0]) return el_dnnl_tagged(recipe, 4, filters, dnnl_OIhw16i16o, &shape_p->w.own);
+    return el_dnnl_strided(recipe, 4, filters, plain, &shape_p->w.own);
 }
 
 /* Like conv, but with the op's own weights. */
 static struct el_dnnl_conv as_stored(const struct shape *shape)
 {
     struct el_dnnl_conv conv = shape->conv;
-    conv.w = shape->w;
+    conv.w = shape->w.own;
     return conv;
-}
-
-/* A region for the weights in layout `view`; what they hold beyond the op's own is padding. */
-static struct el_dnnl_place weights_region(struct el_dnnl_recipe *recipe, const struct shape *shape, el_dnnl_view view)
-{
-    size_t bytes = dnnl_memory_desc_get_size(view);
-    if (bytes > shape->w_bytes) recipe->padding_bytes += bytes - shape->w_bytes;
-    return el_dnnl_region(recipe, bytes);
-}
-
-/* Where stage `pd` finds its weights: the op's own, or a copy that a stage before it makes. */
-static enum el_status weights_add(struct el_dnnl_recipe *recipe, const struct shape *shape, void *own,
-                                  el_dnnl_view view, struct el_dnnl_place *place_p)
-{
-    if (dnnl_memory_desc_equal(view, shape->w)) {
-        *place_p = el_dnnl_at(own);
-        return EL_OK;
-    }
-    *place_p = weights_region(recipe, shape, view);
-    return el_dnnl_reorder_add(recipe, shape->w, el_dnnl_at(own), view, *place_p, 0);
 }
 
 /* The library may have only its reference for weights whose layout it was told. */
@@ -98,7 +78,7 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     EL_TRY(shape_make(args, recipe, &shape));
     EL_TRY(choose_forward(args, recipe, &shape, &pd));
     el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    EL_TRY(weights_add(recipe, &shape, args->p[1], view, &w));
+    EL_TRY(el_dnnl_weights_add(recipe, &shape.w, args->p[1], view, &w));
     struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
     el_dnnl_operand_add(stage, DNNL_ARG_SRC, shape.conv.x, el_dnnl_at(args->p[0]));
     el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
@@ -110,19 +90,8 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     struct shape shape;
-    const_dnnl_primitive_desc_t hint, pd;
-    struct el_dnnl_place w, dx = el_dnnl_at(args->p[2]);
     EL_TRY(shape_make(args, recipe, &shape));
-    if (args->s[0] != 0) dx = el_dnnl_region(recipe, dnnl_memory_desc_get_size(shape.conv.x));
-    EL_TRY(el_dnnl_conv_forward(recipe, &shape.conv, (struct el_dnnl_after){0, 0}, &hint));
-    EL_TRY(el_dnnl_conv_backward_data(recipe, &shape.conv, hint, &pd));
-    el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    EL_TRY(weights_add(recipe, &shape, args->p[1], view, &w));
-    struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
-    el_dnnl_operand_add(stage, DNNL_ARG_DIFF_DST, shape.conv.y, el_dnnl_at(args->p[0]));
-    el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
-    el_dnnl_operand_add(stage, DNNL_ARG_DIFF_SRC, shape.conv.x, dx);
-    return EL_OK;
+    return el_dnnl_backward_data_add(recipe, args, &shape.conv, &shape.w);
 }
 
 static enum el_status backward_data_run(const struct el_kernel_args *args)
@@ -152,17 +121,17 @@ static enum el_status cook_backward_weights(const struct el_kernel_args *args, s
     const_dnnl_primitive_desc_t pd = NULL;
     EL_TRY(shape_make(args, recipe, &shape));
     struct el_dnnl_place own = el_dnnl_at(args->p[2]), dw;
-    if (args->s[0] != 0) own = el_dnnl_region(recipe, shape.w_bytes);
+    if (args->s[0] != 0) own = el_dnnl_region(recipe, shape.w.bytes);
     EL_TRY(choose_backward_weights(args, recipe, &shape, &pd));
     el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0);
-    int direct = dnnl_memory_desc_equal(view, shape.w);
-    dw = direct ? own : weights_region(recipe, &shape, view);
+    int direct = dnnl_memory_desc_equal(view, shape.w.own);
+    dw = direct ? own : el_dnnl_weights_region(recipe, &shape.w, view);
     struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
     el_dnnl_operand_add(stage, DNNL_ARG_SRC, shape.conv.x, el_dnnl_at(args->p[0]));
     el_dnnl_operand_add(stage, DNNL_ARG_DIFF_DST, shape.conv.y, el_dnnl_at(args->p[1]));
     el_dnnl_operand_add(stage, DNNL_ARG_DIFF_WEIGHTS, view, dw);
     if (direct) return EL_OK;
-    return el_dnnl_reorder_add(recipe, view, dw, shape.w, own, 0);
+    return el_dnnl_reorder_add(recipe, view, dw, shape.w.own, own, 0);
 }
 
 static enum el_status backward_weights_run(const struct el_kernel_args *args)

@@ -1,0 +1,39 @@
+/* What the convolutions over time and over images do alike: their weights in the layout that a primitive wants, and the
+ * way back to their inputs. */
+#include "kernels/cpu/dnnl/common.h"
+
+struct el_dnnl_place el_dnnl_weights_region(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights,
+                                            el_dnnl_view view)
+{
+    size_t bytes = dnnl_memory_desc_get_size(view);
+    if (bytes > weights->bytes) recipe->padding_bytes += bytes - weights->bytes;
+    return el_dnnl_region(recipe, bytes);
+}
+
+enum el_status el_dnnl_weights_add(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights, void *data,
+                                   el_dnnl_view view, struct el_dnnl_place *place_p)
+{
+    if (dnnl_memory_desc_equal(view, weights->own)) {
+        *place_p = el_dnnl_at(data);
+        return EL_OK;
+    }
+    *place_p = el_dnnl_weights_region(recipe, weights, view);
+    return el_dnnl_reorder_add(recipe, weights->own, el_dnnl_at(data), view, *place_p, 0);
+}
+
+enum el_status el_dnnl_backward_data_add(struct el_dnnl_recipe *recipe, const struct el_kernel_args *args,
+                                         const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights)
+{
+    const_dnnl_primitive_desc_t hint, pd;
+    struct el_dnnl_place w, dx = el_dnnl_at(args->p[2]);
+    if (args->s[0] != 0) dx = el_dnnl_region(recipe, dnnl_memory_desc_get_size(conv->x));
+    EL_TRY(el_dnnl_conv_forward(recipe, conv, (struct el_dnnl_after){0, 0}, &hint));
+    EL_TRY(el_dnnl_conv_backward_data(recipe, conv, hint, &pd));
+    el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    EL_TRY(el_dnnl_weights_add(recipe, weights, args->p[1], view, &w));
+    struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
+    el_dnnl_operand_add(stage, DNNL_ARG_DIFF_DST, conv->y, el_dnnl_at(args->p[0]));
+    el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
+    el_dnnl_operand_add(stage, DNNL_ARG_DIFF_SRC, conv->x, dx);
+    return EL_OK;
+}
