@@ -2,7 +2,7 @@
  * through shared memory, then the nodes' first ranks (leaders) all-reduce among themselves over sockets, and each node
  * gets the sum from its leader; a broadcast goes to the leaders first. Of each node only one rank uses the wire, and
  * each byte crosses it once. All other verbs go over sockets between the ranks themselves: round the ranks in their
- * order, or straight to who needs them, their bytes cross the wire no oftener. A sub-group finds its own nodes. */
+ * order, or straight to who needs them, their bytes cross the wire no more often. A sub-group finds its own nodes. */
 #ifndef EL_COMM_HIERARCHICAL_H
 #define EL_COMM_HIERARCHICAL_H
 

@@ -19,8 +19,8 @@
  * and one for test (train, val or test); classes are numbered in the order of their names. An image of another size is
  * scaled until its short side is `image` and cut in the middle. All are decoded when the set is opened, and kept in
  * memory. Synthetic images have ten classes and are CIFAR-10's files; dummy ones are noise. Augmented, a training
- * image is moved by up to an eighth of its side, with black where nothing is left, and mirrored every other time: a
- * function of (seed, epoch, sample).
+ * image is moved by up to an eighth of its side, with black where nothing is left, and mirrored or not: a function
+ * of (seed, epoch, sample).
  *
  * Threads: a set may be used by several once open, and is the same for all; a loader belongs to one thread at a time. A
  * set outlives its loaders, which share what is made of it.

@@ -17,7 +17,7 @@
  * little, and a copy by `copy`. Host calls that were not measured are left to the backend.
  *
  * Devices of one machine slow each other down just by working: an op has a time beside `n_beside` devices that do the
- * same as well as alone, where both were measured. Of what was measured in one way only, that stands for both.
+ * same as well as alone, where both were measured. An op that was measured in one way only has that time in both.
  *
  * Units: bytes, nanoseconds. Ownership: a plain value, of a size for the heap. Threads: any; nothing is kept.
  */

@@ -197,12 +197,9 @@ static void images_are_scaled_and_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_is_read),
-        cmocka_unit_test(ppm_is_read),
-        cmocka_unit_test(bad_images_are_refused),
-        cmocka_unit_test(damaged_images_are_refused),
-        cmocka_unit_test(sizes_are_believed_to_a_limit),
-        cmocka_unit_test(images_are_scaled_and_cut),
+        cmocka_unit_test(every_format_is_read),          cmocka_unit_test(ppm_is_read),
+        cmocka_unit_test(bad_images_are_refused),        cmocka_unit_test(damaged_images_are_refused),
+        cmocka_unit_test(sizes_are_believed_to_a_limit), cmocka_unit_test(images_are_scaled_and_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
