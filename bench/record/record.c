@@ -88,7 +88,6 @@ static void put_schedule(json_t *config, const struct el_trial *trial)
     put_count(config, "parts_per_device", train->parts);
 }
 
-/* The configuration as resolved, beyond what has a field of its own. */
 /* What is trained, on what, and how. */
 static void put_training(json_t *config, const struct el_trial *trial)
 {
@@ -106,6 +105,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
 }
 
+/* The configuration as resolved, beyond what has a field of its own. */
 static json_t *config(const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
