@@ -190,7 +190,7 @@ static void folders_are_read(void **state)
     put_plain("train/cat/b.ppm", 10, 8, 20);
     put_plain("train/cat/a.PPM", 8, 10, 10);
     put_plain("train/cat/.hidden.ppm", 8, 8, 99);
-    put("train/cat/notes.txt", "no image", 10);
+    put("train/cat/notes.txt", "no image", 8);
     put_plain("train/ant/deep/er/c.ppm", 8, 8, 30);
     put("train/.cache/x", "", 0);
     put_plain("val/cat/d.ppm", 30, 20, 40);
