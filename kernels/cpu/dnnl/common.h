@@ -133,6 +133,13 @@ struct el_dnnl_place el_dnnl_weights_region(struct el_dnnl_recipe *recipe, const
 /* Where the next stage finds them in layout `view`: at `data`, or in a copy that a stage before it makes. */
 enum el_status el_dnnl_weights_add(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights, void *data,
                                    el_dnnl_view view, struct el_dnnl_place *place_p);
+/* Appends x, w, bias (of convolutions that have one: conv->bias) -> y, by `pd`. */
+struct el_dnnl_forward {
+    void *x, *w, *bias, *y;
+};
+enum el_status el_dnnl_forward_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd,
+                                   const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights,
+                                   const struct el_dnnl_forward *data);
 /* Appends dy, w -> dx. With `acc` the first region is dx, still to be added. */
 enum el_status el_dnnl_backward_data_add(struct el_dnnl_recipe *recipe, const struct el_kernel_args *args,
                                          const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights);

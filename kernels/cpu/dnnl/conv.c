@@ -1,5 +1,5 @@
-/* What the convolutions over time and over images do alike: their weights in the layout that a primitive wants, and the
- * way back to their inputs. */
+/* What the convolutions over time and over images do alike: their weights in the layout that a primitive wants, the way
+ * forward, and the way back to their inputs. */
 #include "kernels/cpu/dnnl/common.h"
 
 struct el_dnnl_place el_dnnl_weights_region(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights,
@@ -19,6 +19,21 @@ enum el_status el_dnnl_weights_add(struct el_dnnl_recipe *recipe, const struct e
     }
     *place_p = el_dnnl_weights_region(recipe, weights, view);
     return el_dnnl_reorder_add(recipe, weights->own, el_dnnl_at(data), view, *place_p, 0);
+}
+
+enum el_status el_dnnl_forward_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd,
+                                   const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights,
+                                   const struct el_dnnl_forward *data)
+{
+    struct el_dnnl_place w;
+    el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    EL_TRY(el_dnnl_weights_add(recipe, weights, data->w, view, &w));
+    struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
+    el_dnnl_operand_add(stage, DNNL_ARG_SRC, conv->x, el_dnnl_at(data->x));
+    el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
+    if (data->bias) el_dnnl_operand_add(stage, DNNL_ARG_BIAS, conv->bias, el_dnnl_at(data->bias));
+    el_dnnl_operand_add(stage, DNNL_ARG_DST, conv->y, el_dnnl_at(data->y));
+    return EL_OK;
 }
 
 enum el_status el_dnnl_backward_data_add(struct el_dnnl_recipe *recipe, const struct el_kernel_args *args,

@@ -74,16 +74,10 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
 {
     struct shape shape;
     const_dnnl_primitive_desc_t pd = NULL;
-    struct el_dnnl_place w;
     EL_TRY(shape_make(args, recipe, &shape));
     EL_TRY(choose_forward(args, recipe, &shape, &pd));
-    el_dnnl_view view = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    EL_TRY(el_dnnl_weights_add(recipe, &shape.w, args->p[1], view, &w));
-    struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
-    el_dnnl_operand_add(stage, DNNL_ARG_SRC, shape.conv.x, el_dnnl_at(args->p[0]));
-    el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, view, w);
-    el_dnnl_operand_add(stage, DNNL_ARG_DST, shape.conv.y, el_dnnl_at(args->p[2]));
-    return EL_OK;
+    const struct el_dnnl_forward data = {.x = args->p[0], .w = args->p[1], .y = args->p[2]};
+    return el_dnnl_forward_add(recipe, pd, &shape.conv, &shape.w, &data);
 }
 
 /* With `acc` the first region is dx, still to be added. */
