@@ -101,13 +101,14 @@ void el_presence_close(struct el_presence *presence)
     free(presence);
 }
 
-/* A rank that is gone first: those that stopped because of it are not the reason. */
+/* A rank that is gone first: those that stopped because of it are not the reason. The word is read before the
+ * processes are looked at, so that who died before another stopped is seen to be gone. */
 enum el_status el_presence_check(struct el_presence *presence)
 {
+    int stopped = presence->stopped ? atomic_load(presence->stopped) : 0;
     for (int r = 0; r < presence->size; r++)
         if (presence->others[r].pid && el_process_is_gone(presence->others[r].pid, presence->others[r].file))
             return el_fail(EL_ERR_PEER, "rank %d (process %d) is gone", r, presence->others[r].pid);
-    int stopped = presence->stopped ? atomic_load(presence->stopped) : 0;
     if (stopped == 0) return EL_OK;
     return el_fail(EL_ERR_PEER, "rank %d has failed, and takes no part in collectives any more", stopped - 1);
 }
