@@ -155,7 +155,7 @@ help:
 	@echo "make fuzz       the parsers' targets with libFuzzer in build/fuzz (needs clang; scripts/attack runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 PNG=0 JPEG=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CUDA_ARCHS='75 80 90' PNG=0 JPEG=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
@@ -222,7 +222,7 @@ stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1
 $(BUILD)/flags.stamp: FORCE | report
 	@$(call stamp,$(CC) $(MPICC) $(CPPFLAGS) $(CFLAGS))
 $(BUILD)/cuda.stamp: FORCE | report
-	@$(call stamp,$(CUDA_FOUND))
+	@$(call stamp,$(CUDA_FOUND) $(CUDA_ARCHS))
 $(BUILD)/commit.stamp: FORCE
 	@$(call stamp,$(COMMIT) $(HAVE_MPI))
 COMMIT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(if $(SOURCES),$(shell grep -ls EL_BUILD_COMMIT $(SOURCES))))
@@ -259,8 +259,12 @@ $(MPI_OBJECTS): $(BUILD)/%.o: %.c $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,mpicc  $<)
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(WARN) -Wno-cast-function-type -MMD -MP -c -o $@ $<
 
-# No -Wshadow: to C++ a function named as its struct hides a constructor. Machine code for the cards that training runs on, and PTX, from which a driver makes it for newer ones.
-NVCC_ARCH  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+# Machine code for the cards that training runs on, by compute capability, and PTX of the last, from which a driver makes it for newer ones.
+CUDA_ARCHS ?= 75 80 90
+NVCC_ARCH  := $(foreach arch,$(CUDA_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+              -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+$(BUILD)/runtime/device/cuda/module.o: EXTRA += -DEL_CUDA_CAPABILITY_MIN=$(firstword $(shell printf '%s\n' $(CUDA_ARCHS) | sort -n))
+# No -Wshadow: to C++ a function named as its struct hides a constructor.
 NVCC_WARN  := $(if $(WERROR),--Werror all-warnings -Xcompiler -Werror) -Xcompiler -Wall,-Wextra,-Wpointer-arith,-Wvla
 NVCC_FLAGS := -std=c++17 -O3 -lineinfo -Xcompiler -fPIC,-g,-fno-exceptions $(NVCC_ARCH)
 $(BUILD)/%.o: %.cu $(BUILD)/cuda.stamp Makefile

@@ -38,7 +38,7 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     struct el_trial trial = {.timeout_s = options->timeout_s, .launcher = options->launcher, .tf32 = false};
     bool pairs = !strcmp(options->action, "p2p");
     if (pairs && !el_option_given(options, "maxbytes")) options->wire.max_bytes = PAIR_BYTES;
-    if (options->n_devices == 0) options->n_devices = el_devices_default(options->devices);
+    if (options->n_devices == 0) EL_TRY(el_devices_default(options->devices, &options->n_devices));
     if (!strcmp(options->devices[0].backend, "sim") && !options->wire.show_steps)
         return el_fail(EL_ERR_INVALID,
                        "comm: simulated devices move nothing: give cpu, null or cuda devices, or --show-steps");

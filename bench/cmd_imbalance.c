@@ -64,7 +64,8 @@ static enum el_status check_cards(const json_t *run, const char *dir)
 static enum el_status check_several(const struct el_options *options)
 {
     struct el_device_name devices[EL_MEMBERS_MAX];
-    int n = options->n_devices > 0 ? options->n_devices : el_devices_default(devices);
+    int n = options->n_devices;
+    if (n == 0) EL_TRY(el_devices_default(devices, &n));
     for (int m = 0; m < options->n_modes; m++)
         if (el_mode_devices(options->modes[m], n) > 1) return EL_OK;
     return el_fail(EL_ERR_INVALID, "imbalance: every trial is on one device, where nothing can be uneven: give --modes "

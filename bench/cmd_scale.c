@@ -55,8 +55,10 @@ static enum el_status prepare(struct el_options *options)
     struct el_options asked = *options;
     struct el_cores cores;
     struct el_device_name last = {.index = 0};
+    int gpus = 0;
     el_cores_find("", &cores);
-    EL_TRY(el_scale_options(&asked, cores.n, el_device_gpus(), options));
+    if (asked.n_counts == 0) EL_TRY(el_device_gpus(&gpus));
+    EL_TRY(el_scale_options(&asked, cores.n, gpus, options));
     memcpy(last.backend, options->counts_backend, sizeof last.backend);
     last.index = options->counts[options->n_counts - 1] - 1;
     return el_devices_check(&last, 1);

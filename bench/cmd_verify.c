@@ -72,7 +72,8 @@ static enum el_status launch(struct el_runner *runner, const struct el_options *
     return EL_OK;
 }
 
-static enum el_status launch_all(const struct el_options *options, const struct el_store *store, json_t *cells)
+static enum el_status launch_all(const struct el_options *options, int gpus, const struct el_store *store,
+                                 json_t *cells)
 {
     struct el_runner runner;
     char data[EL_PATH_BYTES];
@@ -81,7 +82,7 @@ static enum el_status launch_all(const struct el_options *options, const struct 
     EL_TRY(el_runner_init(&runner, store));
     el_runner_catch_signals();
     for (int b = 0; b < 2; b++) {
-        if (!strcmp(backends[b], "cuda") && el_device_gpus() == 0) continue;
+        if (!strcmp(backends[b], "cuda") && gpus == 0) continue;
         EL_TRY(launch(&runner, options, backends[b], 1, cells));
         for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !el_runner_interrupted(); procs++)
             EL_TRY(launch(&runner, options, backends[b], procs, cells));
@@ -122,8 +123,10 @@ enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p)
     struct el_store store;
     json_t *cells = json_array();
     int64_t begin_ns = el_clock_ns();
-    enum el_status status = el_store_create(options->out, "verify", &store);
-    if (status == EL_OK) status = launch_all(options, &store, cells);
+    int gpus;
+    enum el_status status = el_device_gpus(&gpus);
+    if (status == EL_OK) status = el_store_create(options->out, "verify", &store);
+    if (status == EL_OK) status = launch_all(options, gpus, &store, cells);
     if (status == EL_OK && el_runner_interrupted()) {
         *exit_status_p = el_exit_interrupted();
     } else if (status == EL_OK) {

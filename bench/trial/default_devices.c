@@ -5,49 +5,88 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/share.h"
-#include "runtime/device/device.h"
 #include "runtime/parallel/train.h"
 
-enum { CPU_DEVICES = 2, RANK_BYTES = EL_HOST_IDENTITY_BYTES + 8 };
+enum { CPU_DEVICES = 2, SEEN_BYTES = EL_HOST_IDENTITY_BYTES + EL_DEVICE_UUID_BYTES + 16 };
 
-int el_devices_default(struct el_device_name *devices)
+enum el_status el_devices_default(struct el_device_name *devices, int *n_p)
 {
-    int gpus = el_device_gpus(), n = gpus > EL_MEMBERS_MAX ? EL_MEMBERS_MAX : gpus ? gpus : CPU_DEVICES;
+    int gpus;
+    EL_TRY(el_device_gpus(&gpus));
+    int n = gpus > EL_MEMBERS_MAX ? EL_MEMBERS_MAX : gpus ? gpus : CPU_DEVICES;
     for (int i = 0; i < n; i++) {
         devices[i] = (struct el_device_name){.index = i};
         snprintf(devices[i].backend, sizeof devices[i].backend, "%s", gpus ? "cuda" : "cpu");
     }
-    return n;
+    *n_p = n;
+    return EL_OK;
 }
 
-/* How many ranks before this one are on its host. */
-static int local_rank(const char *texts, int rank)
+/* "1 GPU-6b8f... host", as the ranks tell each other. */
+static enum el_status look(char *text, size_t bytes)
 {
-    int n = 0;
-    const char *host = strchr(texts + (size_t)rank * RANK_BYTES, ' ');
-    for (int r = 0; r < rank; r++) n += strcmp(strchr(texts + (size_t)r * RANK_BYTES, ' '), host) == 0;
-    return n;
+    struct el_device_identity only = {.uuid = "-"};
+    char host[EL_HOST_IDENTITY_BYTES];
+    int gpus;
+    el_share_host(host);
+    EL_TRY(el_device_gpus(&gpus));
+    if (gpus == 1) EL_TRY(el_device_gpu_identity(0, &only));
+    snprintf(text, bytes, "%d %s %s", gpus, *only.uuid ? only.uuid : "-", host);
+    return EL_OK;
+}
+
+static void read_seen(const char *text, struct el_devices_seen *seen)
+{
+    int host = 0;
+    memset(seen, 0, sizeof *seen);
+    sscanf(text, "%d %47s %n", &seen->gpus, seen->only, &host);
+    snprintf(seen->host, sizeof seen->host, "%s", text + host);
+}
+
+/* Slurm's --gpus-per-task and Kubernetes show each rank one card, which is its cuda:0. */
+enum el_status el_devices_card(const struct el_devices_seen *ranks, int rank, int *index_p)
+{
+    const struct el_devices_seen *mine = &ranks[rank];
+    bool one = mine->gpus == 1;
+    int before = 0;
+    for (int r = 0; r < rank; r++) {
+        if (strcmp(ranks[r].host, mine->host)) continue;
+        before++;
+        if (one && strlen(mine->only) > 1 && !strcmp(ranks[r].only, mine->only))
+            return el_fail(EL_ERR_ABSENT,
+                           "ranks %d and %d see the same one card (%s): let each see one of its own, or all of its "
+                           "host (CUDA_VISIBLE_DEVICES); --devices cuda:0,cuda:0 shares a card",
+                           r, rank, mine->only);
+    }
+    *index_p = one ? 0 : before;
+    return EL_OK;
+}
+
+static enum el_status choose(const struct el_devices_seen *ranks, int size, struct el_device_name *devices)
+{
+    bool gpus = false;
+    for (int r = 0; r < size; r++) gpus = gpus || ranks[r].gpus > 0;
+    for (int r = 0; r < size; r++) {
+        devices[r] = (struct el_device_name){.index = r};
+        snprintf(devices[r].backend, sizeof devices[r].backend, "%s", gpus ? "cuda" : "cpu");
+        if (gpus) EL_TRY(el_devices_card(ranks, r, &devices[r].index));
+    }
+    return EL_OK;
 }
 
 enum el_status el_devices_of_ranks(struct el_bootstrap *bootstrap, struct el_device_name *devices)
 {
     int size = el_bootstrap_size(bootstrap);
-    bool gpus = false;
-    char host[EL_HOST_IDENTITY_BYTES], *texts = calloc((size_t)size, RANK_BYTES);
-    char mine[RANK_BYTES]; /* "cuda host", of a rank that sees GPUs, or "cpu host" */
-    el_share_host(host);
-    snprintf(mine, RANK_BYTES, "%s %s", el_device_gpus() ? "cuda" : "cpu", host);
-    enum el_status status =
-        el_bootstrap_agree(bootstrap, texts ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", size));
-    if (status == EL_OK) status = el_share_texts(bootstrap, mine, RANK_BYTES, texts);
-    for (int r = 0; r < size && status == EL_OK; r++)
-        gpus = gpus || strncmp(texts + (size_t)r * RANK_BYTES, "cuda ", 5) == 0;
-    for (int r = 0; r < size && status == EL_OK; r++) {
-        devices[r] = (struct el_device_name){.index = gpus ? local_rank(texts, r) : r};
-        snprintf(devices[r].backend, sizeof devices[r].backend, "%s", gpus ? "cuda" : "cpu");
-    }
+    char mine[SEEN_BYTES] = "", *texts = calloc((size_t)size, SEEN_BYTES);
+    struct el_devices_seen *ranks = calloc((size_t)size, sizeof *ranks);
+    enum el_status status = look(mine, sizeof mine);
+    if (!texts || !ranks) status = el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", size);
+    status = el_bootstrap_agree(bootstrap, status);
+    if (status == EL_OK) status = el_share_texts(bootstrap, mine, SEEN_BYTES, texts);
+    for (int r = 0; r < size && status == EL_OK; r++) read_seen(texts + (size_t)r * SEEN_BYTES, &ranks[r]);
+    if (status == EL_OK) status = choose(ranks, size, devices);
     free(texts);
+    free(ranks);
     return status;
 }
 

@@ -110,17 +110,20 @@ struct choice {
     bool bucket_view;
 };
 
-/* Fills in the devices that there are for the trial; returns how many. */
-static int choose_devices(const struct el_options *options, int count, struct el_device_name *devices)
+/* Fills in the devices that there are for the trial. */
+static enum el_status choose_devices(const struct el_options *options, int count, struct el_device_name *devices,
+                                     int *n_p)
 {
     for (int i = 0; i < count; i++) {
         devices[i] = (struct el_device_name){.index = i};
         memcpy(devices[i].backend, options->counts_backend, sizeof devices[i].backend);
     }
-    if (count > 0) return count;
-    if (options->n_devices == 0) return el_devices_default(devices);
+    *n_p = count;
+    if (count > 0) return EL_OK;
+    if (options->n_devices == 0) return el_devices_default(devices, n_p);
     memcpy(devices, options->devices, sizeof options->devices);
-    return options->n_devices;
+    *n_p = options->n_devices;
+    return EL_OK;
 }
 
 /* torch.optim's: on where all parameters are on GPUs. */
@@ -189,7 +192,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
     SAME_LIST(FROM_OPTIONS)
-    trial->train.n_devices = choose_devices(options, choice->count, trial->devices);
+    EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
     trial->train.bucket_view = choice->bucket_view;

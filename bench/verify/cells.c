@@ -59,14 +59,16 @@ static void take_sizes(const struct el_model_info *info, struct el_model_config 
     }
 }
 
-static void take_devices(const char *backend, int n, struct el_options *o)
+static enum el_status take_devices(const char *backend, int n, struct el_options *o)
 {
-    int n_gpus = strcmp(backend, "cuda") ? 0 : el_device_gpus();
+    int n_gpus = 0;
+    if (!strcmp(backend, "cuda")) EL_TRY(el_device_gpus(&n_gpus));
     o->n_devices = n;
     for (int d = 0; d < n; d++) {
         o->devices[d].index = n_gpus ? d % n_gpus : d;
         snprintf(o->devices[d].backend, sizeof o->devices[d].backend, "%s", backend);
     }
+    return EL_OK;
 }
 
 enum el_status el_verify_resolve(const struct el_options *options, const char *backend,
@@ -77,7 +79,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     o.n_modes = o.n_batches = o.n_buckets = 1;
     snprintf(o.modes[0], sizeof o.modes[0], "%s", cell->mode->name);
     take_sizes(cell->model, &o.train.model);
-    take_devices(backend, cell->n_devices, &o);
+    EL_TRY(take_devices(backend, cell->n_devices, &o));
     memcpy(o.comm, options->comm, sizeof o.comm);
     snprintf(o.data, sizeof o.data, "%s", takes_images(cell->model) ? "dummy" : options->data);
     snprintf(o.inject, sizeof o.inject, "%s", options->inject);

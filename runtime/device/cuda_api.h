@@ -15,9 +15,13 @@ enum {
     EL_CUDA_ERROR_MEMORY = 2,
     EL_CUDA_ERROR_STUB_LIBRARY = 34,
     EL_CUDA_ERROR_OLD_DRIVER = 35,
+    EL_CUDA_ERROR_BUSY = 46,
     EL_CUDA_ERROR_NO_DEVICE = 100,
     EL_CUDA_ERROR_NOT_READY = 600,
-    EL_CUDA_ERROR_PEER_ALREADY = 704
+    EL_CUDA_ERROR_PEER_ALREADY = 704,
+    EL_CUDA_ERROR_SYSTEM_NOT_READY = 802,
+    EL_CUDA_ERROR_DRIVER_MISMATCH = 803,
+    EL_CUDA_ERROR_UNKNOWN = 999
 };
 
 /* Each returns CUDA's code. Streams and events are CUDA's own handles. Those without a device act on the calling
@@ -26,7 +30,8 @@ struct el_cuda_api {
     int (*DriverGetVersion)(int *version_p); /* 13000; 0 without a driver */
     int (*RuntimeGetVersion)(int *version_p);
     int (*GetDeviceCount)(int *n_p);
-    int (*GetDeviceProperties)(struct el_device_identity *identity_p, int device); /* its uuid and model */
+    /* Its uuid (of a part of a card, as MIG makes them: the part's), model and compute capability. */
+    int (*GetDeviceProperties)(struct el_device_identity *identity_p, int device);
     int (*SetDevice)(int device);
     int (*InitContext)(void); /* cudaFree(NULL): makes the context where there is none */
     int (*MemGetInfo)(size_t *free_p, size_t *total_p);
@@ -62,6 +67,7 @@ struct el_cuda_module {
     enum el_status (*open_cublas)(struct el_cuda_native *native);
     enum el_status (*open_cudnn)(struct el_cuda_native *native);
     void (*close_native)(struct el_cuda_native *native);
+    int capability_min;                 /* of cards that the kernels were built for: 75 is 7.5 */
     const char *(*libraries)(void);     /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
     const char *(*cudnn_missing)(void); /* why; NULL: it is there */
     /* What the driver says that all processes together use of a card's memory, without making a context; negative: it
@@ -74,15 +80,16 @@ const struct el_cuda_module *el_cuda_module(void);
 
 /* Opens the module at first use, with all libraries behind it; needs no driver. Errors: EL_ERR_ABSENT: not built. */
 enum el_status el_cuda_module_load(const struct el_cuda_module **module_p);
-/* The same, and looks for a driver and for cards. Errors: EL_ERR_ABSENT with what is missing: not
- * built, no driver, a driver older than the toolkit, no card. */
+/* The same, and looks for a driver and for cards. Errors: EL_ERR_ABSENT with what is missing or does not work: not
+ * built, no driver, no card, a driver that is older than the toolkit or fails. */
 enum el_status el_cuda_module_open(const struct el_cuda_module **module_p, int *n_devices_p);
 /* The part of it behind the module: what `module` says of driver and cards. */
+enum el_status el_cuda_find(const struct el_cuda_module *module, int *n_devices_p);
+/* How many cards there are: 0 where there is no driver or no card, which is no failure. Errors: EL_ERR_ABSENT: there is
+ * a driver, and it does not work, with its words. */
 enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices_p);
-/* Whether a GPU is worth looking for: a driver's library is installed and the module was built. Costs a look at the
- * file system. */
-bool el_cuda_is_likely(void);
-
+/* The same from the file system on: 0 too where the module was not built. */
+enum el_status el_cuda_cards(int *n_devices_p);
 /* EL_OK, or the failure of cuda`call`: EL_ERR_OOM, EL_ERR_ABSENT, EL_ERR_INTERNAL. `who`: "cuda:0". An error that does
  * not stick to the context is forgotten by CUDA too, so that the next kernel's launch is not blamed for it. */
 enum el_status el_cuda_status(const struct el_cuda_api *api, const char *who, const char *call, int code);

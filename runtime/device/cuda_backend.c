@@ -45,12 +45,23 @@ void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64
 static enum el_status check_index(const struct el_cuda_module *module, const struct el_device_spec *spec)
 {
     int n = 0;
-    EL_TRY(el_cuda_count(module, &n));
+    EL_TRY(el_cuda_find(module, &n));
     if (spec->index >= 0 && spec->index < n) return EL_OK;
     return el_fail(EL_ERR_ABSENT,
-                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): let every rank see all cards of its node "
-                   "(Slurm: --gpus-per-node instead of --gpus-per-task; else look at CUDA_VISIBLE_DEVICES)",
+                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): look at CUDA_VISIBLE_DEVICES; where every "
+                   "rank sees one card of its own, leave --devices out, or name cuda:0 for each",
                    spec->index, n, n == 1 ? "" : "s", n - 1);
+}
+
+/* Older cards would refuse the first kernel. */
+static enum el_status check_capability(const struct el_cuda_device *device)
+{
+    int has = device->identity.capability, wants = device->module->capability_min;
+    if (has >= wants) return EL_OK;
+    return el_fail(EL_ERR_ABSENT,
+                   "%s: %s has compute capability %d.%d, and the kernels were built for %d.%d and later: take another "
+                   "card, or build for this one (make CUDA_ARCHS='%d ...')",
+                   device->name, device->identity.model, has / 10, has % 10, wants / 10, wants % 10, has);
 }
 
 /* The driver's own version stands in /proc, behind the words "Kernel Module" (and "for x86_64" with the open one): the
@@ -108,6 +119,7 @@ enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct
     el_cuda_cache_open(&device->cache, device->api, device->name);
     enum el_status status =
         EL_CUDART_CALL(device->api, device->name, GetDeviceProperties, &device->identity, device->ordinal);
+    if (status == EL_OK) status = check_capability(device);
     if (status == EL_OK) read_versions(device);
     if (status == EL_OK) status = open_context(device);
     if (status == EL_OK)

@@ -14,34 +14,53 @@ static bool has_driver_library(void)
     return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
-bool el_cuda_is_likely(void)
+/* What to do, where the code tells. */
+static const char *advice_of(int code)
 {
-    return el_module_exists("cuda") && has_driver_library();
+    switch (code) {
+    case EL_CUDA_ERROR_MEMORY:
+        return "; take a smaller batch or model, or end other processes on the card";
+    case EL_CUDA_ERROR_BUSY:
+        return "; another process has the card for itself (nvidia-smi -q -d COMPUTE): end it or take another card";
+    case EL_CUDA_ERROR_SYSTEM_NOT_READY:
+        return "; start the fabric manager (nvidia-fabricmanager), which cards with NVSwitch need";
+    case EL_CUDA_ERROR_DRIVER_MISMATCH:
+        return "; the driver's library and its kernel module differ: load the module again, or start the machine again";
+    case EL_CUDA_ERROR_UNKNOWN:
+        return "; load the kernel module nvidia_uvm again, or start the machine again";
+    default:
+        return "";
+    }
 }
 
 enum el_status el_cuda_status(const struct el_cuda_api *api, const char *who, const char *call, int code)
 {
     if (code == EL_CUDA_SUCCESS) return EL_OK;
     enum el_status status = EL_ERR_INTERNAL;
+    const char *advice = advice_of(code);
     if (code == EL_CUDA_ERROR_MEMORY) status = EL_ERR_OOM;
-    if (code == EL_CUDA_ERROR_NO_DEVICE || code == EL_CUDA_ERROR_OLD_DRIVER) status = EL_ERR_ABSENT;
-    const char *advice =
-        status == EL_ERR_OOM ? "; take a smaller batch or model, or end other processes on the card" : "";
+    if (code == EL_CUDA_ERROR_NO_DEVICE || code == EL_CUDA_ERROR_OLD_DRIVER || code == EL_CUDA_ERROR_BUSY)
+        status = EL_ERR_ABSENT;
     api->GetLastError();
     return el_fail(status, "%s: cuda%s: %s (%s)%s", who, call, api->GetErrorString(code), api->GetErrorName(code),
                    advice);
 }
 
+static int driver_version(const struct el_cuda_api *api)
+{
+    int version = 0;
+    api->DriverGetVersion(&version);
+    return version;
+}
+
 /* A driver tells up to which version of CUDA it goes; within a major version older ones serve newer run times. */
 static enum el_status old_driver(const struct el_cuda_api *api)
 {
-    int driver = 0, runtime = 0;
-    api->DriverGetVersion(&driver);
+    int driver = driver_version(api), runtime = 0;
     api->RuntimeGetVersion(&runtime);
-    if (driver == 0) return el_fail(EL_ERR_ABSENT, "%s", NO_DRIVER);
     return el_fail(EL_ERR_ABSENT,
                    "cuda: the NVIDIA driver knows CUDA up to %d.%d, evenload was built with CUDA %d.%d: update the "
-                   "driver, or build with an older toolkit",
+                   "driver, or build with an older toolkit; --devices cpu:2 trains without GPUs",
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
@@ -50,12 +69,26 @@ enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices
     const struct el_cuda_api *api = module->api;
     int n = 0, code = api->GetDeviceCount(&n);
     if (code != EL_CUDA_SUCCESS) api->GetLastError();
-    if (code == EL_CUDA_ERROR_OLD_DRIVER || code == EL_CUDA_ERROR_STUB_LIBRARY) return old_driver(api);
-    if (code == EL_CUDA_ERROR_NO_DEVICE || (code == EL_CUDA_SUCCESS && n == 0))
+    bool old = code == EL_CUDA_ERROR_OLD_DRIVER || code == EL_CUDA_ERROR_STUB_LIBRARY;
+    if (code == EL_CUDA_ERROR_NO_DEVICE || (old && driver_version(api) == 0)) code = n = 0;
+    if (old && code) return old_driver(api);
+    if (code != EL_CUDA_SUCCESS)
         return el_fail(EL_ERR_ABSENT,
-                       "cuda: there is a driver and no GPU that this process may use: see nvidia-smi and "
-                       "CUDA_VISIBLE_DEVICES");
-    EL_TRY(el_cuda_status(api, "cuda", "GetDeviceCount", code));
+                       "cuda: there is a driver, and it fails: cudaGetDeviceCount: %s (%s)%s; --devices cpu:2 trains "
+                       "without GPUs",
+                       api->GetErrorString(code), api->GetErrorName(code), advice_of(code));
+    *n_devices_p = n;
+    return EL_OK;
+}
+
+enum el_status el_cuda_find(const struct el_cuda_module *module, int *n_devices_p)
+{
+    int n;
+    EL_TRY(el_cuda_count(module, &n));
+    if (n == 0 && driver_version(module->api) == 0) return el_fail(EL_ERR_ABSENT, "%s", NO_DRIVER);
+    if (n == 0)
+        return el_fail(EL_ERR_ABSENT, "cuda: there is a driver and no GPU that this process may use: see nvidia-smi "
+                                      "and CUDA_VISIBLE_DEVICES");
     *n_devices_p = n;
     return EL_OK;
 }
@@ -76,7 +109,16 @@ enum el_status el_cuda_module_open(const struct el_cuda_module **module_p, int *
     const struct el_cuda_module *module = NULL;
     if (el_module_exists("cuda") && !has_driver_library()) return el_fail(EL_ERR_ABSENT, "%s", NO_DRIVER);
     EL_TRY(el_cuda_module_load(&module));
-    EL_TRY(el_cuda_count(module, n_devices_p));
+    EL_TRY(el_cuda_find(module, n_devices_p));
     *module_p = module;
     return EL_OK;
+}
+
+enum el_status el_cuda_cards(int *n_devices_p)
+{
+    const struct el_cuda_module *module = NULL;
+    *n_devices_p = 0;
+    if (!el_module_exists("cuda") || !has_driver_library()) return EL_OK;
+    EL_TRY(el_cuda_module_load(&module));
+    return el_cuda_count(module, n_devices_p);
 }

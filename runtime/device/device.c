@@ -405,10 +405,17 @@ enum el_status el_device_count(const char *backend, int *n_p)
     return ops->usable ? ops->usable(n_p) : EL_OK;
 }
 
-int el_device_gpus(void)
+enum el_status el_device_gpus(int *n_p)
 {
-    int n = 0;
-    return el_cuda_is_likely() && el_device_count(el_device_cuda.name, &n) == EL_OK ? n : 0;
+    return el_cuda_cards(n_p);
+}
+
+enum el_status el_device_gpu_identity(int index, struct el_device_identity *identity_p)
+{
+    const struct el_cuda_module *module = NULL;
+    int n;
+    EL_TRY(el_cuda_module_open(&module, &n));
+    return EL_CUDART_CALL(module->api, el_device_cuda.name, GetDeviceProperties, identity_p, index);
 }
 
 enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p)

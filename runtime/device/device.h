@@ -62,11 +62,14 @@ struct el_device_spec {
 struct el_device;
 
 /* What tells a piece of hardware from all others, and what it is called. Empty where a backend has nothing to tell. */
+enum { EL_DEVICE_UUID_BYTES = 48 };
 struct el_device_identity {
-    char uuid[48];       /* "GPU-6b8f...": the same in every process and for every tool */
-    char model[96];      /* "NVIDIA H200" */
-    char driver[64];     /* "580.82.07, CUDA 13.0" */
-    char libraries[128]; /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
+    char uuid[EL_DEVICE_UUID_BYTES]; /* "GPU-6b8f...": the same in every process and for every tool; "MIG-..." of a part
+                                        of a card */
+    char model[96];                  /* "NVIDIA H200" */
+    char driver[64];                 /* "580.82.07, CUDA 13.0" */
+    char libraries[128];             /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
+    int capability;                  /* of a GPU's machine code: 75 is 7.5 */
 };
 
 /* Device memory that a library takes for itself when it starts. */
@@ -212,8 +215,12 @@ struct el_backend_info {
 };
 /* How many devices of a backend can be opened without sharing; 0: any number. Errors: EL_ERR_ABSENT with the reason. */
 enum el_status el_device_count(const char *backend, int *n_p);
-/* How many GPUs this process can use; 0 where there is no driver, and then nothing of CUDA is loaded. */
-int el_device_gpus(void);
+/* How many GPUs this process can use; 0 where there is no driver, and then nothing of CUDA is loaded, or no card. A
+ * driver that is there and fails is a failure, so that nobody takes CPU devices without knowing. Errors: EL_ERR_ABSENT
+ * with the driver's words. */
+enum el_status el_device_gpus(int *n_p);
+/* What tells the GPU with this index from all others, without opening it. Errors: EL_ERR_ABSENT, as above. */
+enum el_status el_device_gpu_identity(int index, struct el_device_identity *identity_p);
 /* The kernels of GPUs, without having one: what they take in workspaces, for forecasts. Loads CUDA's libraries. Errors:
  * EL_ERR_ABSENT where they were not built. */
 enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p);

@@ -43,7 +43,7 @@ static struct {
     int enable_code; /* of DeviceEnablePeerAccess */
     int copy_code;   /* of MemcpyAsync */
     int last_error;
-    int n_wrong;
+    int n_wrong, capability;
     double now_ms;
     bool no_nvml;
     bool eager;    /* streams do at once what they are given: for kernels that do */
@@ -70,6 +70,7 @@ static void cuda_reset(void)
     cuda.driver = 13000;
     cuda.runtime = 13000;
     cuda.reach = true;
+    cuda.capability = 80;
 }
 
 static int cuda_DriverGetVersion(int *version_p)
@@ -92,7 +93,7 @@ static int cuda_GetDeviceCount(int *n_p)
 
 static int cuda_GetDeviceProperties(struct el_device_identity *identity_p, int device)
 {
-    *identity_p = (struct el_device_identity){.model = "Fake GPU"};
+    *identity_p = (struct el_device_identity){.model = "Fake GPU", .capability = cuda.capability};
     snprintf(identity_p->uuid, sizeof identity_p->uuid, "GPU-%d", cuda.one_uuid ? 0 : device);
     return 0;
 }
@@ -402,6 +403,7 @@ static int64_t cuda_used_bytes(const char *uuid)
 
 static const struct el_cuda_module fake_module = {.api = &fake_api,
                                                   .kernels = cuda_kernels,
+                                                  .capability_min = 75,
                                                   .open_cublas = cuda_open_cublas,
                                                   .open_cudnn = cuda_open_cudnn,
                                                   .close_native = cuda_close_native,

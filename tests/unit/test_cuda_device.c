@@ -65,7 +65,58 @@ static void what_is_missing_is_said(void **state)
     cuda.n_cards = 1;
     assert_int_equal(cuda_device(1, &device), EL_ERR_ABSENT);
     assert_non_null(strstr(el_error_message(), "cuda:1: this process sees 1 GPU (cuda:0 to cuda:0)"));
-    assert_non_null(strstr(el_error_message(), "--gpus-per-task"));
+    assert_non_null(strstr(el_error_message(), "leave --devices out, or name cuda:0 for each"));
+    nothing_is_left();
+}
+
+/* No driver or no card is no failure: CPU devices are taken then. A driver that fails is one, and says how. */
+static void a_driver_that_fails_is_not_an_absent_one(void **state)
+{
+    (void)state;
+    static const struct {
+        int code;
+        const char *words;
+    } failures[] = {{EL_CUDA_ERROR_SYSTEM_NOT_READY, "fabric manager"},
+                    {EL_CUDA_ERROR_DRIVER_MISMATCH, "kernel module differ"},
+                    {EL_CUDA_ERROR_UNKNOWN, "nvidia_uvm"},
+                    {EL_CUDA_ERROR_BUSY, "has the card for itself"},
+                    {3, "a planted error"},
+                    {EL_CUDA_ERROR_OLD_DRIVER, "update the driver"},
+                    {EL_CUDA_ERROR_STUB_LIBRARY, "update the driver"}};
+    int n = 7;
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        cuda_reset();
+        cuda.count_code = failures[i].code;
+        assert_int_equal(el_cuda_count(&fake_module, &n), EL_ERR_ABSENT);
+        if (!strstr(el_error_message(), failures[i].words)) fail_msg("%s", el_error_message());
+        assert_non_null(strstr(el_error_message(), "--devices cpu:2 trains without GPUs"));
+        assert_int_equal(n, 7);
+        assert_int_equal(cuda.last_error, 0);
+    }
+    cuda_reset();
+    cuda.count_code = EL_CUDA_ERROR_NO_DEVICE;
+    assert_int_equal(el_cuda_count(&fake_module, &n), EL_OK);
+    assert_int_equal(n, 0);
+    n = 7;
+    cuda.count_code = EL_CUDA_ERROR_OLD_DRIVER; /* what a run time says that finds a library and no driver */
+    cuda.driver = 0;
+    assert_int_equal(el_cuda_count(&fake_module, &n), EL_OK);
+    assert_int_equal(n, 0);
+}
+
+static void a_card_that_is_too_old_is_refused_when_it_is_opened(void **state)
+{
+    (void)state;
+    struct el_device *device;
+    cuda_reset();
+    cuda.capability = 70;
+    assert_int_equal(cuda_device(0, &device), EL_ERR_ABSENT);
+    assert_string_equal(el_error_message(),
+                        "cuda:0: Fake GPU has compute capability 7.0, and the kernels were built for 7.5 and later: "
+                        "take another card, or build for this one (make CUDA_ARCHS='70 ...')");
+    nothing_is_left();
+    cuda.capability = 75;
+    el_device_close(open_one(0));
     nothing_is_left();
 }
 
@@ -360,11 +411,18 @@ static void a_model_trains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_missing_is_said),  cmocka_unit_test(errors_name_the_call),
-        cmocka_unit_test(memory_is_told_apart),     cmocka_unit_test(a_card_without_nvml_has_no_context_figure),
-        cmocka_unit_test(blocking_copies),          cmocka_unit_test(host_copies_are_staged),
-        cmocka_unit_test(stages_are_bounded),       cmocka_unit_test(cards_reach_each_other_once),
-        cmocka_unit_test(devices_may_share_a_card), cmocka_unit_test(events_are_pooled_and_timed),
+        cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(a_driver_that_fails_is_not_an_absent_one),
+        cmocka_unit_test(a_card_that_is_too_old_is_refused_when_it_is_opened),
+        cmocka_unit_test(errors_name_the_call),
+        cmocka_unit_test(memory_is_told_apart),
+        cmocka_unit_test(a_card_without_nvml_has_no_context_figure),
+        cmocka_unit_test(blocking_copies),
+        cmocka_unit_test(host_copies_are_staged),
+        cmocka_unit_test(stages_are_bounded),
+        cmocka_unit_test(cards_reach_each_other_once),
+        cmocka_unit_test(devices_may_share_a_card),
+        cmocka_unit_test(events_are_pooled_and_timed),
         cmocka_unit_test(a_model_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,13 +7,22 @@
 
 #include "runtime/device/cuda_api.h"
 
+/* The build says for which cards it makes the kernels. */
+#ifndef EL_CUDA_CAPABILITY_MIN
+#define EL_CUDA_CAPABILITY_MIN 75
+#endif
+
 _Static_assert((int)EL_CUDA_SUCCESS == (int)cudaSuccess, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_MEMORY == (int)cudaErrorMemoryAllocation, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_STUB_LIBRARY == (int)cudaErrorStubLibrary, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_OLD_DRIVER == (int)cudaErrorInsufficientDriver, "CUDA's codes");
+_Static_assert((int)EL_CUDA_ERROR_BUSY == (int)cudaErrorDevicesUnavailable, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_NO_DEVICE == (int)cudaErrorNoDevice, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_NOT_READY == (int)cudaErrorNotReady, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_PEER_ALREADY == (int)cudaErrorPeerAccessAlreadyEnabled, "CUDA's codes");
+_Static_assert((int)EL_CUDA_ERROR_SYSTEM_NOT_READY == (int)cudaErrorSystemNotReady, "CUDA's codes");
+_Static_assert((int)EL_CUDA_ERROR_DRIVER_MISMATCH == (int)cudaErrorSystemDriverMismatch, "CUDA's codes");
+_Static_assert((int)EL_CUDA_ERROR_UNKNOWN == (int)cudaErrorUnknown, "CUDA's codes");
 
 static int driver_version(int *version_p)
 {
@@ -30,6 +39,57 @@ static int device_count(int *n_p)
     return (int)cudaGetDeviceCount(n_p);
 }
 
+/* NVML's own declaration of what it fills in. */
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+/* What we ask NVML, which needs no context. */
+struct nvml {
+    void *library;
+    int (*shut_down)(void), (*find)(const char *, void **), (*memory)(void *, struct nvml_memory *);
+};
+
+static void *nvml_symbol(void *library, const char *name)
+{
+    return library ? dlsym(library, name) : NULL;
+}
+
+static void nvml_close(struct nvml *nvml)
+{
+    if (nvml->shut_down) nvml->shut_down();
+    if (nvml->library) dlclose(nvml->library);
+}
+
+/* Closed after each question, as it keeps no memory of the card. False: it is not there. */
+static bool nvml_open(struct nvml *nvml)
+{
+    int (*init)(void), (*shut_down)(void);
+    *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL)};
+    *(void **)&init = nvml_symbol(nvml->library, "nvmlInit_v2");
+    *(void **)&shut_down = nvml_symbol(nvml->library, "nvmlShutdown");
+    *(void **)&nvml->find = nvml_symbol(nvml->library, "nvmlDeviceGetHandleByUUID");
+    *(void **)&nvml->memory = nvml_symbol(nvml->library, "nvmlDeviceGetMemoryInfo");
+    if (init && shut_down && nvml->find && nvml->memory && init() == 0) {
+        nvml->shut_down = shut_down;
+        return true;
+    }
+    nvml_close(nvml);
+    return false;
+}
+
+static int64_t used_bytes(const char *uuid)
+{
+    struct nvml nvml;
+    struct nvml_memory figures = {0};
+    void *device = NULL;
+    int64_t used = -1;
+    if (!nvml_open(&nvml)) return -1;
+    if (nvml.find(uuid, &device) == 0 && nvml.memory(device, &figures) == 0) used = (int64_t)figures.used;
+    nvml_close(&nvml);
+    return used;
+}
+
 /* As NVML and nvidia-smi write it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6. */
 static void write_uuid(const unsigned char *bytes, char *text, size_t capacity)
 {
@@ -40,6 +100,18 @@ static void write_uuid(const unsigned char *bytes, char *text, size_t capacity)
     }
 }
 
+/* CUDA gives the UUID of a part of a card (MIG) as it gives a card's; to everybody else its name begins with MIG. */
+static void name_part(char *uuid)
+{
+    struct nvml nvml;
+    void *device;
+    char part[64];
+    snprintf(part, sizeof part, "MIG%.56s", uuid + strlen("GPU"));
+    if (!nvml_open(&nvml)) return;
+    if (nvml.find(uuid, &device) != 0 && nvml.find(part, &device) == 0) memcpy(uuid, part, strlen(part));
+    nvml_close(&nvml);
+}
+
 static int device_properties(struct el_device_identity *identity_p, int device)
 {
     struct cudaDeviceProp properties;
@@ -48,6 +120,8 @@ static int device_properties(struct el_device_identity *identity_p, int device)
     *identity_p = (struct el_device_identity){.uuid = ""};
     snprintf(identity_p->model, sizeof identity_p->model, "%.95s", properties.name);
     write_uuid((const unsigned char *)properties.uuid.bytes, identity_p->uuid, sizeof identity_p->uuid);
+    name_part(identity_p->uuid);
+    identity_p->capability = 10 * properties.major + properties.minor;
     return 0;
 }
 
@@ -207,39 +281,11 @@ static const struct el_cuda_api api = {.DriverGetVersion = driver_version,
                                        .GetErrorName = error_name,
                                        .GetErrorString = error_string};
 
-/* NVML's own declaration of what it fills in. */
-struct nvml_memory {
-    unsigned long long total, free, used;
-};
-
-static void *nvml_symbol(void *library, const char *name)
-{
-    return library ? dlsym(library, name) : NULL;
-}
-
-/* By NVML, which needs no context; closed again, as it keeps no memory of the card. */
-static int64_t used_bytes(const char *uuid)
-{
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL), *device = NULL;
-    int (*init)(void), (*shut_down)(void), (*find)(const char *, void **), (*memory)(void *, struct nvml_memory *);
-    *(void **)&init = nvml_symbol(library, "nvmlInit_v2");
-    *(void **)&shut_down = nvml_symbol(library, "nvmlShutdown");
-    *(void **)&find = nvml_symbol(library, "nvmlDeviceGetHandleByUUID");
-    *(void **)&memory = nvml_symbol(library, "nvmlDeviceGetMemoryInfo");
-    struct nvml_memory figures = {0};
-    int64_t used = -1;
-    if (init && shut_down && find && memory && init() == 0) {
-        if (find(uuid, &device) == 0 && memory(device, &figures) == 0) used = (int64_t)figures.used;
-        shut_down();
-    }
-    if (library) dlclose(library);
-    return used;
-}
-
 const struct el_cuda_module *el_cuda_module(void)
 {
     static const struct el_cuda_module module = {.api = &api,
                                                  .kernels = el_kernels_cuda,
+                                                 .capability_min = EL_CUDA_CAPABILITY_MIN,
                                                  .open_cublas = el_cuda_native_open_cublas,
                                                  .open_cudnn = el_cuda_native_open_cudnn,
                                                  .close_native = el_cuda_native_close,
