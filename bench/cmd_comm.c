@@ -62,8 +62,9 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
 static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
 {
     bool links = plan->curves[plan->n_curves - 1].operation->verb == EL_COMM_SEND; /* a mailbox of each partner's */
-    double wanted = (3.0 + (links ? plan->n - 1 : 0)) * trial->n_devices * (double)plan->sizes[plan->n_sizes - 1],
+    double wanted = (1.0 + (links ? plan->n - 1 : 0)) * (double)plan->sizes[plan->n_sizes - 1],
            free_bytes = el_host_free_bytes("");
+    wanted = trial->n_devices * (wanted + 2.0 * (double)el_wire_memory_bytes(plan));
     if (!strcmp(trial->devices[0].backend, "cuda") || !(wanted > free_bytes)) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--maxbytes: %d ranks need %.0f MiB for data and results, %.0f MiB are free",
                    trial->n_devices, wanted / 1048576, free_bytes / 1048576);

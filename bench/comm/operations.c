@@ -1,6 +1,7 @@
 /* Operations, sizes and bandwidths as nccl-tests defines them, and the line that is fitted through the times. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/comm/wire.h"
 #include "bench/options/options.h"
@@ -15,6 +16,8 @@ const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {{"all_r
                                                                          {"scatter", EL_COMM_SCATTER},
                                                                          {"gather", EL_COMM_GATHER},
                                                                          {"sendrecv", EL_COMM_SEND}};
+
+const char *const el_wire_places[EL_WIRE_PLACES] = {"out_of_place", "in_place", "cold"};
 
 const char *el_wire_dtype(enum el_dtype dtype)
 {
@@ -34,10 +37,21 @@ static bool has_parts(enum el_comm_verb verb)
     return row->all_data || row->all_result;
 }
 
-bool el_wire_has_place(enum el_comm_verb verb, int place)
+bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(verb);
-    return place != EL_WIRE_IN_PLACE || !(row->all_data && row->all_result);
+    if (place == EL_WIRE_COLD && bytes < EL_WIRE_COLD_BYTES) return false;
+    return place == EL_WIRE_APART || !(row->all_data && row->all_result);
+}
+
+/* The host's largest cache, where the system says it. GPUs' are smaller than the most. */
+size_t el_wire_memory_bytes(const struct el_wire_plan *plan)
+{
+    static const size_t least = 32 << 20, most = 128 << 20;
+    size_t largest = (size_t)plan->sizes[plan->n_sizes - 1];
+    long known = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    size_t cache = known <= 0 || (size_t)known > most ? most : (size_t)known < least ? least : (size_t)known;
+    return plan->pairs || largest < EL_WIRE_COLD_BYTES || largest > cache ? largest : cache;
 }
 
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n)

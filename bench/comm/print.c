@@ -6,8 +6,6 @@
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
 
-static const char *const places[EL_WIRE_PLACES] = {"out_of_place", "in_place"};
-
 static double number(const json_t *document, const char *path)
 {
     return el_json_number(document, path);
@@ -34,9 +32,10 @@ static void print_columns(FILE *out)
 {
     fprintf(out, "#%54s%-32s%s\n", "", "        out-of-place", "          in-place");
     fprintf(out, "#%11s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
-    for (int p = 0; p < EL_WIRE_PLACES; p++) fprintf(out, "  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong");
+    for (int p = 0; p < EL_WIRE_WARM_PLACES; p++)
+        fprintf(out, "  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong");
     fprintf(out, "\n#%11s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
-    for (int p = 0; p < EL_WIRE_PLACES; p++) fprintf(out, "  %7s  %6s  %6s %6s", "(us)", "(GB/s)", "(GB/s)", "");
+    for (int p = 0; p < EL_WIRE_WARM_PLACES; p++) fprintf(out, "  %7s  %6s  %6s %6s", "(us)", "(GB/s)", "(GB/s)", "");
     fputc('\n', out);
 }
 
@@ -53,8 +52,8 @@ static void print_point(const json_t *document, const json_t *curve, const json_
     fprintf(out, "%12.0f  %12.0f  %8s  %6s  %6.0f", number(point, "bytes"), number(point, "count"),
             el_json_text(document, "datatype", "?"), reduces ? el_json_text(document, "redop", "?") : "none",
             rooted ? number(document, "root") : -1);
-    for (int p = 0; p < EL_WIRE_PLACES; p++) {
-        const json_t *place = json_object_get(point, places[p]), *wrong = json_object_get(place, "wrong");
+    for (int p = 0; p < EL_WIRE_WARM_PLACES; p++) {
+        const json_t *place = json_object_get(point, el_wire_places[p]), *wrong = json_object_get(place, "wrong");
         if (!json_is_object(place)) {
             fprintf(out, "  %7s  %6s  %6s %6s", "N/A", "N/A", "N/A", "N/A");
             continue;
@@ -99,9 +98,9 @@ static void print_curve(const json_t *document, const json_t *curve, FILE *out)
     for (size_t i = 0; i < json_array_size(points); i++) {
         const json_t *point = json_array_get(points, i);
         print_point(document, curve, point, out);
-        for (int p = 0; p < EL_WIRE_PLACES; p++)
-            if (json_is_object(json_object_get(point, places[p])))
-                sum += number(json_object_get(point, places[p]), "busbw_gb_per_s"), n++;
+        for (int p = 0; p < EL_WIRE_WARM_PLACES; p++)
+            if (json_is_object(json_object_get(point, el_wire_places[p])))
+                sum += number(json_object_get(point, el_wire_places[p]), "busbw_gb_per_s"), n++;
     }
     fprintf(out, "# Avg bus bandwidth    : %.4g\n#\n", n > 0 ? sum / n : 0);
 }
@@ -129,6 +128,28 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
                 why);
     if (json_is_number(json_object_get(reached, "expected_share")))
         fprintf(out, "  Normal is at least %.0f %% of that rate.\n", 100 * number(reached, "expected_share"));
+}
+
+/* Of the first operation, where it matters most. */
+static void say_cold(const json_t *curve, FILE *out)
+{
+    const json_t *points = json_object_get(curve, "points"), *most = NULL;
+    double ratio = 0;
+    char mib[EL_FIGURE_BYTES], cold[EL_FIGURE_BYTES], warm[EL_FIGURE_BYTES];
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const json_t *point = json_array_get(points, i);
+        double times = number(point, "cold.time_us") / number(point, "in_place.time_us");
+        if (!(times > ratio)) continue;
+        ratio = times;
+        most = point;
+    }
+    if (!most) return;
+    el_text_say("In a training step? ", "  ", EL_REPORT_COLUMNS, out,
+                "There the data lie in no cache. %s of %s MiB in place then takes %s us (cold, in comm.csv), and %s us "
+                "on memory that the call before has used.",
+                el_json_text(curve, "operation", "?"), el_text_mib(number(most, "bytes"), mib),
+                el_text_figure(number(most, "cold.time_us"), cold),
+                el_text_figure(number(most, "in_place.time_us"), warm));
 }
 
 static void print_fit(const json_t *curve, FILE *out)
@@ -163,6 +184,7 @@ static void print_fits(const json_t *document, FILE *out)
     }
     fputc('\n', out);
     say_reached(document, last, out);
+    say_cold(json_array_get(curves, 0), out);
 }
 
 /* p2p has no rows of sizes. */
@@ -218,7 +240,7 @@ void el_wire_csv(const json_t *document, FILE *out)
         const json_t *curve = json_array_get(curves, c), *points = json_object_get(curve, "points");
         for (size_t i = 0; i < json_array_size(points) * EL_WIRE_PLACES; i++) {
             const json_t *point = json_array_get(points, i / EL_WIRE_PLACES);
-            const char *place = places[i % EL_WIRE_PLACES];
+            const char *place = el_wire_places[i % EL_WIRE_PLACES];
             if (!json_is_object(json_object_get(point, place))) continue;
             fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""),
                     el_json_text(curve, "algorithm", ""), el_json_text(point, "algorithm", ""),

@@ -9,8 +9,6 @@
 #include "bench/comm/wire.h"
 #include "bench/stats/stats.h"
 
-static const char *const places[EL_WIRE_PLACES] = {"out_of_place", "in_place"};
-
 /* How often a backend moves each byte through memory at best, and why: what a share of the copy's rate is held
  * against. 0: the copy says nothing of its links. */
 static const struct backend_row {
@@ -79,6 +77,7 @@ static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb ver
 {
     size_t n = (size_t)plan->options->iters;
     double *us = times_us(plan, members, s, p);
+    bool checked = plan->options->check && p != EL_WIRE_COLD;
     json_t *place = json_object();
     if (us) {
         double median = el_stats_median(us, n), algbw = (double)bytes / median * 1e-3;
@@ -90,7 +89,7 @@ static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb ver
         el_json_put_real(place, "algbw_gb_per_s", algbw);
         el_json_put_real(place, "busbw_gb_per_s", algbw * el_wire_bus_factor(verb, plan->n));
     }
-    el_json_put(place, "wrong", plan->options->check ? json_integer(wrong_of(members, s, p)) : json_null());
+    el_json_put(place, "wrong", checked ? json_integer(wrong_of(members, s, p)) : json_null());
     json_object_set_new(place, "samples_us", samples_of(members, s, p));
     free(us);
     return place;
@@ -126,13 +125,15 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
         json_t *point = json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "count", (json_int_t)count);
         json_object_set(point, "algorithm", json_array_get(used, s));
         for (size_t p = 0; p < EL_WIRE_PLACES; p++)
-            json_object_set_new(point, places[p],
-                                el_wire_has_place(verb, (int)p) ? place_json(plan, verb, bytes, members, s, p)
-                                                                : json_null());
+            json_object_set_new(point, el_wire_places[p],
+                                el_wire_has_place(verb, (int)p, plan->sizes[s])
+                                    ? place_json(plan, verb, bytes, members, s, p)
+                                    : json_null());
         json_array_append_new(points, point);
     }
     int64_t of_pairs = plan->pairs ? wrong_of(members, 0, 0) + wrong_of(members, 0, 1) : 0;
-    for (size_t p = 0; p < EL_WIRE_PLACES; p++) json_object_set_new(fit, places[p], fit_json(points, places[p]));
+    for (size_t p = 0; p < EL_WIRE_PLACES; p++)
+        json_object_set_new(fit, el_wire_places[p], fit_json(points, el_wire_places[p]));
     return json_pack("{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o, s:I}", "operation", curve->operation->name, "algorithm",
                      el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces",
                      el_comm_verb_row(verb)->reduces, "rooted",
@@ -140,19 +141,27 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
                      "wrong", (json_int_t)of_pairs);
 }
 
+/* Copies of size `s`, the same again and again or cold. */
+static json_t *copies_json(const struct el_wire_plan *plan, const json_t *members, size_t s, uint64_t bytes, size_t p)
+{
+    double *us = times_us(plan, members, s, p);
+    double median = us ? el_stats_median(us, (size_t)plan->options->iters) : NAN;
+    free(us);
+    return json_pack("{s:o, s:o, s:o}", "time_us", el_json_real(median), "gb_per_s",
+                     el_json_real((double)bytes / median * 1e-3), "samples_us", samples_of(members, s, p));
+}
+
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members)
 {
     size_t width = el_dtype_bytes(plan->options->dtype);
     json_t *rows = json_array();
     for (size_t s = 0; s < (size_t)plan->n_sizes; s++) {
-        double *us = times_us(plan, members, s, 0);
-        double median = us ? el_stats_median(us, (size_t)plan->options->iters) : NAN;
         uint64_t bytes = plan->sizes[s] / width * width;
-        free(us);
-        json_array_append_new(rows,
-                              json_pack("{s:I, s:o, s:o, s:o}", "bytes", (json_int_t)bytes, "time_us",
-                                        el_json_real(median), "gb_per_s", el_json_real((double)bytes / median * 1e-3),
-                                        "samples_us", samples_of(members, s, 0)));
+        bool cold = el_wire_has_place(EL_COMM_BROADCAST, EL_WIRE_COLD, plan->sizes[s]);
+        json_t *row = copies_json(plan, members, s, bytes, EL_WIRE_APART);
+        json_object_set_new(row, "bytes", json_integer((json_int_t)bytes));
+        json_object_set_new(row, "cold", cold ? copies_json(plan, members, s, bytes, EL_WIRE_COLD) : json_null());
+        json_array_append_new(rows, row);
     }
     return rows;
 }
@@ -216,9 +225,9 @@ int64_t el_wire_wrong(const json_t *document)
         const json_t *points = json_object_get(json_array_get(curves, c), "points");
         wrong += json_integer_value(json_object_get(json_array_get(curves, c), "wrong"));
         for (size_t i = 0; i < json_array_size(points); i++)
-            for (size_t p = 0; p < EL_WIRE_PLACES; p++)
-                wrong +=
-                    json_integer_value(json_object_get(json_object_get(json_array_get(points, i), places[p]), "wrong"));
+            for (size_t p = 0; p < EL_WIRE_WARM_PLACES; p++)
+                wrong += json_integer_value(
+                    json_object_get(json_object_get(json_array_get(points, i), el_wire_places[p]), "wrong"));
     }
     return wrong;
 }

@@ -6,6 +6,8 @@
 #include "bench/comm/wire.h"
 #include "runtime/base/clock.h"
 
+enum { SLOT_ALIGNMENT = 256 };
+
 /* Where a call's operands lie: data, result (all zeros where it is in place and as large). */
 struct operands {
     struct el_view data, result;
@@ -24,14 +26,15 @@ enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_co
 {
     struct el_wire_member member = {.plan = plan, .comm = comm};
     struct el_device *device = el_comm_device(comm);
-    size_t bytes = plan->sizes[plan->n_sizes - 1], calls = (size_t)el_wire_rows(plan) * EL_WIRE_PLACES;
+    size_t bytes = plan->sizes[plan->n_sizes - 1], memory = el_wire_memory_bytes(plan);
+    size_t calls = (size_t)el_wire_rows(plan) * EL_WIRE_PLACES;
     enum el_status status;
     member.samples_s = calloc(calls * (size_t)plan->options->iters, sizeof *member.samples_s);
     if (!member.samples_s) status = el_fail_errno("samples of %zu rows", calls);
     if (!member.samples_s) goto fail;
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "data", &member.data), fail);
-    EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, bytes, "result", &member.result), fail);
-    EL_TRY_GOTO(el_comm_alloc(comm, EL_TAG_WORKSPACE, bytes, "in place", &member.in_place), fail);
+    EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, memory, "result", &member.result), fail);
+    EL_TRY_GOTO(el_comm_alloc(comm, EL_TAG_WORKSPACE, memory, "in place", &member.in_place), fail);
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, 64, "meeting", &member.meeting), fail);
     EL_TRY_GOTO(el_device_write(el_view_of(member.meeting, 0), (const char[64]){0}, 64), fail);
     *member_p = member;
@@ -51,19 +54,30 @@ void el_wire_member_close(struct el_wire_member *member)
     *member = (struct el_wire_member){.plan = NULL};
 }
 
-/* In place: of data and result of one size the one buffer; else the smaller is the member's own part of the larger. */
-static struct operands place_operands(const struct el_wire_member *member, const struct el_wire_data *data,
-                                      bool in_place)
+/* Memory for `bytes` of call `i`: call after call goes on to the next, and after the last to the first. */
+static struct el_view next_slot(const struct el_buffer *buffer, size_t bytes, int i)
+{
+    size_t stride = (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    size_t n = buffer->bytes / stride;
+    return el_view_of((struct el_buffer *)buffer, n > 1 ? (size_t)i % n * stride : 0);
+}
+
+/* Of call `i`. In place: of data and result of one size the one buffer; else the smaller is the member's own part of
+ * the larger. */
+static struct operands place_operands(const struct el_wire_member *member, const struct el_wire_data *data, int place,
+                                      int i)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(data->verb);
     size_t all = data->count * (size_t)data->n, own = (size_t)el_comm_rank(member->comm) * data->count;
     struct operands at = {.data = el_view_of(member->data, 0), .result = el_view_of(member->result, 0)};
     at.data_count = row->all_data ? all : data->count;
     at.result_count = row->all_result ? all : data->count;
-    if (!in_place) return at;
-    size_t offset = own * el_dtype_bytes(data->dtype);
-    at.data = el_view_of(member->in_place, row->all_result && !row->all_data ? offset : 0);
-    at.result = el_view_of(member->in_place, row->all_data && !row->all_result ? offset : 0);
+    if (place == EL_WIRE_APART) return at;
+    size_t width = el_dtype_bytes(data->dtype), offset = own * width;
+    at.data = at.result = next_slot(member->in_place, el_wire_bytes(data->verb, data->count, width, data->n),
+                                    place == EL_WIRE_COLD ? i : 0);
+    if (row->all_result && !row->all_data) at.data.offset += offset;
+    if (row->all_data && !row->all_result) at.result.offset += offset;
     return at;
 }
 
@@ -79,17 +93,20 @@ static enum el_status meet(const struct el_wire_member *member, struct el_progra
     return el_comm_issue(member->comm, program, &op, NULL);
 }
 
-static enum el_status issue_copy(const struct el_wire_member *member, struct el_program *program, size_t bytes, int *id)
+static enum el_status issue_copy(const struct el_wire_member *member, struct el_program *program, size_t bytes,
+                                 int place, int i, int *id)
 {
     const struct el_op_head head = {.label = "copy", .phase = EL_PHASE_COMM};
-    return el_program_copy(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, &head,
-                           el_view_of(member->result, 0), el_view_of(member->data, 0), bytes, id);
+    bool cold = place == EL_WIRE_COLD;
+    struct el_view to = next_slot(member->result, bytes, cold ? 2 * i : 0), from = el_view_of(member->data, 0);
+    if (cold && 2 * bytes + SLOT_ALIGNMENT <= member->result->bytes) from = next_slot(member->result, bytes, 2 * i + 1);
+    return el_program_copy(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, &head, to, from, bytes, id);
 }
 
 static enum el_status issue(const struct el_wire_member *member, struct el_program *program,
-                            const struct el_wire_data *data, bool in_place, int *begin, int *end)
+                            const struct el_wire_data *data, int place, int i, int *begin, int *end)
 {
-    struct operands at = place_operands(member, data, in_place);
+    struct operands at = place_operands(member, data, place, i);
     int rank = el_comm_rank(member->comm);
     struct el_comm_op op = {.verb = data->verb,
                             .reduction = data->reduction,
@@ -99,7 +116,7 @@ static enum el_status issue(const struct el_wire_member *member, struct el_progr
                             .data = at.data,
                             .result = at.result,
                             .phase = EL_PHASE_COMM};
-    if (in_place && at.data_count == at.result_count) op.result = (struct el_view){0};
+    if (place != EL_WIRE_APART && at.data_count == at.result_count) op.result = (struct el_view){0};
     if (data->verb != EL_COMM_SEND) {
         EL_TRY(el_comm_issue(member->comm, program, &op, begin));
         *end = *begin;
@@ -125,7 +142,7 @@ static void keep(void *context, const struct el_step_event *event)
 }
 
 /* Builds `n` calls and runs them; seconds[n] of each. */
-static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data, bool in_place, int n,
+static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data, int place, int n,
                            double *seconds)
 {
     struct calls calls = {.n = n, .begins = calloc(2 * (size_t)n, sizeof(int)), .seconds = seconds};
@@ -138,9 +155,10 @@ static enum el_status call(const struct el_wire_member *member, const struct el_
         if (member->curve && member->plan->pairs)
             status = el_wire_issue_pair(member, calls.program, data->count, &calls.begins[i], &calls.ends[i]);
         else if (member->curve)
-            status = issue(member, calls.program, data, in_place, &calls.begins[i], &calls.ends[i]);
+            status = issue(member, calls.program, data, place, i, &calls.begins[i], &calls.ends[i]);
         else
-            status = issue_copy(member, calls.program, data->count * el_dtype_bytes(data->dtype), &calls.begins[i]);
+            status = issue_copy(member, calls.program, data->count * el_dtype_bytes(data->dtype), place, i,
+                                &calls.begins[i]);
         if (!member->curve) calls.ends[i] = calls.begins[i];
     }
     const struct el_probe probe = {.context = &calls, .spans = true, .wall_only = true, .step = keep};
@@ -153,10 +171,9 @@ done:
 }
 
 /* On data that is new each time; where it shall come to lie there are zeros before. */
-static enum el_status check(struct el_wire_member *member, const struct el_wire_data *data, bool in_place,
-                            int64_t *wrong_p)
+static enum el_status check(struct el_wire_member *member, const struct el_wire_data *data, int place, int64_t *wrong_p)
 {
-    struct operands at = place_operands(member, data, in_place);
+    struct operands at = place_operands(member, data, place, 0);
     int rank = el_comm_rank(member->comm);
     double seconds;
     *wrong_p = 0;
@@ -164,25 +181,34 @@ static enum el_status check(struct el_wire_member *member, const struct el_wire_
         int64_t wrong = 0;
         EL_TRY(el_wire_fill(data, rank, at.result_count, at.result, true));
         EL_TRY(el_wire_fill(data, rank, at.data_count, at.data, false));
-        EL_TRY(call(member, data, in_place, 1, &seconds));
+        EL_TRY(call(member, data, place, 1, &seconds));
         EL_TRY(el_wire_check(data, rank, at.result, &wrong));
         *wrong_p += wrong;
     }
     return EL_OK;
 }
 
-/* Zeros where sums are taken in place again and again: they stay what they are. */
-static enum el_status time_place(struct el_wire_member *member, const struct el_wire_data *data, bool in_place,
+/* Zeros where sums are taken in place again and again: they stay what they are. Cold calls begin where this has been
+ * longest ago. */
+static enum el_status fill(const struct el_wire_member *member, const struct el_wire_data *data, int place)
+{
+    struct operands at = place_operands(member, data, place, 0);
+    struct el_buffer *ring = member->curve ? member->in_place : member->result;
+    if (place == EL_WIRE_COLD)
+        return el_wire_fill(data, 0, ring->bytes / el_dtype_bytes(data->dtype), el_view_of(ring, 0), true);
+    EL_TRY(el_wire_fill(data, 0, at.result_count, at.result, true));
+    return el_wire_fill(data, el_comm_rank(member->comm), at.data_count, at.data, place == EL_WIRE_IN_PLACE);
+}
+
+static enum el_status time_place(struct el_wire_member *member, const struct el_wire_data *data, int place,
                                  double *samples_s)
 {
     const struct el_wire_options *options = member->plan->options;
-    struct operands at = place_operands(member, data, in_place);
     int n = options->warmup + options->iters;
     double *seconds = calloc((size_t)n, sizeof *seconds);
     enum el_status status = seconds ? EL_OK : el_fail_errno("%d calls", n);
-    if (status == EL_OK) status = el_wire_fill(data, 0, at.result_count, at.result, true);
-    if (status == EL_OK) status = el_wire_fill(data, el_comm_rank(member->comm), at.data_count, at.data, in_place);
-    if (status == EL_OK) status = call(member, data, in_place, n, seconds);
+    if (status == EL_OK) status = fill(member, data, place);
+    if (status == EL_OK) status = call(member, data, place, n, seconds);
     for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
     free(seconds);
     return status;
@@ -208,11 +234,12 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     const struct el_comm_op op = {.verb = verb, .dtype = data.dtype, .count = data.count};
     if (data.count == 0) return EL_OK;
     member->used[s] = el_comm_algorithm(member->comm, &op);
-    for (int place = 0; place < (member->curve ? EL_WIRE_PLACES : 1); place++) {
-        if (!el_wire_has_place(verb, place)) continue;
+    for (int place = 0; place < EL_WIRE_PLACES; place++) {
+        bool copies_so = place != EL_WIRE_IN_PLACE; /* a copy is out of place, or cold */
+        if (!el_wire_has_place(verb, place, member->plan->sizes[s]) || !(member->curve || copies_so)) continue;
         size_t first = ((size_t)s * EL_WIRE_PLACES + (size_t)place) * (size_t)options->iters;
-        EL_TRY(time_place(member, &data, place == EL_WIRE_IN_PLACE, member->samples_s + first));
-        if (member->curve) EL_TRY(check(member, &data, place == EL_WIRE_IN_PLACE, &member->wrong[s][place]));
+        EL_TRY(time_place(member, &data, place, member->samples_s + first));
+        if (member->curve && place != EL_WIRE_COLD) EL_TRY(check(member, &data, place, &member->wrong[s][place]));
     }
     return EL_OK;
 }
@@ -231,7 +258,7 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
     enum el_status status = seconds ? EL_OK : el_fail_errno("%d calls", n);
     if (status == EL_OK) status = el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false);
     if (status == EL_OK) status = el_wire_fill(&data, 0, data.count, seen, true);
-    if (status == EL_OK) status = call(member, &data, false, n, seconds);
+    if (status == EL_OK) status = call(member, &data, EL_WIRE_APART, n, seconds);
     if (status == EL_OK && partner >= 0 && options->check) status = el_wire_check(&data, rank, seen, &wrong);
     for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
     member->wrong[0][place] += wrong;
@@ -243,7 +270,7 @@ static enum el_status time_pairs(struct el_wire_member *member)
 {
     size_t row = (size_t)member->plan->options->iters;
     for (member->pair = 0; member->pair < el_wire_pairs(member->plan->n); member->pair++)
-        for (int place = 0; place < EL_WIRE_PLACES; place++)
+        for (int place = 0; place < EL_WIRE_WARM_PLACES; place++)
             EL_TRY(time_pair(member, place,
                              member->samples_s + ((size_t)member->pair * EL_WIRE_PLACES + (size_t)place) * row));
     return EL_OK;

@@ -10,13 +10,15 @@
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
  * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
- * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s"}], "curves": [curve]}. A curve is an
- * operation by an algorithm: {"operation", "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all pairs),
- * "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place": place}], "fit": {"out_of_place":
- * {"latency_us", "gb_per_s"}, "in_place": ...}, "reached": {"bytes", "busbw_gb_per_s", "copy_gb_per_s", "share",
- * "normal": bool|null, "why"}}. A place is
+ * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s", "samples_us", "cold": {"time_us",
+ * "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by an algorithm: {"operation",
+ * "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm",
+ * "out_of_place": place, "in_place": place, "cold": place}], "fit":
+ * {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached": {"bytes", "busbw_gb_per_s",
+ * "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
- * or null, "samples_us": [a rank: [a call]]}; null where the operation has none in place.
+ * or null, "samples_us": [a rank: [a call]]}; null where the operation has none in place, and `cold` where the size is
+ * less than EL_WIRE_COLD_BYTES.
  */
 #ifndef EL_BENCH_COMM_WIRE_H
 #define EL_BENCH_COMM_WIRE_H
@@ -27,8 +29,12 @@
 
 enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40 };
 
-/* Out of place, in place: the order of nccl-tests' columns. */
-enum { EL_WIRE_APART, EL_WIRE_IN_PLACE, EL_WIRE_PLACES };
+/* Out of place, in place: the order of nccl-tests' columns. Both repeat one call on the same memory. Cold: in place,
+ * but each call on memory that was last touched before as much other memory as the largest cache holds: so it is in a
+ * training step. Smaller sizes are mostly latency, and not measured so. */
+enum { EL_WIRE_APART, EL_WIRE_IN_PLACE, EL_WIRE_COLD, EL_WIRE_PLACES, EL_WIRE_WARM_PLACES = EL_WIRE_COLD };
+enum { EL_WIRE_COLD_BYTES = 64 * 1024 };
+extern const char *const el_wire_places[EL_WIRE_PLACES];
 
 /* nccl-tests' name of an operation. EL_COMM_SEND stands for sendrecv: to the next rank, from the one before. */
 struct el_wire_operation {
@@ -64,8 +70,10 @@ void el_wire_plan_auto(struct el_wire_plan *plan);
 const char *el_wire_dtype(enum el_dtype dtype);
 const char *el_wire_redop(enum el_comm_reduction reduction);
 
-/* An all-to-all has no place to work in. */
-bool el_wire_has_place(enum el_comm_verb verb, int place);
+/* An all-to-all has no place to work in, and not every size is measured cold. */
+bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes);
+/* Of memory that is worked on in place, and of a result: of the largest size, or of all that cold calls go through. */
+size_t el_wire_memory_bytes(const struct el_wire_plan *plan);
 /* Rows of samples: of sizes, or of pairs. */
 int el_wire_rows(const struct el_wire_plan *plan);
 /* Elements of a part where all data are about `bytes`: of operations with a part a rank bytes / n, down to whole 16
@@ -100,13 +108,13 @@ enum el_status el_wire_check(const struct el_wire_data *data, int rank, struct e
 struct el_wire_member {
     const struct el_wire_plan *plan;
     struct el_comm *comm;
-    struct el_buffer *data, *result, *meeting;
-    struct el_buffer *in_place;        /* of the communicator's own memory */
-    const struct el_wire_curve *curve; /* NULL: plain copies within the device's memory */
-    double *samples_s;                 /* [el_wire_rows][EL_WIRE_PLACES][iters] */
-    int pair;                          /* p2p: its number, while it is timed */
-    int64_t deadline_ns;               /* when a call that still waits for another rank fails, naming it; 0: never */
-    int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_PLACES];
+    struct el_buffer *data, *result, *meeting; /* [largest size], [el_wire_memory_bytes], [an element] */
+    struct el_buffer *in_place;                /* [el_wire_memory_bytes] of the communicator's own memory */
+    const struct el_wire_curve *curve;         /* NULL: plain copies within the device's memory */
+    double *samples_s;                         /* [el_wire_rows][EL_WIRE_PLACES][iters] */
+    int pair;                                  /* p2p: its number, while it is timed */
+    int64_t deadline_ns; /* when a call that still waits for another rank fails, naming it; 0: never */
+    int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_WARM_PLACES];
     enum el_comm_algorithm used[EL_WIRE_SIZES_MAX];
     struct el_error error;
 };

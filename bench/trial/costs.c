@@ -44,11 +44,18 @@ static void add_point(struct el_cost_row *row, double bytes, double ns)
     row->n = el_costs_add_point(row->points, row->n, EL_COST_POINTS_MAX, (struct el_cost_point){bytes, ns});
 }
 
+/* In a step each buffer was touched long ago: what was measured so, if it was. */
+static double step_us(const json_t *point, const char *warm)
+{
+    double cold = el_json_number(point, "cold.time_us");
+    return cold > 0 ? cold : el_json_number(point, warm);
+}
+
 static void add(struct el_costs *costs, enum el_comm_verb verb, int ranks, const json_t *point)
 {
     const struct el_comm_verb_row *words = el_comm_verb_row(verb);
     double count = el_json_number(point, "count"), bytes = el_json_number(point, "bytes");
-    double us = el_json_number(point, "in_place.time_us");
+    double us = step_us(point, "in_place.time_us");
     double parts = words->all_data || words->all_result ? ranks : 1;
     if (!(us > 0) || !(count >= 1 && count <= 1e15) || !(bytes >= count * parts && bytes <= 16 * count * parts)) return;
     struct el_comm_shape shape = {.verb = verb,
@@ -90,7 +97,7 @@ static void add_copies(struct el_costs *costs, const json_t *document)
     size_t i;
     json_array_foreach(json_object_get(document, "copy"), i, point)
     {
-        double bytes = el_json_number(point, "bytes"), us = el_json_number(point, "time_us");
+        double bytes = el_json_number(point, "bytes"), us = step_us(point, "time_us");
         if (bytes > 0 && us > 0) add_point(&costs->copy, bytes, us * 1e3);
     }
 }

@@ -96,14 +96,6 @@ static double measured_ns(const struct el_costs *costs, const struct el_op_info 
     return row ? of_row_ns(row, op) : -1;
 }
 
-/* Of a copy that plain training does not have. The record copies the same memory again and again; a step copies what it
- * has not touched for long, and no cache holds that: its rate is at best that of the largest size measured. */
-static double copy_ns(const struct el_cost_row *copy, double bytes)
-{
-    const struct el_cost_point *largest = &copy->points[copy->n - 1];
-    return fmax(on_curve_ns(copy->points, copy->n, bytes), largest->ns * bytes / largest->bytes);
-}
-
 enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside, double *ns_p)
 {
     const struct el_cost_op *row = find(costs, op, beside);
@@ -115,7 +107,7 @@ enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_i
     if (ns < 0) ns = measured_ns(costs, op, !beside);
     if (!row) row = find(costs, op, !beside);
     if (ns < 0 && computes_little(op) && op->op_class != EL_CLASS_HOST && costs->copy.n > 0)
-        ns = copy_ns(&costs->copy, op->bytes / 2); /* read and written */
+        ns = on_curve_ns(costs->copy.points, costs->copy.n, op->bytes / 2); /* read and written */
     if (ns < 0 && op->op_class != EL_CLASS_HOST && row)
         return el_fail(EL_ERR_INVALID,
                        "--costs: '%s' moves %.0f bytes here, and was measured with %.0f to %.0f: record single with as "

@@ -14,8 +14,10 @@
  * work on as many samples: its bytes grow with them. Between two measured sizes it is on the line through both. Beyond
  * them, only what computes little (under one FLOP a byte) may go on, by bytes: how fast a matrix product is at another
  * size is not known from this one. An op of no such name goes by the bytes of its kernel's other ops if it computes
- * little, and a copy by `copy`, at best at the rate of its largest size: what a step copies lies in no cache. Host
- * calls that were not measured are left to the backend.
+ * little, and a copy by `copy`. Host calls that were not measured are left to the backend.
+ *
+ * Messages and copies are priced as measured on memory that was not touched for long, since so it is in a step
+ * (bench/trial/costs.c takes those times where a record has them).
  *
  * Devices of one machine slow each other down just by working: an op has a time beside `n_beside` devices that do the
  * same as well as alone, where both were measured. An op that was measured in one way only has that time in both.

@@ -55,6 +55,7 @@ END
         run --separate-stderr "$EVENLOAD" comm sendrecv -b 1K -e 64K --devices 3 -n 70 -w 1 --quiet --json --out "m${#how}" $how
         printf '%s' "$output" >m.json
         [[ $status -eq 0 && $(json m.json '[p["out_of_place"]["wrong"] for c in d["curves"] for p in c["points"]]') == "[0, 0, 0, 0, 0, 0, 0]" ]] || show
+        [[ $(json m.json '[bool(p["cold"]) for c in d["curves"] for p in c["points"]], sum(bool(k["cold"]) for k in d["copy"])') == "([False, False, False, False, False, False, True], 1)" ]] || show
     done
 }
 

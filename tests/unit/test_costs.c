@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,12 @@ static const double MIB = 1 << 20;
 static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/tmp/evenload-costs-XXXXXX",
             run_path[64];
 
-/* Two ranks: in cache 10 GB/s, beyond 8 MiB a tenth of it; ring with 20 us of latency in each of its two rounds. */
+/* Two ranks: in cache 10 GB/s, beyond 8 MiB a tenth of it; ring with 20 us of latency in each of its two rounds.
+ * Copies and sendrecv have a cold time too, which a step takes. */
 static const char record[] =
-    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'devices': ['cpu:0', 'cpu:1'], 'copy': [{'bytes': 1048576, 'time_us': "
-    "90}, {'bytes': 16777216, 'time_us': 2880}], 'curves': ["
+    "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'devices': ['cpu:0', 'cpu:1'], 'copy': [{'bytes': 65536, 'time_us': 5, "
+    "'cold': null}, {'bytes': 1048576, 'time_us': 90, 'cold': {'time_us': 185}}, {'bytes': 16777216, 'time_us': 2880, "
+    "'cold': {'time_us': 3200}}], 'curves': ["
     " {'operation': 'all_reduce', 'algorithm': 'ring', 'points': ["
     "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}},"
     "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ring', 'in_place': {'time_us': 1640}},"
@@ -32,7 +35,9 @@ static const char record[] =
     "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ps', 'in_place': {'time_us': 4800}}]},"
     " {'operation': 'all_reduce', 'algorithm': 'direct', 'status': 'absent', 'points': []},"
     " {'operation': 'sendrecv', 'algorithm': 'auto', 'points': ["
-    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'auto', 'in_place': {'time_us': 77}}]},"
+    "  {'bytes': 16384, 'count': 4096, 'algorithm': 'auto', 'in_place': {'time_us': 3}, 'cold': null},"
+    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'auto', 'in_place': {'time_us': 77}, 'cold': {'time_us': "
+    "291}}]},"
     " {'operation': 'a later one', 'points': [{'bytes': 8, 'count': 2, 'in_place': {'time_us': 1}}]}]}";
 
 static void write_record(const char *text, int ranks)
@@ -86,7 +91,11 @@ static void rounds_of_messages_have_measured_times(void **state)
             fail_msg("case %zu: %g us, not %g", i, ns / 1e3, cases[i].us);
     }
     struct el_op_messages link = {.verb = "send", .algorithm = "direct", .rounds = 1, .largest_bytes = 1 << 20};
-    assert_true(el_costs_ns(costs, &link) == 77e3); /* what was not measured by this algorithm is the verb's */
+    assert_true(el_costs_ns(costs, &link) == 291e3); /* cold; what was not measured by this algorithm is the verb's */
+    link.largest_bytes = 270336;                     /* between a warm size and a cold one */
+    assert_true(fabs(el_costs_ns(costs, &link) - (3e3 + (291e3 - 3e3) * (270336 - 16384) / (1048576 - 16384))) < 1);
+    link.largest_bytes = 16384;
+    assert_true(el_costs_ns(costs, &link) == 3e3);
     struct el_op_messages other = {.verb = "broadcast", .algorithm = "ps", .rounds = 1, .largest_bytes = 1 << 20};
     assert_true(el_costs_ns(costs, &other) == 150e3); /* and what was not measured at all the algorithm's */
     free(costs);
@@ -229,8 +238,9 @@ static void ops_have_measured_times(void **state)
         {"add in", EL_PHASE_BACKWARD, EL_CLASS_COMPUTE, 600, 50, 300}, /* of the same kernel */
         {"load", EL_PHASE_DATA, EL_CLASS_HOST, 50, 0, 250},
         {"thread", EL_PHASE_FORWARD, EL_CLASS_HOST, 0, 0, 0},
-        {"copy", EL_PHASE_REDUCE, EL_CLASS_COPY, 2 << 20, 0, 180}, /* as the machine copies what lies in no cache */
-        {"divide", EL_PHASE_LOSS, EL_CLASS_COMPUTE, 2 << 20, 8, 180},
+        {"copy", EL_PHASE_REDUCE, EL_CLASS_COPY, 2 << 20, 0, 185}, /* as the machine copies what lies in no cache */
+        {"copy", EL_PHASE_REDUCE, EL_CLASS_COPY, 17 << 20, 0, 185 + 0.5 * 3015},
+        {"divide", EL_PHASE_LOSS, EL_CLASS_COMPUTE, 2 << 20, 8, 185},
     };
     struct el_train_config config = linear();
     struct el_costs *costs;

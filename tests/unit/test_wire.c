@@ -192,13 +192,13 @@ static void parts_have_their_places(void **state)
     }
 }
 
-/* Two ranks, two sizes, three calls; rank 1 is slower in two of three. */
+/* Two ranks, two sizes, three calls; rank 1 is slower in two of three. The smaller size has no cold calls. */
 static json_t *hand_made_members(void)
 {
-    return json_loads("[{\"samples_us\": [[[1, 2, 9], [1, 1, 1]], [[100, 200, 300], [400, 400, 400]]], \"wrong\": [[0, "
-                      "0], [0, 2]], \"used\": [\"direct\", \"ring\"]},"
-                      " {\"samples_us\": [[[3, 4, 5], [1, 1, 1]], [[300, 400, 500], [200, 200, 200]]], \"wrong\": [[0, "
-                      "0], [0, 1]], \"used\": [\"direct\", \"ring\"]}]",
+    return json_loads("[{\"samples_us\": [[[1, 2, 9], [1, 1, 1], [0, 0, 0]], [[100, 200, 300], [400, 400, 400], [700, "
+                      "900, 800]]], \"wrong\": [[0, 0], [0, 2]], \"used\": [\"direct\", \"ring\"]},"
+                      " {\"samples_us\": [[[3, 4, 5], [1, 1, 1], [0, 0, 0]], [[300, 400, 500], [200, 200, 200], [700, "
+                      "900, 800]]], \"wrong\": [[0, 0], [0, 1]], \"used\": [\"direct\", \"ring\"]}]",
                       0, NULL);
 }
 
@@ -221,6 +221,9 @@ static void samples_become_figures(void **state)
         assert_int_equal(el_json_whole(curve, "points.1.in_place.wrong"), 3);
         assert_string_equal(el_json_text(curve, "points.1.algorithm", ""), "ring");
         assert_true(fabs(el_json_number(curve, "points.1.out_of_place.samples_us.1.2") - 500) < 1e-9);
+        assert_true(fabs(el_json_number(curve, "points.1.cold.time_us") - 800) < 1e-9);
+        assert_true(json_is_null(el_json_at(curve, "points.1.cold.wrong")));
+        assert_true(json_is_null(el_json_at(curve, "points.0.cold")));
         json_decref(curve);
         json_decref(members);
     }
