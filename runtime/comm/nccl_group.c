@@ -7,11 +7,12 @@
 #include "runtime/comm/nccl_group.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/rounds.h"
 
-enum { LOOK_EVERY_NS = 20000000 };
+enum { LOOK_EVERY_NS = 20000000, SHORT_CALL_NS = 100000000 };
 
 static enum el_status status_of(int result)
 {
@@ -44,7 +45,9 @@ enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int fi
     group->patience_ns = EL_NCCL_PATIENCE_NS;
     group->n = group->open = n;
     group->size = size;
+    group->whole = group;
     pthread_mutex_init(&group->lock, NULL);
+    pthread_cond_init(&group->changed, NULL);
     for (int i = 0; i < n; i++) group->members[i] = (struct el_nccl_member){.group = group, .rank = first + i};
     *group_p = group;
     return EL_OK;
@@ -57,15 +60,28 @@ static enum el_status end_comm(const struct el_nccl_api *api, void **comm_p)
     return EL_OK;
 }
 
+/* It ends with the whole no more. */
+static void take_out(struct el_nccl_group *part)
+{
+    struct el_nccl_group *whole = part->whole, **link = &whole->part;
+    pthread_mutex_lock(&whole->lock);
+    while (*link && *link != part) link = &(*link)->part;
+    if (*link) *link = part->part;
+    pthread_mutex_unlock(&whole->lock);
+}
+
 void el_nccl_group_destroy(struct el_nccl_group *group)
 {
+    el_nccl_watch_stop(group);
+    if (group->whole != group) take_out(group);
     for (int i = 0; i < group->n; i++) {
         el_nccl_memory_close(&group->members[i]);
         el_nccl_each_comm(&group->members[i], end_comm);
         el_nccl_mail_close(&group->members[i]);
         el_device_free(group->members[i].word);
     }
-    if (!group->whole) el_presence_close(group->presence);
+    if (group->whole == group) el_presence_close(group->presence);
+    pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->lock);
     free(group);
 }
@@ -91,33 +107,34 @@ static enum el_status abort_comm(const struct el_nccl_api *api, void **comm_p)
     return EL_OK;
 }
 
-/* Several communicators of one process are ended in a group: each waits for kernels that wait for one another. */
+/* Calls that do not wait have returned by then; of those that do NCCL is told by the abort. */
+static void wait_for_calls(struct el_nccl_group *whole)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += SHORT_CALL_NS;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    while (whole->n_calling > 0 && pthread_cond_timedwait(&whole->changed, &whole->lock, &end) == 0) continue;
+}
+
+/* With all parts. Several communicators of one process are ended in a group: each waits for kernels that wait for one
+ * another. */
 static void abort_group(void *state)
 {
-    struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
-    if (group->presence) el_presence_raise(group->presence);
-    if (group->whole) abort_group(&group->whole->members[0]); /* who waits in another part too */
-    pthread_mutex_lock(&group->lock);
-    bool first = !group->aborted;
-    group->aborted = true;
-    if (first) group->api->group_start();
-    for (int i = 0; first && i < group->n; i++) el_nccl_each_comm(&group->members[i], abort_comm);
-    if (first) group->api->group_end();
-    pthread_mutex_unlock(&group->lock);
-}
-
-static enum el_status say_aborted(void)
-{
-    return el_fail(EL_ERR_PEER, "nccl communicator: another member failed");
-}
-
-/* A part's members in other threads are told by the group that all of them have in common. */
-static bool is_aborted(struct el_nccl_group *group)
-{
-    pthread_mutex_lock(&group->lock);
-    bool aborted = group->aborted;
-    pthread_mutex_unlock(&group->lock);
-    return aborted || (group->whole && is_aborted(group->whole));
+    struct el_nccl_group *whole = ((struct el_nccl_member *)state)->group->whole;
+    if (whole->presence) el_presence_raise(whole->presence);
+    pthread_mutex_lock(&whole->lock);
+    bool first = !whole->aborted;
+    whole->aborted = true;
+    if (first) {
+        wait_for_calls(whole);
+        whole->api->group_start();
+        for (struct el_nccl_group *part = whole; part; part = part->part)
+            for (int i = 0; i < part->n; i++) el_nccl_each_comm(&part->members[i], abort_comm);
+        whole->api->group_end();
+    }
+    pthread_mutex_unlock(&whole->lock);
 }
 
 /* A verb that NCCL has no call for, not in all of its versions: messages, of which a group goes at once. Where it is in
@@ -197,13 +214,14 @@ static enum el_status check_same(const struct el_comm_part *parts, int n)
 static enum el_status enqueue(const struct el_comm_part *parts, int n)
 {
     struct el_nccl_group *group = ((struct el_nccl_member *)parts->state)->group;
-    if (is_aborted(group)) return say_aborted();
     EL_TRY(check_same(parts, n));
+    EL_TRY(el_nccl_enter(group));
     for (int i = 0; i < n; i++) ((struct el_nccl_member *)parts[i].state)->waiting_since_ns = 0;
     enum el_status status = el_comm_verb_row(parts->task.verb)->is_link
                                 ? el_nccl_enqueue_link(parts->state, &parts->task)
                                 : enqueue_parts(group->api, parts, n);
-    return status != EL_OK && is_aborted(group) ? say_aborted() : status;
+    el_nccl_leave(group);
+    return status != EL_OK && el_nccl_is_aborted(group) ? el_nccl_say_aborted(group) : status;
 }
 
 static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
@@ -218,12 +236,13 @@ static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
 /* What NCCL found out by itself after the calls had returned. */
 static enum el_status check_async(struct el_nccl_member *member)
 {
-    struct el_nccl_group *group = member->group;
-    if (is_aborted(group)) return say_aborted();
-    pthread_mutex_lock(&group->lock);
-    enum el_status status = group->aborted ? say_aborted() : el_nccl_each_comm(member, check_comm);
-    pthread_mutex_unlock(&group->lock);
-    return status;
+    struct el_nccl_group *whole = member->group->whole;
+    if (el_nccl_is_aborted(whole)) return el_nccl_say_aborted(whole);
+    pthread_mutex_lock(&whole->lock);
+    bool aborted = whole->aborted;
+    enum el_status status = aborted ? EL_OK : el_nccl_each_comm(member, check_comm);
+    pthread_mutex_unlock(&whole->lock);
+    return aborted ? el_nccl_say_aborted(whole) : status;
 }
 
 static enum el_status poll(void *state)
@@ -232,16 +251,17 @@ static enum el_status poll(void *state)
     struct el_nccl_group *group = member->group;
     int64_t now_ns = el_clock_ns();
     EL_TRY(check_async(member));
-    if (group->presence && now_ns - member->looked_ns >= LOOK_EVERY_NS) {
-        member->looked_ns = now_ns;
-        EL_TRY(el_presence_check(group->presence));
-    }
     if (member->waiting_since_ns == 0) member->waiting_since_ns = now_ns;
-    if (now_ns - member->waiting_since_ns <= group->patience_ns) return EL_OK;
-    return el_fail(EL_ERR_PEER,
-                   "nccl communicator: not finished after %.0f s: a member is missing, or a link is stuck; "
-                   "NCCL_DEBUG=INFO tells more",
-                   1e-9 * (double)group->patience_ns);
+    bool late = now_ns - member->waiting_since_ns > group->patience_ns;
+    if (!late && now_ns - member->looked_ns < LOOK_EVERY_NS) return EL_OK;
+    member->looked_ns = now_ns;
+    return el_nccl_check_others(group, member->waiting_since_ns, group->patience_ns, "not finished");
+}
+
+/* 0: the usual. A whole's parts made later have it too. */
+static void set_timeout(void *state, int64_t timeout_ns)
+{
+    ((struct el_nccl_member *)state)->group->patience_ns = timeout_ns ? timeout_ns : EL_NCCL_PATIENCE_NS;
 }
 
 /* A ring's, where all give to all or get from all; NCCL may choose otherwise (a tree, NVLink's switches): the sums over
@@ -283,6 +303,7 @@ const struct el_comm_ops el_nccl_ops = {
     .open_mailboxes = el_nccl_open_mailboxes,
     .split = el_nccl_split,
     .poll = poll,
+    .set_timeout = set_timeout,
     .traffic = traffic,
     .abort = abort_group,
     .close = close_member,

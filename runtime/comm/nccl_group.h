@@ -55,10 +55,18 @@ struct el_nccl_member {
 struct el_nccl_group {
     const struct el_nccl_api *api;
     struct el_presence *presence; /* of the other processes; NULL within one */
-    struct el_nccl_group *whole;  /* the group of which this is a part: it lends its presence; NULL: none */
-    pthread_mutex_t lock;         /* of `aborted`, and of communicators against being freed */
-    bool aborted;
     int64_t patience_ns;
+    struct el_nccl_group *whole; /* the group of which this is a part, or itself: a group and its parts end together */
+    struct el_nccl_group *part;  /* the whole's list of its parts, under its lock */
+    /* The whole's alone. */
+    pthread_mutex_t lock; /* of what follows, and of communicators against being freed */
+    pthread_cond_t changed;
+    bool aborted;
+    struct el_error why; /* of an abort while a call lasted: its status EL_OK otherwise */
+    int n_calling;       /* threads in calls of NCCL's that may wait for other members */
+    int64_t calling_since_ns;
+    pthread_t watcher;
+    bool watched, closing;
     int n, open; /* members of this process, and those not closed yet */
     int size;    /* of all processes */
     struct el_nccl_member members[];
@@ -75,6 +83,22 @@ void el_nccl_group_destroy(struct el_nccl_group *group);
 /* EL_OK, or the failure in the house's words, naming the call. */
 enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const char *call);
 #define EL_NCCL_TRY(api, name, ...) EL_TRY(el_nccl_check(api, (api)->name(__VA_ARGS__), "nccl " #name))
+
+/* nccl_watch.c. Around calls of NCCL's that may wait for other members. Errors: the group was aborted; then no call may
+ * be made, and enter has no leave. */
+enum el_status el_nccl_enter(struct el_nccl_group *group);
+void el_nccl_leave(struct el_nccl_group *group);
+bool el_nccl_is_aborted(struct el_nccl_group *group);
+/* Says why it was. */
+enum el_status el_nccl_say_aborted(struct el_nccl_group *group);
+/* The others are looked after while a call lasts; stop is legal where it was not started. */
+enum el_status el_nccl_watch_start(struct el_nccl_group *group);
+void el_nccl_watch_stop(struct el_nccl_group *group);
+/* EL_OK, or why who waits since then gives up: a rank is gone, has failed, or the time is up. */
+enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_ns, int64_t patience_ns,
+                                    const char *what);
+/* Opens members[0]'s communicator. `*left_p`: NCCL still waits there for ranks that will not come. */
+enum el_status el_nccl_open_watched(struct el_nccl_group *group, const struct el_nccl_id *id, bool *left_p);
 
 /* nccl_open.c, with a table given: what the backend's hooks do with the module's. */
 enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct el_comm_place *places, int n,

@@ -134,9 +134,9 @@ static enum el_status prepare(struct el_nccl_member *member, const bool *partner
     }
     *mail = (struct el_nccl_mail){.bytes = bytes, .to = links, .from = links + size};
     for (int r = 0; r < member->group->size; r++) mail->to[r].stream = EL_STREAM_COMPUTE; /* none */
-    pthread_mutex_lock(&member->group->lock);
+    pthread_mutex_lock(&member->group->whole->lock);
     member->mail = mail;
-    pthread_mutex_unlock(&member->group->lock);
+    pthread_mutex_unlock(&member->group->whole->lock);
     for (int r = 0; r < member->group->size; r++) {
         if (!partners[r]) continue;
         EL_TRY(open_sender(member, &mail->to[r], boxes));
@@ -153,12 +153,16 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     int rank = member->rank, n = 0, place = 0;
     bool open = peer >= 0;
     void *comm = NULL;
-    EL_NCCL_TRY(api, comm_split, member->comm, !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
+    EL_TRY(el_nccl_enter(member->group));
+    int result = api->comm_split(member->comm, !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
+    el_nccl_leave(member->group);
+    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
+    EL_TRY(el_nccl_check(api, result, "nccl comm_split"));
     if (!open) return EL_OK;
-    pthread_mutex_lock(&member->group->lock);
+    pthread_mutex_lock(&member->group->whole->lock);
     struct el_nccl_link *link = sends ? &member->mail->to[peer] : &member->mail->from[peer];
     link->comm = comm;
-    pthread_mutex_unlock(&member->group->lock);
+    pthread_mutex_unlock(&member->group->whole->lock);
     EL_NCCL_TRY(api, comm_place, comm, &place, &n);
     if (n < 2) *missing_p = peer;
     return EL_OK;

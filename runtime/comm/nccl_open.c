@@ -66,19 +66,22 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct 
     return EL_OK;
 }
 
-/* Rank 0 makes the id; no rank begins to wait for the others in NCCL unless all got so far. */
+/* Rank 0 makes the id; no rank starts to wait for the others in NCCL unless all got so far. */
 static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *bootstrap)
 {
     const struct el_nccl_api *api = group->api;
     struct el_nccl_id id;
-    int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
-    enum el_status status = rank == 0 ? el_nccl_check(api, api->get_unique_id(&id), "nccl get_unique_id") : EL_OK;
+    bool first = el_bootstrap_rank(bootstrap) == 0;
+    enum el_status status = first ? el_nccl_check(api, api->get_unique_id(&id), "nccl get_unique_id") : EL_OK;
     EL_TRY(el_bootstrap_agree(bootstrap, status));
     EL_TRY(el_bootstrap_broadcast(bootstrap, &id, sizeof id));
     EL_TRY(el_presence_open(bootstrap, &group->presence));
-    struct el_nccl_member *member = &group->members[0];
-    int result = api->comm_open(&member->comm, size, &id, rank, el_device_index(member->device));
-    return el_bootstrap_agree(bootstrap, el_nccl_check(api, result, "nccl comm_open"));
+    bool left = false;
+    status = el_nccl_open_watched(group, &id, &left);
+    if (left) return status; /* who does not come there does not come to agree either */
+    if (status != EL_OK) el_presence_raise(group->presence);
+    if (status == EL_OK) status = el_nccl_watch_start(group);
+    return el_bootstrap_agree(bootstrap, status);
 }
 
 enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,

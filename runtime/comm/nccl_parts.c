@@ -11,6 +11,15 @@ static enum el_status cannot(void *state, enum el_status mine)
     return el_error_give(&cause);
 }
 
+static void join_whole(struct el_nccl_group *whole, struct el_nccl_group *part)
+{
+    part->whole = whole;
+    pthread_mutex_lock(&whole->lock);
+    part->part = whole->part;
+    whole->part = part;
+    pthread_mutex_unlock(&whole->lock);
+}
+
 static enum el_status take_place(struct el_nccl_member *member, struct el_comm_split *split, void *comm)
 {
     struct el_nccl_group *whole = member->group, *part;
@@ -23,11 +32,11 @@ static enum el_status take_place(struct el_nccl_member *member, struct el_comm_s
         return status;
     }
     part->presence = whole->presence;
-    part->whole = whole;
     part->patience_ns = whole->patience_ns;
     part->members[0].device = split->place.device;
     part->members[0].stream = split->place.stream;
     part->members[0].comm = comm;
+    join_whole(whole->whole, part);
     split->state = &part->members[0];
     return EL_OK;
 }
@@ -41,6 +50,10 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     split->rank = split->size = 0;
     if (!api->comm_split) return el_fail(EL_ERR_ABSENT, "nccl communicator: a split needs NCCL 2.18 or newer");
     if (mine != EL_OK) return cannot(state, mine);
-    EL_NCCL_TRY(api, comm_split, member->comm, split->color, split->key, &comm);
+    EL_TRY(el_nccl_enter(member->group));
+    int result = api->comm_split(member->comm, split->color, split->key, &comm);
+    el_nccl_leave(member->group);
+    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
+    EL_TRY(el_nccl_check(api, result, "nccl comm_split"));
     return split->color < 0 ? EL_OK : take_place(member, split, comm);
 }

@@ -118,3 +118,30 @@ void el_presence_raise(struct el_presence *presence)
     int nobody = 0;
     if (presence->stopped) atomic_compare_exchange_strong(presence->stopped, &nobody, presence->rank + 1);
 }
+
+bool el_presence_is_raised(const struct el_presence *presence)
+{
+    return presence->stopped && atomic_load(presence->stopped) != 0;
+}
+
+/* "4711 (name) T ...", where the name may have anything in it. */
+static bool is_held(int pid)
+{
+    char path[32], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    const char *state = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return state && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
+}
+
+bool el_presence_find_stopped(const struct el_presence *presence, char *text, size_t bytes)
+{
+    for (int r = 0; r < presence->size; r++) {
+        if (!presence->others[r].pid || !is_held(presence->others[r].pid)) continue;
+        snprintf(text, bytes, "rank %d (process %d) is stopped", r, presence->others[r].pid);
+        return true;
+    }
+    return false;
+}

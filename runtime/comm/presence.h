@@ -11,6 +11,9 @@
 #ifndef EL_COMM_PRESENCE_H
 #define EL_COMM_PRESENCE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "runtime/comm/bootstrap.h"
 
 struct el_presence;
@@ -22,6 +25,11 @@ enum el_status el_presence_open(struct el_bootstrap *bootstrap, struct el_presen
 void el_presence_close(struct el_presence *presence);
 /* EL_ERR_PEER naming a rank that is gone, or saying that one has stopped. Cost: a system call a rank of this host. */
 enum el_status el_presence_check(struct el_presence *presence);
+/* Whether a rank of this host has raised its hand. */
+bool el_presence_is_raised(const struct el_presence *presence);
+/* "rank 2 (process 4711) is stopped", for who has waited too long: the first rank of this host that a signal or a
+ * debugger holds. Returns whether there is one. */
+bool el_presence_find_stopped(const struct el_presence *presence, char *text, size_t bytes);
 /* Tells all ranks of this host, once. */
 void el_presence_raise(struct el_presence *presence);
 

@@ -2,6 +2,7 @@
  * die or stop, a card that two ranks share; and what stands where NCCL cannot be. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -173,6 +174,93 @@ static void a_rank_that_dies_or_stops_is_noticed(void **state)
     }
 }
 
+/* NCCL itself waits for ever for a rank that died on its way there. */
+static int open_until_killed(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
+{
+    (void)comm_p, (void)id, (void)device;
+    if (rank == n - 1) raise(SIGKILL);
+    while (n > 0) pause();
+    return 0;
+}
+
+static int be_opened_with_one_that_dies(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    struct el_nccl_api waiting = api;
+    waiting.comm_open = open_until_killed;
+    reset(FAKE_LAZY);
+    int64_t begin_ns = el_clock_ns();
+    enum el_status status = el_nccl_open_rank(&waiting, &star->base, "", fake_device(0), &state);
+    bool right = status == EL_ERR_PEER && strstr(el_error_message(), "is gone");
+    return right && el_clock_ns() - begin_ns < 2000000000 ? 0 : 1;
+}
+
+static atomic_bool ended;
+
+static int split_until_aborted(void *comm, int color, int key, void **comm_p)
+{
+    (void)comm, (void)color, (void)key, (void)comm_p;
+    while (!atomic_load(&ended)) usleep(1000);
+    return EL_NCCL_REMOTE;
+}
+
+static int abort_and_end(void *comm)
+{
+    int result = nccl_comm_abort(comm);
+    atomic_store(&ended, true);
+    return result;
+}
+
+static int be_split_with_one_that_dies(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    struct el_nccl_api waiting = api;
+    struct el_comm_split split = {.color = 0};
+    waiting.comm_split = split_until_aborted;
+    waiting.comm_abort = abort_and_end;
+    reset(FAKE_LAZY);
+    if (done(star, el_nccl_open_rank(&waiting, &star->base, "", fake_device(0), &state))) return 1;
+    if (star->base.rank == star->base.size - 1) raise(SIGKILL);
+    enum el_status status = el_nccl_ops.split(state, EL_OK, &split);
+    bool right = status == EL_ERR_PEER && strstr(el_error_message(), "is gone") && nccl.n_aborted == 1;
+    el_nccl_ops.close(state);
+    return right ? 0 : 1;
+}
+
+static void a_call_that_waits_for_a_dead_rank_is_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(star_ranks(3, be_opened_with_one_that_dies, NULL), 1);
+    /* Who sees first that it is gone says so to the others. */
+    assert_int_equal(star_ranks(2, be_split_with_one_that_dies, NULL), 1);
+}
+
+/* The last rank is stopped until the first has named it. */
+static int be_one_of_whom_one_is_stopped(struct star *star, void *context)
+{
+    (void)context;
+    void *state;
+    reset(FAKE_LAZY);
+    if (done(star, open_rank(star, &state))) return 1;
+    el_nccl_ops.set_timeout(state, 300000000);
+    if (star->base.rank == 1) raise(SIGSTOP);
+    enum el_status status = star->base.rank == 0 ? wait_for_trouble(state) : EL_ERR_PEER;
+    bool named = strstr(el_error_message(), "not finished after 0.3 s: rank 1 (process ") &&
+                 strstr(el_error_message(), ") is stopped");
+    kill(0, SIGCONT);
+    el_nccl_ops.abort(state);
+    el_nccl_ops.close(state);
+    return status == EL_ERR_PEER && (star->base.rank == 1 || named) ? 0 : 1;
+}
+
+static void a_rank_that_is_stopped_is_named(void **state)
+{
+    (void)state;
+    assert_int_equal(star_ranks(2, be_one_of_whom_one_is_stopped, NULL), 0);
+}
+
 /* `context`: a host id a rank, or NULL. */
 static int be_on_a_shared_card(struct star *star, void *context)
 {
@@ -228,9 +316,14 @@ static void the_module_tells_its_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_get_the_id_of_the_first),    cmocka_unit_test(a_rank_that_dies_or_stops_is_noticed),
-        cmocka_unit_test(ranks_that_share_a_card_are_told), cmocka_unit_test(cpu_devices_are_refused),
-        cmocka_unit_test(the_module_tells_its_version),     cmocka_unit_test(ranks_split_as_nccl_does),
+        cmocka_unit_test(ranks_get_the_id_of_the_first),
+        cmocka_unit_test(a_rank_that_dies_or_stops_is_noticed),
+        cmocka_unit_test(ranks_that_share_a_card_are_told),
+        cmocka_unit_test(cpu_devices_are_refused),
+        cmocka_unit_test(the_module_tells_its_version),
+        cmocka_unit_test(ranks_split_as_nccl_does),
+        cmocka_unit_test(a_rank_that_is_stopped_is_named),
+        cmocka_unit_test(a_call_that_waits_for_a_dead_rank_is_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
