@@ -186,7 +186,7 @@ install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	    "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
 	$(Q)install $(BUILD)/evenload "$(BIN)"
 	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
-	$(Q)install -m 644 plots/*.gnuplot "$(SHARE)/evenload/plots"
+	$(Q)install -m 644 plots/*.gnuplot plots/report.* "$(SHARE)/evenload/plots"
 	$(Q)install -m 644 $(MANUAL) "$(SHARE)/man/man1"
 	$(Q)install -m 644 packaging/completion/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
 	$(Q)install -m 644 packaging/completion/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"

@@ -32,6 +32,12 @@ static const struct el_command_row commands[] = {
      "  evenload modes\n", el_cmd_modes},
     {"plot", MEASURE, "draw a run's plots again, from its files", EL_CMD_PLOT, "DIR [--term]",
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
+    {"report", MEASURE, "a run as one page: tables and plots in one HTML file", EL_CMD_REPORT, "DIR [--markdown FILE]",
+     "Write a run as one HTML page, DIR/report.html: what it comes to, warnings, plots, tables that sort, environment "
+     "and commands. The page needs no other file and no network.",
+     "  evenload report results/mlp\n"
+     "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
+     el_cmd_report},
     {"imbalance", JOBS, "which device holds more memory, and of what", EL_CMD_IMBALANCE,
      "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
      "What each device holds, computes and sends, and what the first one holds more than the others. Uses the "

@@ -15,6 +15,7 @@ enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_devices(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_plot(struct el_options *options, int *exit_status_p);
+enum el_status el_cmd_report(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_selfcheck(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_baseline(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_regress(struct el_options *options, int *exit_status_p);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -74,4 +75,21 @@ enum el_status el_write_json(const json_t *document, const char *path)
     write_value((json_t *)(uintptr_t)document, 0, file);
     fputc('\n', file);
     return el_file_end(file, temporary, path);
+}
+
+enum el_status el_write_file(const char *path, enum el_status (*write)(const void *context, FILE *out),
+                             const void *context)
+{
+    char temporary[EL_PATH_BYTES + 64];
+    const char *shared = getenv("GITHUB_STEP_SUMMARY");
+    bool append = shared && !strcmp(shared, path);
+    FILE *out = append ? fopen(path, "a") : el_file_begin(path, temporary, sizeof temporary);
+    if (out == NULL) return el_fail_errno("%s could not be written", path);
+    enum el_status status = write(context, out);
+    if (!append && status == EL_OK) return el_file_end(out, temporary, path);
+    if (!append) el_file_drop(out, temporary);
+    if (!append) return status;
+    bool bad = fflush(out) != 0 || ferror(out);
+    bad |= fclose(out) != 0;
+    return status == EL_OK && bad ? el_fail_errno("%s could not be written", path) : status;
 }

@@ -13,4 +13,9 @@ enum el_status el_write_json(const json_t *document, const char *path);
 /* The same form on an open stream: `run --json`. */
 enum el_status el_print_json(const json_t *document, FILE *out);
 
+/* What `write` writes of `context`: a file that is there whole or not at all; or behind what is there, where `path` is
+ * that of $GITHUB_STEP_SUMMARY, which several commands share. Errors: EL_ERR_IO with the path, what `write` gives. */
+enum el_status el_write_file(const char *path, enum el_status (*write)(const void *context, FILE *out),
+                             const void *context);
+
 #endif

@@ -64,13 +64,13 @@ static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES
         snprintf(text, EL_CELL_BYTES, "%.*f", kind == EL_CELL_COUNT ? 0 : kind == EL_CELL_RATIO ? 3 : 1, value);
 }
 
-static void cell_text(const struct el_table *table, const struct el_column *column, const json_t *object,
-                      char text[EL_CELL_BYTES])
+void el_table_cell(const struct el_column *column, const json_t *object, const json_t *context,
+                   char text[EL_CELL_BYTES])
 {
     double scale = column->scale != 0 ? column->scale : 1;
     *text = '\0';
     if (column->show)
-        column->show(object, table->context, text);
+        column->show(object, context, text);
     else if (column->path && column->kind == EL_CELL_TEXT)
         snprintf(text, EL_CELL_BYTES, "%s", el_json_text(object, column->path, "?"));
     else if (column->path && column->kind == EL_CELL_INTERVAL)
@@ -118,7 +118,7 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
     struct line line = {.used = 0};
     char text[EL_CELL_BYTES];
     for (const struct el_column *column = table->columns; column->head; column++) {
-        cell_text(table, column, object, text);
+        el_table_cell(column, object, table->context, text);
         if (column->alone && count_characters(text) >= abs(column->width)) {
             el_table_line(table->out, style, table->colour, text);
             *text = '\0';

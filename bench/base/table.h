@@ -76,6 +76,10 @@ struct el_table {
 void el_table_heads(const struct el_table *table, enum el_table_style style);
 void el_table_row(const struct el_table *table, enum el_table_style style, const json_t *object);
 
+/* One cell of the object's row. */
+void el_table_cell(const struct el_column *column, const json_t *object, const json_t *context,
+                   char text[EL_CELL_BYTES]);
+
 /* "1.55 - 1.88" or "-0.2 to 1.3", of the array's two numbers times `scale`; "none" where it is no array. Returns
  * `text`. */
 const char *el_table_interval(const json_t *interval, double scale, char text[EL_CELL_BYTES]);

@@ -95,7 +95,7 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     bool actions = command == EL_CMD_BASELINE || command == EL_CMD_COMM,
          ab = command == EL_CMD_REGRESS && options->regress.ab[0];
     bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE ||
-                 command == EL_CMD_SCALE;
+                 command == EL_CMD_SCALE || command == EL_CMD_REPORT;
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) { /* baseline's and comm's first word says what to do */
@@ -237,7 +237,8 @@ enum el_status el_options_check_together(const struct el_options *options)
 enum el_status el_options_check_records_alone(const char *word, const struct el_options *options)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
-        if (el_option_given(options, row->name) && strcmp(row->name, "json") && strcmp(row->name, "quiet"))
+        if (el_option_given(options, row->name) && strcmp(row->name, "json") && strcmp(row->name, "quiet") &&
+            strcmp(row->name, "markdown"))
             return el_fail(EL_ERR_INVALID,
                            "%s %s reads records and measures nothing: leave out --%s, or leave out the folder", word,
                            options->dir, row->name);

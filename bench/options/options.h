@@ -22,6 +22,7 @@ enum el_command_bit {
     EL_CMD_DEVICES = 4,
     EL_CMD_PLOT = 8,
     EL_CMD_SELFCHECK = 16,
+    EL_CMD_REPORT = 32,
     EL_CMD_IMBALANCE = 64,
     EL_CMD_SCALE = 128,
     EL_CMD_REGRESS = 256,

@@ -87,19 +87,19 @@ static bool is_scripts_folder(const char *folder)
     return access(file, R_OK) == 0;
 }
 
-/* Beside the program (build/evenload: ../plots), where it is installed, or where it was built. */
-static void find_scripts(struct drawing *d)
+bool el_plot_scripts(char folder[EL_PATH_BYTES])
 {
     static const char *const near[] = {"../plots", "plots", "../share/evenload/plots"};
     char program[EL_PATH_BYTES];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     while (n > 0 && program[n - 1] != '/') n--;
     for (size_t i = 0; n > 0 && i < sizeof near / sizeof near[0]; i++) {
-        int used = snprintf(d->scripts, sizeof d->scripts, "%.*s%s", (int)n, program, near[i]);
-        if ((size_t)used < sizeof d->scripts && is_scripts_folder(d->scripts)) return;
+        int used = snprintf(folder, EL_PATH_BYTES, "%.*s%s", (int)n, program, near[i]);
+        if (used < EL_PATH_BYTES && is_scripts_folder(folder)) return true;
     }
-    snprintf(d->scripts, sizeof d->scripts, "%s", EL_SOURCE_DIR "/plots");
-    if (!is_scripts_folder(d->scripts)) d->scripts[0] = '\0';
+    snprintf(folder, EL_PATH_BYTES, "%s", EL_SOURCE_DIR "/plots");
+    if (!is_scripts_folder(folder)) folder[0] = '\0';
+    return folder[0] != '\0';
 }
 
 /* A terminal is there if gnuplot can set it; the command is ours. A gnuplot that has none at all is none. */
@@ -190,8 +190,7 @@ enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, i
     char log[TEXT_BYTES];
     if (d.messages == NULL) return el_fail_errno("/dev/null");
     snprintf(log, sizeof log, "%s/" LOG_NAME, d.data);
-    find_scripts(&d);
-    if (d.scripts[0] != '\0') find_gnuplot(&d);
+    if (el_plot_scripts(d.scripts)) find_gnuplot(&d);
     d.wanted[TEXT] &= term;
     bool ready = *d.gnuplot;
     if (ready) unlink(log); /* of an earlier drawing */

@@ -8,6 +8,7 @@
 #define EL_BENCH_PLOT_H
 
 #include "bench/plot/data_file.h"
+#include "runtime/base/files.h"
 
 /* Reads DIR/results.json, writes DIR/plots/<figure>.dat and draws. `term`: also draws as text to standard output. Each
  * picture's path, and each reason why one is missing, is a line on `messages` (may be NULL).
@@ -32,5 +33,9 @@ extern const struct el_figure el_figure_watch;    /* a run of `evenload watch` *
 enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
 /* Only draws, from data files that are there; a figure without one is a line on `messages`. */
 enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages);
+
+/* The folder of the scripts, and of what a page is made with: beside the program (build/evenload: ../plots), where it
+ * is installed, or where it was built. false, and "": not found. */
+bool el_plot_scripts(char folder[EL_PATH_BYTES]);
 
 #endif

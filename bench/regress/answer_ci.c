@@ -2,49 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/escape.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
 
-/* What a form cannot have as it is, and what stands for it; control characters are left out everywhere. */
-static const struct form {
-    const char *special;
-    const char *words[8];
-} xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&quot;", " "}},
-  markdown = {"|\n<>`*_", {"\\|", " ", "&lt;", "&gt;", "\\`", "\\*", "\\_"}},
-  annotation = {"%\r\n", {"%25", "%0D", "%0A"}}, title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
-
-static void write_escaped(const struct form *form, const char *text, FILE *out)
-{
-    for (; *text; text++) {
-        const char *at = strchr(form->special, *text);
-        if (at)
-            fputs(form->words[at - form->special], out);
-        else if ((unsigned char)*text >= ' ')
-            fputc(*text, out);
-    }
-}
-
 /* The text between two others. */
-static void put_in(const struct form *form, const char *before, const char *text, const char *after, FILE *out)
+static void put_in(const struct el_escape *form, const char *before, const char *text, const char *after, FILE *out)
 {
     fputs(before, out);
-    write_escaped(form, text, out);
+    el_escape_put(form, text, out);
     fputs(after, out);
-}
-
-/* A file of one form, written by `write`: whole, or appended. */
-static enum el_status write_file(const struct el_regress_set *set, const char *path, bool append,
-                                 void (*write)(const struct el_regress_set *set, FILE *out))
-{
-    char temporary[EL_PATH_BYTES + 64];
-    FILE *out = append ? fopen(path, "a") : el_file_begin(path, temporary, sizeof temporary);
-    if (out == NULL) return el_fail_errno("%s could not be written", path);
-    write(set, out);
-    if (!append) return el_file_end(out, temporary, path);
-    bool bad = fflush(out) != 0 || ferror(out);
-    return fclose(out) == 0 && !bad ? EL_OK : el_fail_errno("%s could not be written", path);
 }
 
 /* ---- JUnit ---- */
@@ -63,35 +32,37 @@ static void put_case(const struct el_regress_cell *cell, FILE *out)
 {
     json_t *row = el_answer_row(cell);
     const char *element = el_answer_verdict(cell->verdict)->junit;
-    put_in(&xml, "  <testcase classname=\"evenload.regress\" name=\"", cell->name, "\">\n", out);
+    put_in(&el_escape_xml, "  <testcase classname=\"evenload.regress\" name=\"", cell->name, "\">\n", out);
     if (element) {
         fprintf(out, "    <%s message=\"", element);
-        put_in(&xml, "", cell->reason,
+        put_in(&el_escape_xml, "", cell->reason,
                cell->verdict == EL_CELL_REGRESSION ? "\" type=\"perf-regression\"/>\n" : "\"/>\n", out);
     }
-    put_in(&xml, "    <system-out>unit ", *cell->unit ? cell->unit : "-", "", out);
+    put_in(&el_escape_xml, "    <system-out>unit ", *cell->unit ? cell->unit : "-", "", out);
     for (const struct el_column *c = el_answer_columns + 1; c[1].head; c++)
         fprintf(out, ", %s %s", c->head, el_json_text(row, c->path, "-"));
     fputs("</system-out>\n  </testcase>\n", out);
     json_decref(row);
 }
 
-static void put_junit(const struct el_regress_set *set, FILE *out)
+static enum el_status put_junit(const void *context, FILE *out)
 {
+    const struct el_regress_set *set = context;
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"evenload regress\" tests=\"%zu\" "
             "failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\">\n",
             set->n, count(set, "failure"), count(set, "error"), count(set, "skipped"));
-    put_in(&xml, "  <properties>\n    <property name=\"base\" value=\"", set->base_name, "\"/>\n", out);
-    put_in(&xml, "    <property name=\"head\" value=\"", set->head_name, "\"/>\n", out);
+    put_in(&el_escape_xml, "  <properties>\n    <property name=\"base\" value=\"", set->base_name, "\"/>\n", out);
+    put_in(&el_escape_xml, "    <property name=\"head\" value=\"", set->head_name, "\"/>\n", out);
     fprintf(out, "    <property name=\"blocks\" value=\"%d\"/>\n  </properties>\n", set->blocks);
     for (size_t i = 0; i < set->n; i++) put_case(&set->cells[i], out);
     fputs("</testsuite>\n", out);
+    return EL_OK;
 }
 
 enum el_status el_answer_write_junit(const struct el_regress_set *set, const char *path)
 {
-    return write_file(set, path, false, put_junit);
+    return el_write_file(path, put_junit, set);
 }
 
 /* ---- Markdown ---- */
@@ -101,32 +72,33 @@ static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
     json_t *row = el_answer_row(cell);
     const struct el_answer_verdict *verdict = el_answer_verdict(cell->verdict);
     const char *bold = verdict->github ? "**" : "";
-    put_in(&markdown, "| ", cell->name, " | ", out);
+    put_in(&el_escape_markdown, "| ", cell->name, " | ", out);
     fprintf(out, "%s | %s ", el_json_text(row, "base", "-"), el_json_text(row, "head", "-"));
-    put_in(&markdown, "", cell->unit, " | ", out);
+    put_in(&el_escape_markdown, "", cell->unit, " | ", out);
     fprintf(out, "%s | %s | %s%s%s%s", el_json_text(row, "slowdown", "-"), el_json_text(row, "interval", "-"), bold,
             verdict->table, bold, *cell->reason ? ": " : "");
-    put_in(&markdown, "", cell->reason, " |\n", out);
+    put_in(&el_escape_markdown, "", cell->reason, " |\n", out);
     json_decref(row);
 }
 
-static void put_markdown(const struct el_regress_set *set, FILE *out)
+static enum el_status put_markdown(const void *context, FILE *out)
 {
+    const struct el_regress_set *set = context;
     char sentence[512];
     const char *bold = el_regress_outcome(set) != EL_REGRESS_NONE ? "**" : "";
     el_answer_sentence(set, sentence, sizeof sentence);
     fprintf(out, "### Did it get slower?\n\n%s", bold);
-    put_in(&markdown, "", sentence, bold, out);
+    put_in(&el_escape_markdown, "", sentence, bold, out);
     fputs("\n\n| cell | base | head | slowdown | 95 % | verdict |\n| --- | ---: | ---: | ---: | --- | --- |\n", out);
     for (size_t i = 0; i < set->n; i++) put_markdown_row(&set->cells[i], out);
-    put_in(&markdown, "\nBase: ", set->base_name, "  \n", out);
-    put_in(&markdown, "Head: ", set->head_name, "\n", out);
+    put_in(&el_escape_markdown, "\nBase: ", set->base_name, "  \n", out);
+    put_in(&el_escape_markdown, "Head: ", set->head_name, "\n", out);
+    return EL_OK;
 }
 
 enum el_status el_answer_write_markdown(const struct el_regress_set *set, const char *path)
 {
-    const char *shared = getenv("GITHUB_STEP_SUMMARY");
-    return write_file(set, path, shared && !strcmp(shared, path), put_markdown);
+    return el_write_file(path, put_markdown, set);
 }
 
 /* ---- GitHub's annotations ---- */
@@ -138,7 +110,7 @@ void el_answer_print_github(const struct el_regress_set *set, FILE *out)
         const char *level = el_answer_verdict(cell->verdict)->github;
         if (!level) continue;
         fprintf(out, "::%s ", level);
-        put_in(&title, "title=evenload regress%3A ", cell->name, "::", out);
-        put_in(&annotation, "", cell->reason, "\n", out);
+        put_in(&el_escape_title, "title=evenload regress%3A ", cell->name, "::", out);
+        put_in(&el_escape_annotation, "", cell->reason, "\n", out);
     }
 }

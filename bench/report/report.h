@@ -10,10 +10,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "bench/base/table.h"
 #include "bench/stats/stats.h"
 
 /* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
+
+/* The columns of those tables: of trials, where `context` is all of them, and of a trial's devices. */
+extern const struct el_column el_report_trial_columns[], el_report_device_columns[];
+extern const struct el_column el_report_step_columns[], el_report_comm_columns[];
 
 /* "valid", "suspect", "unchecked", "simulated": what a trial's times are. Valid as long as the trial. */
 const char *el_report_verdict(const json_t *trial);

@@ -33,34 +33,34 @@ static void show_hidden(const json_t *device, const json_t *context, char *text)
     show_figure(total_ms > 0 ? 100 * el_json_number(device, "comm.overlapped_ms") / total_ms : NAN, text);
 }
 
-static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                 EL_SHOWN("global batch", -14, el_table_batch),
-                                                 EL_FIGURE("step", 8, "breakdown.step_ms"),
-                                                 EL_FIGURE("= alone", 10, "breakdown.compute_alone_ms"),
-                                                 EL_FIGURE("+ contention", 13, "breakdown.contention_ms"),
-                                                 EL_FIGURE("+ exposed", 10, "breakdown.exposed_ms"),
-                                                 EL_SHOWN("+ idle", 9, show_idle),
-                                                 EL_FIGURE("| comm. costs", 14, "breakdown.exposed_step_ms"),
-                                                 EL_INTERVAL("95 % interval", 14, "breakdown.exposed_step_ci95"),
-                                                 EL_FIGURE("bus GB/s", 9, "comm.busbw_gb_per_s"),
-                                                 EL_NO_MORE};
+const struct el_column el_report_step_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                                   EL_SHOWN("global batch", -14, el_table_batch),
+                                                   EL_FIGURE("step", 8, "breakdown.step_ms"),
+                                                   EL_FIGURE("= alone", 10, "breakdown.compute_alone_ms"),
+                                                   EL_FIGURE("+ contention", 13, "breakdown.contention_ms"),
+                                                   EL_FIGURE("+ exposed", 10, "breakdown.exposed_ms"),
+                                                   EL_SHOWN("+ idle", 9, show_idle),
+                                                   EL_FIGURE("| comm. costs", 14, "breakdown.exposed_step_ms"),
+                                                   EL_INTERVAL("95 % interval", 14, "breakdown.exposed_step_ci95"),
+                                                   EL_FIGURE("bus GB/s", 9, "comm.busbw_gb_per_s"),
+                                                   EL_NO_MORE};
 
-static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .width = -21, .path = "device"},
-                                                  EL_SHOWN("busy", 8, show_busy),
-                                                  EL_FIGURE("wait", 10, "comm.wait_ms"),
-                                                  EL_FIGURE("transfer", 13, "comm.transfer_ms"),
-                                                  EL_FIGURE("exposed", 10, "comm.exposed_ms"),
-                                                  EL_SHOWN("hidden %", 9, show_hidden),
-                                                  EL_FIGURE("bubble", 10, "bubble_ms"),
-                                                  EL_FIGURE("CPU of comm.", 14, "comm.cpu_ms"),
-                                                  EL_FIGURE("step", 14, "step_ms"),
-                                                  EL_NO_MORE};
+const struct el_column el_report_comm_columns[] = {{.head = "device", .gap = 2, .width = -21, .path = "device"},
+                                                   EL_SHOWN("busy", 8, show_busy),
+                                                   EL_FIGURE("wait", 10, "comm.wait_ms"),
+                                                   EL_FIGURE("transfer", 13, "comm.transfer_ms"),
+                                                   EL_FIGURE("exposed", 10, "comm.exposed_ms"),
+                                                   EL_SHOWN("hidden %", 9, show_hidden),
+                                                   EL_FIGURE("bubble", 10, "bubble_ms"),
+                                                   EL_FIGURE("CPU of comm.", 14, "comm.cpu_ms"),
+                                                   EL_FIGURE("step", 14, "step_ms"),
+                                                   EL_NO_MORE};
 
 void el_report_steps(const json_t *run, FILE *out, bool colour)
 {
     const json_t *trials = json_object_get(run, "trials");
-    const struct el_table of_trials = {.columns = trial_columns, .out = out, .colour = colour};
-    const struct el_table of_devices = {.columns = device_columns, .out = out, .colour = colour};
+    const struct el_table of_trials = {.columns = el_report_step_columns, .out = out, .colour = colour};
+    const struct el_table of_devices = {.columns = el_report_comm_columns, .out = out, .colour = colour};
     bool begun = false;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");

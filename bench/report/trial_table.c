@@ -97,23 +97,23 @@ static void show_device(const json_t *device, const json_t *context, char *text)
              json_object_get(device, "card") ? " sum" : "");
 }
 
-static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                 EL_SHOWN("global batch", -14, el_table_batch),
-                                                 EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
-                                                 EL_INTERVAL("95 % interval", 18, "throughput.ci95"),
-                                                 EL_SHOWN("/single", 9, show_ratio),
-                                                 EL_FIGURE("step ms", 8, "step_ms.mean"),
-                                                 EL_FIGURE("p95 ms", 9, "step_ms.p95"),
-                                                 EL_FIGURE("exposed ms", 11, "comm.exposed_ms"),
-                                                 {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
-                                                 EL_NO_MORE};
+const struct el_column el_report_trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                                    EL_SHOWN("global batch", -14, el_table_batch),
+                                                    EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
+                                                    EL_INTERVAL("95 % interval", 18, "throughput.ci95"),
+                                                    EL_SHOWN("/single", 9, show_ratio),
+                                                    EL_FIGURE("step ms", 8, "step_ms.mean"),
+                                                    EL_FIGURE("p95 ms", 9, "step_ms.p95"),
+                                                    EL_FIGURE("exposed ms", 11, "comm.exposed_ms"),
+                                                    {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
+                                                    EL_NO_MORE};
 
-static const struct el_column device_columns[] = {{.head = "device", .gap = 2, .width = -10, .show = show_device},
-                                                  EL_MIB("peak MiB", 10, "memory.peak_bytes"),
-                                                  {.head = "of which", .gap = 3, .width = -53, .show = show_tags},
-                                                  EL_FIGURE("busy %", 9, "utilization.busy_pct"),
-                                                  EL_MIB("sent MiB", 10, "sent_bytes"),
-                                                  EL_NO_MORE};
+const struct el_column el_report_device_columns[] = {{.head = "device", .gap = 2, .width = -10, .show = show_device},
+                                                     EL_MIB("peak MiB", 10, "memory.peak_bytes"),
+                                                     {.head = "of which", .gap = 3, .width = -53, .show = show_tags},
+                                                     EL_FIGURE("busy %", 9, "utilization.busy_pct"),
+                                                     EL_MIB("sent MiB", 10, "sent_bytes"),
+                                                     EL_NO_MORE};
 
 static void put_devices(const struct el_table *table, const json_t *devices)
 {
@@ -134,8 +134,9 @@ static void put_failed(const json_t *trial, FILE *out, bool colour)
 void el_report_table(const json_t *run, FILE *out, bool colour)
 {
     const json_t *trials = json_object_get(run, "trials");
-    const struct el_table of_trials = {.columns = trial_columns, .context = trials, .out = out, .colour = colour};
-    const struct el_table of_devices = {.columns = device_columns, .out = out, .colour = colour};
+    const struct el_table of_trials = {
+        .columns = el_report_trial_columns, .context = trials, .out = out, .colour = colour};
+    const struct el_table of_devices = {.columns = el_report_device_columns, .out = out, .colour = colour};
     el_table_heads(&of_trials, EL_TABLE_BOLD);
     el_table_heads(&of_devices, EL_TABLE_DIM);
     for (size_t i = 0; i < json_array_size(trials); i++) {

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 
+#include "bench/base/table.h"
 #include "bench/options/config.h"
 #include "bench/plot/data_file.h"
 
@@ -31,6 +32,8 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
 bool el_scale_disturbed(const json_t *trial);
 /* What it comes to in sentences, and what made rows doubtful: a part of what el_scale_print prints (conclude.c). */
 void el_scale_say(const json_t *document, FILE *out);
+/* The columns of the first of its tables, a row for each of the document's `rows`. */
+extern const struct el_column el_scale_columns[];
 /* Two tables, and el_scale_say; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
 /* Speed-up and efficiency (figure_scale.c). */

@@ -43,7 +43,7 @@ static void print_first(const struct el_column *columns, int n, const json_t *ro
 }
 
 /* Three columns, four against plain single, four against the mode on one device: none of a row that is this itself. */
-static const struct el_column speedup_columns[] = {
+const struct el_column el_scale_columns[] = {
     EL_TEXT("mode", -6, "mode"),
     EL_SHOWN("dev.", 4, show_count),
     EL_FIGURE("samples/s", 10, "samples_per_s"),
@@ -60,14 +60,14 @@ static const struct el_column speedup_columns[] = {
 static void print_speedups(const json_t *rows, FILE *out)
 {
     fprintf(out, "%-20s%45s%45s\n", "", "against plain single", "against the same mode on 1");
-    el_table_heads(&(struct el_table){.columns = speedup_columns, .out = out}, EL_TABLE_PLAIN);
+    el_table_heads(&(struct el_table){.columns = el_scale_columns, .out = out}, EL_TABLE_PLAIN);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         int n = !json_is_object(json_object_get(row, "plain"))     ? 3
                 : !json_is_object(json_object_get(row, "wrapped")) ? 7
                                                                    : 11;
         if (!el_report_is_ok(row)) print_failed(row, out);
-        if (!isnan(el_json_number(row, "samples_per_s"))) print_first(speedup_columns, n, row, out);
+        if (!isnan(el_json_number(row, "samples_per_s"))) print_first(el_scale_columns, n, row, out);
     }
 }
 

@@ -32,7 +32,8 @@ job
 campaign
 report
 plot
-comm imbalance regress scale selfcheck verify watch'
+comm imbalance regress scale selfcheck verify watch
+page'
 
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='

@@ -1,0 +1,19 @@
+/* Foreign text in files of other forms: what a form cannot have as it is, and what stands for it. Control characters
+ * are left out everywhere. */
+#ifndef EL_BENCH_ESCAPE_H
+#define EL_BENCH_ESCAPE_H
+
+#include <stdio.h>
+
+struct el_escape {
+    const char *special;
+    const char *words[8];
+};
+extern const struct el_escape el_escape_xml;        /* and HTML: in text, and between double quotes */
+extern const struct el_escape el_escape_markdown;   /* a cell of a table */
+extern const struct el_escape el_escape_annotation; /* GitHub's: a message */
+extern const struct el_escape el_escape_title;      /* and its title */
+
+void el_escape_put(const struct el_escape *form, const char *text, FILE *out);
+
+#endif

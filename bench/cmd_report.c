@@ -1,0 +1,58 @@
+/* `evenload report DIR`: the run as one page, from its files alone. What is on it is page.h's business. */
+#include <unistd.h>
+
+#include "bench/base/io.h"
+#include "bench/base/text.h"
+#include "bench/commands.h"
+#include "bench/page/page.h"
+#include "bench/plot/plot.h"
+
+/* Pictures are drawn where there are none yet; without gnuplot the page has tables alone. */
+static void draw_missing(const char *dir)
+{
+    char picture[EL_PATH_BYTES + 32];
+    snprintf(picture, sizeof picture, "%s/plots/memory.svg", dir);
+    if (access(picture, R_OK) != 0) el_say_not_drawn(el_plot_run(dir, false, NULL), stdout);
+}
+
+struct pages {
+    const json_t *run;
+    const char *dir;
+};
+
+static enum el_status write_html(const void *context, FILE *out)
+{
+    const struct pages *pages = context;
+    return el_page_html(pages->run, pages->dir, out);
+}
+
+static enum el_status write_markdown(const void *context, FILE *out)
+{
+    const struct pages *pages = context;
+    return el_page_markdown(pages->run, out);
+}
+
+static enum el_status write_pages(const struct pages *pages, const char *markdown)
+{
+    char path[EL_PATH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/report.html", pages->dir);
+    draw_missing(pages->dir);
+    EL_TRY(el_write_file(path, write_html, pages));
+    el_text_line(stdout, "%s    (one file: open it in a browser, send it, attach it)", path);
+    if (!markdown[0]) return EL_OK;
+    EL_TRY(el_write_file(markdown, write_markdown, pages));
+    el_text_line(stdout, "%s", markdown);
+    return EL_OK;
+}
+
+enum el_status el_cmd_report(struct el_options *options, int *exit_status_p)
+{
+    json_t *run;
+    (void)exit_status_p;
+    if (!options->dir[0])
+        return el_fail(EL_ERR_INVALID, "report: which run? give its folder: evenload report results/...");
+    EL_TRY(el_read_records("report", options, &run));
+    enum el_status status = write_pages(&(struct pages){run, options->dir}, options->regress.markdown);
+    json_decref(run);
+    return status;
+}

@@ -1,0 +1,61 @@
+#include "bench/page/meanings.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+    const char *head, *means;
+} meanings[] = {
+    /* pictures */
+    {"throughput", "Samples a second; whiskers: the 95 % interval over launches."},
+    {"memory", "MiB of each device at its peak, by what they hold."},
+    {"imbalance", "What each device holds, computes and sends."},
+    {"step", "Milliseconds of a step by phase, of the slowest device; of communication the exposed part."},
+    {"timeline", "Memory of the first device and of another within one step."},
+    {"utilization", "Share of the step in which each device's compute stream worked."},
+    {"stages", "One step of each stage: forward, backward and bubbles."},
+    {"accuracy", "Accuracy on held-out samples against seconds of training."},
+    {"scale", "Speed-up and efficiency against one device, with 95 % intervals."},
+    /* trials */
+    {"mode", "How training is spread over devices; 'evenload modes' says what each does."},
+    {"global batch", "Samples a step over all devices; in brackets devices x local batch."},
+    {"samples/s", "Global batch over the mean step; geometric mean over launches."},
+    {"95 % interval", "Of the figure before it, over launches; none with fewer than 5 of them."},
+    {"/single", "Throughput over that of single with the same global batch."},
+    {"step ms", "Mean step, from its first submission to its last completion; geometric mean over launches."},
+    {"p95 ms", "95th percentile of the steps of a launch; geometric mean over launches."},
+    {"exposed ms", "Communication of a step during which the slowest device does not compute."},
+    {"verdict", "valid, or why the times should not be trusted: the warnings above say it."},
+    /* devices */
+    {"peak MiB", "Highest number of bytes allocated at one moment, by the ledger; 1 MiB is 2^20 bytes."},
+    {"of which", "The largest parts at that moment, in MiB."},
+    {"busy %", "Share of the step in which the device's compute stream worked."},
+    {"sent MiB", "Sent to other devices in a step."},
+    /* scaling */
+    {"dev.", "Number of devices; * where several share a core or a card."},
+    {"speed-up", "Throughput over that of single on one device, then over that of the same mode on one device."},
+    {"effic.%", "Speed-up over the number of devices."},
+    {"95 %", "95 % interval of the figure before it, over launches."},
+    /* where a step goes */
+    {"step", "Mean step, ms."},
+    {"= alone", "Computing, in steps without communication."},
+    {"+ contention", "How much longer it computes while communication runs."},
+    {"+ exposed", "Communication during which it does not compute."},
+    {"+ idle", "Neither computing nor communicating: the rest of the step."},
+    {"| comm. costs", "Step with communication minus step without."},
+    {"bus GB/s", "Bus bandwidth of the step's all-reduces, as nccl-tests defines it."},
+    {"busy", "Computing, ms a step."},
+    {"wait", "In a collective, until the last member has come."},
+    {"transfer", "In a collective, from then on."},
+    {"exposed", "Communication during which the device does not compute."},
+    {"hidden %", "Share of communication behind compute."},
+    {"bubble", "Waiting for the pipeline to fill or to drain."},
+    {"CPU of comm.", "Processor time of communication."},
+};
+
+const char *el_page_meaning(const char *head)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (strcmp(meanings[i].head, head) == 0) return meanings[i].means;
+    return NULL;
+}

@@ -1,0 +1,316 @@
+/* The page's parts, as rows: a title, pictures, a table. What the figures mean is meanings.c's. */
+#include "bench/page/page.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/page/html.h"
+#include "bench/page/meanings.h"
+#include "bench/page/outcome.h"
+#include "bench/plot/plot.h"
+#include "bench/report/report.h"
+#include "bench/report/row_names.h"
+#include "bench/scale/scale.h"
+
+enum { PICTURES_MAX = 4, ROOM_FOR_TEXT = 256 << 10 };
+
+struct page {
+    const json_t *run, *trials;
+    const char *dir;
+    size_t room; /* that is left for pictures */
+    FILE *out;
+};
+
+/* ---- rows ---- */
+
+/* Trials that have a throughput. New reference. */
+static json_t *measured(const struct page *page)
+{
+    json_t *rows = json_array(), *trial;
+    size_t i;
+    json_array_foreach(page->trials, i, trial)
+    {
+        if (!isnan(el_json_number(trial, "throughput.samples_per_s"))) json_array_append(rows, trial);
+    }
+    return rows;
+}
+
+/* Trials whose control blocks say where a step goes. */
+static json_t *controlled(const struct page *page)
+{
+    json_t *rows = json_array(), *trial;
+    size_t i;
+    json_array_foreach(page->trials, i, trial)
+    {
+        if (json_is_object(json_object_get(trial, "breakdown"))) json_array_append(rows, trial);
+    }
+    return rows;
+}
+
+/* Their devices, and the sums of cards that several share, each with its trial's mode and batch. */
+static void add_devices(json_t *rows, const json_t *trial, const json_t *devices)
+{
+    char mode[EL_CELL_BYTES], batch[EL_CELL_BYTES];
+    json_t *device;
+    size_t i;
+    el_table_mode(trial, mode, sizeof mode);
+    el_table_batch(trial, NULL, batch);
+    json_array_foreach(devices, i, device)
+    {
+        json_t *row = json_copy(device);
+        el_json_put_text(row, "mode", mode);
+        el_json_put_text(row, "batch", batch);
+        json_array_append_new(rows, row);
+    }
+}
+
+static json_t *devices_of(const struct page *page)
+{
+    json_t *rows = json_array(), *trial;
+    size_t i;
+    json_array_foreach(page->trials, i, trial)
+    {
+        json_t *devices = json_object_get(trial, "per_device"), *shared = el_report_shared_cards(devices);
+        add_devices(rows, trial, devices);
+        add_devices(rows, trial, shared);
+        json_decref(shared);
+    }
+    return rows;
+}
+
+static json_t *communicating(const struct page *page)
+{
+    json_t *rows = json_array(), *trial;
+    size_t i;
+    json_array_foreach(page->trials, i, trial)
+    {
+        if (!isnan(el_json_number(trial, "comm.wait_ms")))
+            add_devices(rows, trial, json_object_get(trial, "per_device"));
+    }
+    return rows;
+}
+
+static json_t *all(const struct page *page)
+{
+    return json_incref((json_t *)(uintptr_t)page->trials);
+}
+
+/* Of runs on several numbers of devices that have plain single to be held against; else NULL. */
+static json_t *scaled(const struct page *page)
+{
+    json_t *document, *rows = NULL;
+    double low, high;
+    el_json_range(page->trials, "devices", &low, &high);
+    if (low < high && el_scale_document(page->run, page->dir, &document) == EL_OK) {
+        rows = json_incref(json_object_get(document, "rows"));
+        json_decref(document);
+    }
+    return rows;
+}
+
+static const struct el_column of_trial[] = {EL_TEXT("mode", -9, "mode"), EL_TEXT("global batch", -14, "batch"),
+                                            EL_NO_MORE};
+static const struct el_column commands[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                            EL_SHOWN("global batch", -14, el_table_batch),
+                                            EL_TEXT("command", -60, "command"), EL_NO_MORE};
+
+/* ---- sections ---- */
+
+static const struct section {
+    const char *id, *title, *lead;
+    const char *pictures[PICTURES_MAX];
+    json_t *(*rows)(const struct page *page);
+    const struct el_column *columns[3];
+} sections[] = {
+    {"throughput", "Throughput", "A row for each trial.", {"throughput"}, measured, {el_report_trial_columns}},
+    {"memory",
+     "Memory",
+     "The peak of each device, and of what it is made up at that moment.",
+     {"memory", "imbalance"},
+     devices_of,
+     {of_trial, el_report_device_columns}},
+    {"time",
+     "Where a step goes",
+     "Milliseconds of the slowest device, in blocks of steps with communication on and off in turn.",
+     {"step", "timeline", "utilization", "stages"},
+     controlled,
+     {el_report_step_columns}},
+    {"communication",
+     "Communication",
+     "Milliseconds a step of each device.",
+     {NULL},
+     communicating,
+     {of_trial, el_report_comm_columns}},
+    {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, NULL, {NULL}},
+    {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
+    {"commands", "Commands", "Each trial again, alone.", {NULL}, all, {commands}},
+};
+enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
+
+static void put_picture(struct page *page, const char *name)
+{
+    char path[EL_PATH_BYTES + 64], file[32];
+    snprintf(file, sizeof file, "%s.svg", name);
+    snprintf(path, sizeof path, "%s/plots/%s", page->dir, file);
+    if (access(path, R_OK) != 0) return;
+    fputs("<figure>\n", page->out);
+    size_t size = el_html_picture(page->out, path, name, page->room);
+    page->room -= size;
+    fputs("<figcaption>", page->out);
+    if (size == 0) fputs("Too large for this page. ", page->out);
+    el_html_text(page->out, el_page_meaning(name));
+    fputs("</figcaption>\n</figure>\n", page->out);
+}
+
+static bool has_picture(const struct page *page, const struct section *section)
+{
+    char path[EL_PATH_BYTES + 64];
+    for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) {
+        snprintf(path, sizeof path, "%s/plots/%s.svg", page->dir, section->pictures[i]);
+        if (access(path, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* The meanings of a table's heads, for those who have no pointer to rest on them. */
+static void put_meanings(FILE *out, const struct el_column *const *lists)
+{
+    fputs("<details><summary>What the columns mean</summary>\n<dl>\n", out);
+    for (size_t l = 0; lists[l]; l++)
+        for (const struct el_column *column = lists[l]; column->head; column++) {
+            const char *means = el_page_meaning(column->head);
+            if (!means) continue;
+            fputs("<dt>", out);
+            el_html_text(out, column->head);
+            fputs("</dt><dd>", out);
+            el_html_text(out, means);
+            fputs("</dd>\n", out);
+        }
+    fputs("</dl></details>\n", out);
+}
+
+static void put_section(struct page *page, const struct section *section)
+{
+    json_t *rows = section->rows ? section->rows(page) : NULL;
+    bool table = json_array_size(rows) > 0;
+    if (table || has_picture(page, section)) {
+        fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", section->id, section->title,
+                section->lead);
+        for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) put_picture(page, section->pictures[i]);
+        if (table) el_html_table(page->out, section->columns, rows, page->trials, el_page_meaning);
+        if (table) put_meanings(page->out, section->columns);
+        fputs("</section>\n", page->out);
+    }
+    json_decref(rows);
+}
+
+/* ---- head ---- */
+
+static void put_environment(FILE *out, const json_t *environment)
+{
+    const char *key;
+    const json_t *value;
+    fputs("<section id=\"environment\">\n<h2>Environment</h2>\n<div class=\"wide\"><table>\n<tbody>\n", out);
+    json_object_foreach((json_t *)(uintptr_t)environment, key, value)
+    {
+        char *text = json_is_string(value) ? strdup(json_string_value(value))
+                                           : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
+        bool said = text && *text && !json_is_null(value) && !(json_is_array(value) && !json_array_size(value));
+        if (said) {
+            fputs("<tr><th scope=\"row\" class=\"left\">", out);
+            for (const char *at = key; *at; at++) el_html_text(out, *at == '_' ? " " : (char[]){*at, 0});
+            fputs("</th><td class=\"left\">", out);
+            el_html_text(out, text);
+            fputs("</td></tr>\n", out);
+        }
+        free(text);
+    }
+    fputs("</tbody></table></div>\n</section>\n", out);
+}
+
+static void put_head(struct page *page, const char *title)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>evenload: ",
+          page->out);
+    el_html_text(page->out, title);
+    fputs("</title>\n<style>\n", page->out);
+}
+
+static void put_body(struct page *page, const char *title, const struct el_outcome *outcome)
+{
+    static const char *const when[] = {"environment.time_utc", "environment.hostname", "environment.commit"};
+    fputs("</style>\n</head>\n<body>\n<main>\n<h1>", page->out);
+    el_html_text(page->out, title);
+    fputs("</h1>\n<p class=\"when\">", page->out);
+    for (int i = 0; i < 3; i++) {
+        fputs(i == 0 ? "" : i == 1 ? ", " : ", evenload ", page->out);
+        el_html_text(page->out, el_json_text(page->run, when[i], "?"));
+    }
+    fputs("</p>\n", page->out);
+    el_outcome_html(outcome, page->out);
+    for (int i = 0; i < N_SECTIONS; i++) put_section(page, &sections[i]);
+    put_environment(page->out, json_object_get(page->run, "environment"));
+    fputs("<footer>The plots again: <code>evenload plot ", page->out);
+    el_html_text(page->out, page->dir);
+    fputs("</code>. The figures lie beside this page, in results.json, trials.csv and devices.csv.</footer>\n</main>\n"
+          "<script>\n",
+          page->out);
+}
+
+static enum el_status put_page(struct page *page, const char *scripts, const struct el_outcome *outcome)
+{
+    char path[EL_PATH_BYTES + 32], title[EL_TITLE_BYTES];
+    el_data_title(page->trials, title);
+    put_head(page, title);
+    snprintf(path, sizeof path, "%s/report.css", scripts);
+    EL_TRY(el_html_file(page->out, path));
+    put_body(page, title, outcome);
+    snprintf(path, sizeof path, "%s/report.js", scripts);
+    EL_TRY(el_html_file(page->out, path));
+    fputs("</script>\n</body>\n</html>\n", page->out);
+    return EL_OK;
+}
+
+enum el_status el_page_html(const json_t *run, const char *dir, FILE *out)
+{
+    struct page page = {.run = run,
+                        .trials = json_object_get(run, "trials"),
+                        .dir = dir,
+                        .room = EL_PAGE_BYTES_MAX - ROOM_FOR_TEXT,
+                        .out = out};
+    char scripts[EL_PATH_BYTES];
+    struct el_outcome outcome;
+    if (!el_plot_scripts(scripts))
+        return el_fail(EL_ERR_ABSENT, "the folder plots/ with the page's style was not found beside the program");
+    enum el_status status = el_outcome_of(run, &outcome);
+    if (status == EL_OK) status = put_page(&page, scripts, &outcome);
+    el_outcome_end(&outcome);
+    return status;
+}
+
+enum el_status el_page_markdown(const json_t *run, FILE *out)
+{
+    const struct page page = {.run = run, .trials = json_object_get(run, "trials")};
+    char title[EL_TITLE_BYTES];
+    struct el_outcome outcome;
+    json_t *rows = measured(&page);
+    enum el_status status = el_outcome_of(run, &outcome);
+    if (status == EL_OK) {
+        el_data_title(page.trials, title);
+        fprintf(out, "### evenload: %s\n\n%s\n\n", title, outcome.verdict);
+        el_markdown_list(out, outcome.sentences, '*');
+        el_markdown_table(out, el_report_trial_columns, rows, page.trials);
+        fputc('\n', out);
+        el_markdown_list(out, outcome.failed, '!');
+        el_markdown_list(out, outcome.warnings, '!');
+    }
+    el_outcome_end(&outcome);
+    json_decref(rows);
+    return status;
+}

@@ -1,0 +1,135 @@
+# `report`: a run as one HTML page, and as Markdown.
+load common
+
+REFERENCE=$BATS_TEST_DIRNAME/../../results/reference/cpu-2-cores
+RECORD=$BATS_TEST_DIRNAME/../unit/data/record-v1.json
+PICTURES=no
+
+# parsed PAGE FOLDER: reads the page as a browser would, and fails where a tag is left open, something is loaded, a picture differs from its
+# file; prints rows a table and texts.
+parsed() {
+    python3 - "$1" "$2" <<'PYTHON'
+import base64, glob, html.parser, os, sys
+
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.pictures, self.rows, self.section, self.texts, self.scripts = [], {}, {}, "", [], 0
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        for name, value in attributes.items():
+            assert name not in ("href", "onclick", "onload", "onerror"), (tag, name)
+            assert name != "src" or value.startswith("data:image/svg+xml;base64,"), value[:60]
+        if tag == "img": self.pictures[attributes["alt"]] = base64.b64decode(attributes["src"].split(",")[1], validate=True)
+        if tag == "section": self.section = attributes["id"]
+        if tag == "tr": self.rows[self.section] = self.rows.get(self.section, 0) + 1
+        if tag == "script": self.scripts += 1
+        if tag not in ("meta", "img"): self.open.append(tag)
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, tag
+    def handle_data(self, text):
+        self.texts.append(text)
+
+text = open(sys.argv[1], encoding="utf-8").read()
+page = Page()
+page.feed(text)
+assert not page.open and page.scripts == 1, (page.open, page.scripts)
+assert len(text) < 2 << 20 and "http" not in text, len(text)
+for path in glob.glob(sys.argv[2] + "/plots/*.svg"):
+    name = os.path.basename(path)[:-4]
+    assert page.pictures.pop(name) == open(path, "rb").read(), name
+assert not page.pictures, page.pictures.keys()
+print(page.rows)
+print("\n".join(part.strip() for part in page.texts if part.strip()))
+PYTHON
+}
+
+@test "a page with all inside: pictures to the byte, a row a trial, the figures of the table" {
+    cp -r "$REFERENCE" r
+    run --separate-stderr "$EVENLOAD" report r
+    [[ $status -eq 0 && $output == "r/report.html "* && -z $stderr && -z $(find r -name '*.tmp.*') ]] || show
+    parsed r/report.html r >page || show
+    local n devices
+    n=$(json r/results.json 'len(d["trials"])')
+    devices=$(json r/results.json 'sum(len(t["per_device"]) for t in d["trials"])')
+    [[ $(head -1 page) == "{'throughput': $((n + 1)), 'memory': $((devices + 1)), "*"'commands': $((n + 1)), "* ]] || { head -1 page && show; }
+    grep -qx "$(json r/results.json '"{:,.0f}".format(d["trials"][0]["throughput"]["samples_per_s"])')" page || show
+    grep -qx "$(json r/results.json 'd["trials"][0]["command"]')" page || show
+    grep -q "^In dp the first device (cpu:0) peaks at .* MiB more, made up of " page || show
+    grep -qx "9 trials: 9 valid" page || show
+}
+
+@test "foreign text is text, in HTML and in Markdown" {
+    mkdir r
+    python3 - "$RECORD" >r/results.json <<'PYTHON'
+import json, sys
+d = json.load(open(sys.argv[1]))
+evil = "<script>alert('1')</script>\"&|`x"
+for t in d["trials"]:
+    t["command"] = t["model"] = evil
+    t["warnings"], t["warning_rules"] = [evil], ["x"]
+    for device in t["per_device"]: device["device"] = evil
+d["environment"]["hostname"] = d["environment"]["</style>"] = evil
+json.dump(d, sys.stdout)
+PYTHON
+    run --separate-stderr "$EVENLOAD" report r --markdown short.md
+    [[ $status -eq 0 && $output == *$'\n'"short.md" ]] || show
+    parsed r/report.html r >page || show
+    grep -qxF "<script>alert('1')</script>\"&|\`x" page || { cat page && show; }
+    ! grep -q '<' short.md || show
+}
+
+@test "Markdown for a pull request: a row a trial; a summary that others write to is appended to" {
+    cp -r "$REFERENCE" r
+    echo before >summary.md
+    GITHUB_STEP_SUMMARY=summary.md "$EVENLOAD" report r --markdown summary.md >/dev/null
+    [[ $(head -2 summary.md) == $'before\n### evenload: textcnn, f32, momentum, 2 CPU cores' ]] || show
+    [[ $(grep -c '^| \(single\|dp\|ddp\) |' summary.md) -eq 9 && $(grep -c '^- ' summary.md) -eq 3 ]] || { cat summary.md && show; }
+}
+
+@test "what is no run, and a folder that cannot be written" {
+    refuses "report: which run? give its folder" "$EVENLOAD" report
+    mkdir empty
+    refuses "empty/results.json could not be read: No such file" "$EVENLOAD" report empty
+    cp -r "$REFERENCE" r
+    mkdir r/report.html
+    refuses "r/report.html could not be written: Is a directory" "$EVENLOAD" report r
+    rmdir r/report.html
+    run --separate-stderr "$EVENLOAD" report r --markdown no/such.md
+    [[ $status -eq 2 && $stderr == "evenload: no/such.md could not be written: "* && -s r/report.html ]] || show
+}
+
+@test "a run without pictures has its tables" {
+    mkdir r && cp "$RECORD" r/results.json
+    run --separate-stderr "$EVENLOAD" report r
+    [[ $status -eq 0 && $output == *"gnuplot is not installed"* ]] || show
+    rm -rf r/plots
+    parsed r/report.html r >/dev/null || show
+}
+
+# What a browser makes of it: no error, tables that sort, nothing wider than the window but what scrolls in itself.
+@test "in a browser, 390 and 1280 pixels wide" {
+    [[ -n ${EVENLOAD_LONG:-} ]] || skip "starts a browser: --long"
+    command -v chromium >/dev/null || skip "no chromium (apt install chromium)"
+    local width
+    cp -r "$REFERENCE" r
+    "$EVENLOAD" report r >/dev/null
+    sed 's|<style>|<script>const errors = []; addEventListener("error", (e) => errors.push(e.message));</script>\n&|' r/report.html >page.html
+    cat >>page.html <<'HTML'
+<script>
+const table = document.querySelector("#throughput table"), column = (at) => [...table.tBodies[0].rows].map((row) => parseFloat(row.cells[at].textContent.replace(/,/g, "")));
+const sorted = (list, sign) => list.every((value, i) => i === 0 || sign * (value - list[i - 1]) >= 0);
+const press = (at) => table.querySelectorAll("thead button")[at].click();
+press(2); const up = sorted(column(2), 1); press(2); const down = sorted(column(2), -1);
+const frame = document.createElement("iframe"); frame.style.cssText = "border:0;height:900px;width:" + location.hash.slice(1) + "px";
+const copy = document.documentElement.cloneNode(true); for (const script of copy.querySelectorAll("script")) script.remove();
+frame.srcdoc = copy.outerHTML;
+frame.onload = () => { const root = frame.contentDocument.documentElement; document.title = [errors.length, up, down, root.scrollWidth <= root.clientWidth].join(" "); };
+document.body.append(frame);
+</script>
+HTML
+    for width in 390 1280; do
+        timeout 60 chromium --headless --no-sandbox --disable-gpu --window-size=1400,900 --virtual-time-budget=5000 --dump-dom "file://$PWD/page.html#$width" >dom 2>log || { cat log; show; }
+        grep -q "<title>0 true true true</title>" dom || { grep -o '<title>.*</title>' dom && show; }
+    done
+}
