@@ -1,7 +1,7 @@
 /* The reader of CIFAR-10's binary format: one or several files become one set of samples, as the set's authors publish
  * it (data_batch_1.bin to data_batch_5.bin). It knows neither CIFAR-100, whose records have two labels, nor Python's
  * pickles. */
-#include "runtime/data/samples.h"
+#include "runtime/data/stored.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -23,10 +23,13 @@ static enum el_status check_length(const char *path, size_t length)
 }
 
 /* Planes to pixels. */
-static void join_planes(const uint8_t *planes, uint8_t *pixels)
+enum el_status el_cifar_pixels(const uint8_t *record, int64_t side, uint8_t *pixels)
 {
+    const uint8_t *planes = record + 1;
+    uint8_t own[PIXELS * EL_COLOURS];
     for (int i = 0; i < PIXELS; i++)
-        for (int c = 0; c < EL_COLOURS; c++) pixels[i * EL_COLOURS + c] = planes[c * PIXELS + i];
+        for (int c = 0; c < EL_COLOURS; c++) own[i * EL_COLOURS + c] = planes[c * PIXELS + i];
+    return el_image_fit(own, EL_CIFAR_SIDE, EL_CIFAR_SIDE, side, pixels);
 }
 
 /* The file's images become samples->count and the following, for which there is room. */
@@ -36,16 +39,13 @@ static enum el_status add_file(const struct el_cifar_file *file, const struct el
     const uint8_t *record = (const uint8_t *)file->text.bytes;
     int64_t n = (int64_t)(file->text.length / EL_CIFAR_RECORD_BYTES);
     for (int64_t i = 0; i < n; i++, record += EL_CIFAR_RECORD_BYTES, samples->count++) {
-        uint8_t pixels[PIXELS * EL_COLOURS];
         int32_t label = labels->folded ? record[0] % (int32_t)labels->classes : record[0];
         if (label >= labels->classes || record[0] >= EL_CIFAR_CLASSES)
             return el_fail(EL_ERR_INVALID, "%s, record %lld: label %d, but there are %lld classes%s",
                            el_path_tail(file->path), (long long)i + 1, record[0], (long long)labels->classes,
                            record[0] >= EL_CIFAR_CLASSES ? "; is this CIFAR-10's binary format?" : "");
-        join_planes(record + 1, pixels);
         samples->labels[samples->count] = label;
-        EL_TRY(el_image_fit(pixels, EL_CIFAR_SIDE, EL_CIFAR_SIDE, side,
-                            samples->pixels + samples->starts[samples->count]));
+        if (side) EL_TRY(el_cifar_pixels(record, side, samples->pixels + samples->starts[samples->count]));
     }
     return EL_OK;
 }
@@ -92,7 +92,7 @@ bool el_cifar_is_folder(const char *path)
 
 /* Reads `paths` as one set. */
 static enum el_status read_files(char *const *paths, int n, const struct el_cifar_labels *labels, int64_t side,
-                                 struct el_samples *samples_p)
+                                 bool in_files, struct el_samples *samples_p)
 {
     struct el_cifar_file files[FILES_MAX] = {0};
     enum el_status status = EL_OK;
@@ -100,7 +100,8 @@ static enum el_status read_files(char *const *paths, int n, const struct el_cifa
         files[i].path = paths[i];
         status = el_bytes_load(paths[i], &files[i].text);
     }
-    if (status == EL_OK) status = el_cifar_parse(files, n, labels, side, samples_p);
+    if (status == EL_OK) status = el_cifar_parse(files, n, labels, in_files ? 0 : side, samples_p);
+    if (status == EL_OK && in_files) status = el_stored_records(files, n, samples_p);
     for (int i = 0; i < n; i++) free(files[i].text.bytes);
     return status;
 }
@@ -130,13 +131,13 @@ static enum el_status open_folder(const struct el_dataset_spec *spec, const stru
     char *paths[FILES_MAX], *test = NULL;
     int n = 0;
     enum el_status status = list_batches(spec->source, paths, &n);
-    if (status == EL_OK) status = read_files(paths, n, labels, set->image, &set->train);
+    if (status == EL_OK) status = read_files(paths, n, labels, set->image, spec->in_files, &set->train);
     for (int i = 0; i < n; i++) free(paths[i]);
     EL_TRY(status);
     if (spec->test_path) return EL_OK;
     if (asprintf(&test, "%s/test_batch.bin", spec->source) < 0)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for a path");
-    if (access(test, F_OK) == 0) status = read_files(&test, 1, labels, set->image, &set->test);
+    if (access(test, F_OK) == 0) status = read_files(&test, 1, labels, set->image, spec->in_files, &set->test);
     free(test);
     return status;
 }
@@ -148,6 +149,6 @@ enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_image
     if (el_cifar_is_folder(source))
         EL_TRY(open_folder(spec, &labels, set));
     else
-        EL_TRY(read_files(&source, 1, &labels, set->image, &set->train));
-    return test ? read_files(&test, 1, &labels, set->image, &set->test) : EL_OK;
+        EL_TRY(read_files(&source, 1, &labels, set->image, spec->in_files, &set->train));
+    return test ? read_files(&test, 1, &labels, set->image, spec->in_files, &set->test) : EL_OK;
 }

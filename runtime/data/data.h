@@ -17,10 +17,13 @@
  * (0.229, 0.224, 0.225). They come from files in CIFAR-10's binary format (or a folder that has data_batch_*.bin and
  * test_batch.bin), or from a folder with a folder of PNG, JPEG and PPM files for each class, or one such for training
  * and one for test (train, val or test); classes are numbered in the order of their names. An image of another size is
- * scaled until its short side is `image` and cut in the middle. All are decoded when the set is opened, and kept in
- * memory. Synthetic images have ten classes and are CIFAR-10's files; dummy ones are noise. Augmented, a training
- * image is moved by up to an eighth of its side, with black where nothing is left, and mirrored or not: a function
- * of (seed, epoch, sample).
+ * scaled until its short side is `image` and cut in the middle. Synthetic images have ten classes and are CIFAR-10's
+ * files; dummy ones are noise. Augmented, a training image is moved by up to an eighth of its side, with black where
+ * nothing is left, and mirrored or not: a function of (seed, epoch, sample).
+ *
+ * Where samples are: in memory, read and decoded when the set is opened; or in their files (`in_files`), of which only
+ * labels, words and places are kept: then each batch reads and decodes its own. The numbers are the same. A loader may
+ * have workers (struct el_loading), which make batches ahead of their step; what a batch holds does not depend on them.
  *
  * Threads: a set may be used by several once open, and is the same for all; a loader belongs to one thread at a time. A
  * set outlives its loaders, which share what is made of it.
@@ -51,6 +54,7 @@ struct el_dataset_spec {
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
     const char *vectors; /* a file of word vectors (vectors.h), of sets of sentences; NULL: none */
+    bool in_files;       /* samples stay in their files; not of synthetic and dummy sets, which have none */
 };
 
 /* Which samples: training, held-out part of training, test. */
@@ -92,6 +96,18 @@ int64_t el_sampler_count(const struct el_sampler_spec *spec);
 /* Fills indices[el_sampler_count()]. */
 enum el_status el_sampler_indices(const struct el_sampler_spec *spec, int64_t epoch, int64_t *indices);
 
+/* How batches come to be. All 0: the step makes its batch itself, when it needs it. */
+enum { EL_WORKERS_MAX = 64, EL_PREFETCH_MAX = 64, EL_PREFETCH_DEFAULT = 2 };
+enum el_worker_kind { EL_WORKER_THREAD, EL_WORKER_PROCESS };
+struct el_loading {
+    int workers; /* of each loader; worker w makes batches w, w + workers, ...; they are taken in order */
+    enum el_worker_kind kind;
+    int prefetch;    /* batches that each worker keeps ready or in work; 0: EL_PREFETCH_DEFAULT, as in PyTorch */
+    bool cold;       /* what is to be read is dropped from the page cache before */
+    double disk_ms;  /* injected: each read takes so much longer */
+    int64_t dies_at; /* injected: the worker that is to make this batch ends without a word; negative or 0: none */
+};
+
 /* A member's part of each global batch: positions rank, rank+ranks, ... of it. With ranks = 1 the whole batch. */
 struct el_loader_spec {
     enum el_data_split split;
@@ -105,9 +121,33 @@ struct el_loader_spec {
     int64_t image;       /* EL_INPUT_IMAGES: side of an image, which must be the set's */
     bool augment;        /* EL_INPUT_IMAGES: moved and mirrored */
     enum el_dtype dtype; /* of features and images */
+    struct el_loading loading;
 };
 
 struct el_loader;
+
+/* What batches cost, summed over `batches`. Who makes them: reads files, decodes bytes to pixels or words to ids, puts
+ * rows together. Who trains: waits for a worker, copies its batch out; 0 without workers, where it makes them itself.
+ */
+struct el_load_times {
+    int64_t batches, samples, reads, read_bytes;
+    int64_t read_ns, decode_ns, collate_ns;
+    int64_t wait_ns, take_ns;
+};
+/* When a batch was made, and when training asked for it and had it; on el_clock_ns. */
+struct el_load_span {
+    uint64_t step;
+    int worker; /* -1: training itself */
+    int64_t begin_ns, end_ns, asked_ns, got_ns;
+};
+enum { EL_LOAD_SPANS = 256 };
+struct el_load_account {
+    struct el_load_times times;
+    struct el_load_span spans[EL_LOAD_SPANS]; /* of the last batches, oldest first */
+    int n_spans;
+    int64_t queue_bytes;                          /* of batches that workers keep ahead; 0: there are none */
+    int64_t workers_rss_bytes, workers_pss_bytes; /* of processes, together; -1: threads, none, or not known */
+};
 
 enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
                               struct el_loader **loader_p);
@@ -119,8 +159,12 @@ int64_t el_share_size(int64_t global_batch, int ranks, int rank);
  * Evaluation: all samples, the last batch filled up with label -1. */
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
 /* inputs: [share, seq] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share] int32. `step`
- * counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes; nothing is allocated.
- */
+ * counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes. With
+ * workers, steps asked for one after another were made ahead; another step starts them anew. Errors: what a worker
+ * failed with, at its batch; EL_ERR_IO: a worker ended without a word. */
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);
+/* Since it was opened, or since the last reset. */
+void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p);
+void el_loader_reset(struct el_loader *loader);
 
 #endif

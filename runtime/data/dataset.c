@@ -1,7 +1,7 @@
 /* The data set: where samples come from, how many words and classes there are, and which sample is in which split. It
  * knows nothing of batches, and leaves images to images.c. The held-out part is every k-th sample of the training
  * file (k = 1 / share, rounded). */
-#include "runtime/data/samples.h"
+#include "runtime/data/stored.h"
 #include "runtime/data/vectors.h"
 
 #include <limits.h>
@@ -20,7 +20,9 @@ struct el_dataset {
     bool folded;   /* labels are taken modulo the number of classes */
     int64_t every; /* each `every`-th training sample is held out; 0: none */
     struct el_bag_store *bags;
-    struct el_vectors vectors; /* of its words; dim 0: none */
+    struct el_vectors vectors;       /* of its words; dim 0: none */
+    struct el_vocabulary vocabulary; /* of samples in files; else of none */
+    char *words_text;                /* which its words are in */
 };
 
 static bool is_named(const struct el_dataset_spec *spec, const char *name)
@@ -42,6 +44,11 @@ static enum el_status check_spec(const struct el_dataset_spec *spec)
         return el_fail(EL_ERR_INVALID, "held-out share %g: from 0 to 0.5", spec->held_out);
     if (spec->vectors && (is_named(spec, "dummy") || spec->input == EL_INPUT_IMAGES))
         return el_fail(EL_ERR_INVALID, "--vectors: %s has no words: leave it out", el_path_tail(spec->source));
+    if (spec->in_files && (is_named(spec, "synthetic") || is_named(spec, "dummy")))
+        return el_fail(EL_ERR_INVALID,
+                       "--data-in disk: '%s' data are made in memory: give a file or a folder, or take "
+                       "--data-in memory",
+                       spec->source);
     if (spec->test_path && (is_named(spec, "synthetic") || is_named(spec, "dummy")))
         return el_fail(EL_ERR_INVALID, "a test file goes with a training file, not with '%s' data", spec->source);
     return EL_OK;
@@ -93,6 +100,19 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Words are all that is kept of the texts; the vocabulary becomes the set's. */
+static enum el_status leave_in_files(const struct el_dataset_spec *spec, const struct el_text *train,
+                                     const struct el_text *test, struct el_vocabulary *vocabulary,
+                                     struct el_dataset *set)
+{
+    EL_TRY(el_stored_lines(spec->source, train, &set->train));
+    if (test->bytes) EL_TRY(el_stored_lines(spec->test_path, test, &set->test));
+    EL_TRY(el_vocabulary_keep(vocabulary, &set->words_text));
+    set->vocabulary = *vocabulary;
+    *vocabulary = (struct el_vocabulary){0};
+    return EL_OK;
+}
+
 /* `test`: without bytes where there is none. The vocabulary points into the training text. */
 static enum el_status read_texts(const struct el_dataset_spec *spec, const struct el_text *train,
                                  const struct el_text *test, struct el_dataset *set)
@@ -114,7 +134,9 @@ static enum el_status read_texts(const struct el_dataset_spec *spec, const struc
     EL_TRY_GOTO(check_labels(spec->source, &set->train, set->classes, "as set by classes"), done);
     cap_words(&set->train, set->vocab);
     if (spec->vectors) EL_TRY_GOTO(el_vectors_read(spec->vectors, &vocabulary, set->vocab, &set->vectors), done);
-    if (test->bytes) status = read_test(spec->test_path ? spec->test_path : spec->source, test, &vocabulary, set);
+    if (test->bytes)
+        EL_TRY_GOTO(read_test(spec->test_path ? spec->test_path : spec->source, test, &vocabulary, set), done);
+    if (spec->in_files) status = leave_in_files(spec, train, test, &vocabulary, set);
 done:
     el_vocabulary_free(&vocabulary);
     return status;
@@ -213,6 +235,8 @@ void el_dataset_close(struct el_dataset *dataset)
     el_samples_free(&dataset->train);
     el_samples_free(&dataset->test);
     el_vectors_free(&dataset->vectors);
+    el_vocabulary_free(&dataset->vocabulary);
+    free(dataset->words_text);
     free(dataset->source);
     free(dataset->description);
     free(dataset);
@@ -226,14 +250,41 @@ int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split spl
 }
 
 /* Of each `every` samples in a row the last one is held out. */
+static int64_t place_of(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
+{
+    if (split == EL_SPLIT_HELD_OUT) return position * dataset->every + dataset->every - 1;
+    return split == EL_SPLIT_TRAIN && dataset->every ? position + position / (dataset->every - 1) : position;
+}
+
+static const struct el_samples *samples_of(const struct el_dataset *dataset, enum el_data_split split)
+{
+    return split == EL_SPLIT_TEST ? &dataset->test : &dataset->train;
+}
+
+bool el_dataset_is_stored(const struct el_dataset *dataset)
+{
+    return dataset->train.stored != NULL;
+}
+
+enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
+                               struct el_reader *reader, struct el_sample *sample_p)
+{
+    const struct el_samples *samples = samples_of(dataset, split);
+    const struct el_words words = {&dataset->vocabulary, dataset->vocab, dataset->seq};
+    const int64_t at = place_of(dataset, split, position);
+    *sample_p = el_dataset_sample(dataset, split, position);
+    if (!samples->stored) return EL_OK;
+    sample_p->tokens = reader->tokens;
+    sample_p->pixels = reader->pixels;
+    if (dataset->image) return el_stored_image(samples->stored, at, dataset->image, reader);
+    return el_stored_line(samples->stored, at, &words, reader, &sample_p->length);
+}
+
 struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
 {
-    const struct el_samples *samples = split == EL_SPLIT_TEST ? &dataset->test : &dataset->train;
-    int64_t at = position;
-    if (split == EL_SPLIT_HELD_OUT)
-        at = position * dataset->every + dataset->every - 1;
-    else if (split == EL_SPLIT_TRAIN && dataset->every)
-        at = position + position / (dataset->every - 1);
+    const struct el_samples *samples = samples_of(dataset, split);
+    const int64_t at = place_of(dataset, split, position);
+    if (samples->stored) return (struct el_sample){.label = samples->labels[at]};
     if (samples->pixels)
         return (struct el_sample){.pixels = samples->pixels + samples->starts[at], .label = samples->labels[at]};
     int64_t length = samples->starts[at + 1] - samples->starts[at];

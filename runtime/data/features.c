@@ -54,6 +54,28 @@ static void fill(const struct el_dataset *dataset, int64_t count, int32_t *count
     }
 }
 
+static void add_bins(const int32_t *bins, int64_t n, double scale, enum el_dtype dtype, void *row)
+{
+    if (dtype == EL_F64) {
+        for (int64_t t = 0; t < n; t++) ((double *)row)[bins[t]] += scale;
+    } else {
+        for (int64_t t = 0; t < n; t++) ((float *)row)[bins[t]] += (float)scale;
+    }
+}
+
+static size_t row_bytes(int64_t features, enum el_dtype dtype)
+{
+    return (size_t)features * (dtype == EL_F64 ? sizeof(double) : sizeof(float));
+}
+
+void el_bag_row_of(const int32_t *tokens, int64_t length, int64_t features, int32_t *bins, int32_t *counts,
+                   enum el_dtype dtype, void *row)
+{
+    memset(row, 0, row_bytes(features, dtype));
+    for (int64_t t = 0; t < length; t++) bins[t] = bin_of(tokens[t], features);
+    add_bins(bins, length, scale_of(bins, length, counts), dtype, row);
+}
+
 static struct el_bags *make_bags(const struct el_dataset *dataset, enum el_data_split split, int64_t features)
 {
     int64_t count = el_dataset_size(dataset, split), total = total_tokens(dataset, split, count);
@@ -103,13 +125,8 @@ void el_bag_store_clear(struct el_bag_store *store)
 
 void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row)
 {
-    memset(row, 0, (size_t)bags->features * (dtype == EL_F64 ? sizeof(double) : sizeof(float)));
+    memset(row, 0, row_bytes(bags->features, dtype));
     if (position < 0) return;
     int64_t first = bags->starts[position], end = bags->starts[position + 1];
-    if (dtype == EL_F64) {
-        for (int64_t t = first; t < end; t++) ((double *)row)[bags->bins[t]] += bags->scales[position];
-    } else {
-        float scale = (float)bags->scales[position];
-        for (int64_t t = first; t < end; t++) ((float *)row)[bags->bins[t]] += scale;
-    }
+    add_bins(bags->bins + first, end - first, bags->scales[position], dtype, row);
 }

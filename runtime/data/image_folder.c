@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "runtime/data/samples.h"
+#include "runtime/data/stored.h"
 
 /* What is found, before anything is read. */
 struct listing {
@@ -187,8 +187,31 @@ static enum el_status read_image(const char *path, int64_t side, uint8_t *pixels
     return status;
 }
 
-static enum el_status read_images(const struct listing *listing, int64_t side, struct el_samples *samples_p)
+/* Only what they are called is kept, and where they are. */
+static enum el_status take_over(struct listing *listing, struct el_samples *samples_p)
 {
+    char **paths = malloc((size_t)(listing->count + 1) * sizeof *paths);
+    struct el_samples samples = {.count = listing->count,
+                                 .labels = malloc((size_t)(listing->count + 1) * sizeof *samples.labels)};
+    enum el_status status = paths && samples.labels ? EL_OK : no_memory();
+    for (int64_t i = 0; i < listing->count && status == EL_OK; i++) {
+        paths[i] = listing->images[i].path;
+        samples.labels[i] = listing->images[i].label;
+    }
+    if (status == EL_OK) status = el_stored_images(paths, &samples);
+    if (status == EL_OK) {
+        listing->count = 0;
+        *samples_p = samples;
+        return EL_OK;
+    }
+    free(paths);
+    free(samples.labels);
+    return status;
+}
+
+static enum el_status read_images(struct listing *listing, int64_t side, bool in_files, struct el_samples *samples_p)
+{
+    if (in_files) return take_over(listing, samples_p);
     EL_TRY(el_images_alloc(listing->count, side, listing->count * el_image_bytes(side), samples_p));
     for (int64_t i = 0; i < listing->count; i++) {
         samples_p->labels[i] = listing->images[i].label;
@@ -217,8 +240,8 @@ static enum el_status read_both(const struct el_dataset_spec *spec, const char *
         status = el_fail(EL_ERR_INVALID, "%s: %d folders of classes, but --classes %lld", el_path_tail(train),
                          known.n_classes, (long long)set->classes);
     if (status == EL_OK && test) status = list_images(test, &known, &other);
-    if (status == EL_OK) status = read_images(&known, set->image, &set->train);
-    if (status == EL_OK && test) status = read_images(&other, set->image, &set->test);
+    if (status == EL_OK) status = read_images(&known, set->image, spec->in_files, &set->train);
+    if (status == EL_OK && test) status = read_images(&other, set->image, spec->in_files, &set->test);
     listing_free(&known);
     listing_free(&other);
     return status;

@@ -13,14 +13,17 @@
 enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX = 9999 };
 
 /* Sentences of uneven length, one after the other: sample i is tokens[starts[i] .. starts[i + 1] - 1]; in a text file
- * it stands on line i + 1. Or images: sample i is the side * side * EL_COLOURS bytes from pixels[starts[i]] on. */
+ * it stands on line i + 1. Or images: sample i is the side * side * EL_COLOURS bytes from pixels[starts[i]] on. Or
+ * either of them in files (stored.h): then there are labels only. */
+struct el_stored;
 struct el_samples {
     int64_t count;
     int64_t longest;
-    int32_t *labels; /* [count] */
-    int64_t *starts; /* [count + 1] */
-    int32_t *tokens; /* [starts[count]]; NULL: images */
-    uint8_t *pixels; /* NULL: sentences */
+    int32_t *labels;          /* [count] */
+    int64_t *starts;          /* [count + 1] */
+    int32_t *tokens;          /* [starts[count]]; NULL: images */
+    uint8_t *pixels;          /* NULL: sentences */
+    struct el_stored *stored; /* NULL: in memory */
 };
 
 enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p);
@@ -47,6 +50,8 @@ struct el_vocabulary {
 enum el_status el_vocabulary_add(struct el_vocabulary *vocabulary, const char *word, size_t length, int32_t *id_p);
 /* EL_ID_UNKNOWN if it is not there. */
 int32_t el_vocabulary_find(const struct el_vocabulary *vocabulary, const char *word, size_t length);
+/* Copies the words into memory of its own, *text_p, so that the text may go. Ownership: free(*text_p), after it. */
+enum el_status el_vocabulary_keep(struct el_vocabulary *vocabulary, char **text_p);
 void el_vocabulary_free(struct el_vocabulary *vocabulary);
 
 /* A whole file in memory, with a zero byte behind it. Ownership: free(bytes). */
@@ -64,6 +69,10 @@ enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct
 /* `grow`: new words get numbers; otherwise they are unknown. `path` is for messages. */
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
                              struct el_samples *samples_p);
+/* The ids of a line's sentence, at most `most`; those from `vocab` up are unknown. Its form has been checked. Returns
+ * how many. */
+int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary *vocabulary, int64_t vocab,
+                    int64_t most, int32_t *ids);
 /* The last part of a path that fits a message together with its reason. */
 const char *el_path_tail(const char *path);
 
@@ -96,6 +105,9 @@ struct el_cifar_labels {
     int64_t classes;
     bool folded;
 };
+/* A record's image, of side `side`. */
+enum el_status el_cifar_pixels(const uint8_t *record, int64_t side, uint8_t *pixels);
+/* `side` 0: labels alone. */
 enum el_status el_cifar_parse(const struct el_cifar_file *files, int n, const struct el_cifar_labels *labels,
                               int64_t side, struct el_samples *samples_p);
 /* Whether the folder has files data_batch_*.bin. */
@@ -162,5 +174,9 @@ enum el_status el_bags_find(const struct el_dataset *dataset, enum el_data_split
 void el_bag_store_clear(struct el_bag_store *store);
 /* row: [features] of f32 or f64; position < 0 writes zeros. */
 void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row);
+/* The same row of a sentence that is in no bags; `bins` [length] is scratch, `counts` [features] zeros before and
+ * after. */
+void el_bag_row_of(const int32_t *tokens, int64_t length, int64_t features, int32_t *bins, int32_t *counts,
+                   enum el_dtype dtype, void *row);
 
 #endif

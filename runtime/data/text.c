@@ -2,6 +2,7 @@
  * It does not cut, pad or split: the data set and the loader do. Line ends may be LF or CRLF, blank space at the end of
  * the file is dropped, a byte order mark is skipped, and bytes above 127 are taken as they are (UTF-8, Latin-1). */
 #include "runtime/data/samples.h"
+#include "runtime/data/stored.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ void el_samples_free(struct el_samples *samples)
     free(samples->starts);
     free(samples->tokens);
     free(samples->pixels);
+    el_stored_free(samples->stored);
     *samples = (struct el_samples){0};
 }
 
@@ -131,6 +133,21 @@ static enum el_status read_line(struct cursor *cursor, struct el_vocabulary *voc
     samples->starts[samples->count] = at;
     if (at - first > samples->longest) samples->longest = at - first;
     return EL_OK;
+}
+
+int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary *vocabulary, int64_t vocab,
+                    int64_t most, int32_t *ids)
+{
+    while (length > 0 && is_space(line[length - 1])) length--;
+    struct cursor cursor = {.at = line, .end = line + length};
+    int64_t n = 0;
+    cursor.at += next_word(&cursor); /* the label */
+    for (size_t word; n < most && (word = next_word(&cursor)) > 0; cursor.at += word) {
+        ids[n] = el_vocabulary_find(vocabulary, cursor.at, word);
+        if (ids[n] >= vocab) ids[n] = EL_ID_UNKNOWN;
+        n++;
+    }
+    return n;
 }
 
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,

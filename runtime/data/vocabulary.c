@@ -59,6 +59,24 @@ int32_t el_vocabulary_find(const struct el_vocabulary *vocabulary, const char *w
     return place->text ? place->id : EL_ID_UNKNOWN;
 }
 
+enum el_status el_vocabulary_keep(struct el_vocabulary *vocabulary, char **text_p)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < vocabulary->capacity; i++)
+        bytes += vocabulary->places[i].text ? vocabulary->places[i].length : 0;
+    char *text = malloc(bytes), *at = text;
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a vocabulary of %d words", vocabulary->count);
+    for (size_t i = 0; i < vocabulary->capacity; i++) {
+        struct el_word *word = &vocabulary->places[i];
+        if (!word->text) continue;
+        memcpy(at, word->text, word->length);
+        word->text = at;
+        at += word->length;
+    }
+    *text_p = text;
+    return EL_OK;
+}
+
 void el_vocabulary_free(struct el_vocabulary *vocabulary)
 {
     free(vocabulary->places);

@@ -1,0 +1,227 @@
+/* Batches; see batcher.h. Positions are dealt out as the sampler deals them, but over the unpadded set: training drops
+ * the epoch's incomplete last batch, evaluation fills it up with label -1, so that the ranks' rows of a step together
+ * are exactly one device's batch, whatever the number of ranks. */
+#include "runtime/data/batcher.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/data/stored.h"
+
+struct el_batcher {
+    const struct el_dataset *dataset;
+    struct el_loader_spec spec;
+    int64_t size;               /* samples of the split */
+    int64_t share;              /* rows a step */
+    int64_t steps;              /* an epoch */
+    int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
+    int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
+    size_t row_bytes;           /* of a sample's input */
+    const struct el_bags *bags; /* EL_INPUT_FEATURES of a set in memory; the set's */
+    int32_t *bins, *counts;     /* EL_INPUT_FEATURES of a set in files: [seq], [features] zeros */
+    struct el_tones tones;      /* EL_INPUT_IMAGES */
+    uint8_t *moved;             /* augmented: an image, where it is moved to */
+    struct el_reader reader;
+};
+
+static enum el_status check_spec(const struct el_loader_spec *spec)
+{
+    if (spec->global_batch < 1)
+        return el_fail(EL_ERR_INVALID, "loader: a batch of %lld samples", (long long)spec->global_batch);
+    if (spec->ranks < 1 || spec->rank < 0 || spec->rank >= spec->ranks)
+        return el_fail(EL_ERR_INVALID, "loader: rank %d of %d", spec->rank, spec->ranks);
+    if (spec->input == EL_INPUT_IDS) return EL_OK;
+    if (spec->input == EL_INPUT_FEATURES && (spec->features < 1 || spec->features > INT32_MAX))
+        return el_fail(EL_ERR_INVALID, "loader: %lld features", (long long)spec->features);
+    if (spec->dtype != EL_F32 && spec->dtype != EL_F64)
+        return el_fail(EL_ERR_INVALID, "loader: features and images are f32 or f64");
+    return EL_OK;
+}
+
+/* Of sentences or of images, as the model wants them: another kind would be read beyond its end. */
+static enum el_status check_kind(const struct el_dataset *dataset, const struct el_loader_spec *spec)
+{
+    int64_t has = el_dataset_image(dataset), wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
+    if (has == wanted) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: images of side %lld, not %lld (0: sentences)",
+                   el_path_tail(el_dataset_source(dataset)), (long long)has, (long long)wanted);
+}
+
+static enum el_status check_size(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t size)
+{
+    static const char *const name[] = {"training", "held-out", "test"};
+    const char *source = el_path_tail(el_dataset_source(dataset));
+    if (size == 0) return el_fail(EL_ERR_INVALID, "%s: no %s samples", source, name[spec->split]);
+    if (spec->shuffle && size < spec->global_batch)
+        return el_fail(EL_ERR_INVALID,
+                       "%s: %lld %s samples are less than one global batch of %lld: "
+                       "take a batch of at most %lld, hold out less, or give more data",
+                       source, (long long)size, name[spec->split], (long long)spec->global_batch, (long long)size);
+    return EL_OK;
+}
+
+static enum el_status make_bins(struct el_batcher *batcher)
+{
+    batcher->bins = malloc((size_t)el_dataset_seq(batcher->dataset) * sizeof *batcher->bins);
+    batcher->counts = calloc((size_t)batcher->spec.features, sizeof *batcher->counts);
+    if (batcher->bins && batcher->counts) return EL_OK;
+    return el_fail(EL_ERR_HOST_MEMORY, "no memory for bags of words in %lld bins", (long long)batcher->spec.features);
+}
+
+/* What its rows are made with. */
+static enum el_status prepare(struct el_batcher *batcher)
+{
+    const struct el_loader_spec *spec = &batcher->spec;
+    const size_t type_bytes = spec->dtype == EL_F64 ? sizeof(double) : sizeof(float);
+    switch (spec->input) {
+    case EL_INPUT_IDS:
+        batcher->row_bytes = (size_t)el_dataset_seq(batcher->dataset) * sizeof(int32_t);
+        return EL_OK;
+    case EL_INPUT_FEATURES:
+        batcher->row_bytes = (size_t)spec->features * type_bytes;
+        if (el_dataset_is_stored(batcher->dataset)) return make_bins(batcher);
+        return el_bags_find(batcher->dataset, spec->split, spec->features, &batcher->bags);
+    case EL_INPUT_IMAGES:
+        batcher->row_bytes = (size_t)el_image_bytes(spec->image) * type_bytes;
+        el_tones_make(&batcher->tones);
+        if (spec->augment && !(batcher->moved = malloc((size_t)el_image_bytes(spec->image))))
+            return el_fail(EL_ERR_HOST_MEMORY, "no memory for an image");
+    }
+    return EL_OK;
+}
+
+enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
+                              struct el_batcher **batcher_p)
+{
+    int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch;
+    EL_TRY(check_spec(spec));
+    EL_TRY(check_kind(dataset, spec));
+    EL_TRY(check_size(dataset, spec, size));
+    struct el_batcher *batcher = calloc(1, sizeof *batcher);
+    if (!batcher) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
+    *batcher = (struct el_batcher){.dataset = dataset,
+                                 .spec = *spec,
+                                 .size = size,
+                                 .share = el_share_size(batch, spec->ranks, spec->rank),
+                                 .steps = spec->shuffle ? size / batch : (size - 1) / batch + 1,
+                                 .order_epoch = -1};
+    enum el_status status = EL_OK;
+    if (spec->shuffle && !(batcher->order = malloc((size_t)size * sizeof *batcher->order)))
+        status = el_fail(EL_ERR_HOST_MEMORY, "no memory to shuffle %lld samples", (long long)size);
+    if (status == EL_OK) status = prepare(batcher);
+    if (status == EL_OK) status = el_reader_open(dataset, &batcher->spec.loading, &batcher->reader);
+    if (status == EL_OK)
+        *batcher_p = batcher;
+    else
+        el_batcher_close(batcher);
+    return status;
+}
+
+void el_batcher_close(struct el_batcher *batcher)
+{
+    if (!batcher) return;
+    el_reader_close(&batcher->reader);
+    free(batcher->order);
+    free(batcher->bins);
+    free(batcher->counts);
+    free(batcher->moved);
+    free(batcher);
+}
+
+int64_t el_batcher_steps(const struct el_batcher *batcher)
+{
+    return batcher->steps;
+}
+
+int64_t el_batcher_rows(const struct el_batcher *batcher)
+{
+    return batcher->share;
+}
+
+size_t el_batcher_input_bytes(const struct el_batcher *batcher)
+{
+    return (size_t)batcher->share * batcher->row_bytes;
+}
+
+static void enter_epoch(struct el_batcher *batcher, int64_t epoch)
+{
+    if (batcher->order_epoch == epoch) return;
+    if (batcher->order) el_permute(batcher->size, batcher->spec.seed, epoch, batcher->order);
+    batcher->order_epoch = epoch;
+}
+
+/* row: [seq] */
+static void put_ids(const struct el_batcher *batcher, const struct el_sample *sample, int32_t *row)
+{
+    memcpy(row, sample->tokens, (size_t)sample->length * sizeof *row);
+    memset(row + sample->length, EL_ID_PADDING,
+           (size_t)(el_dataset_seq(batcher->dataset) - sample->length) * sizeof *row);
+}
+
+/* row: [features] */
+static void put_features(const struct el_batcher *batcher, const struct el_sample *sample, int64_t position, void *row)
+{
+    if (batcher->bags)
+        el_bags_row(batcher->bags, position, batcher->spec.dtype, row);
+    else
+        el_bag_row_of(sample->tokens, sample->length, batcher->spec.features, batcher->bins, batcher->counts,
+                      batcher->spec.dtype, row);
+}
+
+/* row: [image, image, 3] */
+static void put_image(const struct el_batcher *batcher, const struct el_sample *sample, int64_t position, void *row)
+{
+    const struct el_loader_spec *spec = &batcher->spec;
+    const uint8_t *pixels = sample->pixels;
+    if (batcher->moved) {
+        el_image_augment(pixels, spec->image, spec->seed, batcher->order_epoch, position, batcher->moved);
+        pixels = batcher->moved;
+    }
+    el_tones_row(&batcher->tones, pixels, spec->image, spec->dtype, row);
+}
+
+/* position < 0: a row of zeros (the padding's id is 0), of label -1. */
+static enum el_status fill_row(struct el_batcher *batcher, int64_t position, void *row, int32_t *label_p)
+{
+    struct el_sample sample;
+    *label_p = -1;
+    if (position < 0) memset(row, 0, batcher->row_bytes);
+    if (position < 0) return EL_OK;
+    EL_TRY(el_dataset_read(batcher->dataset, batcher->spec.split, position, &batcher->reader, &sample));
+    *label_p = sample.label;
+    switch (batcher->spec.input) {
+    case EL_INPUT_IDS:
+        put_ids(batcher, &sample, row);
+        break;
+    case EL_INPUT_FEATURES:
+        put_features(batcher, &sample, position, row);
+        break;
+    case EL_INPUT_IMAGES:
+        put_image(batcher, &sample, position, row);
+        break;
+    }
+    return EL_OK;
+}
+
+enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *inputs, int32_t *labels,
+                               struct el_load_times *times)
+{
+    const struct el_loader_spec *spec = &batcher->spec;
+    const int64_t first = (int64_t)(step % (uint64_t)batcher->steps) * spec->global_batch, begin_ns = el_clock_ns(),
+                  before_ns = times->read_ns + times->decode_ns;
+    batcher->reader.times = times;
+    enter_epoch(batcher, (int64_t)(step / (uint64_t)batcher->steps));
+    for (int64_t row = 0; row < batcher->share; row++) {
+        int64_t position = first + spec->rank + row * spec->ranks;
+        if (position >= batcher->size)
+            position = -1;
+        else if (batcher->order)
+            position = batcher->order[position];
+        EL_TRY(fill_row(batcher, position, (char *)inputs + (size_t)row * batcher->row_bytes, &labels[row]));
+    }
+    times->batches++;
+    times->samples += batcher->share;
+    times->collate_ns += el_clock_ns() - begin_ns - (times->read_ns + times->decode_ns - before_ns);
+    return EL_OK;
+}

@@ -1,0 +1,24 @@
+/* A batcher: makes any step's batch, of one member's rows. What a loader without workers is made of, and each worker of
+ * one that has some.
+ *
+ * Private to runtime/data. Threads: one at a time; several batchers of a set may work side by side.
+ */
+#ifndef EL_DATA_BATCHER_H
+#define EL_DATA_BATCHER_H
+
+#include "runtime/data/data.h"
+
+struct el_batcher;
+
+enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
+                               struct el_batcher **batcher_p);
+void el_batcher_close(struct el_batcher *batcher); /* NULL is legal */
+
+int64_t el_batcher_steps(const struct el_batcher *batcher); /* an epoch */
+int64_t el_batcher_rows(const struct el_batcher *batcher);  /* a batch */
+size_t el_batcher_input_bytes(const struct el_batcher *batcher);
+/* As el_loader_fill; what it took is added to `times`. */
+enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *inputs, int32_t *labels,
+                               struct el_load_times *times);
+
+#endif
