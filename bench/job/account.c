@@ -47,6 +47,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
                                         .spot = spot,
                                         .part = parts->stage[spot->stage],
                                         .ledger = &m->result.ledgers[i],
+                                        .loading = &m->result.loading[i],
                                         .reserved_bytes = reading->reserved_bytes,
                                         .driver_bytes = read ? reading->end_bytes : -1,
                                         .grown_bytes = reading->end_bytes - reading->begin_bytes,

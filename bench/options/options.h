@@ -31,8 +31,9 @@ enum el_command_bit {
     EL_CMD_COMM = 2048,
     EL_CMD_MODES = 4096,
     EL_CMD_VERIFY = 8192,
-    EL_CMD_ALL = 16383,
-    EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE
+    EL_CMD_DATA = 65536,
+    EL_CMD_ALL = 131071,
+    EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA
 };
 
 enum el_option_kind {
@@ -54,6 +55,7 @@ enum el_option_kind {
     EL_OPTION_DEVICES, /* names of devices */
     EL_OPTION_COUNTS,  /* numbers of devices of one backend */
     EL_OPTION_BUCKETS, /* MiB */
+    EL_OPTION_WORKERS, /* numbers of loader workers */
     EL_OPTION_BATCH,   /* global batches */
     EL_OPTION_BATCH_PER_DEVICE,
     EL_OPTION_SIZE /* of the model: the row says which */

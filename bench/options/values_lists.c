@@ -147,10 +147,11 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
 /* Counts rise, whatever their order was. */
 static enum el_status take_count(const struct el_option_row *row, const char *item, int n, void *into)
 {
-    const struct el_option_row ranged = {.name = row->name, .min = 1, .max = EL_MEMBERS_MAX};
+    const struct el_option_row devices = {.name = row->name, .min = 1, .max = EL_MEMBERS_MAX},
+                               *ranged = row->kind == EL_OPTION_COUNTS ? &devices : row;
     int *counts = into, at = n;
     int64_t whole;
-    EL_TRY(el_option_whole(&ranged, item, &whole));
+    EL_TRY(el_option_whole(ranged, item, &whole));
     for (int i = 0; i < n; i++)
         if (counts[i] == whole) return el_fail(EL_ERR_INVALID, "--%s: %s is there twice", row->name, item);
     for (; at > 0 && counts[at - 1] > whole; at--) counts[at] = counts[at - 1];
@@ -219,6 +220,8 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_BUCKETS:
         return each_item(row, text, row->commands & EL_CMD_COMPARE ? EL_LIST_MAX : 1, take_bucket, options->bucket_mib,
                          &options->n_buckets);
+    case EL_OPTION_WORKERS:
+        return each_item(row, text, EL_LIST_MAX, take_count, options->workers, &options->n_workers);
     default:
         return el_fail(EL_ERR_INTERNAL, "--%s: a kind of option nobody reads", row->name);
     }
@@ -249,6 +252,10 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
             el_text_append(text, bytes, "%s:", options->counts_backend);
         for (int i = 0; i < options->n_counts; i++)
             el_text_append(text, bytes, "%s%d", i ? "," : "", options->counts[i]);
+        return;
+    case EL_OPTION_WORKERS:
+        for (int i = 0; i < options->n_workers; i++)
+            el_text_append(text, bytes, "%s%d", i ? "," : "", options->workers[i]);
         return;
     case EL_OPTION_BUCKETS:
         for (int i = 0; i < options->n_buckets; i++)

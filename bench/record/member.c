@@ -7,6 +7,8 @@
 #include "bench/record/record.h"
 #include "bench/record/system_load.h"
 
+enum { SPANS_KEPT = 24 };
+
 static const char *phase_of(const struct el_memory_point *point)
 {
     return point->phase == EL_PHASE_COUNT ? "idle" : el_phase_name((enum el_phase)point->phase);
@@ -246,6 +248,51 @@ static json_t *layout_part(const struct el_member_account *account)
     return json_null();
 }
 
+static void put_each_ms(json_t *object, const char *key, int64_t sum_ns, int64_t n)
+{
+    el_json_put_real(object, key, (double)sum_ns / (double)n / 1e6);
+}
+
+/* When the last batches were made, asked for and there; from the first one's begin. */
+static json_t *load_spans(const struct el_load_account *account)
+{
+    json_t *worker = json_array(), *from = json_array(), *to = json_array(), *asked = json_array(), *got = json_array();
+    const int first = account->n_spans > SPANS_KEPT ? account->n_spans - SPANS_KEPT : 0;
+    const int64_t zero_ns = account->spans[first].begin_ns;
+    for (int i = first; i < account->n_spans; i++) {
+        const struct el_load_span *span = &account->spans[i];
+        json_array_append_new(worker, span->worker < 0 ? json_null() : json_integer(span->worker));
+        json_array_append_new(from, json_real((double)(span->begin_ns - zero_ns) / 1e6));
+        json_array_append_new(to, json_real((double)(span->end_ns - zero_ns) / 1e6));
+        json_array_append_new(asked, json_real((double)(span->asked_ns - zero_ns) / 1e6));
+        json_array_append_new(got, json_real((double)(span->got_ns - zero_ns) / 1e6));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "worker", worker, "from_ms", from, "to_ms", to, "asked_ms", asked,
+                     "got_ms", got);
+}
+
+/* What a batch cost, stage by stage; null where the member loads none. */
+static json_t *loading_part(const struct el_load_account *account)
+{
+    if (!account || account->times.batches == 0) return json_null();
+    const struct el_load_times *times = &account->times;
+    const int64_t n = times->batches;
+    json_t *loading = json_object();
+    el_json_put_real(loading, "samples", (double)times->samples / (double)n);
+    el_json_put_real(loading, "reads", (double)times->reads / (double)n);
+    el_json_put_real(loading, "read_bytes", (double)times->read_bytes / (double)n);
+    put_each_ms(loading, "read_ms", times->read_ns, n);
+    put_each_ms(loading, "decode_ms", times->decode_ns, n);
+    put_each_ms(loading, "collate_ms", times->collate_ns, n);
+    put_each_ms(loading, "wait_ms", times->wait_ns, n);
+    put_each_ms(loading, "take_ms", times->take_ns, n);
+    el_json_put(loading, "queue_bytes", json_integer(account->queue_bytes));
+    el_json_put(loading, "workers_rss_bytes", el_json_count(account->workers_rss_bytes));
+    el_json_put(loading, "workers_pss_bytes", el_json_count(account->workers_pss_bytes));
+    el_json_put(loading, "spans", load_spans(account));
+    return loading;
+}
+
 json_t *el_record_member(const struct el_member_account *account)
 {
     const struct el_device_summary s = told_by_spans(account);
@@ -264,6 +311,7 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put(member, "utilization", utilization_part(account, &s));
     el_json_put(member, "gpu", el_record_gpu(account->gpu));
     el_json_put(member, "busy_ms", phases);
+    el_json_put(member, "loading", loading_part(account->loading));
     put_ms(member, "idle_ms", s.idle_s);
     put_ms(member, "bubble_ms", s.bubble_s);
     put_ms(member, "window_ms", s.window_s);

@@ -101,6 +101,11 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_real(config, "momentum", train->momentum);
     el_json_put_text(config, "loss_function", losses[train->model.loss]);
     el_json_put_text(config, "augment", train->augment ? "on" : "off");
+    el_json_put_text(config, "data_in", trial->in_files ? "disk" : "memory");
+    put_count(config, "workers", train->loading.workers);
+    put_count(config, "prefetch", train->loading.prefetch);
+    el_json_put_text(config, "worker", train->loading.kind == EL_WORKER_PROCESS ? "process" : "thread");
+    el_json_put_text(config, "page_cache", train->loading.cold ? "cold" : "warm");
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
 }

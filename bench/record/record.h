@@ -30,6 +30,7 @@ struct el_member_account {
     const struct el_library_memory *libraries; /* [n_libraries] of the device's memory, by library */
     int n_libraries;
     const struct el_ledger *ledger;
+    const struct el_load_account *loading; /* NULL: not known */
     bool recorded; /* false: --no-record, and what spans would have told, summary to ops, is null */
     struct el_device_summary summary;
     struct el_memory_timeline timeline;

@@ -21,9 +21,10 @@ static const struct kind kinds[] = {
     {"compute", "RATIO", false, false, 1, 1000}, {"straggler", "POS:RATIO", true, false, 1, 1000},
     {"op", "LABEL:RATIO", false, true, 1, 1000}, {"pause", "LABEL:MS", false, true, 0, 1e6},
     {"leak", "POS:BYTES", true, false, 1, 1e12}, {"oversize", "POS:BYTES", true, false, 1, 1e12},
-    {"wrong", "POS:X", true, false, -1e6, 1e6},
+    {"wrong", "POS:X", true, false, -1e6, 1e6},  {"disk", "MS", false, false, 0, 1e6},
+    {"worker", "BATCH", false, false, 1, 1e9},
 };
-enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, PAUSE, LEAK, OVERSIZE, WRONG, N_KINDS };
+enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, PAUSE, LEAK, OVERSIZE, WRONG, DISK, WORKER, N_KINDS };
 
 static enum el_status find_kind(const char *item, size_t length, const struct kind **kind_p)
 {
@@ -65,6 +66,8 @@ static void set_injected(const struct kind *kind, int first, int end, const char
     for (int i = first; i < end; i++) {
         struct el_inject *inject = &injects[i];
         if (kind == &kinds[WIRE]) inject->wire_ms_per_mib = value;
+        if (kind == &kinds[DISK]) inject->disk_ms = value;
+        if (kind == &kinds[WORKER]) inject->worker_dies_at = (int64_t)value;
         if (kind == &kinds[DELAY]) inject->delay_ms = value;
         if (kind == &kinds[COMPUTE] || kind == &kinds[STRAGGLER])
             inject->stretch = (inject->stretch > 0 ? inject->stretch : 1) * value;

@@ -76,6 +76,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .classes = info->classes ? info->classes : given->classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0,
+                                   .in_files = options->in_files,
                                    .vectors = *options->vectors ? options->vectors : NULL};
     EL_TRY(el_dataset_open(&spec, &dataset));
     const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset), image = el_dataset_image(dataset);

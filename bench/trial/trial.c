@@ -70,7 +70,17 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
             return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold, nor numbers "
                                            "to be wrong: give cpu devices");
     }
+    if (injects[0].disk_ms > 0 && !trial->in_files)
+        return el_fail(EL_ERR_INVALID, "--inject disk: with --data-in memory a step reads nothing: add --data-in disk");
+    if (injects[0].worker_dies_at > 0 && !trial->train.loading.workers)
+        return el_fail(EL_ERR_INVALID, "--inject worker: there are no loader workers: add --workers 1");
     return EL_OK;
+}
+
+static enum el_status check_loading(const struct el_trial *trial)
+{
+    if (!trial->train.loading.cold || trial->in_files) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--page-cache cold: with --data-in memory a step reads nothing: add --data-in disk");
 }
 
 /* Of what stands in one machine. */
@@ -105,6 +115,7 @@ struct choice {
     const struct el_safetensors *weights;
     const struct el_vectors *vectors;
     int64_t batch;
+    int workers;       /* of loaders; negative: as given */
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
     bool bucket_view;
@@ -139,7 +150,8 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(timeout_s)                                                                                                    \
     SAME(record)                                                                                                       \
     SAME(launcher)                                                                                                     \
-    SAME(tf32) SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(inject)
+    SAME(tf32)                                                                                                         \
+    SAME(in_files) SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -191,6 +203,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.weights = choice->weights;
     trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
+    if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
@@ -212,6 +225,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     resolve_batch(options, choice->batch, trial);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
+    EL_TRY(check_loading(trial));
     EL_TRY(check_inject(command, trial));
     EL_TRY(check_beside(trial));
     EL_TRY(check_comm(trial));
@@ -231,16 +245,28 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
                    trial->train.global_batch, samples, trial->data);
 }
 
+static enum el_status add_workers(unsigned command, const struct el_options *options, struct choice choice,
+                                  struct el_trial_set *set)
+{
+    choice.workers = -1;
+    if (options->n_workers == 0) return add_trial(command, options, &choice, set);
+    for (int w = 0; w < options->n_workers; w++) {
+        choice.workers = options->workers[w];
+        EL_TRY(add_trial(command, options, &choice, set));
+    }
+    return EL_OK;
+}
+
 /* Of one mode, batch, way of holding gradients and size of buckets: each count. */
 static enum el_status add_counts(unsigned command, const struct el_options *options, struct choice choice,
                                  struct el_trial_set *set)
 {
-    if (options->n_counts == 0) return add_trial(command, options, &choice, set);
+    if (options->n_counts == 0) return add_workers(command, options, choice, set);
     for (int c = 0; c < options->n_counts; c++) {
         if (c > 0 && el_mode_devices(choice.mode, options->counts[c]) == el_mode_devices(choice.mode, choice.count))
             continue;
         choice.count = options->counts[c];
-        EL_TRY(add_trial(command, options, &choice, set));
+        EL_TRY(add_workers(command, options, choice, set));
     }
     return EL_OK;
 }
@@ -270,7 +296,7 @@ static enum el_status add_all(unsigned command, const struct el_options *options
                               struct el_trial_set *set)
 {
     size_t most = 2 * (size_t)(options->n_batches * options->n_modes) *
-                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets));
+                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets) * (1 + options->n_workers));
     set->trials = calloc(most, sizeof *set->trials);
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {

@@ -29,6 +29,7 @@ struct el_trial {
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
     char vectors[EL_PATH_BYTES];
     bool record, tf32;
+    bool in_files; /* samples stay in their files */
     enum el_launcher launcher;
     char comm[16];
     char costs[EL_PATH_BYTES], inject[EL_PATH_BYTES];

@@ -92,7 +92,7 @@ static enum el_status prepare(struct el_batcher *batcher)
 }
 
 enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
-                              struct el_batcher **batcher_p)
+                               struct el_batcher **batcher_p)
 {
     int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch;
     EL_TRY(check_spec(spec));
@@ -101,11 +101,11 @@ enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el
     struct el_batcher *batcher = calloc(1, sizeof *batcher);
     if (!batcher) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
     *batcher = (struct el_batcher){.dataset = dataset,
-                                 .spec = *spec,
-                                 .size = size,
-                                 .share = el_share_size(batch, spec->ranks, spec->rank),
-                                 .steps = spec->shuffle ? size / batch : (size - 1) / batch + 1,
-                                 .order_epoch = -1};
+                                   .spec = *spec,
+                                   .size = size,
+                                   .share = el_share_size(batch, spec->ranks, spec->rank),
+                                   .steps = spec->shuffle ? size / batch : (size - 1) / batch + 1,
+                                   .order_epoch = -1};
     enum el_status status = EL_OK;
     if (spec->shuffle && !(batcher->order = malloc((size_t)size * sizeof *batcher->order)))
         status = el_fail(EL_ERR_HOST_MEMORY, "no memory to shuffle %lld samples", (long long)size);
@@ -224,4 +224,12 @@ enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *
     times->samples += batcher->share;
     times->collate_ns += el_clock_ns() - begin_ns - (times->read_ns + times->decode_ns - before_ns);
     return EL_OK;
+}
+
+void el_load_times_add(const struct el_load_times *more, struct el_load_times *times)
+{
+    times->batches += more->batches, times->samples += more->samples;
+    times->reads += more->reads, times->read_bytes += more->read_bytes;
+    times->read_ns += more->read_ns, times->decode_ns += more->decode_ns, times->collate_ns += more->collate_ns;
+    times->wait_ns += more->wait_ns, times->take_ns += more->take_ns;
 }

@@ -20,5 +20,6 @@ size_t el_batcher_input_bytes(const struct el_batcher *batcher);
 /* As el_loader_fill; what it took is added to `times`. */
 enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *inputs, int32_t *labels,
                                struct el_load_times *times);
+void el_load_times_add(const struct el_load_times *more, struct el_load_times *times);
 
 #endif

@@ -166,5 +166,7 @@ enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inp
 /* Since it was opened, or since the last reset. */
 void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p);
 void el_loader_reset(struct el_loader *loader);
+/* Adds up all but the spans. */
+void el_load_account_add(const struct el_load_account *more, struct el_load_account *account);
 
 #endif

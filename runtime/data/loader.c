@@ -79,6 +79,19 @@ void el_loader_account(const struct el_loader *loader, struct el_load_account *a
     el_team_memory(loader->team, &account_p->workers_rss_bytes, &account_p->workers_pss_bytes);
 }
 
+static int64_t sum_known(int64_t a, int64_t b)
+{
+    return a < 0 || b < 0 ? -1 : a + b;
+}
+
+void el_load_account_add(const struct el_load_account *more, struct el_load_account *account)
+{
+    el_load_times_add(&more->times, &account->times);
+    account->queue_bytes += more->queue_bytes;
+    account->workers_rss_bytes = sum_known(account->workers_rss_bytes, more->workers_rss_bytes);
+    account->workers_pss_bytes = sum_known(account->workers_pss_bytes, more->workers_pss_bytes);
+}
+
 void el_loader_reset(struct el_loader *loader)
 {
     loader->times = (struct el_load_times){0};

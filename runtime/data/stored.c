@@ -125,7 +125,8 @@ enum el_status el_reader_open(const struct el_dataset *dataset, const struct el_
     reader->line = malloc(reader->line_bytes);
     reader->tokens = side ? NULL : malloc((size_t)el_dataset_seq(dataset) * sizeof *reader->tokens);
     reader->pixels = side ? malloc((size_t)el_image_bytes(side)) : NULL;
-    return reader->line && (reader->tokens || reader->pixels) ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory to read");
+    return reader->line && (reader->tokens || reader->pixels) ? EL_OK
+                                                              : el_fail(EL_ERR_HOST_MEMORY, "no memory to read");
 }
 
 void el_reader_close(struct el_reader *reader)
@@ -145,8 +146,7 @@ static void make_cold(const struct el_reader *reader, int file, int64_t from, in
 
 static void count(struct el_reader *reader, int64_t begin_ns, int64_t bytes)
 {
-    if (reader->loading->disk_ms > 0)
-        el_clock_sleep_until(el_clock_ns() + (int64_t)(reader->loading->disk_ms * 1e6));
+    if (reader->loading->disk_ms > 0) el_clock_sleep_until(el_clock_ns() + (int64_t)(reader->loading->disk_ms * 1e6));
     reader->times->reads++;
     reader->times->read_bytes += bytes;
     reader->times->read_ns += el_clock_ns() - begin_ns;
@@ -160,7 +160,8 @@ static enum el_status read_at(const struct el_stored *stored, int64_t file, int6
     for (int64_t done = 0; done < bytes;) {
         ssize_t got = pread(stored->files[file], reader->line + done, (size_t)(bytes - done), from + done);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return el_fail_errno("data file %s, at byte %lld", el_path_tail(stored->paths[file]), (long long)from);
+        if (got < 0)
+            return el_fail_errno("data file %s, at byte %lld", el_path_tail(stored->paths[file]), (long long)from);
         if (got == 0)
             return el_fail(EL_ERR_IO, "data file %s has become shorter: nothing at byte %lld",
                            el_path_tail(stored->paths[file]), (long long)(from + done));

@@ -16,7 +16,7 @@
 #include "runtime/base/futex.h"
 
 enum { ALIGN = 64 };
-enum turn { FREE, READY, STOPPED }; /* the worker's, the trainer's, nobody's */
+enum turn { FREE, READY, STOPPED };               /* the worker's, the trainer's, nobody's */
 static const int64_t LOOK_NS = 200 * 1000 * 1000; /* how often one who waits looks whether the other is there */
 
 struct slot {
@@ -214,13 +214,6 @@ static enum el_status await_batch(struct el_team *team, struct slot *slot, uint6
     return slot->error.status == EL_OK ? EL_OK : el_error_give(&slot->error);
 }
 
-static void add_times(const struct el_load_times *more, struct el_load_times *times)
-{
-    times->batches += more->batches, times->samples += more->samples;
-    times->reads += more->reads, times->read_bytes += more->read_bytes;
-    times->read_ns += more->read_ns, times->decode_ns += more->decode_ns, times->collate_ns += more->collate_ns;
-}
-
 enum el_status el_team_take(struct el_team *team, uint64_t step, void *inputs, int32_t *labels,
                             struct el_load_times *times, struct el_load_span *span)
 {
@@ -238,7 +231,7 @@ enum el_status el_team_take(struct el_team *team, uint64_t step, void *inputs, i
                                   .end_ns = slot->end_ns,
                                   .asked_ns = asked_ns,
                                   .got_ns = el_clock_ns()};
-    add_times(&slot->times, times);
+    el_load_times_add(&slot->times, times);
     times->wait_ns += ready_ns - asked_ns;
     times->take_ns += span->got_ns - ready_ns;
     atomic_store_explicit(&slot->turn, FREE, memory_order_release);

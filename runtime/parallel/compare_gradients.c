@@ -19,7 +19,8 @@ void el_train_reference_config(const struct el_train_config *config, struct el_t
     reference.pieces_in_order = config->n_micro > 1;
     reference.broadcast_buffers = config->broadcast_buffers && has_buffers && reference.n_devices > 1;
     reference.bucket_view = false;
-    reference.keep_grads = true; /* they add up over the shares */
+    reference.loading = (struct el_loading){0}; /* whoever loads, batches are these */
+    reference.keep_grads = true;                /* they add up over the shares */
     *reference_p = reference;
 }
 

@@ -28,7 +28,11 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .features = el_model_size(&config->model, "features"),
                                     .image = el_model_size(&config->model, "image"),
                                     .augment = config->augment && spec->split == EL_SPLIT_TRAIN,
-                                    .dtype = config->dtype};
+                                    .dtype = config->dtype,
+                                    .loading = config->loading};
+    const struct el_inject *inject = el_device_inject(spec->device);
+    loader.loading.disk_ms = inject->disk_ms;
+    loader.loading.dies_at = inject->worker_dies_at;
     EL_TRY(el_loader_open(spec->dataset, &loader, &feed->loader));
     feed->host_inputs = malloc((size_t)feed->samples * el_feed_sample_bytes(feed));
     feed->host_labels = malloc((size_t)feed->samples * el_graph_label_bytes(feed->spec.graph));
@@ -49,6 +53,18 @@ static enum el_status load(const struct el_call_args *args)
 {
     struct el_feed *feed = args->context;
     return el_loader_fill(feed->loader, args->step, feed->host_inputs, feed->host_labels);
+}
+
+void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_account *account_p)
+{
+    struct el_load_account account = {0};
+    for (int64_t k = 0; k < n && feeds[k].loader; k++) {
+        struct el_load_account one;
+        el_loader_account(feeds[k].loader, &one);
+        if (k == 0) account = one;
+        if (k > 0) el_load_account_add(&one, &account);
+    }
+    *account_p = account;
 }
 
 /* NULL: it stays on the host. */

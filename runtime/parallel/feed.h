@@ -7,7 +7,8 @@
  *     el_feed_close(&feed);
  *
  * Shapes: inputs [samples, input of the graph], labels [samples, labels of the graph] int32.
- * Timing: loading is an op of the step, on the compute stream, as of a loader without workers.
+ * Timing: loading is an op of the step, on the compute stream: making the batch, or taking it from the loader's workers
+ * (config->loading) and waiting for them.
  * Ownership: the data set must outlive the feed. Threads: one at a time. Errors: EL_ERR_HOST_MEMORY, and the loader's.
  */
 #ifndef EL_FEED_H
@@ -43,6 +44,9 @@ struct el_feed {
 enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spec);
 /* A feed of zeros is legal. */
 void el_feed_close(struct el_feed *feed);
+
+/* What the loaders of a member's `n` feeds (its micro-steps) did together; spans are the first one's. */
+void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_account *account_p);
 
 size_t el_feed_sample_bytes(const struct el_feed *feed);
 /* Loads the step's samples and copies them to the device; buffers are allocated here (tag input), NULL for what does

@@ -112,11 +112,18 @@ static enum el_status plan_steps(struct el_run *run)
     return el_run_reserve(run, run->n_warmup + run->n_steps);
 }
 
+static void reset_loaders(const struct el_member *member, const struct el_train_config *config)
+{
+    for (int64_t k = 0; k < config->n_accumulate; k++)
+        if (member->feeds[k].loader) el_loader_reset(member->feeds[k].loader);
+}
+
 static enum el_status end_warmup(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     EL_TRY(plan_steps(run));
     for (int m = 0; m < run->worker.n_members; m++) {
+        reset_loaders(&run->worker.members[m], run->worker.config);
         el_device_ledger_reset_peak(run->worker.members[m].shard.device);
         if (hooks->measure_begin) hooks->measure_begin(hooks->context, run->first + m);
     }
@@ -127,6 +134,8 @@ static void end_measuring(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
+        el_feeds_account(run->worker.members[m].feeds, run->session->config->n_accumulate,
+                         &run->session->loading[run->first + m]);
         run->session->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].shard.device);
         if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
     }

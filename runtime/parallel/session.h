@@ -15,6 +15,7 @@ struct el_session {
     struct el_joint *joint;                   /* simulated workers of several threads; else NULL */
     bool wants_grads;                         /* of the last step, which are kept */
     double *grads;                            /* on rank 0, where they are wanted: room for those of the whole model */
+    struct el_load_account *loading;          /* [its devices], likewise */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, when the last step had ended */
 };
 

@@ -140,6 +140,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
     memcpy(result->ledgers, session->ledgers, sizeof result->ledgers);
     memcpy(result->comm_algorithms, run->comm_algorithms, sizeof result->comm_algorithms);
+    result->loading = session->loading;
     result->buffers = run->buffers;
     result->n_buffers = run->n_buffers;
     run->step_ns = NULL;
@@ -168,10 +169,14 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
 {
     struct el_run *runs[EL_MEMBERS_MAX] = {NULL};
     int n = 0;
-    enum el_status status = make_runs(session, runs, &n);
+    session->loading = calloc((size_t)session->place->n_devices, sizeof *session->loading);
+    enum el_status status = session->loading ? make_runs(session, runs, &n) : el_fail_errno("loading");
     if (status == EL_OK) status = n > 1 ? run_threads(runs, n) : run_here(runs[0]);
     if (status == EL_OK) status = first_failure(runs, n);
-    if (status == EL_OK && result_p) hand_over(runs[0], session, result_p);
+    if (status == EL_OK && result_p)
+        hand_over(runs[0], session, result_p);
+    else
+        free(session->loading);
     for (int i = 0; i < n; i++) {
         free(runs[i]->step_ns);
         free(runs[i]->loss);
@@ -243,6 +248,7 @@ void el_train_result_free(struct el_train_result *result)
     free(result->loss);
     free(result->epochs);
     free(result->buffers);
+    free(result->loading);
     *result = (struct el_train_result){0};
 }
 

@@ -16,6 +16,7 @@
 #define EL_TRAIN_H
 
 #include "runtime/comm/comm.h"
+#include "runtime/data/data.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/device/device.h"
 #include "runtime/models/models.h"
@@ -68,7 +69,8 @@ struct el_train_config {
     bool bucket_view; /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
     bool capture;     /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
-    bool augment; /* models over images: training images are moved and mirrored */
+    struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */
+    bool augment;              /* models over images: training images are moved and mirrored */
     int64_t global_batch;
     int n_devices; /* of the job; what the mode makes of them is its layout */
     int n_ranks;   /* data ranks, in modes whose row takes `mesh`; 0: not given */
@@ -151,6 +153,7 @@ struct el_train_result {
     const char *comm;         /* the communicator, "nccl"; NULL: none */
     char comm_algorithms[32]; /* of the step's collectives: "direct", "direct,ring"; "": there are none */
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
+    struct el_load_account *loading;          /* [devices of this process] likewise; no batches: it loads nothing */
 };
 
 /* PyTorch's for Adam, 0.001; 0.01 for SGD with and without momentum. */

@@ -176,12 +176,13 @@ static const char *why_without(const char *name, unsigned command)
     static const struct {
         const char *name, *why;
         unsigned commands;
-    } reasons[] = {{"epochs", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE},
-                   {"load", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE},
-                   {"save", "of several trials each has its own", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE},
-                   {"beside", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE},
-                   {"no-record", "what is shown is what was recorded", EL_CMD_SCALE | EL_CMD_IMBALANCE},
-                   {"launch", "it starts its own processes", EL_CMD_SCALE | EL_CMD_IMBALANCE}};
+    } reasons[] = {
+        {"epochs", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"load", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"save", "of several trials each has its own", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"beside", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"no-record", "what is shown is what was recorded", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"launch", "it starts its own processes", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA}};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (!strcmp(reasons[i].name, name) && (reasons[i].commands & command)) return reasons[i].why;
     return NULL;
@@ -199,7 +200,7 @@ static void who_makes_trials_takes_every_row_of_them(void **state)
 {
     (void)state;
     static const char *const groups[] = {"Training", "Sizes of the model", "Data and weights", "Measuring"};
-    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
+    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE, EL_CMD_DATA};
     const unsigned theirs = EL_CMD_OF_TRIALS;
     int seen[4] = {0};
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
