@@ -74,8 +74,9 @@ struct el_options {
     int beside;                   /* single: devices that train the same at the same time */
     int repeats;
     double timeout_s;
-    char cut[EL_PATH_BYTES];  /* "": the default */
-    char mesh[EL_PATH_BYTES]; /* "dp=2,pp=2"; "": not given */
+    char cut[EL_PATH_BYTES];    /* "": the default */
+    char mesh[EL_PATH_BYTES];   /* "dp=2,pp=2"; "": not given */
+    char dp_fix[EL_PATH_BYTES]; /* "inputs,overlap"; "": none */
     char schedule[EL_PATH_BYTES];
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES]; /* weights; "": none */

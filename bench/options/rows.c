@@ -181,6 +181,9 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "loss-in", "WHERE", AT(SWITCH, train.loss_in_replica), OF_TRIALS,
      "dp: compute one loss from the gathered outputs, or one in each replica, whose mean is the step's loss",
      CHOICES("output|replica"), DEFAULT("output")},
+    {TRAINING, "dp-fix", "LIST", AT(TEXT, dp_fix), OF_TRIALS,
+     "dp: causes of its step's length to do without: inputs, outputs, update (with outputs), replicas (with update), "
+     "overlap, threads, comma-separated, or all: then its step is ddp's; evenload explain measures them"},
     {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_TRIALS,
      "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
      DEFAULT("grad")},

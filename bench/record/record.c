@@ -9,6 +9,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
+#include "runtime/parallel/dp_fix.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
@@ -73,9 +74,12 @@ static void put_schedule(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
     struct el_layout layout;
+    char fixes[EL_DP_FIX_TEXT_BYTES];
     el_layout_of(train, trial->procs, &layout);
     put_count(config, "output_device", train->output_device);
     el_json_put_text(config, "loss_in", train->loss_in_replica ? "replica" : "output");
+    el_dp_fix_text(train->dp_fix, fixes, sizeof fixes);
+    el_json_put_text(config, "dp_fix", fixes);
     el_json_put_text(config, "sync", train->sync_params ? "param" : "grad");
     el_json_put_text(config, "find_unused", train->find_unused ? "on" : "off");
     el_json_put_text(config, "static_graph", train->static_graph ? "on" : "off");

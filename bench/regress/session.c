@@ -68,6 +68,7 @@ static void put_options(const json_t *trial, char *text, size_t bytes)
                 {"broadcast_buffers", "broadcast-buffers", "on"},
                 {"output_device", "output-device", "0"},
                 {"loss_in", "loss-in", "output"},
+                {"dp_fix", "dp-fix", "none"},
                 {"beside", "beside", "0"}};
     const char *mode = el_json_text(trial, "mode", "?");
     const json_t *config = json_object_get(trial, "config");

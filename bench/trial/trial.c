@@ -11,9 +11,11 @@
 #include "bench/options/options.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/default_devices.h"
+#include "bench/trial/fixes.h"
 #include "bench/trial/inject.h"
 #include "bench/trial/sizes.h"
 #include "bench/trial/weights.h"
+#include "runtime/parallel/dp_fix.h"
 
 static const double MIB = 1 << 20;
 
@@ -214,6 +216,8 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     EL_TRY(take_text("cut", options->cut, trial->train.cut, sizeof trial->train.cut));
     EL_TRY(take_text("schedule", options->schedule, trial->train.schedule, sizeof trial->train.schedule));
     EL_TRY(take_mesh(options->mesh, &trial->train));
+    EL_TRY(el_fixes_read(options->dp_fix, &trial->train.dp_fix));
+    if (!el_mode_takes(choice->mode, "dp-fix")) trial->train.dp_fix = 0;
     el_layout_of(&trial->train, 0, &layout);
     trial->n_devices = trial->train.n_devices = layout.n_devices;
     memset(&trial->devices[trial->n_devices], 0,
@@ -370,6 +374,8 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
     if (el_mode_takes(train->mode, "schedule")) snprintf(o->schedule, sizeof o->schedule, "%s", train->schedule);
     if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;
+    if (train->dp_fix) el_dp_fix_text(train->dp_fix, o->dp_fix, sizeof o->dp_fix);
+    if (train->dp_fix & EL_DP_FIX_OUTPUTS) o->train.loss_in_replica = false;
     bool by_procs =
         el_mode_takes(train->mode, "reduce") && trial->procs == train->n_ranks; /* stages are processes too */
     if (el_mode_takes(train->mode, "mesh") && train->n_ranks > 1 && !by_procs)

@@ -57,15 +57,17 @@ void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *sha
 
 /* ---- evaluation ---- */
 
-static enum el_status receive_first(struct el_comm *comm, const struct el_shard *shard, struct el_buffer *buffer)
+/* `source`: the first copy's own, or, with a communicator, whatever this member has. */
+static enum el_status receive_first(struct el_comm *comm, const struct el_shard *shard, struct el_view source,
+                                    struct el_buffer *buffer)
 {
     struct el_comm_op op = broadcast(shard, el_view_of(buffer, 0));
     struct el_program *program;
     EL_TRY(el_program_create(&program));
     el_program_copy(program, shard->device, EL_STREAM_COMPUTE,
-                    &(struct el_op_head){.label = "copy buffers", .phase = EL_PHASE_COMM}, op.data, shard->buffers[0],
+                    &(struct el_op_head){.label = "copy buffers", .phase = EL_PHASE_COMM}, op.data, source,
                     el_buffers_bytes(shard->graph, shard->config->dtype), NULL);
-    el_comm_issue(comm, program, &op, NULL);
+    if (comm) el_comm_issue(comm, program, &op, NULL);
     enum el_status status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
     el_program_destroy(program);
@@ -79,13 +81,13 @@ enum el_status el_buffers_take_first(struct el_worker *worker, int member, struc
     struct el_comm *comm = el_worker_copies(worker);
     struct el_buffer *buffer;
     *buffer_p = NULL;
-    if (shard->graph->n_buffers == 0 || !comm) return EL_OK;
+    if (shard->graph->n_buffers == 0 || (!comm && member == 0)) return EL_OK;
     EL_TRY(el_device_alloc(shard->device, EL_TAG_BUFFER, el_buffers_bytes(shard->graph, shard->config->dtype),
                            "buffers of the first copy", &buffer));
     *buffer_p = buffer;
     for (int i = 0; i < held->n; i++)
         for (int b = 0; b < held->parts[i].graph->n_buffers; b++) held->parts[i].buffers[b].buffer = buffer;
-    return receive_first(comm, shard, buffer);
+    return receive_first(comm, shard, (comm ? shard : &worker->members[0].shard)->buffers[0], buffer);
 }
 
 /* ---- as numbers ---- */
@@ -129,7 +131,7 @@ static enum el_status read_own(struct el_worker *worker, int n_copies, double *v
 enum el_status el_buffers_read(struct el_worker *worker, double **values_p, int64_t *n_p)
 {
     const struct el_mode_ops *mode = el_mode_ops_find(worker->config->mode);
-    int n_copies = mode->buffers ? worker->config->n_devices : worker->layout->devices[0].n_feeds;
+    int n_copies = mode->buffers ? worker->config->n_devices : el_layout_copies(worker->layout);
     int64_t n = n_copies * el_buffers_count(worker->graph);
     *values_p = NULL;
     *n_p = 0;

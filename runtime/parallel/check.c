@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/parallel/dp_fix.h"
 #include "runtime/parallel/mode.h"
 
 double el_train_default_lr(enum el_optimizer_kind optimizer)
@@ -20,6 +21,10 @@ static void fill_in(struct el_train_config *config)
     if (!el_mode_takes(config->mode, "bucket-view")) config->bucket_view = false;
     if (!el_mode_takes(config->mode, "output-device")) config->output_device = 0;
     if (!el_mode_takes(config->mode, "loss-in")) config->loss_in_replica = false;
+    if (!el_mode_takes(config->mode, "dp-fix")) config->dp_fix = 0;
+    if (config->dp_fix && config->loss_in_replica) config->dp_fix |= EL_DP_FIX_OUTPUTS;
+    config->dp_fix = el_dp_fix_close(config->dp_fix);
+    if (config->dp_fix & EL_DP_FIX_OUTPUTS) config->loss_in_replica = true;
     if (!el_mode_takes(config->mode, "sync")) config->sync_params = false;
     if (!el_mode_takes(config->mode, "find-unused")) config->find_unused = false;
     if (!el_mode_takes(config->mode, "static-graph")) config->static_graph = false;
@@ -122,6 +127,16 @@ static enum el_status check_output(const struct el_train_config *config, const s
                    config->output_device, layout->n_data);
 }
 
+/* Fixes are causes of plain dp's. */
+static enum el_status check_fixes(const struct el_train_config *config)
+{
+    const char *other = config->output_device > 0  ? "--output-device"
+                        : config->n_accumulate > 1 ? "--accumulate"
+                                                   : NULL;
+    if (!config->dp_fix || !other) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--dp-fix and %s do not go together: leave one of them out", other);
+}
+
 static enum el_status check_accumulate(const struct el_train_config *config, const struct el_layout *layout,
                                        int n_shares)
 {
@@ -130,7 +145,7 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
         return el_fail(EL_ERR_INVALID,
                        "--accumulate %d: a batch of %lld is smaller than the number of micro-steps on all devices (%d)",
                        n, (long long)config->global_batch, n_shares * n);
-    for (int k = 0; k < n && layout->n_workers == 1; k++) {
+    for (int k = 0; k < n && layout->n_workers == 1 && layout->devices[0].n_feeds == 1; k++) {
         int64_t batch = el_share_size(config->global_batch, n, k);
         if (el_layout_chunk(batch, layout->n_devices, layout->n_data - 1) > 0) continue;
         return el_fail(
@@ -215,6 +230,7 @@ enum el_status el_train_check(struct el_train_config *config)
                        layout.n_stages > 1 ? "copies of the model" : "devices", n_shares);
     EL_TRY(check_chunks(config, &layout));
     EL_TRY(check_output(config, &layout));
+    EL_TRY(check_fixes(config));
     EL_TRY(check_accumulate(config, &layout, n_shares));
     if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages, layout.n_data));
     EL_TRY(check_statistics(config, &layout));

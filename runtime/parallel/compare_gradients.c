@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/parallel/buffers.h"
+#include "runtime/parallel/dp_fix.h"
 
 void el_train_reference_config(const struct el_train_config *config, struct el_train_config *reference_p)
 {
@@ -17,7 +18,10 @@ void el_train_reference_config(const struct el_train_config *config, struct el_t
     reference.n_devices = layout.devices[0].n_feeds; /* shares whose means count alike */
     reference.n_pieces = config->loss_in_replica || has_buffers ? el_layout_pieces(config, &layout) : 1;
     reference.pieces_in_order = config->n_micro > 1;
-    reference.broadcast_buffers = config->broadcast_buffers && has_buffers && reference.n_devices > 1;
+    reference.broadcast_buffers =
+        (config->broadcast_buffers || config->dp_fix) && has_buffers && reference.n_devices > 1;
+    reference.by_samples = (config->dp_fix & EL_DP_FIX_INPUTS) && !config->loss_in_replica;
+    reference.dp_fix = 0;
     reference.bucket_view = false;
     reference.loading = (struct el_loading){0}; /* whoever loads, batches are these */
     reference.keep_grads = true;                /* they add up over the shares */
@@ -78,7 +82,7 @@ enum el_status el_train_compare(const struct el_train_config *config, const doub
     el_layout_of(config, 0, &layout);
     snprintf(name, name_bytes, "%s", graph->params[0].name);
     for (int p = 0; p < graph->n_params; p++) compare(&c, &graph->params[p], 0);
-    for (int copy = 0; copy < layout.devices[0].n_feeds; copy++)
+    for (int copy = 0; copy < el_layout_copies(&layout); copy++)
         for (int b = 0; b < graph->n_buffers; b++) compare(&c, &graph->buffers[b], copy);
     el_graph_destroy(graph);
     *worst_p = c.worst;

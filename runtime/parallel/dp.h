@@ -4,7 +4,9 @@
 #define EL_DP_H
 
 #include "runtime/parallel/buckets.h"
+#include "runtime/parallel/dp_fix.h"
 #include "runtime/parallel/mode.h"
+#include "runtime/parallel/reducer.h"
 #include "runtime/parallel/share.h"
 
 /* torch's comm.broadcast_coalesced and reduce_add_coalesced work in chunks of this size. */
@@ -14,7 +16,8 @@ struct el_dp {
     struct el_worker *worker;
     struct el_program *program;            /* of the step being issued */
     int n;                                 /* devices used: there may be fewer chunks of the batch than devices */
-    struct el_feed *feed;                  /* of the micro-step being issued */
+    unsigned fix;                          /* of enum el_dp_fix; on one device there is nothing to fix */
+    struct el_feed *feed;                  /* the master's, of the micro-step being issued */
     int micro;                             /* its number */
     int64_t batch;                         /* samples of the worker's */
     int64_t sizes[EL_MEMBERS_MAX];         /* samples of each */
@@ -33,14 +36,16 @@ struct el_dp {
     struct el_buffer **replicas[EL_MEMBERS_MAX];       /* by chunk: flat storage of the parameters */
     struct el_view *buffers[EL_MEMBERS_MAX];           /* [n_buffers]; the master's are the originals */
     struct el_buffer *replica_buffers[EL_MEMBERS_MAX]; /* the others' memory, of a step */
-    struct el_buffer **results;                        /* by chunk: a micro-step's sums on the master */
-    struct el_buffer **sums;                           /* those of all its micro-steps so far */
+    struct el_buffer **results[EL_MEMBERS_MAX];        /* an owner's, by chunk: a micro-step's sums */
+    struct el_buffer **sums[EL_MEMBERS_MAX];           /* those of all its micro-steps so far */
+    struct el_reducer *reducers[EL_MEMBERS_MAX];       /* with the fix `overlap`; else NULL */
+    struct el_buffer *loaded_inputs, *loaded_labels;   /* by the master; NULL: it has none */
     struct el_buffer *gathered;                        /* outputs, or the losses' gradients */
     void (*grad_ready)(void *context, int param);      /* of a replica, as in el_pass_spec; NULL: nobody asks */
     void *contexts[EL_MEMBERS_MAX];                    /* by replica */
 };
 
-/* The only one that holds anything between steps. */
+/* The only one that holds anything between steps, but for the fix `update`. */
 static inline const struct el_shard *el_dp_master(const struct el_dp *dp)
 {
     return &dp->worker->members[0].shard;
@@ -50,6 +55,20 @@ static inline struct el_device *el_dp_device(const struct el_dp *dp, int m)
 {
     return dp->worker->members[m].shard.device;
 }
+
+static inline bool el_dp_fixed(const struct el_dp *dp, enum el_dp_fix fix)
+{
+    return dp->fix & fix;
+}
+
+/* Those that hold the model between steps: the first so many. */
+static inline int el_dp_owners(const struct el_dp *dp)
+{
+    return el_dp_fixed(dp, EL_DP_FIX_UPDATE) ? dp->n : 1;
+}
+
+/* dp's own, with fixes or without. */
+void el_dp_layout(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 
 /* Copies between two members' devices, on the compute stream of the one that receives, after what the sender was given
  * so far. */
@@ -67,14 +86,19 @@ enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica);
 /* The last step's. Between steps. */
 enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p);
 
-/* A step's parts, in this order; el_dp_end frees what the replicas hold but for parameters and gradients. `gathered`
- * is the caller's to free. */
-void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels); /* as the feed gave them: on the master, or NULL */
-void el_dp_scatter_inputs(struct el_dp *dp, struct el_buffer *inputs);
+/* What loads for member m. */
+struct el_feed *el_dp_feed_of(const struct el_dp *dp, int m);
+/* Labels come to where the loss is from the host, and not to the master with the inputs. */
+bool el_dp_brings_labels(const struct el_dp *dp);
+
+/* A step's parts, in this order; el_dp_end frees what the replicas hold but for parameters and gradients,
+ * el_dp_free_batch what the master loaded, and gathered outputs. */
+void el_dp_feed(struct el_dp *dp);
 enum el_status el_dp_forward(struct el_dp *dp);
 void el_dp_loss(struct el_dp *dp);
 void el_dp_backward(struct el_dp *dp);
 void el_dp_end(struct el_dp *dp);
+void el_dp_free_batch(struct el_dp *dp);
 /* A part of el_dp_end: labels and gradients of outputs. */
 void el_dp_free_loss(struct el_dp *dp);
 
@@ -85,10 +109,10 @@ void el_dp_free_params(struct el_dp *dp); /* and buffers */
  * set by the caller, who sends them. */
 void el_dp_replicate_buffers(struct el_dp *dp);
 void el_dp_send_buffers(struct el_dp *dp);
-/* Sums the replicas' gradients on the master, frees them, adds them to those of earlier micro-steps, and gives what the
- * optimizer is to use: free that with el_dp_free_grads. */
-void el_dp_reduce(struct el_dp *dp, struct el_view *grads);
-void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads);
+/* Sums the replicas' gradients on the owners, frees them, adds them to those of earlier micro-steps, and gives what
+ * each owner's optimizer is to use, its shard's `issued`: free that with el_dp_free_grads. */
+void el_dp_reduce(struct el_dp *dp);
+void el_dp_free_grads(struct el_dp *dp);
 
 /* Elements of chunk c, and how many tensors it has. */
 int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p);

@@ -1,7 +1,8 @@
 /* dp's loss, and the way there and back. Usually all outputs are gathered on one device, the master or --output-device,
  * which computes the loss over the whole batch and sends its gradient back to the replicas. With --loss-in replica the
  * loss is a part of the module: each replica has that of its own chunk, n losses are gathered, and the user takes their
- * mean, so that every chunk counts alike, however large it is.
+ * mean, so that every chunk counts alike, however large it is. With the fix `update` the replicas' losses are not
+ * gathered either: each goes back by its own, and the gradients' mean is taken.
  *
  * Memory, tag output, of a batch's outputs O (of which replica m has o_m): gathered, O and the gradient's O where the
  * loss is, and on the others at most o_m; in replicas, 2 o_m on each and two losses, and where they are gathered n more
@@ -46,19 +47,18 @@ static void divide(const struct el_dp *dp, int m, int64_t samples, int n_losses)
                          dp->doutputs[m], samples * el_graph_output_count(dp->worker->graph), 1.0 / n_losses);
 }
 
-/* From the host to where the loss is, and not to the master with the inputs. */
-static bool brings_labels(const struct el_dp *dp)
+bool el_dp_brings_labels(const struct el_dp *dp)
 {
-    return dp->output > 0 && !dp->in_replica;
+    return (dp->output > 0 || el_dp_fixed(dp, EL_DP_FIX_INPUTS)) && !dp->in_replica;
 }
 
 enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
 {
-    struct el_feed *feeds = dp->worker->members[0].feeds;
     dp->output = output;
     dp->in_replica = in_replica;
-    for (int k = 0; k < n_micro(dp) && brings_labels(dp); k++) feeds[k].spec.what = EL_FEED_INPUTS;
-    if (output == 0 && !in_replica) return EL_OK;
+    for (int m = 0; m < dp->n && el_dp_brings_labels(dp); m++)
+        for (int k = 0; k < n_micro(dp); k++) dp->worker->members[m].feeds[k].spec.what = EL_FEED_INPUTS;
+    if ((output == 0 && !in_replica) || el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return EL_OK;
     return el_device_alloc(el_dp_device(dp, output), EL_TAG_OUTPUT,
                            loss_bytes(dp, n_micro(dp) * (in_replica ? dp->n : 1)), "losses", &dp->losses);
 }
@@ -66,38 +66,16 @@ enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
 enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
 {
     double sum = 0, one;
-    int n = n_micro(dp) * (dp->in_replica ? dp->n : 1);
-    if (!dp->losses) return el_shard_read_loss(el_dp_master(dp), loss_p);
+    int n = dp->losses ? n_micro(dp) * (dp->in_replica ? dp->n : 1) : el_dp_owners(dp);
     for (int m = 0; m < n; m++) {
-        EL_TRY(el_shard_read_value(el_dp_master(dp), dp->losses, m, &one));
+        if (dp->losses)
+            EL_TRY(el_shard_read_value(el_dp_master(dp), dp->losses, m, &one));
+        else
+            EL_TRY(el_shard_read_loss(&dp->worker->members[m].shard, &one));
         sum += one;
     }
     *loss_p = sum / n;
     return EL_OK;
-}
-
-void el_dp_bring_labels(struct el_dp *dp, struct el_buffer *labels)
-{
-    struct el_device *device = el_dp_device(dp, dp->output);
-    size_t at = 0;
-    dp->labels[0] = el_view_of(labels, 0);
-    if (brings_labels(dp)) {
-        size_t bytes = (size_t)dp->batch * el_graph_label_bytes(dp->worker->graph);
-        dp->labels[0] = el_view_of(make(dp, dp->output, EL_TAG_INPUT, bytes, "labels"), 0);
-        el_program_wait(dp->program, device, EL_STREAM_COMPUTE,
-                        el_program_last(dp->program, el_dp_device(dp, 0), EL_STREAM_COMPUTE));
-        el_program_copy(dp->program, device, EL_STREAM_COMPUTE,
-                        &(struct el_op_head){.label = "labels", .phase = EL_PHASE_H2D}, dp->labels[0],
-                        el_view_host(dp->feed->host_labels), bytes, NULL);
-    }
-    for (int m = 0; m < dp->n && dp->in_replica; m++) {
-        size_t bytes = (size_t)dp->sizes[m] * el_graph_label_bytes(dp->worker->graph);
-        struct el_view chunk = el_view_of(labels, at);
-        at += bytes;
-        if (m == 0) continue;
-        dp->labels[m] = el_view_of(make(dp, m, EL_TAG_INPUT, bytes, "labels"), 0);
-        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter labels", m, dp->labels[m], 0, chunk, bytes);
-    }
 }
 
 /* ---- on gathered outputs ---- */
@@ -152,7 +130,7 @@ static void own_loss(struct el_dp *dp, int m, struct el_view loss)
     dp->doutputs[m] = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
     el_share_issue_loss(&dp->worker->members[m].shard, dp->program, dp->outputs[m], dp->labels[m], dp->doutputs[m],
                         dp->sizes[m], loss);
-    el_pass_release_outputs(dp->passes[m]);
+    if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_pass_release_outputs(dp->passes[m]);
 }
 
 /* Of each loss in their mean it is 1/n. Backward waits until it has come; as its value is known, it is multiplied in as
@@ -175,6 +153,9 @@ static void losses_in_replicas(struct el_dp *dp)
 {
     struct el_buffer *own[EL_MEMBERS_MAX];
     int out = dp->output;
+    for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_UPDATE); m++)
+        own_loss(dp, m, el_view_of(dp->worker->members[m].shard.loss, 0));
+    if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return;
     if (dp->n == 1) { /* the module is called as it is */
         own_loss(dp, 0, loss_view(dp));
         divide(dp, 0, dp->batch, n_micro(dp));
@@ -208,7 +189,7 @@ void el_dp_loss(struct el_dp *dp)
 void el_dp_free_loss(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
-        bool own = m > 0 || brings_labels(dp);
+        bool own = m > 0 || el_dp_brings_labels(dp);
         if (own) el_program_free(dp->program, dp->labels[m].buffer);
         el_program_free(dp->program, dp->doutputs[m].buffer);
         dp->labels[m] = (struct el_view){0};

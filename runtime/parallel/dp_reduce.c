@@ -1,7 +1,12 @@
 /* dp's reduce: after the whole backward, the replicas' gradients are summed on the master (never divided), in the
  * chunks in which the parameters went out. All replicas' gradients live until the last chunk is through: they are the
  * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients, to
- * which those of later micro-steps are added. */
+ * which those of later micro-steps are added.
+ *
+ * With the fix `update` each device gets their mean, which its own optimizer uses; with the fix `overlap` gradients go
+ * in ddp's buckets while backward goes on (reducer.h). */
+#include <string.h>
+
 #include "runtime/parallel/dp.h"
 
 /* What a replica does not use is summed as zeros: so autograd hands it to the broadcast's backward. */
@@ -25,11 +30,14 @@ static void reduce_chunk(struct el_dp *dp, int c)
 {
     struct el_member *members = dp->worker->members;
     enum el_dtype dtype = dp->worker->config->dtype;
+    bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
     int n_tensors, only = 0;
     int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
     size_t bytes = (size_t)count * el_dtype_bytes(dtype);
     while (dp->chunk_of[only] != c) only++;
-    el_program_alloc(dp->program, members[0].shard.device, EL_TAG_BUCKET, bytes, "reduce result", &dp->results[c]);
+    for (int m = 0; m < el_dp_owners(dp); m++)
+        el_program_alloc(dp->program, members[m].shard.device, EL_TAG_BUCKET, bytes, "reduce result",
+                         &dp->results[m][c]);
     struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
     for (int m = 0; m < dp->n; m++) {
         struct el_view data = dp->grads[m][only];
@@ -38,11 +46,12 @@ static void reduce_chunk(struct el_dp *dp, int c)
             el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
             data = el_view_of(flat[m], 0);
         }
-        struct el_comm_op op = {.verb = EL_COMM_REDUCE,
+        struct el_comm_op op = {.verb = to_all ? EL_COMM_ALL_REDUCE : EL_COMM_REDUCE,
+                                .reduction = to_all ? EL_COMM_AVERAGE : EL_COMM_SUM,
                                 .dtype = dtype,
                                 .count = (size_t)count,
                                 .data = data,
-                                .result = el_view_of(dp->results[c], 0),
+                                .result = el_view_of(dp->results[to_all ? m : 0][c], 0),
                                 .label = "reduce gradients",
                                 .phase = EL_PHASE_REDUCE,
                                 .join = true};
@@ -51,11 +60,9 @@ static void reduce_chunk(struct el_dp *dp, int c)
     for (int m = 0; m < dp->n; m++) el_program_free(dp->program, flat[m]);
 }
 
-static void free_replica_grads(struct el_dp *dp)
+static void free_replica_grads(struct el_dp *dp, int m)
 {
-    for (int m = 0; m < dp->n; m++) {
-        for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->grads[m][p].buffer);
-    }
+    for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->grads[m][p].buffer);
 }
 
 /* Views of them by parameter; none of what is not used. */
@@ -67,14 +74,14 @@ static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, 
     }
 }
 
-static void add(const struct el_dp *dp, struct el_view x, struct el_view y, int64_t n)
+static void add(const struct el_dp *dp, int m, struct el_view x, struct el_view y, int64_t n)
 {
     struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
                               .op = EL_OP_ADD,
                               .dtype = dp->worker->config->dtype,
                               .views = {x, y},
                               .args.d = {n}};
-    el_program_kernel(dp->program, el_dp_device(dp, 0), EL_STREAM_COMPUTE, &op, NULL);
+    el_program_kernel(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE, &op, NULL);
 }
 
 static void free_chunks(const struct el_dp *dp, struct el_buffer **chunks)
@@ -85,51 +92,74 @@ static void free_chunks(const struct el_dp *dp, struct el_buffer **chunks)
     }
 }
 
-static void add_to_kept(struct el_dp *dp, struct el_view *grads)
+static void add_to_kept(struct el_dp *dp, int m)
 {
-    const struct el_shard *master = el_dp_master(dp);
-    take_views(dp, dp->results, grads);
+    const struct el_shard *owner = &dp->worker->members[m].shard;
+    take_views(dp, dp->results[m], owner->issued);
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
-        if (grads[p].buffer) add(dp, grads[p], master->grads[p], el_param_count(dp->worker->graph, p));
-        grads[p] = master->grads[p];
+        if (owner->issued[p].buffer)
+            add(dp, m, owner->issued[p], owner->grads[p], el_param_count(dp->worker->graph, p));
+        owner->issued[p] = owner->grads[p];
     }
-    free_chunks(dp, dp->results);
+    free_chunks(dp, dp->results[m]);
 }
 
 /* The first micro-step's become the gradients. */
-static void add_to_sums(struct el_dp *dp, struct el_view *grads)
+static void add_to_sums(struct el_dp *dp, int m)
 {
+    struct el_buffer **results = dp->results[m], **sums = dp->sums[m];
     for (int c = 0; c < dp->n_chunks; c++) {
         int n_tensors;
         int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
         if (dp->micro > 0) {
-            add(dp, el_view_of(dp->results[c], 0), el_view_of(dp->sums[c], 0), count);
-            el_program_free(dp->program, dp->results[c]);
+            add(dp, m, el_view_of(results[c], 0), el_view_of(sums[c], 0), count);
+            el_program_free(dp->program, results[c]);
         } else {
-            dp->sums[c] = dp->results[c];
+            sums[c] = results[c];
         }
-        dp->results[c] = NULL;
+        results[c] = NULL;
     }
-    take_views(dp, dp->sums, grads);
+    take_views(dp, sums, dp->worker->members[m].shard.issued);
 }
 
-void el_dp_reduce(struct el_dp *dp, struct el_view *grads)
+static void reduce_chunks(struct el_dp *dp)
 {
-    for (int p = 0; p < dp->worker->graph->n_params; p++) grads[p] = dp->grads[0][p];
-    if (dp->n == 1) return;
     add_missing_grads(dp);
     for (int c = 0; c < dp->n_chunks; c++) reduce_chunk(dp, c);
-    free_replica_grads(dp);
-    if (dp->worker->config->keep_grads)
-        add_to_kept(dp, grads);
-    else
-        add_to_sums(dp, grads);
+    for (int m = 0; m < dp->n; m++) free_replica_grads(dp, m);
+    for (int m = 0; m < el_dp_owners(dp); m++) {
+        if (dp->worker->config->keep_grads)
+            add_to_kept(dp, m);
+        else
+            add_to_sums(dp, m);
+    }
 }
 
-void el_dp_free_grads(struct el_dp *dp, const struct el_view *grads)
+/* Most of them were summed in backward; an owner's gradients are its own. */
+static void finish_buckets(struct el_dp *dp)
 {
-    if (dp->n == 1)
-        el_shard_free_grads(el_dp_master(dp), dp->program, grads);
-    else
-        free_chunks(dp, dp->sums);
+    for (int m = 0; m < dp->n; m++) el_reducer_finish(dp->reducers[m]);
+    for (int m = el_dp_owners(dp); m < dp->n; m++) free_replica_grads(dp, m);
+}
+
+void el_dp_reduce(struct el_dp *dp)
+{
+    size_t bytes = (size_t)dp->worker->graph->n_params * sizeof *dp->grads[0];
+    if (dp->n > 1 && el_dp_fixed(dp, EL_DP_FIX_OVERLAP)) finish_buckets(dp);
+    if (dp->n > 1 && !el_dp_fixed(dp, EL_DP_FIX_OVERLAP)) {
+        reduce_chunks(dp);
+        return;
+    }
+    for (int m = 0; m < el_dp_owners(dp); m++) memcpy(dp->worker->members[m].shard.issued, dp->grads[m], bytes);
+}
+
+void el_dp_free_grads(struct el_dp *dp)
+{
+    for (int m = 0; m < el_dp_owners(dp); m++) {
+        const struct el_shard *owner = &dp->worker->members[m].shard;
+        if (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_OVERLAP))
+            el_shard_free_grads(owner, dp->program, owner->issued);
+        else
+            free_chunks(dp, dp->sums[m]);
+    }
 }

@@ -73,16 +73,24 @@ static void broadcast_chunk(struct el_dp *dp, int c)
     el_program_free(dp->program, flat);
 }
 
+/* What a member uses of its own, where it has it: parameters, unless others are sent, and gradients, unless a replica's
+ * new ones are summed first. */
+static void take_own(struct el_dp *dp, int m)
+{
+    const struct el_shard *shard = &dp->worker->members[m].shard;
+    bool own_grads = m < el_dp_owners(dp) && (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_OVERLAP));
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (m < el_dp_owners(dp)) dp->params[m][p] = shard->params[p];
+        if (dp->n == 1 && dp->micro > 0) continue;
+        dp->grads[m][p] = own_grads ? shard->grads[p] : (struct el_view){0};
+    }
+}
+
 void el_dp_replicate(struct el_dp *dp)
 {
-    int n_params = dp->worker->graph->n_params;
-    for (int p = 0; p < n_params; p++) {
-        dp->params[0][p] = el_dp_master(dp)->params[p];
-        for (int m = 0; m < dp->n && dp->n > 1; m++) dp->grads[m][p] = (struct el_view){0};
-        if (dp->n == 1 && dp->micro == 0) dp->grads[0][p] = el_dp_master(dp)->grads[p];
-    }
+    for (int m = 0; m < dp->n; m++) take_own(dp, m);
     /* One device: the module is called as it is, and its gradients are the parameters'. */
-    if (dp->n == 1) return;
+    if (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return;
     for (int c = 0; c < dp->n_chunks; c++) broadcast_chunk(dp, c);
 }
 
@@ -105,7 +113,8 @@ void el_dp_replicate_buffers(struct el_dp *dp)
 {
     const struct el_graph *graph = dp->worker->graph;
     enum el_dtype dtype = dp->worker->config->dtype;
-    for (int m = 1; m < dp->n && graph->n_buffers > 0; m++) {
+    if (el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return; /* they have been sent at the step's start, as ddp's */
+    for (int m = el_dp_owners(dp); m < dp->n && graph->n_buffers > 0; m++) {
         struct el_buffer **storage = &dp->replica_buffers[m];
         el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_REPLICA, el_buffers_bytes(graph, dtype),
                          "replica's buffers", storage);

@@ -43,7 +43,18 @@ int el_layout_source(const struct el_layout *layout, int device)
 
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout)
 {
-    return config->n_micro > 1 ? (int)config->n_micro : layout->n_devices / layout->n_workers;
+    int n_feeds = layout->devices[0].n_feeds, n_shares = n_feeds > layout->n_workers ? n_feeds : layout->n_workers;
+    return config->n_micro > 1 ? (int)config->n_micro : layout->n_devices / n_shares;
+}
+
+int el_layout_copies(const struct el_layout *layout)
+{
+    int n = 0;
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot *spot = &layout->devices[d];
+        if (spot->owns && spot->feed >= n) n = spot->feed + 1;
+    }
+    return n;
 }
 
 int el_layout_losses(const struct el_layout *layout)

@@ -65,6 +65,9 @@ int64_t el_layout_chunk(int64_t samples, int n, int m);
 /* Pieces in which a worker's share goes forward, cut as above: its devices', or micro-batches. */
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout);
 
+/* Copies of the model that are fed apart, and are held from step to step: each has running statistics of its own. */
+int el_layout_copies(const struct el_layout *layout);
+
 /* How many workers have a loss: those of the last stage. */
 int el_layout_losses(const struct el_layout *layout);
 

@@ -98,6 +98,14 @@ static int64_t samples_of(const struct state *state, int share, int piece)
     return el_layout_chunk(state->feeds[share].samples, state->n_pieces, piece);
 }
 
+/* What a share's mean counts in the step's. */
+static double weight_of_share(const struct el_worker *worker, int share)
+{
+    const struct state *state = worker->state;
+    if (!worker->config->by_samples) return 1.0 / n_shares(state);
+    return (double)state->feeds[share].samples / (double)worker->config->global_batch;
+}
+
 /* What a piece's mean counts in the share's: as its samples do, or where replicas have the loss all alike. */
 static double weight_of(const struct el_worker *worker, int share, int piece)
 {
@@ -121,8 +129,8 @@ static enum el_status issue_piece(struct el_worker *worker, struct el_program *p
                                  .samples = samples_of(state, share, piece),
                                  .grads = shard->grads,
                                  .buffers = buffers_of(worker, in_vain ? state->n_ranks : rank),
-                                 .scale = weight_of(worker, share, piece) /
-                                          (state->shards ? state->n_micro : n_shares(state)),
+                                 .scale = weight_of(worker, share, piece) * weight_of_share(worker, share) *
+                                          (state->shards ? state->n_ranks : 1),
                                  .loss = el_view_of(state->losses, number * el_dtype_bytes(shard->config->dtype))};
     if (pass.samples == 0) return EL_OK;
     for (int i = 0; i < piece; i++) pass.first += samples_of(state, share, i);
@@ -192,9 +200,9 @@ static enum el_status read_loss(struct el_worker *worker, double *loss_p)
         int share = i / state->n_pieces, piece = i % state->n_pieces;
         if (samples_of(state, share, piece) == 0) continue;
         EL_TRY(el_shard_read_value(&worker->members[0].shard, state->losses, i, &one));
-        sum += weight_of(worker, share, piece) * one;
+        sum += weight_of(worker, share, piece) * weight_of_share(worker, share) * one;
     }
-    *loss_p = sum / n_shares(state);
+    *loss_p = sum;
     return EL_OK;
 }
 

@@ -166,15 +166,12 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct spmg *spmg = worker->state;
     struct el_dp *dp = &spmg->dp;
     const struct el_shard *first = el_dp_master(dp);
-    struct el_buffer *inputs, *labels;
     dp->program = program;
     el_program_on_failure(program, abort_all, spmg);
     for (int m = 0; m < dp->n; m++) el_reducer_begin(spmg->reducers[m], program, dp->grads[m]);
     el_shard_issue_zero_grad(first, program);
     sync_params(spmg);
-    el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
-    el_dp_bring_labels(dp, labels);
-    el_dp_scatter_inputs(dp, inputs);
+    el_dp_feed(dp);
     EL_TRY(el_dp_forward(dp));
     el_dp_loss(dp);
     el_dp_backward(dp);
@@ -182,9 +179,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     el_dp_end(dp);
     el_shard_issue_optimizer(first, program, dp->grads[0]);
     el_shard_free_grads(first, program, dp->grads[0]);
-    el_program_free(program, dp->gathered);
-    el_program_free(program, inputs);
-    el_program_free(program, labels);
+    el_dp_free_batch(dp);
     return EL_OK;
 }
 

@@ -89,6 +89,7 @@ struct el_train_config {
     bool broadcast_buffers;         /* ddp and its kin: rank 0's to all before each step (buffers.h) */
     int output_device;              /* dp: position of the device that has the outputs, and their loss */
     bool loss_in_replica;           /* dp: each replica computes the loss of its chunk */
+    unsigned dp_fix;                /* dp: what it is not to do, of enum el_dp_fix (dp_fix.h) */
     enum el_train_reduce reduce;
     /* Modes that cut the model. */
     char cut[128];      /* parts.h says how; empty: "time" */
@@ -99,6 +100,7 @@ struct el_train_config {
      * change the same running statistics, one after another, or the first one's alone last. */
     int n_pieces;
     bool pieces_in_order;
+    bool by_samples;                      /* shares count as their samples do, not all alike */
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
     const struct el_vectors *vectors;     /* over what was drawn for their words, of the model's width; NULL: none */
 };

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/parallel/dp_fix.h"
 #include "tests/equivalence/case_images.h"
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"
@@ -166,6 +167,27 @@ static void options_give_the_same_bits(void **state)
     compare_configured(&config, "manual --sync param", 0, FAKE_POLICIES);
 }
 
+/* dp without its causes, each set of fixes with one of the policies, by the host or NCCL. */
+static void fixes_give_the_same_bits(void **state)
+{
+    (void)state;
+    const struct el_case mlp = {"mlp", EL_OPT_MOMENTUM, 0, 23};
+    for (unsigned fixes = 1; fixes <= EL_DP_FIX_ALL; fixes++) {
+        struct el_train_config config;
+        char text[EL_DP_FIX_TEXT_BYTES];
+        int policy = (int)(fixes % FAKE_POLICIES);
+        if (el_dp_fix_close(fixes) != fixes) continue;
+        own_cards = fixes & EL_DP_FIX_INPUTS;
+        assert_int_equal(el_case_config(&mlp, "dp", 2 + own_cards, &config), EL_OK);
+        config.dp_fix = fixes;
+        config.steps = STEPS_SANITIZED;
+        assert_int_equal(el_train_check(&config), EL_OK);
+        el_dp_fix_text(fixes, text, sizeof text);
+        compare_steps(&config, text, policy, policy + 1);
+    }
+    own_cards = false;
+}
+
 static void modes_give_the_same_bits(void **state)
 {
     (void)state;
@@ -263,13 +285,10 @@ static void gradients_are_read_through_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_give_the_same_bits),
-        cmocka_unit_test(options_give_the_same_bits),
-        cmocka_unit_test(stages_give_the_same_bits),
-        cmocka_unit_test(schedules_give_the_same_bits),
-        cmocka_unit_test(batch_norm_gives_the_same_bits),
-        cmocka_unit_test(epochs_give_the_same_accuracy),
-        cmocka_unit_test(gradients_are_read_through_the_device),
+        cmocka_unit_test(modes_give_the_same_bits),      cmocka_unit_test(options_give_the_same_bits),
+        cmocka_unit_test(fixes_give_the_same_bits),      cmocka_unit_test(stages_give_the_same_bits),
+        cmocka_unit_test(schedules_give_the_same_bits),  cmocka_unit_test(batch_norm_gives_the_same_bits),
+        cmocka_unit_test(epochs_give_the_same_accuracy), cmocka_unit_test(gradients_are_read_through_the_device),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
