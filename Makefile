@@ -104,8 +104,15 @@ TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
 EMULATED_TEST := $(if $(HAVE_CXX),$(BUILD)/tests/gpu/test_kernels_emulated)
 GPU_TESTS    := $(if $(HAVE_CUDA),$(patsubst %.c,$(BUILD)/%,$(filter-out %emulated.c,$(wildcard tests/gpu/test_*.c))))
 TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST)
-EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(filter-out kernels/cuda/native.c,$(wildcard kernels/cuda/*.cu kernels/cuda/*.c)) \
-                      $(wildcard tests/gpu/emulator/*.c*))
+# The GPUs' modules of our own sources, for emulated threads and for libraries that stand for CUDA's (tests/cards): no toolkit is needed.
+emulated      = $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard $(1)))
+EMULATED_KERNELS := $(call emulated,kernels/cuda/*.cu kernels/cuda/*.c)
+CARDS_LIBRARY_OBJECTS := $(call emulated,tests/cards/*.c tests/gpu/emulator/*.cc)
+CARDS_CUDA_OBJECTS := $(EMULATED_KERNELS) $(call emulated,runtime/device/cuda/*.c)
+CARDS_NCCL_OBJECTS := $(if $(wildcard tests/cards/nccl*.c),$(call emulated,runtime/comm/nccl/*.c))
+CARDS         := $(if $(HAVE_CXX),$(BUILD)/cards/evenload)
+CARDS_MODULES := $(BUILD)/cards/modules/el_cuda.so $(if $(CARDS_NCCL_OBJECTS),$(BUILD)/cards/modules/el_nccl.so) \
+                 $(filter-out %/el_cuda.so %/el_nccl.so,$(MODULES:$(BUILD)/%=$(BUILD)/cards/%))
 GPU_LIMITS   := $(if $(HAVE_CUDA),$(BUILD)/tests/gpu/limits)
 INJECTED     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/injected/*.c)) $(BUILD)/tests/fuzz/injected
 # The parsers' targets: with a driver of our own, or (SAN=fuzz, by `make fuzz`) with libFuzzer.
@@ -135,7 +142,7 @@ report:
 cudnn_words = $(if $(HAVE_CUDNN),cuDNN $(HAVE_CUDNN),no cuDNN (convolutions by cuBLAS))
 nccl_words  = $(if $(HAVE_NCCL),NCCL $(HAVE_NCCL),no NCCL (other communicators serve))
 
-check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(FUZZ) $(GPU_LIMITS)
+check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(FUZZ) $(GPU_LIMITS) $(CARDS)
 injected: $(INJECTED)
 
 # libFuzzer is clang's: a build of its own, beside the other.
@@ -273,9 +280,14 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda.stamp Makefile
 
 $(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17 -Wall -Wextra $(WERROR) -include tests/gpu/emulator/emulator.h -x c++
 $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
+# The sanitizer sees of these what they tell it, and not their locks (tests/cards/machine.h).
+ifeq ($(SAN),thread)
+CARDS_UNSEEN  := $(addprefix $(BUILD)/emulated/tests/,$(addsuffix .o,$(addprefix cards/,sync.c machine.c failures.c streams.c events.c memory.c copies.c report.c) gpu/emulator/emulator.cc))
+$(CARDS_UNSEEN): EXTRA += -fno-sanitize=thread -DCARDS_THREAD_SANITIZER
+endif
 $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,emulate $<)
-	$(Q)$(EMULATED) -Itests/gpu/emulator/include -DEL_HAVE_CUDNN $(CPPFLAGS) -fPIC $(OPT) -MMD -MP -c -o $@ $<
+	$(Q)$(EMULATED) -Itests/gpu/emulator/include -DEL_HAVE_CUDNN $(CPPFLAGS) -fPIC $(OPT) $(EXTRA) -MMD -MP -c -o $@ $<
 
 $(LIBRARY): $(OBJECTS)
 	@$(call SHOW,ar     $@)
@@ -321,11 +333,27 @@ $(TEST_LIBRARY): $(LIBRARY)
 	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(WHOLE) $(LIBS)
 
 $(GPU_TESTS): LIBS += $(CUDART_LIBS)
-$(EMULATED_TEST): $(EMULATED_OBJECTS)
-$(EMULATED_TEST): LIBS += $(EMULATED_OBJECTS) -lstdc++
+$(EMULATED_TEST): $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS)
+$(EMULATED_TEST): LIBS += $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(TEST_LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(TEST_SUPPORT) $(TEST_LIBRARY) $(CMOCKA_LIBS) $(LIBS)
+
+# The program on cards that are none: a copy that looks for the driver's libraries beside itself.
+$(BUILD)/cards/lib/libfakecards.so: $(CARDS_LIBRARY_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lstdc++ -lm
+	$(Q)for name in libcuda.so.1 libnvidia-ml.so.1; do ln -sf $(@F) $(@D)/$$name; done
+$(BUILD)/cards/modules/el_cuda.so: $(CARDS_CUDA_OBJECTS)
+$(BUILD)/cards/modules/el_nccl.so: $(CARDS_NCCL_OBJECTS)
+$(BUILD)/cards/modules/el_cuda.so $(BUILD)/cards/modules/el_nccl.so: $(BUILD)/cards/lib/libfakecards.so
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,-rpath,'$$ORIGIN/../lib' -lstdc++ -ldl -lm
+$(BUILD)/cards/modules/%.so: $(BUILD)/modules/%.so
+	@mkdir -p $(@D); ln -sf ../../modules/$(@F) $@
+$(BUILD)/cards/evenload: $(BUILD)/bench/main.o $(LIBRARY) $(CARDS_MODULES)
+	@$(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $@ $< $(WHOLE) $(LIBS)
 
 # What NVTX loads in its test.
 $(BUILD)/tests/unit/test_nvtx: | $(BUILD)/tests/unit/nvtx_injection.so
@@ -346,4 +374,4 @@ $(filter-out %/fuzz/injected,$(INJECTED)): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(EMULATED_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(CARDS_CUDA_OBJECTS) $(CARDS_NCCL_OBJECTS) $(CARDS_LIBRARY_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))

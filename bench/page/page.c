@@ -199,8 +199,7 @@ static void put_section(struct page *page, const struct section *section)
     json_t *rows = section->rows ? section->rows(page) : NULL;
     bool table = json_array_size(rows) > 0;
     if (table || has_picture(page, section)) {
-        fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", section->id, section->title,
-                section->lead);
+        fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", section->id, section->title, section->lead);
         for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) put_picture(page, section->pictures[i]);
         if (table) el_html_table(page->out, section->columns, rows, page->trials, el_page_meaning);
         if (table) put_meanings(page->out, section->columns);

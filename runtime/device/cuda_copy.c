@@ -16,7 +16,9 @@ static size_t stage_size(size_t bytes)
 
 static bool is_idle(const struct el_cuda_device *device, struct el_cuda_stage *stage)
 {
-    if (stage->in_flight && device->api->EventQuery(stage->sent) == EL_CUDA_SUCCESS) stage->in_flight = false;
+    if (!stage->in_flight) return true;
+    stage->in_flight = device->api->EventQuery(stage->sent) != EL_CUDA_SUCCESS;
+    if (stage->in_flight) device->api->GetLastError(); /* "not ready" stays there, and the next launch would find it */
     return !stage->in_flight;
 }
 

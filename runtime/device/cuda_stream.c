@@ -138,6 +138,7 @@ static enum el_status stream_query(void *argument, bool *idle_p)
     const struct el_cuda_device *device = stream->device;
     int code = device->api->StreamQuery(stream->native.stream);
     *idle_p = code != EL_CUDA_ERROR_NOT_READY;
+    if (!*idle_p) device->api->GetLastError(); /* "not ready" stays there, and the next launch would find it */
     return *idle_p ? el_cuda_status(device->api, device->name, "StreamQuery", code) : EL_OK;
 }
 

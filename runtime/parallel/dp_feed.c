@@ -1,6 +1,6 @@
 /* How a batch comes to dp's devices. The master loads all of it and sends each its chunk, but for its own, which is a
- * view; labels go with it, or to where the loss is. With the fix `inputs` each device loads a share of its own, as ddp's
- * ranks do, and the master gets all labels where it has the loss. */
+ * view; labels go with it, or to where the loss is. With the fix `inputs` each device loads a share of its own, as
+ * ddp's ranks do, and the master gets all labels where it has the loss. */
 #include "runtime/parallel/dp.h"
 
 struct el_feed *el_dp_feed_of(const struct el_dp *dp, int m)

@@ -65,7 +65,8 @@ static void train(const struct el_train_config *config, const char *backend, str
     struct el_train_place place = {
         .devices = devices, .n_devices = layout.n_devices, .bootstrap = self, .dataset = dataset};
     struct el_train_hooks hooks = {.probes = probes};
-    if (el_train(config, &place, &hooks, &outcome->result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+    if (el_train(config, &place, &hooks, &outcome->result) != EL_OK)
+        fail_msg("%s: %s", config->mode, el_error_message());
     for (int d = 0; d < layout.n_devices; d++) el_device_close(devices[d]);
     el_bootstrap_close(self);
 }
@@ -274,10 +275,9 @@ static void a_fix_brings_what_it_needs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_trains_as_one_device), cmocka_unit_test(every_set_has_its_running_statistics),
-        cmocka_unit_test(a_device_without_a_chunk),       cmocka_unit_test(with_all_fixes_dp_is_ddp),
-        cmocka_unit_test(with_all_fixes_buffers_go_as_ddps),
-        cmocka_unit_test(memory_is_in_copies_of_the_parameters),
+        cmocka_unit_test(every_set_trains_as_one_device),    cmocka_unit_test(every_set_has_its_running_statistics),
+        cmocka_unit_test(a_device_without_a_chunk),          cmocka_unit_test(with_all_fixes_dp_is_ddp),
+        cmocka_unit_test(with_all_fixes_buffers_go_as_ddps), cmocka_unit_test(memory_is_in_copies_of_the_parameters),
         cmocka_unit_test(a_fix_brings_what_it_needs),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

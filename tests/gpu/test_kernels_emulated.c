@@ -1,11 +1,11 @@
 /* The CUDA table on emulated threads (emulator/emulator.h): every op in f32 and f64 against the reference in f64, with
  * the same bits whichever way blocks and threads run; convolutions without cuDNN and with it. Both libraries are loops
- * here (emulator/libraries.c, cudnn.c). */
+ * here (tests/cards/cublas.c, cudnn.c). */
 #define SMALLER_CASES
 #include "tests/unit/test_kernels_cases.h"
 
 #include "kernels/cuda/native.h"
-#include "tests/gpu/emulator/include/cudnn.h"
+#include "tests/cards/cards.h"
 
 static void run_emulated(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
 {
@@ -39,10 +39,11 @@ static const struct el_kernel *find_convolution(enum el_op_kind op, enum el_dtyp
 
 static void run_with_cudnn(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
 {
-    static int handle;
-    const struct el_cuda_native native = {.cudnn = &handle};
+    struct el_cuda_native native = {.cudnn = NULL};
+    assert_int_equal(el_cuda_native_open_cudnn(&native), EL_OK);
     args->native = &native;
     row_run(row, args, out->name);
+    el_cuda_native_close(&native);
 }
 
 /* Each case is run twice on a line, and once off it, which goes without cuDNN. */
@@ -52,8 +53,8 @@ static void test_convolutions_by_cudnn(void **state)
     const struct el_kernel_table table = {.name = "cuda with cuDNN", .find = find_convolution};
     int checked = check_rows(&table, EL_F32, run_with_cudnn, 0x1p-24, MOST_FLOPS);
     assert_true(checked > 70);
-    assert_int_equal(el_emulated_cudnn_convolutions, 2 * checked);
-    assert_int_equal(el_emulated_cudnn_descriptors, 0);
+    assert_int_equal(cards_cudnn_convolutions(), 2 * checked);
+    assert_int_equal(cards_cudnn_descriptors(), 0);
 }
 
 static void test_table_is_complete(void **state)
@@ -162,7 +163,8 @@ static void test_nothing_to_do(void **state)
 static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
 {
     static _Alignas(16) float memory[128];
-    const struct el_cuda_native native = {.cudnn = cudnn ? memory : NULL};
+    struct el_cuda_native native = {.cudnn = NULL};
+    if (cudnn) assert_int_equal(el_cuda_native_open_cudnn(&native), EL_OK);
     const struct el_kernel *row = el_kernels_cuda()->find(op, EL_F32);
     struct el_kernel_args args = {.d = {1, 5, 1, 1, 1, 1, 1, 0}, .native = &native};
     for (int i = 0; i < 4; i++) args.p[i] = memory;
@@ -170,6 +172,7 @@ static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
     assert_string_equal(row->describe(args.plan), text);
     row->release(args.plan);
     row->release(NULL);
+    el_cuda_native_close(&native);
 }
 
 static void test_a_convolution_says_how_it_is_done(void **state)
@@ -179,12 +182,12 @@ static void test_a_convolution_says_how_it_is_done(void **state)
     assert_way(EL_OP_CONV2D_FORWARD, false, "cuBLAS, a product over columns (no cuDNN)");
     assert_way(EL_OP_CONV1D_BACKWARD_DATA, true, "cuDNN data algorithm 1, f32, 4096 bytes of scratch");
     assert_way(EL_OP_CONV2D_BACKWARD_WEIGHTS, true, "cuDNN weights algorithm 1, f32, 4096 bytes of scratch");
-    el_emulated_cudnn_has_none = 1;
+    cards_cudnn_set_useless(true);
     assert_way(EL_OP_CONV2D_FORWARD, true,
                "cuBLAS, a product over columns (cuDNN: none of 4 algorithms is deterministic, plain and within 1048620 "
                "bytes)");
-    el_emulated_cudnn_has_none = 0;
-    assert_int_equal(el_emulated_cudnn_descriptors, 0);
+    cards_cudnn_set_useless(false);
+    assert_int_equal(cards_cudnn_descriptors(), 0);
 }
 
 int main(void)

@@ -39,7 +39,7 @@ page'
 LIBRARIES='
 (oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
 mpi\.h                 runtime/comm/mpi
-(cuda|cudnn|cublas|nccl|nvml).*  (cuda|nccl|tests/gpu)
+(cuda|cudnn|cublas|nccl|nvml).*  (cuda|nccl|tests/gpu|tests/cards)
 nvtx.*                 profiles/nvtx
 (png|jpeglib|jerror)\.h  runtime/data/codec'
 

@@ -58,7 +58,7 @@ static void cuda_breach(const char *what)
 
 static int cuda_error(int code)
 {
-    if (code != EL_CUDA_SUCCESS && code != EL_CUDA_ERROR_NOT_READY) cuda.last_error = code;
+    if (code != EL_CUDA_SUCCESS) cuda.last_error = code; /* "not ready" too */
     return code;
 }
 
@@ -250,7 +250,7 @@ static int cuda_StreamQuery(void *argument)
     struct fake_queue *queue = argument;
     if (!queue->first) return 0;
     cuda_drain(queue);
-    return EL_CUDA_ERROR_NOT_READY;
+    return cuda_error(EL_CUDA_ERROR_NOT_READY);
 }
 
 static int cuda_StreamWaitEvent(void *stream, void *event)
@@ -292,7 +292,7 @@ static int cuda_EventRecord(void *event, void *stream)
 
 static int cuda_EventQuery(void *event)
 {
-    return ((struct fake_mark *)event)->pending ? EL_CUDA_ERROR_NOT_READY : 0;
+    return cuda_error(((struct fake_mark *)event)->pending ? EL_CUDA_ERROR_NOT_READY : 0);
 }
 
 static int cuda_EventSynchronize(void *event)

@@ -3,17 +3,19 @@
  * that hangs on their order shows as other bits in a second run. */
 #include "tests/gpu/emulator/emulator.h"
 
+#include "tests/cards/cards.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include <vector>
+#include <memory>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-struct el_emulator_index threadIdx, blockIdx, blockDim, gridDim;
+__thread struct el_emulator_index threadIdx, blockIdx, blockDim, gridDim __attribute__((tls_model("initial-exec")));
 
 namespace
 {
@@ -26,7 +28,7 @@ struct barrier {
 
 struct fiber {
     ucontext_t context;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;
     unsigned thread;
     bool made, idle;
     struct barrier *waits_for;
@@ -48,7 +50,9 @@ struct state {
     uint64_t words[THREADS_MAX];
 };
 
-struct state emulator;
+/* A stream's thread has one from its first kernel to its end. */
+thread_local std::unique_ptr<struct state> own;
+__thread struct state *emulator __attribute__((tls_model("initial-exec")));
 
 /* Tells the address sanitizer of the stack that is to be used; nothing without it. */
 void leave_for(void **fake_stack, const void *stack, size_t bytes)
@@ -71,18 +75,18 @@ void arrive(void *fake_stack, const void **from, size_t *bytes)
 
 void to_scheduler(struct fiber *self)
 {
-    leave_for(&self->fake_stack, emulator.scheduler_stack, emulator.scheduler_stack_bytes);
-    swapcontext(&self->context, &emulator.scheduler);
-    arrive(self->fake_stack, &emulator.scheduler_stack, &emulator.scheduler_stack_bytes);
+    leave_for(&self->fake_stack, emulator->scheduler_stack, emulator->scheduler_stack_bytes);
+    swapcontext(&self->context, &emulator->scheduler);
+    arrive(self->fake_stack, &emulator->scheduler_stack, &emulator->scheduler_stack_bytes);
     threadIdx.x = self->thread;
 }
 
 void to_fiber(struct fiber *next)
 {
-    emulator.running = next;
-    leave_for(&emulator.scheduler_fake_stack, next->stack.data(), next->stack.size());
-    swapcontext(&emulator.scheduler, &next->context);
-    arrive(emulator.scheduler_fake_stack, nullptr, nullptr);
+    emulator->running = next;
+    leave_for(&emulator->scheduler_fake_stack, next->stack.get(), STACK_BYTES);
+    swapcontext(&emulator->scheduler, &next->context);
+    arrive(emulator->scheduler_fake_stack, nullptr, nullptr);
 }
 
 /* The thread that has ended is waited for no longer. */
@@ -97,15 +101,15 @@ void drop_out(struct barrier *barrier)
 
 void fiber_main(void)
 {
-    struct fiber *self = emulator.running;
-    arrive(self->fake_stack, &emulator.scheduler_stack, &emulator.scheduler_stack_bytes);
+    struct fiber *self = emulator->running;
+    arrive(self->fake_stack, &emulator->scheduler_stack, &emulator->scheduler_stack_bytes);
     for (;;) {
-        while (emulator.next < emulator.threads) {
-            unsigned turn = emulator.next++;
-            self->thread = emulator.downwards ? emulator.threads - 1 - turn : turn;
+        while (emulator->next < emulator->threads) {
+            unsigned turn = emulator->next++;
+            self->thread = emulator->downwards ? emulator->threads - 1 - turn : turn;
             threadIdx.x = self->thread;
-            (*emulator.kernel)();
-            drop_out(&emulator.block);
+            (*emulator->kernel)();
+            drop_out(&emulator->block);
         }
         self->idle = true;
         to_scheduler(self);
@@ -116,10 +120,10 @@ void prepare(struct fiber *fiber)
 {
     if (!fiber->made) {
         fiber->made = true;
-        fiber->stack.resize(STACK_BYTES);
+        fiber->stack.reset(new char[STACK_BYTES]);
         getcontext(&fiber->context);
-        fiber->context.uc_stack.ss_sp = fiber->stack.data();
-        fiber->context.uc_stack.ss_size = fiber->stack.size();
+        fiber->context.uc_stack.ss_sp = fiber->stack.get();
+        fiber->context.uc_stack.ss_size = STACK_BYTES;
         fiber->context.uc_link = nullptr;
         makecontext(&fiber->context, fiber_main, 0);
     }
@@ -129,7 +133,7 @@ void prepare(struct fiber *fiber)
 
 void wait_at(struct barrier *barrier)
 {
-    struct fiber *self = emulator.running;
+    struct fiber *self = emulator->running;
     if (++barrier->arrived == barrier->expected) {
         barrier->arrived = 0;
         barrier->generation++;
@@ -154,7 +158,7 @@ bool resume(unsigned used)
         for (bool again = true; again;) {
             again = false;
             for (unsigned i = first; i < used && i < first + WARP; i++)
-                if (may_run(&emulator.fibers[i])) to_fiber(&emulator.fibers[i]), moved = again = true;
+                if (may_run(&emulator->fibers[i])) to_fiber(&emulator->fibers[i]), moved = again = true;
         }
     return moved;
 }
@@ -162,7 +166,7 @@ bool resume(unsigned used)
 bool all_idle(unsigned used)
 {
     for (unsigned i = 0; i < used; i++)
-        if (!emulator.fibers[i].idle) return false;
+        if (!emulator->fibers[i].idle) return false;
     return true;
 }
 
@@ -170,12 +174,12 @@ bool all_idle(unsigned used)
 void run_block(void)
 {
     unsigned used = 0;
-    emulator.next = 0;
-    emulator.block = {emulator.threads, 0, 0};
-    for (unsigned warp = 0; warp < emulator.threads / WARP; warp++) emulator.warps[warp] = {WARP, 0, 0};
-    while (emulator.next < emulator.threads) {
-        prepare(&emulator.fibers[used]);
-        to_fiber(&emulator.fibers[used++]);
+    emulator->next = 0;
+    emulator->block = {emulator->threads, 0, 0};
+    for (unsigned warp = 0; warp < emulator->threads / WARP; warp++) emulator->warps[warp] = {WARP, 0, 0};
+    while (emulator->next < emulator->threads) {
+        prepare(&emulator->fibers[used]);
+        to_fiber(&emulator->fibers[used++]);
     }
     while (!all_idle(used)) {
         if (resume(used)) continue;
@@ -188,29 +192,56 @@ void run_block(void)
 
 void __syncthreads(void)
 {
-    wait_at(&emulator.block);
+    wait_at(&emulator->block);
 }
 
 uint64_t el_emulator_shuffle(uint64_t word, int mask)
 {
     unsigned self = threadIdx.x;
-    struct barrier *warp = &emulator.warps[self / WARP];
-    emulator.words[self] = word;
+    struct barrier *warp = &emulator->warps[self / WARP];
+    emulator->words[self] = word;
     wait_at(warp);
-    word = emulator.words[self ^ static_cast<unsigned>(mask)];
+    word = emulator->words[self ^ static_cast<unsigned>(mask)];
     wait_at(warp);
     return word;
 }
 
-void el_emulator_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel)
+namespace
 {
-    emulator.kernel = &kernel;
-    emulator.threads = threads;
-    emulator.downwards = !emulator.downwards;
-    blockDim.x = threads;
-    gridDim.x = blocks;
-    for (unsigned i = 0; i < blocks; i++) {
-        blockIdx.x = emulator.downwards ? blocks - 1 - i : i;
+
+struct kernel_launch {
+    cudaStream_t stream;
+    unsigned blocks, threads;
+    std::function<void()> kernel;
+};
+
+void run_blocks(const struct kernel_launch *launch)
+{
+    if (!own) own.reset(new struct state());
+    emulator = own.get();
+    emulator->kernel = &launch->kernel;
+    emulator->threads = launch->threads;
+    emulator->downwards = !emulator->downwards;
+    blockDim.x = launch->threads;
+    gridDim.x = launch->blocks;
+    for (unsigned i = 0; i < launch->blocks; i++) {
+        blockIdx.x = emulator->downwards ? launch->blocks - 1 - i : i;
         run_block();
     }
+}
+
+int run_launch(void *argument)
+{
+    std::unique_ptr<kernel_launch> launch(static_cast<kernel_launch *>(argument));
+    if (!cards_is_ending(launch->stream)) run_blocks(launch.get());
+    return 0;
+}
+
+} // namespace
+
+void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigned threads,
+                        const std::function<void()> &kernel)
+{
+    auto *made = new kernel_launch{static_cast<cudaStream_t>(stream), blocks, threads, kernel};
+    if (cards_launch(made->stream, code, run_launch, made) != 0) delete made;
 }

@@ -15,15 +15,18 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__ static
+#define __shared__ static __thread /* several streams run kernels at once */
 
 struct el_emulator_index {
     unsigned x;
 };
-extern struct el_emulator_index threadIdx, blockIdx, blockDim, gridDim;
+extern __thread struct el_emulator_index threadIdx, blockIdx, blockDim,
+    gridDim __attribute__((tls_model("initial-exec")));
 
-/* Runs every thread of every block, to the end. */
-void el_emulator_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel);
+/* Puts a kernel on a stream (tests/cards/cards.h), whose thread runs every thread of every block to the end; at once
+ * where the stream is NULL. `code` names it. What a launch fails with is cudaGetLastError()'s. */
+void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigned threads,
+                        const std::function<void()> &kernel);
 
 /* Waits for all threads of the block that still run. */
 void __syncthreads(void);

@@ -1,7 +1,9 @@
-/* The few names of cuBLAS that kernels/cuda uses, for the emulator's build. Values and signatures are cuBLAS's. */
+/* The few names of cuBLAS that kernels/cuda uses, for builds without a toolkit. Values and signatures are cuBLAS's;
+ * what the calls do is in tests/cards/cublas.c. */
 #ifndef EL_TESTS_EMULATED_CUBLAS_V2_H
 #define EL_TESTS_EMULATED_CUBLAS_V2_H
 
+#include <cuda_runtime_api.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -12,11 +14,21 @@ typedef enum {
     CUBLAS_STATUS_SUCCESS = 0,
     CUBLAS_STATUS_ALLOC_FAILED = 3,
     CUBLAS_STATUS_INVALID_VALUE = 7,
+    CUBLAS_STATUS_EXECUTION_FAILED = 13,
 } cublasStatus_t;
 
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
-typedef struct el_emulated_cublas *cublasHandle_t;
+typedef enum { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TF32_TENSOR_OP_MATH = 3 } cublasMath_t;
+typedef enum { CUBLAS_ATOMICS_NOT_ALLOWED = 0, CUBLAS_ATOMICS_ALLOWED = 1 } cublasAtomicsMode_t;
+typedef enum { MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL } libraryPropertyType;
+typedef struct cublasContext *cublasHandle_t;
 
+cublasStatus_t cublasCreate(cublasHandle_t *handle_p);
+cublasStatus_t cublasDestroy(cublasHandle_t handle);
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
+cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode);
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value_p);
 const char *cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
                                             int64_t m, int64_t n, int64_t k, const float *alpha, const float *a,

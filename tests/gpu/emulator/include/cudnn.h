@@ -1,8 +1,9 @@
-/* The few names of cuDNN that kernels/cuda uses, for the emulator's build. Values and signatures are cuDNN 9's; what
- * the three directions have a type each for is one type here. */
+/* The few names of cuDNN that kernels/cuda uses, for builds without a toolkit. Values and signatures are cuDNN 9's;
+ * what the three directions have a type each for is one type here. */
 #ifndef EL_TESTS_EMULATED_CUDNN_H
 #define EL_TESTS_EMULATED_CUDNN_H
 
+#include <cuda_runtime_api.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -16,6 +17,7 @@ typedef enum {
     CUDNN_STATUS_BAD_PARAM = 2000,
     CUDNN_STATUS_NOT_SUPPORTED = 3000,
     CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4004,
+    CUDNN_STATUS_EXECUTION_FAILED = 5000,
 } cudnnStatus_t;
 typedef enum { CUDNN_NON_DETERMINISTIC = 0, CUDNN_DETERMINISTIC = 1 } cudnnDeterminism_t;
 typedef enum {
@@ -45,11 +47,15 @@ typedef struct {
     cudnnMathType_t mathType;
 } cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t;
 
-typedef struct el_emulated_cudnn *cudnnHandle_t;
+typedef struct cudnnContext *cudnnHandle_t;
 typedef struct el_emulated_tensor *cudnnTensorDescriptor_t;
 typedef struct el_emulated_filter *cudnnFilterDescriptor_t;
 typedef struct el_emulated_convolution *cudnnConvolutionDescriptor_t;
 
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle_p);
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);
+size_t cudnnGetVersion(void);
 const char *cudnnGetErrorString(cudnnStatus_t status);
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *tensor_p);
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filter_p);
@@ -107,10 +113,6 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
                                              void *scratch, size_t scratch_bytes, const void *beta,
                                              cudnnFilterDescriptor_t dw_of, void *dw);
-
-/* For the tests: descriptors not yet destroyed, convolutions done; and whether the heuristics name only algorithms that
- * may not be taken. */
-extern int el_emulated_cudnn_descriptors, el_emulated_cudnn_convolutions, el_emulated_cudnn_has_none;
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,22 @@
-/* The emulator's cuDNN: convolutions by their definition, on host memory. Its heuristics put first what may not be
+/* cuDNN: convolutions by their definition, on the handle's stream. Its heuristics put first what may not be
  * taken: Winograd, one that is not deterministic, one that is not supported, one that wants too much scratch; and they
  * name a math type that turns to f16. What is taken shows in the result: an algorithm that may not be taken gives
  * nothing, and only with FMA are operands as they came. Descriptors that do not fit each other are refused, and scratch
  * is written to its end. */
 #include <cudnn.h>
 #include <math.h>
-#include <stdint.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/cards/cards.h"
+
+enum { HANDLE_BYTES = 1 << 20 }; /* what a handle takes of the card */
+
+struct cudnnContext {
+    cudaStream_t stream;
+    int device;
+};
 
 struct el_emulated_tensor {
     int n, c, h, w;
@@ -22,7 +31,59 @@ struct el_emulated_convolution {
 
 enum { UNSUPPORTED = 2, GREEDY = 0, TAKEN = 1, SCRATCH_BYTES = 4096 };
 
-int el_emulated_cudnn_descriptors, el_emulated_cudnn_convolutions, el_emulated_cudnn_has_none;
+static atomic_int descriptors, convolutions, useless;
+
+int cards_cudnn_descriptors(void)
+{
+    return atomic_load(&descriptors);
+}
+
+int cards_cudnn_convolutions(void)
+{
+    return atomic_load(&convolutions);
+}
+
+void cards_cudnn_set_useless(bool is_useless)
+{
+    atomic_store(&useless, is_useless);
+}
+
+static cudnnStatus_t status_of(int code)
+{
+    if (code == cudaErrorMemoryAllocation) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    return code == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle_p)
+{
+    int device = cards_thread_device(), code = cudaErrorMemoryAllocation;
+    if (!cards_fails("cudnnCreate", device, &code)) code = cards_library_take(device, HANDLE_BYTES);
+    if (code != cudaSuccess) return status_of(code);
+    struct cudnnContext *handle = calloc(1, sizeof *handle);
+    if (!handle) abort();
+    handle->device = device;
+    *handle_p = handle;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
+{
+    cards_library_give(handle->device, HANDLE_BYTES);
+    free(handle);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    if (stream && cards_stream_device(stream) != handle->device) return CUDNN_STATUS_BAD_PARAM;
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+size_t cudnnGetVersion(void)
+{
+    return 91900;
+}
 
 const char *cudnnGetErrorString(cudnnStatus_t status)
 {
@@ -33,14 +94,14 @@ static cudnnStatus_t create(void **descriptor_p, size_t bytes)
 {
     *descriptor_p = calloc(1, bytes);
     if (!*descriptor_p) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    el_emulated_cudnn_descriptors++;
+    atomic_fetch_add(&descriptors, 1);
     return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t destroy(void *descriptor)
 {
     free(descriptor);
-    el_emulated_cudnn_descriptors--;
+    atomic_fetch_sub(&descriptors, 1);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -112,7 +173,7 @@ static int fits(const struct op *op)
 }
 
 /* Forward, 0, 1 and 2 sum plainly; backward 1 alone. */
-static cudnnStatus_t ask(struct op op, int most, int *n_p, cudnnConvolutionFwdAlgoPerf_t *answers)
+static cudnnStatus_t ask(cudnnHandle_t handle, struct op op, int most, int *n_p, cudnnConvolutionFwdAlgoPerf_t *answers)
 {
     const cudnnMathType_t coarse = CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
     const cudnnConvolutionFwdAlgoPerf_t list[] = {
@@ -121,7 +182,8 @@ static cudnnStatus_t ask(struct op op, int most, int *n_p, cudnnConvolutionFwdAl
         {UNSUPPORTED, CUDNN_STATUS_NOT_SUPPORTED, 0, CUDNN_DETERMINISTIC, coarse},
         {GREEDY, CUDNN_STATUS_SUCCESS, 0, CUDNN_DETERMINISTIC, coarse},
         {TAKEN, CUDNN_STATUS_SUCCESS, SCRATCH_BYTES, CUDNN_DETERMINISTIC, coarse}};
-    int n = (int)(sizeof list / sizeof list[0]) - (el_emulated_cudnn_has_none != 0);
+    int code = 0, none = atomic_load(&useless) || cards_fails("cudnnAlgorithms", handle->device, &code);
+    int n = (int)(sizeof list / sizeof list[0]) - none;
     if (!fits(&op) || most < n) return CUDNN_STATUS_BAD_PARAM;
     memcpy(answers, list, (size_t)n * sizeof *answers);
     *n_p = n;
@@ -136,50 +198,125 @@ static cudnnStatus_t scratch_of(struct op op, int algorithm, size_t *bytes_p)
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* A convolution on its way through the stream; the descriptors as they were at the call. `which` is computed: 0 x,
+ * 1 w, 2 y; the operands are the other two, in this order. */
+struct work {
+    struct el_emulated_tensor x, y;
+    struct el_emulated_filter w;
+    struct el_emulated_convolution conv;
+    cudaStream_t stream;
+    int which;
+    const float *a, *b;
+    float *to;
+    char *scratch;
+    double alpha, beta;
+};
+
+/* How many elements an operand has. */
+static int64_t count(const struct work *work, int which)
+{
+    const struct el_emulated_tensor *t = which == 0 ? &work->x : &work->y;
+    if (which == 1) return (int64_t)work->w.k * work->w.h * work->w.w * work->w.c;
+    return (int64_t)t->n * t->h * t->w * t->c;
+}
+
 /* The operand as the math type sees it: 24 bits of mantissa with FMA, 11 else. */
-static double seen(const struct op *op, float value)
+static double seen(const struct work *work, float value)
 {
     int exponent;
+    if (work->conv.math == CUDNN_FMA_MATH) return (double)value;
     double mantissa = frexp((double)value, &exponent);
-    if (op->conv->math == CUDNN_FMA_MATH) return (double)value;
     return ldexp(rint(mantissa * 2048) / 2048, exponent);
 }
 
-/* Adds up all products a[.] * b[.] of the output that `which` names: 0 x, 1 w, 2 y. */
-static void products(const struct op *op, int which, const float *a, const float *b, double *sum)
+static double *read_operand(const struct work *work, int which, const float *from)
 {
-    const struct el_emulated_tensor *x = op->x, *y = op->y;
-    const struct el_emulated_filter *w = op->w;
-    for (int64_t out = 0; out < (int64_t)y->n * y->h * y->w * y->c; out++)
-        for (int64_t tap = 0; tap < (int64_t)w->h * w->w * w->c; tap++) {
-            int64_t k = out % y->c, c = tap % w->c, place = out / y->c;
-            int64_t row = place / y->w % y->h * op->conv->stride - op->conv->pad + tap / w->c / w->w;
-            int64_t column = place % y->w * op->conv->stride - op->conv->pad + tap / w->c % w->w;
-            if (row < 0 || row >= x->h || column < 0 || column >= x->w) continue;
-            int64_t at[3] = {((place / y->w / y->h * x->h + row) * x->w + column) * x->c + c,
-                             k * w->h * w->w * w->c + tap, out};
-            int64_t first = at[which == 0 ? 1 : 0], second = at[which == 2 ? 1 : 2];
-            sum[at[which]] += seen(op, a[first]) * seen(op, b[second]);
-        }
+    int64_t n = count(work, which);
+    double *all = calloc((size_t)n + 1, sizeof *all);
+    if (!all) abort();
+    for (int64_t i = 0; from && i < n; i++) all[i] = seen(work, from[i]);
+    return all;
 }
 
-/* to = alpha * sums + beta * to; a and b in the order x, w, y. */
-static cudnnStatus_t convolve(struct op op, int which, const void *a, const void *b, int algorithm, void *scratch,
-                              size_t scratch_bytes, const float *alpha, const float *beta, float *to)
+/* One output's place and one tap: x, w and y from there on, over the channels of x. */
+static void add_products(int which, double *x, double *w, double *y, int c)
 {
-    const int64_t elements[] = {(int64_t)op.x->n * op.x->h * op.x->w * op.x->c,
-                                (int64_t)op.w->k * op.w->h * op.w->w * op.w->c,
-                                (int64_t)op.y->n * op.y->h * op.y->w * op.y->c};
+    double sum = 0;
+    if (which == 0)
+        for (int i = 0; i < c; i++) x[i] += w[i] * *y;
+    else if (which == 1)
+        for (int i = 0; i < c; i++) w[i] += x[i] * *y;
+    else
+        for (int i = 0; i < c; i++) sum += x[i] * w[i];
+    if (which == 2) *y += sum;
+}
+
+/* All products of the output's place `place`, for every tap and filter. */
+static void add_place(const struct work *work, int64_t place, double *all[3])
+{
+    const struct el_emulated_tensor *x = &work->x, *y = &work->y;
+    const struct el_emulated_filter *w = &work->w;
+    int64_t column = place % y->w, row = place / y->w % y->h, n = place / y->w / y->h;
+    for (int tap = 0; tap < w->h * w->w; tap++) {
+        int64_t i = row * work->conv.stride - work->conv.pad + tap / w->w;
+        int64_t j = column * work->conv.stride - work->conv.pad + tap % w->w;
+        if (i < 0 || i >= x->h || j < 0 || j >= x->w) continue;
+        for (int64_t k = 0; k < y->c; k++)
+            add_products(work->which, &all[0][((n * x->h + i) * x->w + j) * x->c],
+                         &all[1][(k * w->h * w->w + tap) * w->c], &all[2][place * y->c + k], x->c);
+    }
+}
+
+/* to = alpha * sums + beta * to */
+static void compute(const struct work *work)
+{
+    const float *operands[3] = {work->a, work->which == 0 ? work->a : work->b, work->b};
+    double *all[3];
+    operands[work->which] = NULL;
+    for (int i = 0; i < 3; i++) all[i] = read_operand(work, i, operands[i]);
+    memset(work->scratch, 0x5a, SCRATCH_BYTES);
+    for (int64_t place = 0; place < (int64_t)work->y.n * work->y.h * work->y.w; place++) add_place(work, place, all);
+    for (int64_t i = 0; i < count(work, work->which); i++) { /* what is not added to is not read */
+        double before = work->beta == 0 ? 0 : work->beta * (double)work->to[i];
+        work->to[i] = (float)(work->alpha * all[work->which][i] + before);
+    }
+    for (int i = 0; i < 3; i++) free(all[i]);
+}
+
+static bool is_on(const struct work *work, const void *address)
+{
+    return cards_device_of(address, NULL) == cards_stream_device(work->stream);
+}
+
+static int run(void *argument)
+{
+    struct work *work = argument;
+    int code = cudaSuccess;
+    bool ending = cards_is_ending(work->stream);
+    if (work->stream && !ending &&
+        !(is_on(work, work->a) && is_on(work, work->b) && is_on(work, work->to) && is_on(work, work->scratch)))
+        code = cudaErrorIllegalAddress;
+    if (code == cudaSuccess && !ending) compute(work);
+    free(work);
+    return code;
+}
+
+static cudnnStatus_t convolve(cudnnHandle_t handle, struct op op, int algorithm, size_t scratch_bytes,
+                              const struct work *wanted)
+{
+    static const char names[3];
+    int code = cudaErrorLaunchFailure;
     if (!fits(&op) || algorithm != TAKEN || scratch_bytes != SCRATCH_BYTES) return CUDNN_STATUS_BAD_PARAM;
-    memset(scratch, 0x5a, scratch_bytes);
-    double *sum = calloc((size_t)elements[which], sizeof *sum);
-    if (!sum) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    products(&op, which, a, b, sum);
-    for (int64_t i = 0; i < elements[which]; i++) /* what is not added to is not read */
-        to[i] = (float)(*alpha * sum[i] + (*beta == 0 ? 0 : *beta * (double)to[i]));
-    free(sum);
-    el_emulated_cudnn_convolutions++;
-    return CUDNN_STATUS_SUCCESS;
+    if (cards_fails("cudnnConvolution", handle->device, &code)) return status_of(code);
+    struct work *work = malloc(sizeof *work);
+    if (!work) abort();
+    *work = *wanted;
+    work->x = *op.x, work->y = *op.y, work->w = *op.w, work->conv = *op.conv;
+    work->stream = handle->stream;
+    code = cards_launch(work->stream, &names[work->which], run, work);
+    if (code != cudaSuccess) free(work);
+    atomic_fetch_add(&convolutions, 1);
+    return status_of(code);
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
@@ -187,8 +324,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
                                                      cudnnTensorDescriptor_t y, int most, int *n_p,
                                                      cudnnConvolutionFwdAlgoPerf_t *answers)
 {
-    (void)handle;
-    return ask((struct op){x, y, w, conv}, most, n_p, answers);
+    return ask(handle, (struct op){x, y, w, conv}, most, n_p, answers);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
@@ -196,8 +332,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, 
                                                           cudnnTensorDescriptor_t dx, int most, int *n_p,
                                                           cudnnConvolutionBwdDataAlgoPerf_t *answers)
 {
-    (void)handle;
-    return ask((struct op){dx, dy, w, conv}, most, n_p, answers);
+    return ask(handle, (struct op){dx, dy, w, conv}, most, n_p, answers);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
@@ -206,8 +341,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
                                                             cudnnFilterDescriptor_t dw, int most, int *n_p,
                                                             cudnnConvolutionBwdFilterAlgoPerf_t *answers)
 {
-    (void)handle;
-    return ask((struct op){x, dy, dw, conv}, most, n_p, answers);
+    return ask(handle, (struct op){x, dy, dw, conv}, most, n_p, answers);
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
@@ -244,8 +378,14 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
                                       cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo, void *scratch,
                                       size_t scratch_bytes, const void *beta, cudnnTensorDescriptor_t y_of, void *y)
 {
-    (void)handle;
-    return convolve((struct op){x_of, y_of, w_of, conv}, 2, x, w, algo, scratch, scratch_bytes, alpha, beta, y);
+    return convolve(handle, (struct op){x_of, y_of, w_of, conv}, algo, scratch_bytes,
+                    &(struct work){.which = 2,
+                                   .a = x,
+                                   .b = w,
+                                   .to = y,
+                                   .scratch = scratch,
+                                   .alpha = (double)*(const float *)alpha,
+                                   .beta = (double)*(const float *)beta});
 }
 
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t w_of,
@@ -254,8 +394,14 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            void *scratch, size_t scratch_bytes, const void *beta,
                                            cudnnTensorDescriptor_t dx_of, void *dx)
 {
-    (void)handle;
-    return convolve((struct op){dx_of, dy_of, w_of, conv}, 0, w, dy, algo, scratch, scratch_bytes, alpha, beta, dx);
+    return convolve(handle, (struct op){dx_of, dy_of, w_of, conv}, algo, scratch_bytes,
+                    &(struct work){.which = 0,
+                                   .a = w,
+                                   .b = dy,
+                                   .to = dx,
+                                   .scratch = scratch,
+                                   .alpha = (double)*(const float *)alpha,
+                                   .beta = (double)*(const float *)beta});
 }
 
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_of,
@@ -264,6 +410,12 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              void *scratch, size_t scratch_bytes, const void *beta,
                                              cudnnFilterDescriptor_t dw_of, void *dw)
 {
-    (void)handle;
-    return convolve((struct op){x_of, dy_of, dw_of, conv}, 1, x, dy, algo, scratch, scratch_bytes, alpha, beta, dw);
+    return convolve(handle, (struct op){x_of, dy_of, dw_of, conv}, algo, scratch_bytes,
+                    &(struct work){.which = 1,
+                                   .a = x,
+                                   .b = dy,
+                                   .to = dw,
+                                   .scratch = scratch,
+                                   .alpha = (double)*(const float *)alpha,
+                                   .beta = (double)*(const float *)beta});
 }

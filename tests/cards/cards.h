@@ -1,0 +1,93 @@
+/* Cards without cards: stand-ins for CUDA's run time, cuBLAS, cuDNN, NVML (and NCCL) that are harder than a card. This
+ * is what they share beside the libraries' own calls.
+ *
+ *     FAKE_CARDS=2 build/cards/evenload run --devices cuda:0,cuda:1 ...
+ *
+ * el_cuda.so is made of our own sources; its kernels run on emulated threads (tests/gpu/emulator), each stream is a
+ * thread, and nothing is done before the stream comes to it. Settings, all by environment:
+ *
+ *     FAKE_CARDS=N           how many cards the machine has (none: no cards; a stream NULL then runs at once what it is
+ *                            given, in the caller's thread: for tests of kernels alone)
+ *     FAKE_CARDS_SEED=S      streams dawdle, some more than others, as S says; 0 or nothing: none does
+ *     FAKE_CARDS_BYTES=B     memory of a card (default 1 GiB)
+ *     FAKE_CARDS_PEER=0      cards do not reach each other's memory (default 1)
+ *     FAKE_CARDS_MODEL=M     T4, V100, A100, H100 or H200 (default)
+ *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
+ *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
+ *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas. WHAT is a call's name
+ * (cudaMalloc), `kernel` (one that is running: CODE is sticky from then on; 700 if none is given) or `wait` (a
+ * cudaStreamWaitEvent that does nothing). CARD is a number or `*`. CALL counts from 1; N/M means the calls N, N+M,
+ * N+2M, ... FAKE_CARDS_REPORT=F    at the end a line a card is appended to F: the most memory that was taken, what was
+ * not given back, how many kernels, copies and waits there were (report.c) CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING,
+ * CUDA_MODULE_LOADING  as CUDA takes them
+ *
+ * What a card would do to a wrong program is an error here, or an end with a line that begins with "fakecards:": device
+ * memory that the host touches, or a kernel of another card without peer access (by protection keys, where the machine
+ * has them); a stream that is not of the thread's current device; memory that was freed or never written (it reads as
+ * NaN). The thread sanitizer is told of the orders that CUDA promises, and of no others: the fakes' own files are
+ * compiled without it.
+ */
+#ifndef EL_TESTS_CARDS_H
+#define EL_TESTS_CARDS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CARDS_MAX = 8 };
+
+/* Puts `run(argument)` behind what the stream has. It is called exactly once, on the stream's thread, and may block. A
+ * result other than 0 is a CUDA error of the whole card from then on. After such an error, and at the process's end, it
+ * is called all the same, with cards_is_ending(stream): then it frees its argument and does nothing else.
+ * It may touch the memory of every card of this process.
+ * Result: 0, or the error of the call (the stream's card has failed, is not the thread's current one, ...). */
+int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argument);
+
+/* As above, for a kernel: it may touch its own card's memory and that of peers whose access was enabled. `code` names
+ * the kernel: at the first launch of each the caller waits for the whole card, as lazy loading does. */
+int cards_launch(cudaStream_t stream, const void *code, int (*run)(void *argument), void *argument);
+
+/* For items that block: whether they should give up, since the card has failed or the process ends. Ask at least every
+ * few milliseconds. */
+bool cards_is_ending(cudaStream_t stream);
+
+/* The calling thread's current device, and the one of a stream; -1 for NULL. Numbers as this process counts. */
+int cards_thread_device(void);
+int cards_stream_device(cudaStream_t stream);
+/* The machine's number of a device of this process (they differ under CUDA_VISIBLE_DEVICES). */
+int cards_machine_number(int device);
+
+/* The device whose memory `address` is in, with the bytes left behind it in its allocation; -1: none. */
+int cards_device_of(const void *address, size_t *left_p);
+
+/* Memory that a library takes for itself: counted, nothing is mapped. Errors: cudaErrorMemoryAllocation. */
+int cards_library_take(int device, size_t bytes);
+void cards_library_give(int device, size_t bytes);
+
+/* Whether FAKE_CARDS_FAIL lets this call fail; counts it. `*code_p` is changed only where the rule has a code. */
+bool cards_fails(const char *what, int device, int *code_p);
+
+/* Of FAKE_CARDS_SEED; 0: none. */
+uint64_t cards_seed(void);
+
+/* Orders for the thread sanitizer: what comes before a release of an address comes before what follows an acquire of
+ * it. Who makes one stream wait for another says so by these; nothing else of the fakes does. */
+void cards_release(void *address);
+void cards_acquire(void *address);
+
+/* For the kernels' own test: cuDNN's descriptors not yet destroyed, convolutions done; and whether its heuristics name
+ * only algorithms that may not be taken. */
+int cards_cudnn_descriptors(void);
+int cards_cudnn_convolutions(void);
+void cards_cudnn_set_useless(bool useless);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,204 @@
+/* The machine: how many cards, of which model, as the environment says; what cards are called; errors. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cards/machine.h"
+
+enum { CUDA_VERSION = 13000 };
+
+static const struct cards_model models[] = {{"H200", "NVIDIA H200", 9, 0},
+                                            {"H100", "NVIDIA H100 80GB HBM3", 9, 0},
+                                            {"A100", "NVIDIA A100-SXM4-80GB", 8, 0},
+                                            {"T4", "Tesla T4", 7, 5},
+                                            {"V100", "Tesla V100-SXM2-16GB", 7, 0}};
+
+static struct cards_machine machine;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static __thread int current, last_error;
+
+static int64_t number_of(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* As CUDA: numbers up to the first that is none of a card's. */
+static void choose_visible(int n)
+{
+    const char *at = getenv("CUDA_VISIBLE_DEVICES");
+    machine.n_cards = 0;
+    for (int i = 0; !at && i < n; i++) machine.cards[machine.n_cards++].number = i;
+    while (at && *at && machine.n_cards < CARDS_MAX) {
+        char *end;
+        long number = strtol(at, &end, 10);
+        if (end == at || number < 0 || number >= n) return;
+        machine.cards[machine.n_cards++].number = (int)number;
+        at = *end == ',' ? end + 1 : "";
+    }
+}
+
+static void read_settings(void)
+{
+    const char *model = getenv("FAKE_CARDS_MODEL"), *loading = getenv("CUDA_MODULE_LOADING");
+    int64_t n = number_of("FAKE_CARDS", 0);
+    choose_visible(n > CARDS_MAX ? CARDS_MAX : (int)n);
+    machine.bytes = (size_t)number_of("FAKE_CARDS_BYTES", (int64_t)1 << 30);
+    machine.guest_bytes = (size_t)number_of("FAKE_CARDS_GUEST", 0);
+    machine.peer = number_of("FAKE_CARDS_PEER", 1) != 0;
+    machine.mig = number_of("FAKE_CARDS_MIG", 0) != 0;
+    machine.seed = (uint64_t)number_of("FAKE_CARDS_SEED", 0);
+    machine.blocking = number_of("CUDA_LAUNCH_BLOCKING", 0) != 0;
+    machine.eager = loading && strcmp(loading, "EAGER") == 0;
+    machine.model = &models[0];
+    for (size_t i = 0; model && i < sizeof models / sizeof models[0]; i++)
+        if (strcmp(models[i].word, model) == 0) machine.model = &models[i];
+}
+
+struct cards_machine *cards_machine(void)
+{
+    pthread_once(&once, read_settings);
+    return &machine;
+}
+
+bool cards_are_there(void)
+{
+    return cards_machine()->n_cards > 0;
+}
+
+uint64_t cards_seed(void)
+{
+    return cards_machine()->seed;
+}
+
+int cards_machine_number(int device)
+{
+    return cards_machine()->cards[device].number;
+}
+
+int cards_thread_device(void)
+{
+    return current;
+}
+
+void cards_uuid(int number, unsigned char bytes[16])
+{
+    for (int i = 0; i < 16; i++) bytes[i] = (unsigned char)(0xfa + 17 * i + number);
+}
+
+cudaError_t cards_error(int code)
+{
+    if (code != cudaSuccess) last_error = code;
+    return (cudaError_t)code;
+}
+
+/* The cost of a context, as a card has one. */
+enum { CONTEXT_BYTES = 3 << 20 };
+
+static int open_context(struct cards_card *card, int device)
+{
+    int code = cudaSuccess;
+    cards_lock(&card->lock);
+    if (!card->open) {
+        code = cards_library_take(device, CONTEXT_BYTES);
+        card->open = code == cudaSuccess;
+    }
+    cards_unlock(&card->lock);
+    return code;
+}
+
+int cards_begin(const char *what, int device)
+{
+    int code = cudaErrorUnknown;
+    if (device < 0 || device >= cards_machine()->n_cards)
+        return cards_are_there() ? cudaErrorInvalidDevice : cudaErrorNoDevice;
+    struct cards_card *card = &machine.cards[device];
+    if (atomic_load(&card->error)) return atomic_load(&card->error);
+    if (cards_fails(what, device, &code)) return code;
+    return open_context(card, device);
+}
+
+cudaError_t cudaGetDeviceCount(int *n_p)
+{
+    int code = cudaErrorSystemNotReady;
+    if (cards_fails("cudaGetDeviceCount", 0, &code)) return cards_error(code);
+    *n_p = cards_machine()->n_cards;
+    return cards_error(*n_p > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+/* Makes the context, since CUDA 12. */
+cudaError_t cudaSetDevice(int device)
+{
+    int code = cards_begin("cudaSetDevice", device);
+    if (code == cudaSuccess) current = device;
+    return cards_error(code);
+}
+
+cudaError_t cudaGetDevice(int *device_p)
+{
+    *device_p = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties_p, int device)
+{
+    int code = cudaErrorUnknown;
+    if (device < 0 || device >= cards_machine()->n_cards) return cards_error(cudaErrorInvalidDevice);
+    if (cards_fails("cudaGetDeviceProperties", device, &code)) return cards_error(code);
+    const struct cards_model *model = machine.model;
+    *properties_p = (struct cudaDeviceProp){
+        .totalGlobalMem = machine.bytes, .major = model->major, .minor = model->minor, .multiProcessorCount = 4};
+    snprintf(properties_p->name, sizeof properties_p->name, "%s", model->name);
+    cards_uuid(machine.cards[device].number, (unsigned char *)properties_p->uuid.bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version_p)
+{
+    *version_p = CUDA_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version_p)
+{
+    *version_p = CUDA_VERSION;
+    return cudaSuccess;
+}
+
+/* A card's error does not go away. */
+cudaError_t cudaGetLastError(void)
+{
+    int code = cudaPeekAtLastError();
+    last_error = cudaSuccess;
+    return (cudaError_t)code;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    int sticky = cards_are_there() ? atomic_load(&machine.cards[current].error) : cudaSuccess;
+    return (cudaError_t)(sticky ? sticky : last_error);
+}
+
+static const struct {
+    int code;
+    const char *name, *text;
+} errors[] = {
+#define EL_EMULATED_ONE(name, value, text) {value, #name, text},
+    EL_EMULATED_CUDA_ERRORS(EL_EMULATED_ONE)
+#undef EL_EMULATED_ONE
+};
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == (int)error) return errors[i].text;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == (int)error) return errors[i].name;
+    return "unrecognized error code";
+}

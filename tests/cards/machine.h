@@ -1,0 +1,107 @@
+/* What the files of the fake run time share. Nobody else includes it.
+ *
+ * These files are compiled without the thread sanitizer: their locks and counters are atomics and futexes, which it
+ * does not see, so that it knows only the orders that cards_release() and cards_acquire() tell it. */
+#ifndef EL_TESTS_CARDS_MACHINE_H
+#define EL_TESTS_CARDS_MACHINE_H
+
+#include <stdatomic.h>
+
+#include "tests/cards/cards.h"
+
+struct cards_lock {
+    atomic_int word; /* 0 free, 1 taken, 2 taken and waited for */
+};
+void cards_lock(struct cards_lock *lock);
+void cards_unlock(struct cards_lock *lock);
+/* Sleep while *word is `value`, for 5 ms at most; and wake all who do. */
+void cards_sleep(atomic_int *word, int value);
+void cards_wake(atomic_int *word);
+
+/* A point in a stream's work: an event's record. */
+struct cards_mark {
+    atomic_int done;
+    int64_t at_ns;
+};
+struct cards_mark *cards_mark_new(void);
+
+struct cards_item {
+    int (*run)(void *argument);
+    void *argument;
+    bool kernel;
+    struct cards_item *next;
+};
+
+/* Kept when it was destroyed, for whoever still waits for it. */
+struct CUstream_st {
+    int device, index; /* the index counts the streams of the process */
+    struct cards_lock lock;
+    struct cards_item *first, **last;
+    atomic_int enqueued, finished, gone;
+    uint64_t random;
+    bool slow;
+    struct CUstream_st *next; /* of the card */
+};
+
+struct CUevent_st {
+    int device;
+    bool timed;
+    struct cards_lock lock;
+    struct cards_mark *mark; /* the last record's; NULL: none yet */
+};
+
+enum { CARDS_KERNELS_MAX = 512 };
+
+struct cards_card {
+    int number; /* the machine's */
+    bool open;  /* has a context */
+    atomic_int error;
+    atomic_uint peers; /* bit by device: its memory may be touched by kernels of this card */
+    int key;           /* of memory protection; 0: none */
+    size_t used_bytes, most_bytes, taken_bytes, library_bytes; /* all; the most of taken; cudaMalloc; libraries */
+    struct cards_lock lock;                                    /* of streams and loaded */
+    struct CUstream_st *streams;
+    const void *loaded[CARDS_KERNELS_MAX];
+    int n_loaded;
+    atomic_int n_streams, n_events, n_streams_made, n_events_made, n_kernels, n_copies, n_waits, n_blocked;
+};
+
+struct cards_model {
+    const char *word, *name;
+    int major, minor;
+};
+
+struct cards_machine {
+    int n_cards; /* that this process sees */
+    struct cards_card cards[CARDS_MAX];
+    size_t bytes, guest_bytes, pinned_bytes;
+    bool peer, mig, eager, blocking;
+    uint64_t seed;
+    const struct cards_model *model;
+    atomic_int ending;
+    struct cards_lock lock; /* of memory and its counts */
+};
+
+/* Read from the environment at first use. */
+struct cards_machine *cards_machine(void);
+bool cards_are_there(void);
+
+/* Keeps the code as the thread's last error, and returns it. */
+cudaError_t cards_error(int code);
+/* What a call of the current device begins with: its context, its sticky error, a planned failure of `what`. */
+int cards_begin(const char *what, int device);
+/* Waits for all that the card's streams have now. Tells the sanitizer nothing. */
+void cards_wait_idle(struct cards_card *card);
+void cards_wait_stream(struct CUstream_st *stream);
+int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void *argument);
+
+/* memory.c: which cards' memory the calling thread may touch: bits by device. */
+void cards_open_memory(unsigned devices);
+bool cards_is_pinned(const void *address);
+size_t cards_held_bytes(const struct cards_card *card);
+
+int64_t cards_now_ns(void);
+uint64_t cards_random(uint64_t *state);
+void cards_uuid(int number, unsigned char bytes[16]);
+
+#endif

@@ -1,0 +1,238 @@
+/* Streams: a thread each, and a queue that only its thread empties. With a seed they dawdle: every other stream much,
+ * the rest little, so that what is not waited for is seen to be missing. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/cards/machine.h"
+
+static atomic_int streams_made;
+
+static void dawdle(struct CUstream_st *stream)
+{
+    enum { OFTEN = 3, RARELY = 16, LONG_NS = 400000, SHORT_NS = 60000 };
+    uint64_t chance = cards_random(&stream->random);
+    if (chance % (stream->slow ? OFTEN : RARELY) != 0) return;
+    const struct timespec pause = {.tv_nsec = (long)((chance >> 32) % (stream->slow ? LONG_NS : SHORT_NS))};
+    nanosleep(&pause, NULL);
+}
+
+static struct cards_item *next_item(struct CUstream_st *stream)
+{
+    cards_lock(&stream->lock);
+    struct cards_item *item = stream->first;
+    if (item) stream->first = item->next;
+    if (!stream->first) stream->last = &stream->first;
+    cards_unlock(&stream->lock);
+    return item;
+}
+
+static void run_item(struct CUstream_st *stream, struct cards_item *item)
+{
+    struct cards_card *card = &cards_machine()->cards[stream->device];
+    int code = cudaErrorIllegalAddress, none = cudaSuccess;
+    if (cards_seed() && !cards_is_ending(stream)) dawdle(stream);
+    cards_acquire(item);
+    cards_open_memory(item->kernel ? 1u << stream->device | atomic_load(&card->peers) : ~0u);
+    if (item->kernel && !cards_is_ending(stream) && cards_fails("kernel", stream->device, &code))
+        atomic_compare_exchange_strong(&card->error, &none, code);
+    code = item->run(item->argument);
+    if (code && !cards_is_ending(stream)) atomic_compare_exchange_strong(&card->error, &none, code);
+    cards_open_memory(0);
+    free(item);
+    cards_release(&stream->finished);
+    atomic_fetch_add(&stream->finished, 1);
+    cards_wake(&stream->finished);
+}
+
+/* Ends when the stream was destroyed and has nothing left to do. */
+static void *stream_main(void *argument)
+{
+    struct CUstream_st *stream = argument;
+    for (;;) {
+        int seen = atomic_load(&stream->enqueued);
+        struct cards_item *item = next_item(stream);
+        if (item)
+            run_item(stream, item);
+        else if (atomic_load(&stream->gone))
+            break;
+        else
+            cards_sleep(&stream->enqueued, seen);
+    }
+    return NULL;
+}
+
+bool cards_is_ending(cudaStream_t stream)
+{
+    struct cards_machine *machine = cards_machine();
+    return atomic_load(&machine->ending) || (stream && atomic_load(&machine->cards[stream->device].error));
+}
+
+int cards_stream_device(cudaStream_t stream)
+{
+    return stream ? stream->device : -1;
+}
+
+/* Every other stream is slow: which of them, the seed says. */
+static void give_mood(struct CUstream_st *stream)
+{
+    uint64_t mood = cards_seed() * 0x51ed2701u;
+    stream->slow = ((uint64_t)stream->index + cards_random(&mood)) % 2 == 0;
+    stream->random = cards_seed() + (uint64_t)stream->index * 0x9e3779b9u;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream_p, unsigned flags)
+{
+    int device = cards_thread_device(), code = cards_begin("cudaStreamCreate", device);
+    if (code == cudaSuccess && flags != cudaStreamNonBlocking) code = cudaErrorInvalidValue;
+    if (code != cudaSuccess) return cards_error(code);
+    struct cards_card *card = &cards_machine()->cards[device];
+    struct CUstream_st *stream = calloc(1, sizeof *stream);
+    pthread_attr_t detached;
+    pthread_t thread;
+    if (!stream) return cards_error(cudaErrorMemoryAllocation);
+    *stream = (struct CUstream_st){.device = device, .index = atomic_fetch_add(&streams_made, 1)};
+    stream->last = &stream->first;
+    give_mood(stream);
+    cards_lock(&card->lock);
+    stream->next = card->streams;
+    card->streams = stream;
+    cards_unlock(&card->lock);
+    atomic_fetch_add(&card->n_streams, 1);
+    atomic_fetch_add(&card->n_streams_made, 1);
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &detached, stream_main, stream) != 0) abort();
+    pthread_attr_destroy(&detached);
+    *stream_p = stream;
+    return cudaSuccess;
+}
+
+/* Returns at once: the stream ends what it has. */
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
+    atomic_fetch_sub(&cards_machine()->cards[stream->device].n_streams, 1);
+    atomic_store(&stream->gone, 1);
+    cards_wake(&stream->enqueued);
+    return cudaSuccess;
+}
+
+int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void *argument)
+{
+    struct cards_item *item = malloc(sizeof *item);
+    if (!item) abort();
+    *item = (struct cards_item){.run = run, .argument = argument, .kernel = kernel};
+    cards_release(item);
+    cards_lock(&stream->lock);
+    *stream->last = item;
+    stream->last = &item->next;
+    atomic_fetch_add(&stream->enqueued, 1);
+    cards_unlock(&stream->lock);
+    cards_wake(&stream->enqueued);
+    if (cards_machine()->blocking) cards_wait_stream(stream);
+    return cudaSuccess;
+}
+
+/* Without cards there are no streams: the caller's thread does it. */
+static int run_here(int (*run)(void *argument), void *argument)
+{
+    if (cards_are_there()) return cards_error(cudaErrorInvalidResourceHandle);
+    return cards_error(run(argument));
+}
+
+static int check_stream(cudaStream_t stream, const char *what)
+{
+    int code = cards_begin(what, stream->device);
+    if (code == cudaSuccess && cards_thread_device() != stream->device) code = cudaErrorInvalidResourceHandle;
+    return cards_error(code);
+}
+
+int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argument)
+{
+    if (!stream) return run_here(run, argument);
+    int code = check_stream(stream, "enqueue");
+    return code == cudaSuccess ? cards_enqueue_item(stream, false, run, argument) : code;
+}
+
+/* Lazy loading: the first launch of a kernel on a card waits for all that the card does. */
+static void load_kernel(struct cards_card *card, const void *code)
+{
+    bool known = cards_machine()->eager;
+    cards_lock(&card->lock);
+    for (int i = 0; i < card->n_loaded && !known; i++) known = card->loaded[i] == code;
+    if (!known && card->n_loaded < CARDS_KERNELS_MAX) card->loaded[card->n_loaded++] = code;
+    cards_unlock(&card->lock);
+    if (!known) cards_wait_idle(card);
+}
+
+int cards_launch(cudaStream_t stream, const void *code, int (*run)(void *argument), void *argument)
+{
+    enum { OLDEST_MAJOR = 8 }; /* that the build has machine code for */
+    if (!stream) return run_here(run, argument);
+    int error = check_stream(stream, "launch");
+    if (error == cudaSuccess && cards_machine()->model->major < OLDEST_MAJOR)
+        error = cards_error(cudaErrorNoKernelImageForDevice);
+    if (error != cudaSuccess) return error;
+    struct cards_card *card = &cards_machine()->cards[stream->device];
+    load_kernel(card, code);
+    atomic_fetch_add(&card->n_kernels, 1);
+    return cards_enqueue_item(stream, true, run, argument);
+}
+
+/* Does not count what comes meanwhile. The counters wrap. */
+void cards_wait_stream(struct CUstream_st *stream)
+{
+    int wanted = atomic_load(&stream->enqueued);
+    for (int done; (done = atomic_load(&stream->finished)), (int)((unsigned)wanted - (unsigned)done) > 0;)
+        cards_sleep(&stream->finished, done);
+}
+
+void cards_wait_idle(struct cards_card *card)
+{
+    enum { STREAMS_MAX = 256 };
+    struct CUstream_st *all[STREAMS_MAX];
+    int n = 0;
+    atomic_fetch_add(&card->n_blocked, 1);
+    cards_lock(&card->lock);
+    for (struct CUstream_st *stream = card->streams; stream && n < STREAMS_MAX; stream = stream->next)
+        all[n++] = stream;
+    cards_unlock(&card->lock);
+    for (int i = 0; i < n; i++) cards_wait_stream(all[i]);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
+    int code = cards_begin("cudaStreamSynchronize", stream->device);
+    if (code == cudaSuccess) {
+        cards_wait_stream(stream);
+        cards_acquire(&stream->finished);
+        code = atomic_load(&cards_machine()->cards[stream->device].error);
+    }
+    return cards_error(code);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
+    int code = cards_begin("cudaStreamQuery", stream->device);
+    if (code != cudaSuccess) return cards_error(code);
+    if (atomic_load(&stream->finished) != atomic_load(&stream->enqueued)) return cards_error(cudaErrorNotReady);
+    cards_acquire(&stream->finished);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    int device = cards_thread_device(), code = cards_begin("cudaDeviceSynchronize", device);
+    if (code != cudaSuccess) return cards_error(code);
+    struct cards_card *card = &cards_machine()->cards[device];
+    cards_wait_idle(card);
+    cards_lock(&card->lock);
+    for (struct CUstream_st *stream = card->streams; stream; stream = stream->next) cards_acquire(&stream->finished);
+    cards_unlock(&card->lock);
+    return cards_error(atomic_load(&card->error));
+}
