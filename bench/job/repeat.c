@@ -53,6 +53,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     el_json_put(repeat, "batch_per_device", shares);
     el_json_put(repeat, "flops_per_step", el_json_real(result->flops_per_step));
     el_json_put(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
+    el_json_put(repeat, "trained_bytes", json_integer((json_int_t)result->trained_bytes));
     el_json_put(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
     el_json_put(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
     el_json_put(repeat, "loss", loss);

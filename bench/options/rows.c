@@ -141,6 +141,9 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "momentum", "X", AT(REAL, train.momentum), OF_TRIALS, "momentum, of --optimizer momentum",
      DEFAULT("0.9"), RANGE(0, 1)},
     {TRAINING, "dropout", "X", AT(REAL, train.model.dropout), OF_TRIALS, "dropout rate (textcnn)", RANGE(0, 0.99)},
+    {TRAINING, "freeze", "NAMES", AT(TEXT, train.model.freeze), OF_TRIALS,
+     "parameters that are not trained, as with requires_grad=False: PyTorch's names of layers, groups of layers or "
+     "parameters, comma-separated (embedding; conv1,bn1,layer1; fc.bias)"},
     {TRAINING, "max-norm", "X", AT(REAL, train.model.max_norm), OF_TRIALS,
      "maximum L2 norm of the classifier's rows; 0: no limit", DEFAULT("0"), RANGE(0, 1e6)},
     {TRAINING, "zero-grad", "HOW", AT(SWITCH, train.keep_grads), OF_TRIALS,
@@ -244,7 +247,8 @@ static const struct el_option_row after_sizes[] = {
      "models over images: training images moved by up to an eighth of their side, and mirrored, at random",
      CHOICES("off|on"), DEFAULT("off")},
     {DATA, "vectors", "FILE", AT(TEXT, vectors), OF_TRIALS,
-     "textcnn: word vectors for the embedding to begin with, as text (word2vec, GloVe); they are trained on"},
+     "textcnn: word vectors for the embedding to begin with, as text (word2vec, GloVe); they are trained on, unless "
+     "--freeze embedding is given"},
     {DATA, "load", "FILE", AT(TEXT, load), COMPARE | RUN,
      "safetensors file of the weights to begin with, by PyTorch's names and shapes (default: drawn by --seed)"},
     {DATA, "save", "FILE", AT(TEXT, save), RUN,

@@ -52,6 +52,7 @@ static const struct el_metric metrics[] = {
     TRIAL_ROW("accuracy", "1", HIGHER, "accuracy")
     TRIAL_ROW("flops_per_step", "FLOP", NEITHER, "flops_per_step")
     TRIAL_ROW("param_bytes", "B", NEITHER, "param_bytes")
+    TRIAL_ROW("trained_bytes", "B", NEITHER, "trained_bytes")
     DEVICE_ROW("device_peak_bytes", "B", LOWER, "memory.peak_bytes")
     EL_TAG_LIST(TAG_AT_PEAK)
     EL_TAG_LIST(TAG_PEAK)

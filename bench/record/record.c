@@ -100,6 +100,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_text(config, "test", trial->test);
     el_json_put_text(config, "load", trial->load);
     el_json_put_text(config, "vectors", trial->vectors);
+    el_json_put_text(config, "freeze", train->model.freeze);
     el_json_put(config, "model_sizes", model_sizes(&train->model));
     el_json_put_real(config, "lr", train->lr);
     el_json_put_real(config, "momentum", train->momentum);
@@ -274,6 +275,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     el_json_put(record, "accuracy", from_first(ok, "accuracy", json_null()));
     el_json_put(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
     el_json_put(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
+    el_json_put(record, "trained_bytes", from_first(ok, "trained_bytes", json_null()));
     el_json_put(record, "repeats", rows);
     json_decref(ok);
     return record;

@@ -216,6 +216,7 @@ static void say_gpu(const json_t *trials, FILE *out)
 {
     const json_t *trial = NULL;
     char param[EL_FIGURE_BYTES], sample[EL_FIGURE_BYTES], sent[EL_FIGURE_BYTES], comm[TEXT_BYTES] = "";
+    char trained[EL_FIGURE_BYTES], rest[EL_FIGURE_BYTES + 32] = "";
     char carried[TEXT_BYTES * 2] = "Memory terms and bytes sent carry over, to PyTorch too.";
     /* The last of the list that finished. */
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
@@ -227,12 +228,15 @@ static void say_gpu(const json_t *trials, FILE *out)
     if (comm_bytes > 0)
         snprintf(comm, sizeof comm, ", %s MiB sent a step by all devices in %s", el_text_mib(comm_bytes, sent),
                  el_json_text(trial, "mode", "?"));
+    double param_bytes = el_json_number(trial, "param_bytes"), trained_bytes = el_json_number(trial, "trained_bytes");
+    if (trained_bytes < param_bytes)
+        snprintf(rest, sizeof rest, " (%s of it trained)", el_text_mib(trained_bytes, trained));
     if (trial != NULL && !isnan(bytes_a_sample(trial)))
-        snprintf(carried, sizeof carried,
-                 "Memory terms and bytes carry over, to PyTorch too: %s MiB for each copy of the parameters, %s MiB of "
-                 "activations a local sample%s.",
-                 el_text_mib(el_json_number(trial, "param_bytes"), param),
-                 el_text_figure(bytes_a_sample(trial) / 1048576, sample), comm);
+        snprintf(
+            carried, sizeof carried,
+            "Memory terms and bytes carry over, to PyTorch too: %s MiB for each copy of the parameters%s, %s MiB of "
+            "activations a local sample%s.",
+            el_text_mib(param_bytes, param), rest, el_text_figure(bytes_a_sample(trial) / 1048576, sample), comm);
     if (on_gpus)
         SAY(out, "%s The CUDA context, the libraries and what they load come on top of the memory above.", carried);
     else

@@ -55,6 +55,11 @@ static enum el_status check(const char *dir, const json_t *trial, const struct e
     EL_TRY(el_model_build(&train->model, &graph));
     double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(train->dtype);
     el_graph_destroy(graph);
+    const char *frozen = el_json_text(trial, "config.freeze", "");
+    if (strcmp(frozen, train->model.freeze))
+        return el_fail(EL_ERR_INVALID,
+                       "--costs %s: was measured with '%.60s' frozen, not '%.60s': --freeze must be the same", dir,
+                       frozen, train->model.freeze);
     if (el_json_is(trial, "model", train->model.name) && el_json_is(trial, "dtype", el_dtype_name(train->dtype)) &&
         el_json_is(trial, "optimizer", optimizers[train->optimizer]) && el_json_number(trial, "param_bytes") == bytes)
         return EL_OK;

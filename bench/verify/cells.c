@@ -99,15 +99,17 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     return el_trials_resolve(EL_CMD_COMPARE, &o, set_p);
 }
 
-/* The v-th way of the mode: 0 is the mode as it is. Returns whether there is one. */
-static bool find_variant(const struct el_mode_info *mode, int v, char *text, size_t bytes)
+/* The v-th way of the mode with the model: 0 is the mode as it is, the last one with layers frozen. Returns whether
+ * there is one. */
+static bool find_variant(const struct el_verify_cell *cell, int v, char *text, size_t bytes)
 {
-    const char *at = mode->variants;
+    const char *at = cell->mode->variants, *frozen = cell->model->check.freeze;
     *text = 0;
     if (v == 0) return true;
     for (; at && v > 1; v--) at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL;
     if (at) snprintf(text, bytes, "%.*s", (int)strcspn(at, "|"), at);
-    return at != NULL;
+    if (!at && v == 1 && frozen) snprintf(text, bytes, "--freeze %s", frozen);
+    return *text;
 }
 
 static bool is_asked_for(const struct el_options *options, const char *mode)
@@ -156,6 +158,7 @@ static bool takes_variant(const struct walk *walk, const struct el_verify_cell *
 {
     struct el_model_config config = {.dropout = -1};
     if (cell->model->check.slow && v > 0) return false;
+    if (strstr(cell->variant, "--freeze")) return true;
     if (!strstr(cell->variant, "broadcast-buffers")) return v == 0 || model == v % 2 || !walk->options->quick;
     take_sizes(cell->model, &config);
     return el_model_resolve(&config) == EL_OK && el_buffers_are_in(&config);
@@ -167,7 +170,7 @@ static enum el_status visit_modes(const struct walk *walk, struct el_verify_cell
     int turn = model;
     for (cell->mode = el_mode_list(); cell->mode->name; cell->mode++) {
         if (!is_asked_for(walk->options, cell->mode->name)) continue;
-        for (int v = 0; find_variant(cell->mode, v, cell->variant, sizeof cell->variant); v++, turn++) {
+        for (int v = 0; find_variant(cell, v, cell->variant, sizeof cell->variant); v++, turn++) {
             bool its_kind = cell->kind == EL_VERIFY_F32 || cell->kind == turn % EL_VERIFY_F32 || !walk->options->quick;
             if (its_kind && takes_variant(walk, cell, model, v)) EL_TRY(visit_counts(walk, cell, turn + model));
         }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum el_status el_graph_create(struct el_graph **graph_p)
 {
@@ -50,6 +51,7 @@ static int add_tensor(struct el_graph *graph, const char *name, enum el_dtype dt
     graph->tensors = tensors;
     struct el_tensor *tensor = &tensors[graph->n_tensors];
     *tensor = (struct el_tensor){.dtype = dtype, .is_float = dtype != EL_I32, .shape = *shape, .producer = producer};
+    tensor->requires_grad = producer < 0 && tensor->is_float;
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     return graph->n_tensors++;
 }
@@ -98,6 +100,18 @@ static int check_ids(struct el_graph *graph, const char *name, const int *ids, i
     return 0;
 }
 
+/* Whether something that is trained stands before its output. */
+static bool needs_backward(const struct el_graph *graph, const struct el_node *node)
+{
+    bool needs = false;
+    for (int i = 0; i < node->n_params; i++) needs |= !graph->params[node->params[i]].frozen;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct el_tensor *input = &graph->tensors[node->inputs[i]];
+        needs |= input->producer >= 0 && input->requires_grad;
+    }
+    return needs;
+}
+
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes)
 {
@@ -120,7 +134,9 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     enum el_status status = type->shape(graph, node, &shape);
     if (status != EL_OK) return keep(graph, status);
     node->output = add_tensor(graph, name, EL_F32, &shape, node->index);
-    if (node->output >= 0) graph->n_nodes++;
+    if (node->output < 0) return -1;
+    graph->tensors[node->output].requires_grad = needs_backward(graph, node);
+    graph->n_nodes++;
     return node->output;
 }
 
@@ -131,6 +147,26 @@ void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffer
     struct el_node *node = &graph->nodes[graph->tensors[output].producer];
     for (int i = 0; i < n; i++) node->buffers[i] = buffers[i];
     node->n_buffers = n;
+}
+
+/* Whether a name is that of the layer, or of a group that it belongs to, or the parameter's own. */
+static bool is_within(const char *param, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(param, name, n) == 0 && (!param[n] || param[n] == '.');
+}
+
+int el_graph_freeze(struct el_graph *graph, const char *name)
+{
+    int n = 0;
+    for (int p = 0; p < graph->n_params && *name; p++) {
+        if (!is_within(graph->params[p].name, name)) continue;
+        graph->params[p].frozen = true;
+        n++;
+    }
+    for (int i = 0; i < graph->n_nodes; i++)
+        graph->tensors[graph->nodes[i].output].requires_grad = needs_backward(graph, &graph->nodes[i]);
+    return n;
 }
 
 /* Whether somebody reads each tensor; the output leaves. */
@@ -150,6 +186,9 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
     if (graph->failure != EL_OK) return el_error_give(&graph->error);
     EL_TRY(check_uses(graph, output));
     if (graph->n_params == 0) return el_fail(EL_ERR_INVALID, "a model without parameters cannot be trained");
+    if (!graph->tensors[output].requires_grad)
+        return el_fail(EL_ERR_INVALID,
+                       "all parameters are frozen: nothing is left to train: give fewer names to --freeze");
     graph->outputs = malloc(sizeof *graph->outputs);
     if (!graph->outputs) return el_fail_errno("a graph");
     graph->outputs[graph->n_outputs++] = output;
@@ -165,6 +204,18 @@ int64_t el_graph_param_count(const struct el_graph *graph)
     int64_t count = 0;
     for (int i = 0; i < graph->n_params; i++) count += el_param_count(graph, i);
     return count;
+}
+
+int64_t el_graph_trained_count(const struct el_graph *graph)
+{
+    int64_t count = 0;
+    for (int i = 0; i < graph->n_params; i++) count += graph->params[i].frozen ? 0 : el_param_count(graph, i);
+    return count;
+}
+
+bool el_graph_trains_param(const struct el_graph *graph, int param)
+{
+    return !graph->params[param].frozen && el_graph_uses_param(graph, param);
 }
 
 bool el_graph_uses_param(const struct el_graph *graph, int param)

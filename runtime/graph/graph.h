@@ -42,6 +42,9 @@ struct el_tensor {
     bool is_float;
     struct el_shape shape;
     int producer; /* node, -1 for an input */
+    /* Of a node's output: some parameter that it depends on is not frozen. Of an input: it is of floating point. Else
+     * it has no gradient, in a part of the model too. */
+    bool requires_grad;
 };
 
 /* How an array begins. What is drawn is drawn by (seed, parameter, element). */
@@ -74,6 +77,7 @@ struct el_param {
     struct el_shape shape;
     struct el_initial initial;
     double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
+    bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
 
 /* What the types need; each reads its own. */
@@ -170,7 +174,11 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
 /* The node that makes tensor `output` has these buffers, in the order that its type wants. */
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n);
-/* Names the output and its loss. Errors: the first failure of building. */
+/* Freezes the parameter of this name, or those of the layer or group of layers of this name ("layer1" of
+ * "layer1.0.conv1.weight"): PyTorch's names of parameters and modules. Returns how many: 0, there is none of it. Before
+ * finish. */
+int el_graph_freeze(struct el_graph *graph, const char *name);
+/* Names the output and its loss. Errors: the first failure of building; EL_ERR_INVALID where nothing is trained. */
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss);
 
 static inline int64_t el_param_count(const struct el_graph *graph, int param)
@@ -192,7 +200,10 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 }
 /* Whether a node reads it: else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);
-/* Elements of all parameters together: P / size(dtype). */
+/* Whether it gets a gradient: it is used, and not frozen. */
+bool el_graph_trains_param(const struct el_graph *graph, int param);
+/* Elements of all parameters together: P / size(dtype); and of those that are not frozen. */
 int64_t el_graph_param_count(const struct el_graph *graph);
+int64_t el_graph_trained_count(const struct el_graph *graph);
 
 #endif

@@ -73,7 +73,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     if (node->attributes.relu) op.views[2] = el_pass_output(pass, node);
     for (int i = 0; i < 2; i++) op.views[6 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
     op.views[8] = residual_grad(pass, node, &op.args.s[1]);
-    el_pass_input_grad_open(pass, node, 0, &op.views[5]); /* somebody wants it: a layer stands before this one */
+    el_pass_input_grad_force(pass, node, 0, &op.views[5]);
     emit(pass, node, &op);
     el_pass_input_grad_done(pass, node, 0, op.views[5]);
 }

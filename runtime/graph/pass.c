@@ -4,9 +4,22 @@
 
 #include <stdlib.h>
 
-static unsigned keeps(const struct el_node *node)
+static bool has_backward(const struct el_pass *pass, const struct el_node *node)
 {
-    return node->type->keeps ? node->type->keeps(node) : 0;
+    return pass->spec.graph->tensors[node->output].requires_grad;
+}
+
+static bool trains_weights(const struct el_pass *pass, const struct el_node *node)
+{
+    bool trains = false;
+    for (int i = 0; i < node->n_params; i++) trains |= !pass->spec.graph->params[node->params[i]].frozen;
+    return trains;
+}
+
+static unsigned keeps(const struct el_pass *pass, const struct el_node *node)
+{
+    unsigned keeps = node->type->keeps && has_backward(pass, node) ? node->type->keeps(node) : 0;
+    return trains_weights(pass, node) ? keeps : keeps & ~(unsigned)EL_KEEPS_INPUT_FOR_WEIGHTS;
 }
 
 /* The lower of two node indices, where -1 is none. */
@@ -29,10 +42,10 @@ static void find_uses(struct el_pass *pass)
         for (int i = 0; i < node->n_inputs; i++) {
             struct value *input = &values[node->inputs[i]];
             input->last_forward = n;
-            if (keeps(node) & EL_KEEPS_INPUT && i == 0) input->last_inputs = lower(input->last_inputs, n);
-            if (keeps(node) & EL_KEEPS_INPUT_FOR_WEIGHTS) input->last_weights = lower(input->last_weights, n);
+            if (keeps(pass, node) & EL_KEEPS_INPUT && i == 0) input->last_inputs = lower(input->last_inputs, n);
+            if (keeps(pass, node) & EL_KEEPS_INPUT_FOR_WEIGHTS) input->last_weights = lower(input->last_weights, n);
         }
-        if (keeps(node) & EL_KEEPS_OUTPUT) output->last_inputs = lower(output->last_inputs, n);
+        if (keeps(pass, node) & EL_KEEPS_OUTPUT) output->last_inputs = lower(output->last_inputs, n);
         for (int i = 0; i < node->n_params; i++) pass->weights[node->params[i]].uses++;
     }
 }
@@ -116,7 +129,7 @@ static void forward_node(struct el_pass *pass, const struct el_node *node)
     output->owned = true;
     alloc_kept(pass, node);
     node->type->forward(pass, node);
-    if (!pass->spec.training) drop_kept(pass, node->index);
+    if (!pass->spec.training || !has_backward(pass, node)) drop_kept(pass, node->index);
     for (int i = 0; i < node->n_inputs; i++) {
         int t = node->inputs[i];
         if (pass->values[t].last_forward == node->index && !is_kept(pass, t)) drop_value(pass, t);
@@ -167,17 +180,31 @@ static void count_param_uses(struct el_pass *pass, const struct el_node *node)
 {
     for (int i = 0; i < node->n_params; i++) {
         int p = node->params[node->type->last_param_first ? node->n_params - 1 - i : i];
+        if (pass->spec.graph->params[p].frozen) continue;
         if (--pass->weights[p].uses > 0) continue;
         add_to_kept(pass, node, p);
         if (pass->spec.grad_ready) pass->spec.grad_ready(pass->spec.context, p);
     }
 }
 
+/* Gradients of frozen parameters, of nodes whose kernel gives them with others. */
+static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
+{
+    for (int i = 0; i < node->n_params; i++) {
+        struct weight *weight = &pass->weights[node->params[i]];
+        if (!pass->spec.graph->params[node->params[i]].frozen) continue;
+        el_program_free(pass->program, weight->fresh.buffer);
+        weight->fresh = (struct el_view){0};
+    }
+}
+
 static void backward_node(struct el_pass *pass, const struct el_node *node, enum halves halves)
 {
+    if (!has_backward(pass, node)) return;
     if (halves & INPUTS) call(node->type->backward_begin, pass, node);
-    if (halves & WEIGHTS) call(node->type->backward_weights, pass, node);
+    if (halves & WEIGHTS && trains_weights(pass, node)) call(node->type->backward_weights, pass, node);
     if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
+    drop_unwanted(pass, node);
     if (halves & WEIGHTS || !node->type->backward_weights) drop_grad(pass, node->output);
     if (halves & INPUTS) drop_kept(pass, node->index);
     for (int i = 0; i < node->n_inputs; i++) drop_after(pass, node, node->inputs[i], halves);

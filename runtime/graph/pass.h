@@ -11,10 +11,11 @@
  * that does; the gradient of a tensor is allocated with its first contribution and freed after its producer's backward.
  * In two halves what gradients of weights need stays until the second: inputs of nodes that have any, and the gradients
  * of their outputs. Where a node's kernel gives both gradients at once (batch norm) it runs in the first; the
- * parameter's hook is called in the second all the same. All marks and ops are on one stream. Shapes: a tensor of shape
- * [a, b] is [batch, a, b] here; a parameter and its gradient have the graph's. Ownership: a pass borrows what its spec
- * points to until close; views that it gives are valid until then. Threads: one. Errors: kept by the program
- * (program.h).
+ * parameter's hook is called in the second all the same. A node before which nothing is trained has no backward, and
+ * nothing is kept for it; one whose own parameters are frozen gives the gradients of its inputs alone. All marks and
+ * ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its gradient have the
+ * graph's. Ownership: a pass borrows what its spec points to until close; views that it gives are valid until then.
+ * Threads: one. Errors: kept by the program (program.h).
  */
 #ifndef EL_PASS_H
 #define EL_PASS_H
@@ -34,12 +35,12 @@ struct el_pass_spec {
     bool input_grads;              /* backward gives the gradients of the graph's inputs too: a later part of a model */
     const struct el_view *params;  /* [n_params] */
     const struct el_view *buffers; /* [n_buffers]; training changes their values */
-    /* [n_params], training only. Where buffer is NULL the gradient is allocated (tag grad) at the first contribution
-     * and put here: the caller frees it. Else the new gradient is allocated beside the given one, added to it when
-     * complete, and freed, as PyTorch's AccumulateGrad does. */
+    /* [n_params], training only; a frozen parameter's stays as it is. Where buffer is NULL the gradient is allocated
+     * (tag grad) at the first contribution and put here: the caller frees it. Else the new gradient is allocated beside
+     * the given one, added to it when complete, and freed, as PyTorch's AccumulateGrad does. */
     struct el_view *grads;
     bool overwrite; /* all are given and hold no values: the first contribution is written there, later ones added */
-    void (*grad_ready)(void *context, int param); /* optional: all contributions are issued */
+    void (*grad_ready)(void *context, int param); /* optional: all contributions are issued; not of frozen ones */
     void *context;
 };
 
@@ -84,11 +85,15 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
 /* The same for kernels that can only overwrite: where the gradient must be added the view is scratch, and `done` adds
  * it. */
 bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p);
+/* For kernels that must give it with other gradients: scratch where nobody wants it, that `done` frees. */
+void el_pass_input_grad_force(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p);
 void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view);
 /* The output's gradient becomes that of input i, without a copy; the node may go on changing it, as long as its
  * backward runs. Shapes must be equal. false: nobody wants it, or there are contributions already, to which the node
  * must add. */
 bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i);
+/* Where the gradient of parameter i goes. Of a frozen one, of a node that has others or whose kernel gives all
+ * gradients together: scratch, and *acc_p stays as it is. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
 /* Issues a kernel: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);

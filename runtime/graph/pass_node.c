@@ -60,7 +60,7 @@ struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_n
 static bool wants_grad(const struct el_pass *pass, int t)
 {
     const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
-    return tensor->producer >= 0 || (pass->spec.input_grads && tensor->is_float);
+    return tensor->requires_grad && (tensor->producer >= 0 || pass->spec.input_grads);
 }
 
 bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p)
@@ -98,30 +98,39 @@ bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, i
     return true;
 }
 
+void el_pass_input_grad_force(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p)
+{
+    if (el_pass_input_grad_open(pass, node, i, view_p)) return;
+    *view_p =
+        el_pass_alloc(pass, EL_TAG_WORKSPACE, el_pass_tensor_bytes(pass, node->inputs[i]), "gradient nobody wants");
+}
+
 void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view)
 {
     int t = node->inputs[i];
     if (view.buffer == pass->values[t].grad.buffer) return;
     int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[t].shape);
-    el_pass_emit(pass, node,
-                 &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->values[t].grad}, .args.d = {count}});
+    if (pass->values[t].grad.buffer)
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->values[t].grad}, .args.d = {count}});
     el_program_free(pass->program, view.buffer);
 }
 
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
 {
     int p = node->params[i];
+    const struct el_param *param = &pass->spec.graph->params[p];
     struct weight *weight = &pass->weights[p];
-    if (pass->spec.overwrite) {
+    if (pass->spec.overwrite && !param->frozen) {
         *acc_p = weight->begun ? 1 : 0;
         weight->begun = true;
         return pass->spec.grads[p];
     }
-    struct el_view *grad = pass->spec.grads[p].buffer ? &weight->fresh : &pass->spec.grads[p];
-    *acc_p = grad->buffer ? 1 : 0;
+    struct el_view *grad = pass->spec.grads[p].buffer || param->frozen ? &weight->fresh : &pass->spec.grads[p];
+    if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* that of the others, else */
     if (!grad->buffer) {
-        size_t bytes = (size_t)el_param_count(pass->spec.graph, p) * el_dtype_bytes(pass->spec.dtype);
-        *grad = el_pass_alloc(pass, EL_TAG_GRAD, bytes, pass->spec.graph->params[p].name);
+        size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype);
+        *grad = el_pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
     }
     return *grad;
 }

@@ -19,7 +19,7 @@ struct value {
 /* A parameter's. */
 struct weight {
     int uses;             /* backward contributions to come */
-    struct el_view fresh; /* a new gradient that is to be added to a kept one */
+    struct el_view fresh; /* a new gradient that is to be added to a kept one; of a frozen one: that nobody wants */
     bool begun;           /* an overwritten gradient that has a contribution */
 };
 

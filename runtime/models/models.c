@@ -156,6 +156,37 @@ enum el_status el_model_resolve(struct el_model_config *config)
     return EL_OK;
 }
 
+/* "conv1 bn1 layer1 fc": the first words of the parameters' names. */
+static void list_layers(const struct el_graph *graph, char *text, size_t bytes)
+{
+    size_t used = 0, before = 0;
+    *text = 0;
+    for (int p = 0; p < graph->n_params && used < bytes; p++) {
+        const char *name = graph->params[p].name;
+        size_t n = strcspn(name, ".");
+        if (p > 0 && n == before && !strncmp(name, graph->params[p - 1].name, n)) continue;
+        used += (size_t)snprintf(text + used, bytes - used, "%s%.*s", used ? " " : "", (int)n, name);
+        before = n;
+    }
+}
+
+static enum el_status freeze(const struct el_model_config *config, struct el_graph *graph)
+{
+    char name[sizeof config->freeze], layers[256];
+    for (const char *at = config->freeze; *config->freeze && graph->failure == EL_OK; at++) {
+        size_t n = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (el_graph_freeze(graph, name) == 0) {
+            list_layers(graph, layers, sizeof layers);
+            return el_fail(EL_ERR_INVALID, "--freeze: %s has no parameter or layer '%.60s' (it has %s)", config->name,
+                           name, layers);
+        }
+        at += n;
+        if (!*at) break;
+    }
+    return EL_OK;
+}
+
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
 {
     struct el_graph *graph;
@@ -166,7 +197,8 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
     /* Every model ends in a classifier: a weight and a bias. */
     if (graph->failure == EL_OK) graph->params[graph->n_params - 2].max_norm = config->max_norm;
-    enum el_status status = el_graph_finish(graph, output, loss);
+    enum el_status status = freeze(config, graph);
+    if (status == EL_OK) status = el_graph_finish(graph, output, loss);
     if (status != EL_OK) {
         el_graph_destroy(graph);
         return status;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/base/files.h"
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 
@@ -41,8 +42,9 @@ struct el_model_config {
     struct el_model_values sizes[EL_MODEL_SIZES_MAX];
     int64_t classes; /* 0: the model's own, else 2 */
     enum el_model_loss loss;
-    double dropout;  /* rate; negative: the model's own */
-    double max_norm; /* L2 limit of the classifier's rows, applied after each step; 0: none */
+    double dropout;             /* rate; negative: the model's own */
+    double max_norm;            /* L2 limit of the classifier's rows, applied after each step; 0: none */
+    char freeze[EL_PATH_BYTES]; /* parameters and layers by their names, comma-separated; "": all are trained */
 };
 
 /* NULL: not given. Valid until the size is set again. */
@@ -58,6 +60,7 @@ struct el_model_check {
     int steps;             /* whose losses are compared in f64: 30 */
     double loss, gradient; /* of the first step in f32: 1e-6, relative where it is above 1; 1e-4, in relative L2 norm */
     bool slow; /* another model has all of its nodes: not in --quick, nor with variants, and on one number of devices */
+    const char *freeze; /* a layer that is frozen in one variant of each mode; NULL: there is no such variant */
     bool f64_gradients; /* in f32 they drift too far to say anything: those in f64 are compared, within 1e-7 */
 };
 
@@ -81,7 +84,8 @@ int el_model_size_list(const struct el_model_size *list_p[EL_MODEL_SIZES_MAX]);
 
 /* Fills in defaults and checks ranges. Errors: EL_ERR_INVALID naming the option. */
 enum el_status el_model_resolve(struct el_model_config *config);
-/* Builds the graph of a resolved configuration. */
+/* Builds the graph of a resolved configuration. Errors: EL_ERR_INVALID of --freeze: a name that the model has not, or
+ * nothing left to train. */
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p);
 
 #endif

@@ -61,5 +61,6 @@ const struct el_model el_model_textcnn = {
              .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
              .input = EL_INPUT_IDS,
              .sizes = sizes,
-             .dropout = 0.5},
+             .dropout = 0.5,
+             .check = {.freeze = "embedding"}},
     .build = build};

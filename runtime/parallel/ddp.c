@@ -37,7 +37,7 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     struct el_shard *shard = &worker->members[0].shard;
     EL_TRY(el_reducer_group_round(worker->state, round));
     for (int p = 0; p < shard->graph->n_params && worker->config->bucket_view; p++)
-        if (el_graph_uses_param(shard->graph, p)) shard->grads[p] = el_reducer_place(worker->state, p);
+        if (el_graph_trains_param(shard->graph, p)) shard->grads[p] = el_reducer_place(worker->state, p);
     return EL_OK;
 }
 

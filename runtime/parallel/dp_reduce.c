@@ -9,13 +9,15 @@
 
 #include "runtime/parallel/dp.h"
 
-/* What a replica does not use is summed as zeros: so autograd hands it to the broadcast's backward. */
+/* What a replica does not use, and what is frozen, is summed as zeros: so autograd hands it to the broadcast's
+ * backward.
+ */
 static void add_missing_grads(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
         const struct el_shard *shard = &dp->worker->members[m].shard;
         for (int p = 0; p < dp->worker->graph->n_params; p++) {
-            if (el_graph_uses_param(dp->worker->graph, p)) continue;
+            if (el_graph_trains_param(dp->worker->graph, p)) continue;
             struct el_buffer *zeros;
             el_program_alloc(dp->program, shard->device, EL_TAG_GRAD, el_shard_param_bytes(el_dp_master(dp), p),
                              dp->worker->graph->params[p].name, &zeros);
@@ -65,12 +67,25 @@ static void free_replica_grads(struct el_dp *dp, int m)
     for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->grads[m][p].buffer);
 }
 
-/* Views of them by parameter; none of what is not used. */
+/* Views of them by parameter; none of what is frozen or not used. */
 static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, struct el_view *views)
 {
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         views[p] = (struct el_view){0};
-        if (el_graph_uses_param(dp->worker->graph, p)) views[p] = el_view_of(chunks[dp->chunk_of[p]], dp->place[p]);
+        if (el_graph_trains_param(dp->worker->graph, p)) views[p] = el_view_of(chunks[dp->chunk_of[p]], dp->place[p]);
+    }
+}
+
+/* The sums of chunks in which nothing is trained. */
+static void free_frozen(struct el_dp *dp, int m)
+{
+    for (int c = 0; c < dp->n_chunks; c++) {
+        bool all = true;
+        for (int p = 0; p < dp->worker->graph->n_params; p++)
+            if (dp->chunk_of[p] == c) all &= dp->worker->graph->params[p].frozen;
+        if (!all) continue;
+        el_program_free(dp->program, dp->results[m][c]);
+        dp->results[m][c] = NULL;
     }
 }
 
@@ -111,6 +126,7 @@ static void add_to_sums(struct el_dp *dp, int m)
     for (int c = 0; c < dp->n_chunks; c++) {
         int n_tensors;
         int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
+        if (!results[c]) continue;
         if (dp->micro > 0) {
             add(dp, m, el_view_of(results[c], 0), el_view_of(sums[c], 0), count);
             el_program_free(dp->program, results[c]);
@@ -128,6 +144,7 @@ static void reduce_chunks(struct el_dp *dp)
     for (int c = 0; c < dp->n_chunks; c++) reduce_chunk(dp, c);
     for (int m = 0; m < dp->n; m++) free_replica_grads(dp, m);
     for (int m = 0; m < el_dp_owners(dp); m++) {
+        free_frozen(dp, m);
         if (dp->worker->config->keep_grads)
             add_to_kept(dp, m);
         else

@@ -53,9 +53,9 @@ static void send(const struct at *a, const struct el_edge *to, int tensor, struc
     el_edge_send(a->line->worker, a->line->program, to, tensor, view, &a->flight->sent_op);
 }
 
-static bool is_float(const struct at *a, int tensor)
+static bool has_grad(const struct at *a, int tensor)
 {
-    return a->line->worker->graph->tensors[tensor].is_float;
+    return a->line->worker->graph->tensors[tensor].requires_grad;
 }
 
 static void receive_inputs(const struct at *a)
@@ -71,7 +71,7 @@ static void receive_doutputs(const struct at *a)
     const struct el_graph *graph = a->part->graph;
     struct el_edge from = edge(a, a->part->behind);
     for (int i = 0; i < graph->n_outputs; i++)
-        if (is_float(a, graph->outputs[i])) a->flight->doutputs[i] = receive(a, &from, graph->outputs[i]);
+        if (has_grad(a, graph->outputs[i])) a->flight->doutputs[i] = receive(a, &from, graph->outputs[i]);
     a->flight->has_doutputs = true;
 }
 
@@ -210,7 +210,7 @@ static void backward(const struct at *a, bool whole)
     take_doutputs(a);
     (whole ? el_pass_backward : el_pass_backward_inputs)(a->flight->pass, a->flight->doutputs, a->flight->dinputs);
     for (int i = 0; i < graph->n_inputs && a->part->before >= 0; i++)
-        if (is_float(a, graph->inputs[i])) send(a, &to, graph->inputs[i], a->flight->dinputs[i]);
+        if (has_grad(a, graph->inputs[i])) send(a, &to, graph->inputs[i], a->flight->dinputs[i]);
     if (whole) come_back(a);
 }
 

@@ -7,13 +7,14 @@
  * Memory on every member: what single has with the member's share. Bytes: an all-reduce of each parameter. */
 #include "runtime/parallel/share.h"
 
-/* Means over the members, in place. What has no gradient is left out: the tutorial's loop would fail on its None. */
+/* Means over the members, in place. What has no gradient is left out: the tutorial's loop would fail on its None; and
+ * what is frozen, which is the same everywhere. */
 static void average(struct el_worker *worker, struct el_program *program, const struct el_view *views)
 {
     const struct el_shard *shard = &worker->members[0].shard;
     for (int p = 0; p < shard->graph->n_params; p++) {
         int64_t n = el_param_count(shard->graph, p);
-        if (!views[p].buffer) continue;
+        if (!views[p].buffer || shard->graph->params[p].frozen) continue;
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
                                 .dtype = worker->config->dtype,
                                 .count = (size_t)n,

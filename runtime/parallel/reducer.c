@@ -25,7 +25,8 @@ struct slot {
 struct el_reducer {
     struct el_reducer_spec spec;
     int n_params;
-    int *order; /* [n_params]: as gradients became ready, or as registered before that is known */
+    int n_order; /* parameters that are not frozen: only they have places in buckets */
+    int *order;  /* [n_order]: as gradients became ready, or as registered before that is known */
     int n_ready;
     struct slot *slots; /* [n_params] */
     int n_buckets;
@@ -41,6 +42,11 @@ struct el_reducer {
     struct el_used_map *map; /* NULL: unused parameters are a failure */
 };
 
+static bool is_frozen(const struct el_reducer *reducer, int p)
+{
+    return reducer->spec.shard->graph->params[p].frozen;
+}
+
 static enum el_status make_arrays(struct el_reducer *reducer)
 {
     size_t n = (size_t)reducer->n_params + 1;
@@ -50,7 +56,8 @@ static enum el_status make_arrays(struct el_reducer *reducer)
     reducer->arrived = calloc(n, sizeof *reducer->arrived);
     if (!reducer->order || !reducer->slots || !reducer->buckets || !reducer->arrived)
         return el_fail_errno("a reducer of %d parameters", reducer->n_params);
-    for (int p = 0; p < reducer->n_params; p++) reducer->order[p] = p;
+    for (int p = 0; p < reducer->n_params; p++)
+        if (!is_frozen(reducer, p)) reducer->order[reducer->n_order++] = p;
     return EL_OK;
 }
 
@@ -96,9 +103,9 @@ static enum el_status assign(struct el_reducer *reducer, const size_t *limits, i
     int *group = calloc((size_t)reducer->n_params + 1, sizeof *group), n = 0;
     enum el_status status = bytes && group ? EL_OK : el_fail_errno("buckets of %d parameters", reducer->n_params);
     for (int p = 0; p < reducer->n_params && status == EL_OK; p++) bytes[p] = el_shard_param_bytes(shard, p);
-    if (status == EL_OK) n = el_buckets_assign(bytes, reducer->order, reducer->n_params, limits, n_limits, group);
+    if (status == EL_OK) n = el_buckets_assign(bytes, reducer->order, reducer->n_order, limits, n_limits, group);
     memset(reducer->buckets, 0, (size_t)n * sizeof *reducer->buckets);
-    for (int i = 0; i < reducer->n_params && n > 0; i++) {
+    for (int i = 0; i < reducer->n_order && n > 0; i++) {
         int p = reducer->order[i], b = reducer->spec.unused == EL_UNUSED_FIND ? n - 1 - group[i] : group[i];
         struct bucket *bucket = &reducer->buckets[b];
         reducer->slots[p] = (struct slot){b, bucket->count};
@@ -250,7 +257,7 @@ static void put_zeros(struct el_reducer *reducer)
 {
     const struct el_shard *shard = reducer->spec.shard;
     for (int p = 0; p < reducer->n_params; p++) {
-        if (el_graph_uses_param(shard->graph, p)) continue;
+        if (is_frozen(reducer, p) || el_graph_uses_param(shard->graph, p)) continue;
         el_shard_issue_fill(shard, reducer->program, EL_PHASE_REDUCE, "no gradient", el_reducer_place(reducer, p),
                             el_param_count(shard->graph, p), 0);
         reducer->buckets[reducer->slots[p].bucket].n_pending--;
@@ -304,7 +311,7 @@ void el_reducer_finish(struct el_reducer *reducer)
     launch_complete(reducer);
     reducer->unfinished = reducer->next_bucket < reducer->n_buckets;
     for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
-        if (!reducer->arrived[p]) reducer->order[i++] = p;
+        if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
     if (spec->to_first && el_comm_rank(spec->comm) > 0) return;
     for (int b = 0; b < reducer->next_bucket; b++) take_bucket(reducer, b);
     el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);

@@ -17,7 +17,8 @@
  * at the end sums are copied back to the gradients. It remembers in which order gradients became ready: the next
  * grouping goes by it, the first one by the order of the parameters.
  *
- * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places.
+ * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places. Frozen parameters
+ * have none.
  *
  * Shapes: grads[n_params] of the shard's graph, each of its parameter's elements. Units: bytes.
  * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.

@@ -166,6 +166,7 @@ static void average_params(const struct el_worker *worker, struct el_program *pr
     const struct el_shard *first = shard_of(worker, 0);
     for (int p = 0; p < first->graph->n_params; p++) {
         int64_t n = el_param_count(first->graph, p);
+        if (first->graph->params[p].frozen) continue;
         struct el_view mean = first->params[p];
         for (int r = 1; r < state->n_ranks; r++) add(first, program, shard_of(worker, r)->params[p], mean, n);
         el_shard_issue_scale(first, program, EL_PHASE_REDUCE, "divide", mean, mean, n, 1.0 / state->n_ranks);

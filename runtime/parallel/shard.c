@@ -75,7 +75,7 @@ static enum el_status alloc_like_params(struct el_shard *shard, enum el_tag tag,
     for (int p = 0; p < shard->graph->n_params; p++) {
         size_t bytes = el_shard_param_bytes(shard, p);
         struct el_buffer *buffer;
-        if (tag != EL_TAG_PARAM && !el_graph_uses_param(shard->graph, p)) continue;
+        if (tag != EL_TAG_PARAM && !el_graph_trains_param(shard->graph, p)) continue;
         EL_TRY(el_device_alloc(shard->device, tag, bytes, shard->graph->params[p].name, &buffer));
         views[p] = el_view_of(buffer, 0);
         if (el_device_is_simulated(shard->device)) continue;

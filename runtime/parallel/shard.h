@@ -24,8 +24,8 @@ struct el_shard {
     const struct el_train_config *config;
     const struct el_graph *graph;
     struct el_device *device;
-    /* An owner's; NULL on a device that holds nothing between steps. A parameter that the graph does not use has
-     * neither a gradient nor slots. */
+    /* An owner's; NULL on a device that holds nothing between steps. A parameter that is frozen, or that the graph does
+     * not use, has neither a gradient nor slots. */
     struct el_view *params;
     /* --zero-grad keep: its own. --bucket-view on: places in the mode's buckets, which the mode fills in and frees.
      * Else without buffers, and allocated in each step. */

@@ -38,6 +38,7 @@ static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct
     if (!views) return el_fail_errno("%d parameters of a replica", shard->graph->n_params);
     for (int p = 0; p < shard->graph->n_params; p++) {
         struct el_buffer *buffer;
+        if (tag == EL_TAG_GRAD && shard->graph->params[p].frozen) continue;
         EL_TRY(
             el_device_alloc(shard->device, tag, el_shard_param_bytes(shard, p), shard->graph->params[p].name, &buffer));
         views[p] = el_view_of(buffer, 0);
@@ -134,7 +135,7 @@ static void take_params(struct spmg *spmg, int m)
         el_program_copy(dp->program, shard->device, EL_STREAM_COMPUTE,
                         &(struct el_op_head){.label = "copy parameter", .phase = EL_PHASE_REPLICATE},
                         spmg->params[m][p], dp->params[m][p], el_shard_param_bytes(shard, p), NULL);
-        el_program_kernel(dp->program, shard->device, EL_STREAM_COMPUTE, &zero, NULL);
+        if (spmg->grads[m][p].buffer) el_program_kernel(dp->program, shard->device, EL_STREAM_COMPUTE, &zero, NULL);
         dp->params[m][p] = spmg->params[m][p];
         dp->grads[m][p] = spmg->grads[m][p];
     }

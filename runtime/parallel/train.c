@@ -118,24 +118,26 @@ static enum el_status first_failure(struct el_run *const *runs, int n)
 static void hand_over(struct el_run *run, const struct el_session *session, struct el_train_result *result)
 {
     const struct el_device *device = session->place->devices[0];
-    *result = (struct el_train_result){.n_steps = run->n_steps,
-                                       .n_warmup = run->n_warmup,
-                                       .settled = run->settled,
-                                       .n_control_pairs = run->n_control_pairs,
-                                       .control_steps = run->control_steps,
-                                       .warmup_step_ns = run->step_ns,
-                                       .step_ns = run->step_ns + run->n_warmup,
-                                       .loss = run->loss,
-                                       .loss_valid = el_device_computes(device),
-                                       .n_epochs = run->n_epochs,
-                                       .epochs = run->epochs,
-                                       .best_epoch = run->best_epoch,
-                                       .test_accuracy = run->test_accuracy,
-                                       .flops_per_step = run->model_flops,
-                                       .param_bytes = (uint64_t)el_graph_param_count(session->parts.model) *
-                                                      el_dtype_bytes(session->config->dtype),
-                                       .simulated = el_device_is_simulated(device),
-                                       .comm = run->worker.comm};
+    *result = (struct el_train_result){
+        .n_steps = run->n_steps,
+        .n_warmup = run->n_warmup,
+        .settled = run->settled,
+        .n_control_pairs = run->n_control_pairs,
+        .control_steps = run->control_steps,
+        .warmup_step_ns = run->step_ns,
+        .step_ns = run->step_ns + run->n_warmup,
+        .loss = run->loss,
+        .loss_valid = el_device_computes(device),
+        .n_epochs = run->n_epochs,
+        .epochs = run->epochs,
+        .best_epoch = run->best_epoch,
+        .test_accuracy = run->test_accuracy,
+        .flops_per_step = run->model_flops,
+        .param_bytes = (uint64_t)el_graph_param_count(session->parts.model) * el_dtype_bytes(session->config->dtype),
+        .trained_bytes =
+            (uint64_t)el_graph_trained_count(session->parts.model) * el_dtype_bytes(session->config->dtype),
+        .simulated = el_device_is_simulated(device),
+        .comm = run->worker.comm};
     memcpy(result->control_on_ns, run->control_ns[0], sizeof result->control_on_ns);
     memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
     memcpy(result->ledgers, session->ledgers, sizeof result->ledgers);

@@ -148,9 +148,10 @@ struct el_train_result {
     /* Running statistics after the last step, of the whole model: each copy's, one after another, on rank 0; NULL where
      * the model has none, or kernels do not compute. */
     double *buffers;
-    int64_t n_buffers;     /* elements of all copies */
-    double flops_per_step; /* all members together: model FLOPs, forward and backward */
-    uint64_t param_bytes;  /* P, logical */
+    int64_t n_buffers;      /* elements of all copies */
+    double flops_per_step;  /* all members together: model FLOPs, forward and backward */
+    uint64_t param_bytes;   /* P, logical */
+    uint64_t trained_bytes; /* of them those that are not frozen */
     bool simulated;
     const char *comm;         /* the communicator, "nccl"; NULL: none */
     char comm_algorithms[32]; /* of the step's collectives: "direct", "direct,ring"; "": there are none */

@@ -1,5 +1,5 @@
 /* The map by which members tell each other which parameters they used in a step: DDP's, with find_unused_parameters. An
- * integer a parameter, 1 where a gradient came; summed over the members, 0 where nobody has one.
+ * integer a parameter that is not frozen, 1 where a gradient came; summed over the members, 0 where nobody has one.
  *
  *     el_used_map_open(shard, comm, NULL, &map);
  *     el_used_map_issue(map, program, &op);     in a step, when all buckets are on their way
@@ -30,7 +30,8 @@ void el_used_map_issue(struct el_used_map *map, struct el_program *program, int 
 /* After a step that summed it. Blocking. Errors: EL_ERR_INTERNAL where another member used what this one did not. */
 enum el_status el_used_map_check(const struct el_used_map *map);
 
-/* The parameters without gradients, for a message: "'side.weight' and 1 more"; "": there are none. */
+/* The parameters that should have gradients and get none, for a message: "'side.weight' and 1 more"; "": there are
+ * none. */
 void el_used_map_missing(const struct el_graph *graph, char *text, size_t bytes);
 
 #endif

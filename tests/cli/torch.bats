@@ -43,11 +43,11 @@ sys.exit(not abs(ours / theirs - 1) < 0.02)
 }
 
 # The same weights and batches: gradients and running statistics of a step, losses of several (tests/torch/parity.py says how).
-@test "gradients and losses are PyTorch's: textcnn, mlp, toy, linear and resnets, single and ddp, each optimizer" {
+@test "gradients and losses are PyTorch's: textcnn, mlp, toy, linear and resnets, single and ddp, each optimizer; with frozen layers too" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/parity.py" "$EVENLOAD" "$PWD" >parity.txt 2>parity.err || { cat parity.txt && tail parity.err && false; }
     cat parity.txt
-    [[ $(wc -l <parity.txt) == 66 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 8 ]]
+    [[ $(wc -l <parity.txt) == 86 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 10 ]]
 }
 
 @test "the package safetensors reads what we write, and we read what it writes" {

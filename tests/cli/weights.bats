@@ -161,6 +161,24 @@ vectors() {
     [[ $(json c.json '[g["agrees"] for g in d["gate"]], {t["param_bytes"] for t in d["trials"]}') == "([True, True, True], {1136})" ]] || { json c.json 'd["gate"]' && show; }
 }
 
+# A static embedding, as of Kim's CNN-static: its rows are the file's or as drawn after any step, in every mode; what is saved goes on being frozen.
+@test "--freeze: frozen weights stay bit by bit, all others are trained, and --load and --save have both" {
+    make_data
+    local mode
+    vectors 'fine 1 2 3 4 5\nsad -0.5 0 1e-3 0 7\n'
+    train drawn --steps 1 --lr 0 --save drawn.st --vectors v.txt
+    train whole --steps 3 --vectors v.txt
+    for mode in single dp ddp manual spmg mp pipeline; do
+        train "$mode" --steps 3 --mode "$mode" --devices 2 --procs 1 --save "$mode.st" --vectors v.txt --freeze embedding
+        [[ $(arrays '{k for k in f[0] if f[0][k] == f[1][k]}' drawn.st "$mode.st") == "{'embedding.weight'}" ]] || { echo "$mode" && show; }
+        [[ $(arrays 'far(*f) < 1e-12' single.st "$mode.st") == True ]] || { echo "$mode" && show; }
+    done
+    train rest --steps 2 --load ddp.st --save rest.st --freeze embedding,conv3.weight,fc
+    [[ $(arrays 'sorted(k for k in f[0] if f[0][k] == f[1][k])' ddp.st rest.st) == "['conv3.weight', 'embedding.weight', 'fc.bias', 'fc.weight']" ]] || show
+    [[ $(json single.json '[d[k] for k in ("param_bytes", "trained_bytes")], d["config"]["freeze"]') == "([2272, 1672], 'embedding')" ]] || show
+    refuses "--freeze: textcnn has no parameter or layer 'conv' (it has embedding conv3 conv4 conv5 fc)" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --freeze conv
+}
+
 @test "--vectors: what is refused" {
     make_data
     local run=("$EVENLOAD" run --model textcnn --data train.txt --batch 8 --vectors v.txt)

@@ -79,14 +79,20 @@ def one_hot_error(outputs, labels):
     return F.mse_loss(outputs, F.one_hot(labels, outputs.shape[1]).to(outputs.dtype))
 
 
+def freeze(model, *layers):
+    for layer in layers:
+        model.get_submodule(layer).requires_grad_(False)
+    return model
+
+
 def of_sentences(name, module, options, data, inputs, loss=F.cross_entropy):
     return Case(name, module, (*options, "--data", "data.txt"), data, lambda rows: inputs[rows], loss)
 
 
-def resnet(name, depth, width, **more):
+def resnet(name, depth, width, frozen=(), **more):
     data = DummyImages(32, 10, SEED)
-    options = ("--data", "dummy", "--image", "32", "--classes", "10", "--width", str(width))
-    return Case(name, lambda: weights.ResNet(depth, width, 10), options, data, data.images, drifts=True, **more)
+    options = ("--data", "dummy", "--image", "32", "--classes", "10", "--width", str(width), *(("--freeze", ",".join(frozen)) if frozen else ()))
+    return Case(name, lambda: freeze(weights.ResNet(depth, width, 10), *frozen), options, data, data.images, drifts=True, **more)
 
 
 THREE, FIVE = Sentences(64, 3, 60, 12, SEED), Sentences(64, 5, 60, 12, SEED)
@@ -95,6 +101,13 @@ CASES = {
     "textcnn": lambda name: of_sentences(
         name, lambda: weights.TextCNN(WORDS, 16, 8, 3), ("--dropout", "0", "--embed", "16", "--filters", "8"), THREE, THREE.ids()
     ),
+    "textcnn-frozen": lambda name: of_sentences(
+        name,
+        lambda: freeze(weights.TextCNN(WORDS, 16, 8, 3), "embedding"),
+        ("--dropout", "0", "--embed", "16", "--filters", "8", "--freeze", "embedding"),
+        THREE,
+        THREE.ids(),
+    ),
     "mlp": lambda name: of_sentences(
         name, lambda: weights.MLP(32, (24, 16), 3), ("--features", "32", "--hidden", "24,16"), THREE, THREE.bags(32)
     ),
@@ -102,6 +115,7 @@ CASES = {
     "linear": lambda name: of_sentences(name, weights.Linear, (), FIVE, FIVE.bags(10), one_hot_error),
     "resnet18-8": lambda name: resnet(name, 18, 8, batch=32, steps=5),
     "resnet50-8": lambda name: resnet(name, 50, 8, batch=32, steps=5),
+    "resnet18-frozen": lambda name: resnet(name, 18, 8, frozen=("conv1", "bn1", "layer1", "layer2.0.bn1"), batch=32, steps=5),
     "resnet18": lambda name: resnet(name, 18, 64, steps=0),
     "resnet50": lambda name: resnet(name, 50, 64, steps=0),
 }
@@ -158,7 +172,8 @@ def compare_step(case, program):
     [ours] = program.run(case, "--optimizer", "sgd", "--lr", str(RATE))
     after = program.after()
     assert sorted(after) == sorted(case.state), "names"
-    worst = max((relative((case.state[n] - after[n]) / RATE, p.grad), n) for n, p in model.named_parameters())
+    assert all(torch.equal(case.state[n], after[n]) for n, p in model.named_parameters() if not p.requires_grad), "frozen weights"
+    worst = max((relative((case.state[n] - after[n]) / RATE, p.grad), n) for n, p in model.named_parameters() if p.requires_grad)
     yield f"gradients, the worst {worst[1]}", worst[0], LIMITS["gradients"]
     statistics = statistics_of(model)
     if statistics:
@@ -254,7 +269,7 @@ def compare(case, program, of_ranks):
     for what, difference, limit in (*compare_step(case, program), *training):
         good = difference <= limit
         over += not good
-        print(f"{case.name:10} {what:52} {difference:8.1e}  (at most {limit:.2g}){'' if good else '  OVER'}", flush=True)
+        print(f"{case.name:15} {what:52} {difference:8.1e}  (at most {limit:.2g}){'' if good else '  OVER'}", flush=True)
     return over
 
 
