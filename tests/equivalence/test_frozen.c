@@ -176,8 +176,8 @@ static void hold(struct el_train_config *config, const struct el_train_result *w
     train(config, "cpu", &result, NULL);
     double difference = el_case_difference(&result, wanted);
     if (!(difference <= CASE_TOLERANCE))
-        fail_msg("%s %s on %d, frozen %s, %s: losses differ by %g", config->mode, config->model.name,
-                 config->n_devices, config->model.freeze, what, difference);
+        fail_msg("%s %s on %d, frozen %s, %s: losses differ by %g", config->mode, config->model.name, config->n_devices,
+                 config->model.freeze, what, difference);
     el_train_result_free(&result);
 }
 
@@ -296,8 +296,9 @@ static struct sizes sizes_of(const struct el_train_config *config)
 }
 
 /* With P all parameters and F those that are trained: P of weights, F of gradients, S F of the optimizer's state, F of
- * buckets; replicas get P (and spmg's keep F of gradients, beside which come a layer's new ones). Only dp, where autograd makes zeros of what is frozen, has P of gradients on each device and
- * of sums. What is forecast is what a step books. */
+ * buckets; replicas get P (and spmg's keep F of gradients, beside which come a layer's new ones). Only dp, where
+ * autograd makes zeros of what is frozen, has P of gradients on each device and of sums. What is forecast is what a
+ * step books. */
 static void what_is_frozen_takes_weights_alone(void **state)
 {
     (void)state;
