@@ -136,10 +136,15 @@ static bool is_held(int pid)
     return state && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
 }
 
+bool el_presence_is_stopped(const struct el_presence *presence, int rank)
+{
+    return presence->others[rank].pid && is_held(presence->others[rank].pid);
+}
+
 bool el_presence_find_stopped(const struct el_presence *presence, char *text, size_t bytes)
 {
     for (int r = 0; r < presence->size; r++) {
-        if (!presence->others[r].pid || !is_held(presence->others[r].pid)) continue;
+        if (!el_presence_is_stopped(presence, r)) continue;
         snprintf(text, bytes, "rank %d (process %d) is stopped", r, presence->others[r].pid);
         return true;
     }

@@ -275,6 +275,11 @@ static void find_cause(const struct launch *launch, struct el_launch_result *res
     if (!text) return;
     el_launch_log_tail(launch->log_dir, -1, INT_MAX, text, TEXT_BYTES);
     el_mpirun_explain(text, result);
+    int missed = result->signal ? -1 : el_mpirun_missed_rank(launch->log_dir, launch->spec.procs);
+    if (missed >= 0) {
+        result->failed_rank = missed;
+        result->exit_status = -1;
+    }
     if (result->failed_rank < 0) el_mpirun_said(text, words, bytes);
     free(text);
 }
@@ -294,7 +299,8 @@ static bool is_stuck(struct launch *launch)
     if (!by_mpirun(launch) || !el_mpirun_is_deserted(launch->log_dir, launch->spec.procs)) return false;
     if (!launch->deserted_ns) launch->deserted_ns = now_ns;
     double graces = (double)(now_ns - launch->deserted_ns) * 1e-9 / launch->spec.grace_s;
-    launch->stuck = graces > PATIENCE || (graces > 1 && has_named_a_rank(launch));
+    bool missed = el_mpirun_missed_rank(launch->log_dir, launch->spec.procs) >= 0;
+    launch->stuck = graces > PATIENCE || (graces > (missed ? 0.5 : 1) && has_named_a_rank(launch));
     return launch->stuck;
 }
 
@@ -360,6 +366,8 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
                  "mpirun did not end within %g s after all its ranks had, and was ended: try again, or take --launcher "
                  "own",
                  PATIENCE * launch->spec.grace_s);
+    else if (by_mpirun(launch) && result->failed_rank >= 0 && result->exit_status < 0 && !result->signal)
+        snprintf(result->reason, sizeof result->reason, "%s is gone, and mpirun did not say how it ended", who);
     else if (result->signal)
         snprintf(result->reason, sizeof result->reason, "%s was killed by signal %d (%s)", who, result->signal,
                  strsignal(result->signal));

@@ -64,6 +64,23 @@ int el_mpirun_rank_pid(const char *log_dir, int rank)
     return read && pid > 1 ? pid : 0;
 }
 
+/* "evenload: mpi: rank 1 (process 4711) is gone" (runtime/comm/mpi/watch.c). */
+int el_mpirun_missed_rank(const char *log_dir, int procs)
+{
+    enum { LINES = 3, TEXT_BYTES = 2048 };
+    for (int rank = 0; rank < procs; rank++) {
+        char text[TEXT_BYTES], *end, *begin = text;
+        el_launch_log_tail(log_dir, rank, LINES, text, sizeof text);
+        int missed = -1, length = 0;
+        for (; (begin = strstr(begin, "rank ")); begin = end) {
+            missed = (int)strtol(begin + strlen("rank "), &end, 10);
+            if (sscanf(end, " (process %*d) is gone%n", &length) == 0 && length > 0 && missed >= 0 && missed < procs)
+                return missed;
+        }
+    }
+    return -1;
+}
+
 bool el_mpirun_is_deserted(const char *log_dir, int procs)
 {
     for (int rank = 0; rank < procs; rank++) {

@@ -23,6 +23,9 @@ void el_mpirun_said(const char *text, char *words, size_t bytes);
 
 /* The process of a rank that was started by this command; 0: it has not come so far. */
 int el_mpirun_rank_pid(const char *log_dir, int rank);
+/* The rank that another one has missed, by that one's log: mpirun may not have noticed, or have died first; -1: none.
+ */
+int el_mpirun_missed_rank(const char *log_dir, int procs);
 /* Whether all ranks have come and have ended. */
 bool el_mpirun_is_deserted(const char *log_dir, int procs);
 

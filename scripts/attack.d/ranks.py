@@ -62,7 +62,7 @@ def judge(command, rank, segments):
         bad.append(f'it ended {"never" if status is None else f"after {took_s:.1f} s"}')
     if status == 0:
         bad.append('it has exit status 0')
-    if not any(f'rank {rank} {words}' in command.said() for words in ('was killed', 'is gone')):  # by its launcher, or by another rank
+    if not any(f'rank {rank} {words}' in command.said() for words in ('was killed', 'is gone', '(process')):  # by its launcher, or by another rank
         bad.append(f'it does not name rank {rank}: {command.said()[-200:]}')
     if left := command.left():
         bad.append(f'left behind: {list(left.values())}')

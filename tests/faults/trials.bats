@@ -119,6 +119,34 @@ killed_rank() { # killed_rank OPTION...
     killed_rank --launcher own
 }
 
+# mpirun itself may be slow to notice, and a rank may be in a call that waits, or compute: here both are made so.
+killed_rank_beside_a_stopped_mpirun() { # killed_rank_beside_a_stopped_mpirun SECONDS OPTION...
+    local seconds=$1
+    shift
+    "$EVENLOAD" run "${LONG[@]}" --mode ddp --launcher mpirun "$@" --out "$PWD/r" --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_worker r 1
+    sleep 0.5
+    kill -STOP "$(pgrep -P "$parent" mpirun)"
+    kill_worker r 1
+    local began=$SECONDS
+    wait "$parent" || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le $seconds ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1 "*"is gone"* ]]
+    [[ -z $(pgrep -f "worker measure $PWD/r/repeats") ]]
+}
+
+@test "ranks of mpirun notice by themselves that one was killed" {
+    need_mpirun
+    killed_rank_beside_a_stopped_mpirun 5 --comm mpi
+}
+
+@test "a rank that notices nothing else ends when another one was killed" {
+    need_mpirun
+    killed_rank_beside_a_stopped_mpirun 8 --inject pause=linear_forward:30000
+    grep -q "rank 1 (process [0-9]*) is gone, so this rank ends too" r/logs/*/rank-0.log
+}
+
 @test "a killed stage is a row with its signal within 5 seconds" {
     MODE=pipeline killed_rank --launcher own --procs 2
 }

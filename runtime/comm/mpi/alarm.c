@@ -3,8 +3,9 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/mpi/calls.h"
+#include "runtime/comm/mpi/watch.h"
 
-enum { TAG_STOPPED = 2, LAST_CHANCE_NS = 1000000000 };
+enum { TAG_STOPPED = 2, LAST_CHANCE_NS = 1000000000, LOST_CHANCE_NS = 100000000 };
 
 static void listen_again(struct el_mpi_alarm *alarm)
 {
@@ -60,7 +61,7 @@ void el_mpi_alarm_tell(struct el_mpi_alarm *alarm)
  * sends, until they have ended or every other rank has said that it will ask for nothing more. */
 void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], MPI_Request sends[2])
 {
-    int64_t deadline_ns = el_clock_ns() + LAST_CHANCE_NS;
+    int64_t deadline_ns = el_clock_ns() + (el_mpi_watch_lost() ? LOST_CHANCE_NS : LAST_CHANCE_NS);
     int received = 0, sent = 0;
     for (int i = 0; i < 2; i++)
         if (receives[i] != MPI_REQUEST_NULL) MPI_Cancel(&receives[i]);

@@ -34,7 +34,7 @@ bool el_mpi_alarm_check(struct el_mpi_alarm *alarm);
 void el_mpi_alarm_raise(struct el_mpi_alarm *alarm);
 /* Tells the others that this rank has stopped, which raises their alarms; no receive may be open. */
 void el_mpi_alarm_tell(struct el_mpi_alarm *alarm);
-/* Ends an operation's receives and sends, as far as that can be had within a second. */
+/* Ends an operation's receives and sends, as far as that can be had within a second, or less when a rank is gone. */
 void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], MPI_Request sends[2]);
 
 #endif

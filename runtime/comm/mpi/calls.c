@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/comm/mpi/watch.h"
 
 /* Measured with two ranks on two cores, a compute thread on each, 10.7 MB: 6.4 ms (and the compute thread keeps half of
  * its core, a fair share); with POLL_NS 5 us 11 ms, with 100 us between 8 and 24. Never sched_yield: it gives a whole
@@ -102,6 +103,7 @@ enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *
     int64_t moved_ns = el_clock_ns();
     while (!done && el_clock_ns() - moved_ns < SPIN_NS) EL_TRY(test(a, b, &done));
     while (!done) {
+        EL_TRY(el_mpi_watch_check());
         if (el_clock_ns() - moved_ns > POLL_NS) EL_TRY(el_mpi_pause(alarm));
         int64_t begin_ns = worked_ns();
         EL_TRY(test(a, b, &done));

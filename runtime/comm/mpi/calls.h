@@ -38,7 +38,8 @@ void el_mpi_nap(void);
 enum el_status el_mpi_pause(struct el_mpi_alarm *alarm);
 
 /* In its turn. Waits until both requests have ended; a pointer may be NULL, and so may `alarm`.
- * Errors: EL_ERR_PEER after an alarm or the alarm's deadline; the requests stay as they are (el_mpi_alarm_give_up). */
+ * Errors: EL_ERR_PEER after an alarm or the alarm's deadline, or when a rank is gone (watch.h); the requests stay as
+ * they are (el_mpi_alarm_give_up). */
 enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *alarm);
 
 /* EL_OK, or EL_ERR_PEER with the call and MPI's own words. */

@@ -1,21 +1,20 @@
 /* The bootstrap `mpi`: the ranks of MPI_COMM_WORLD. Collectives are the non-blocking ones, so that waiting is ours
- * (el_mpi_wait) and not the library's. */
+ * (el_mpi_wait) and not the library's. None begins after a rank was lost: it would be matched with another one of a
+ * rank that has not noticed yet. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "runtime/base/files.h"
 #include "runtime/comm/mpi/calls.h"
 #include "runtime/comm/mpi/group.h"
 #include "runtime/comm/mpi/module.h"
-#include "runtime/comm/share.h"
+#include "runtime/comm/mpi/watch.h"
 
-enum { COUNT_MAX = 1 << 30, TEXT_BYTES = EL_HOST_IDENTITY_BYTES + 16 };
+enum { COUNT_MAX = 1 << 30 };
 
 struct world {
     struct el_bootstrap base;
-    int *pids; /* [size]; 0: of another host */
+    struct el_presence *presence;
 };
 
 static enum el_status wait_one(MPI_Request request)
@@ -28,6 +27,7 @@ static enum el_status gather_into(const char *text, int length, char **texts, in
 {
     MPI_Request request;
     int total = 0;
+    EL_TRY(el_mpi_watch_check());
     EL_MPI_TRY(MPI_Igather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
     EL_TRY(wait_one(request));
     for (int i = 0; texts && i < size; i++) {
@@ -65,6 +65,7 @@ static enum el_status broadcast_pieces(char *data, size_t bytes)
 {
     MPI_Request request;
     for (size_t at = 0; at < bytes; at += COUNT_MAX) {
+        EL_TRY(el_mpi_watch_check());
         int count = (int)(bytes - at < COUNT_MAX ? bytes - at : COUNT_MAX);
         EL_MPI_TRY(MPI_Ibcast(data + at, count, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
         EL_TRY(wait_one(request));
@@ -86,7 +87,8 @@ static enum el_status barrier(struct el_bootstrap *bootstrap)
     (void)bootstrap;
     MPI_Request request;
     el_mpi_enter();
-    enum el_status status = el_mpi_check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+    enum el_status status = el_mpi_watch_check();
+    if (status == EL_OK) status = el_mpi_check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
     if (status == EL_OK) status = wait_one(request);
     el_mpi_leave();
     return status;
@@ -99,54 +101,33 @@ static void abort_world(struct el_bootstrap *bootstrap, int exit_status)
 }
 
 /* A stopped process says nothing, and MPI does not notice: the system knows. */
-static bool is_stopped(int pid)
-{
-    char path[48], line[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    el_file_line(path, "", line, sizeof line);
-    const char *name_end = strrchr(line, ')');
-    return name_end && (strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0);
-}
-
 static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
 {
     const struct world *world = (const struct world *)bootstrap;
     for (int r = 0; r < bootstrap->size; r++) {
         size_t used = strlen(text);
-        if (world->pids[r] && is_stopped(world->pids[r]))
+        if (el_presence_is_stopped(world->presence, r))
             snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", r);
     }
 }
 
-/* Who is on this host, and by which number. */
-static enum el_status learn_pids(struct world *world)
+static void free_world(struct world *world)
 {
-    int size = world->base.size;
-    char host[EL_HOST_IDENTITY_BYTES], mine[TEXT_BYTES], *texts = calloc((size_t)size, TEXT_BYTES);
-    if (texts) world->pids = calloc((size_t)size, sizeof *world->pids);
-    enum el_status status = el_bootstrap_agree(
-        &world->base, world->pids ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", size));
-    el_share_host(host);
-    snprintf(mine, sizeof mine, "%d %s", (int)getpid(), host);
-    if (status == EL_OK) status = el_share_texts(&world->base, mine, TEXT_BYTES, texts);
-    for (int r = 0; status == EL_OK && r < size; r++) {
-        const char *text = texts + (size_t)r * TEXT_BYTES, *blank = strchr(text, ' ');
-        if (blank && strcmp(blank + 1, host) == 0) world->pids[r] = atoi(text);
-    }
-    free(texts);
-    return status;
+    el_presence_close(world->presence);
+    free(world);
 }
 
 /* Nobody can leave MPI together with a stopped rank. Rank 0 ends the job, since it may have something to write before
- * that; if it is the one, anybody. */
+ * that; if it is the one, anybody. Nor with one that is gone: this process then ends without. Who has left in order is
+ * not to be taken for gone: none does before all have come so far. */
 static void close_world(struct el_bootstrap *bootstrap)
 {
     char stopped[16] = "";
     silent(bootstrap, stopped, sizeof stopped);
     if (*stopped && (bootstrap->rank == 0 || atoi(stopped) == 0)) el_mpi_abort(1);
-    el_mpi_stop();
-    free(((struct world *)bootstrap)->pids);
-    free(bootstrap);
+    enum el_status status = barrier(bootstrap);
+    if (!el_mpi_watch_end() && status == EL_OK) el_mpi_stop();
+    free_world((struct world *)bootstrap);
 }
 
 static const struct el_bootstrap_ops world_ops = {
@@ -171,11 +152,12 @@ static enum el_status open_world(struct el_bootstrap **bootstrap_p)
         free(world);
         return status;
     }
-    status = learn_pids(world);
+    status = el_presence_open(bootstrap, &world->presence);
+    if (status == EL_OK) status = el_bootstrap_agree(bootstrap, el_mpi_watch_begin(world->presence));
     if (status != EL_OK) {
+        el_mpi_watch_end();
         el_mpi_stop();
-        free(world->pids);
-        free(world);
+        free_world(world);
         return status;
     }
     *bootstrap_p = bootstrap;
