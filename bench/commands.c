@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bench/explain/explain.h"
 #include "bench/job/worker.h"
 #include "bench/verify/verify.h"
 
@@ -154,6 +155,8 @@ int el_main(int argc, char **argv)
     if (help && argc > 2) return end(print_help(argv[2]), 0);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "comm")) return el_cmd_comm_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "verify")) return el_verify_worker(argc - 2, argv + 2);
+    if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "explain"))
+        return el_explain_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);
     if (help)
         print_overview(stdout);

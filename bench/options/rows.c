@@ -42,6 +42,7 @@ enum {
     MODES = EL_CMD_MODES,
     VERIFY = EL_CMD_VERIFY,
     LOADING = EL_CMD_DATA,
+    EXPLAIN = EL_CMD_EXPLAIN,
     OF_TRIALS = EL_CMD_OF_TRIALS
 };
 
@@ -61,7 +62,7 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "mode", "NAME", AT(MODES, modes), RUN | LOADING, "one of the modes listed below", DEFAULT("single")},
     {WHAT, "model", "NAME", AT(MODEL, train.model.name), OF_TRIALS, "one of the models listed below",
      DEFAULT("textcnn")},
-    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | COMM | LOADING,
+    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | COMM | LOADING | EXPLAIN,
      "2 means cpu:0,cpu:1; cuda:4 the first four GPUs; cuda:0,cuda:5 these two. single uses the first. Default: all "
      "GPUs, else two CPU devices"},
     {WHAT, "devices", "LIST", AT(COUNTS, counts), SCALE,
@@ -92,7 +93,7 @@ static const struct el_option_row before_sizes[] = {
      "devices (default: 1)",
      RANGE(1, EL_MEMBERS_MAX)},
     {WHAT, "batch", "LIST", AT(BATCH, batches), OF_TRIALS, "global batch: samples per step over all devices",
-     DEFAULT("64,128,256"), OTHERWISE({RUN | LOADING, "64"}, {SCALE, ""})},
+     DEFAULT("64,128,256"), OTHERWISE({RUN | LOADING | EXPLAIN, "64"}, {SCALE, ""})},
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS,
      "local batch: samples per step on each device"},
     {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS,
@@ -213,7 +214,7 @@ static const struct el_option_row before_sizes[] = {
      "pipeline: parts of the model per device (default: interleaved 2, the others 1)", RANGE(1, EL_PARTS_MAX)},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | REGRESS | SCALE | IMBALANCE | LOADING,
+    {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | REGRESS | SCALE | IMBALANCE | LOADING | EXPLAIN,
      "random seed: weights, dropout, shuffling, synthetic data, order of trials", DEFAULT("1"),
      RANGE(0, 9.2e18)}, /* JSON's integers are signed */
 };
@@ -261,7 +262,8 @@ static const struct el_option_row after_sizes[] = {
     {MEASURING, "warmup", "N", AT(COUNT, train.warmup), OF_TRIALS, "warm-up steps, reported separately", DEFAULT("5"),
      RANGE(0, 1e9)},
     {MEASURING, "min-time", "S", AT(REAL, train.min_time_s), OF_TRIALS,
-     "minimum measured time in seconds: steps are added to reach it", DEFAULT("1"), RANGE(0, 86400)},
+     "minimum measured time in seconds: steps are added to reach it", DEFAULT("1"), OTHERWISE({EXPLAIN, "0.6"}),
+     RANGE(0, 86400)},
     {MEASURING, "repeats", "N", AT(INT, repeats), OF_TRIALS, "launches per trial, each in fresh processes",
      DEFAULT("5"), OTHERWISE({RUN, "1"}, {LOADING, "3"}), RANGE(1, 1000)},
     {MEASURING, "iters", "N", AT(INT, wire.iters), COMM, "timed calls of each size", DEFAULT("20"), RANGE(1, 10000),
@@ -274,7 +276,7 @@ static const struct el_option_row after_sizes[] = {
      "time of a call: 0: of rank 0; 1: mean of the ranks; 2: of the fastest rank; 3: of the slowest",
      CHOICES("0|1|2|3"), DEFAULT("3"), LETTER('a')},
     {MEASURING, "timeout", "S", AT(REAL, timeout_s),
-     COMPARE | RUN | REGRESS | BASELINE | SCALE | IMBALANCE | COMM | VERIFY | LOADING,
+     COMPARE | RUN | REGRESS | BASELINE | SCALE | IMBALANCE | COMM | VERIFY | LOADING | EXPLAIN,
      "time limit of a launch in seconds (warm-up, measured steps, control); beyond it the row is 'timeout'",
      DEFAULT("300"), RANGE(0.1, 1e6)},
     {MEASURING, "no-record", NULL, AT(UNFLAG, record), COMPARE | RUN, "record step times only, no spans"},
@@ -321,7 +323,7 @@ static const struct el_option_row after_sizes[] = {
      "watch until all its processes have ended, not only the command"},
 
     {OUTPUT, "out", "DIR", AT(TEXT, out),
-     COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING,
+     COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale and imbalance go on with a run in it"},
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
@@ -336,13 +338,14 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
      "add the run even if it was disturbed on purpose, or if exact figures got worse"},
     {OUTPUT, "json", NULL, AT(FLAG, json),
-     COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY | LOADING,
+     COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY | LOADING |
+         EXPLAIN,
      "print only JSON on standard output"},
     {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
      "print each step of an algorithm: which rank sends which part to which; measure nothing"},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output"},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
-     COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING,
+     COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "no progress on standard error"},
     {OUTPUT, "no-plot", NULL, AT(UNFLAG, plot), WATCH, "draw nothing now; 'evenload plot DIR' draws later"},
     {OUTPUT, "term", NULL, AT(FLAG, term), COMPARE | PLOT, "also draw the plots as text in the terminal"},

@@ -36,7 +36,7 @@ struct el_inject {
     double stretch;  /* its kernels take so many times their time, computing */
     char op[48];     /* kernels whose label begins so take `op_stretch` times their time */
     double op_stretch;
-    char pause[48]; /* kernels whose label begins so take `pause_ms` longer; no core is used meanwhile */
+    char pause[48]; /* ops whose label begins so take `pause_ms` longer; no core is used meanwhile */
     double pause_ms;
     double disk_ms;         /* each read of its loader takes so much longer; no core is used meanwhile */
     int64_t worker_dies_at; /* the loader's worker that is to make this batch ends; 0: none */
@@ -135,7 +135,7 @@ int el_device_cores(const struct el_device *device, const int **cores_p);
 /* 0: no limit but the machine's. */
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
-/* How many kernels were issued whose label `op` or `pause` names. */
+/* How many ops were issued whose label `op` or `pause` names. */
 int64_t el_device_inject_hits(const struct el_device *device);
 /* What is mapped for all that the ledger counts: allocations, and the arenas of programs. A gap to the ledger's peak is
  * the planner's, and a caching allocator's. */

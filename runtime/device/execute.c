@@ -39,9 +39,9 @@ void el_program_keep_failure(struct el_program *program, enum el_status status)
 
 static enum el_status run_task(struct el_program *program, struct el_device *device, struct el_task *task)
 {
+    if (task->pause_ns > 0) el_clock_sleep_until(el_clock_ns() + task->pause_ns);
     switch (task->kind) {
     case EL_TASK_KERNEL: {
-        if (task->pause_ns > 0) el_clock_sleep_until(el_clock_ns() + task->pause_ns);
         if (!device->ops->computes) return EL_OK;
         task->args.step = program->step;
         if (task->stretch == 0) return task->kernel->run(&task->args);

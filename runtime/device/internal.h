@@ -67,7 +67,7 @@ struct el_task {
     int64_t alone_ns, beside_ns, cost_ns;
     double busy_before_ns; /* scratch of beside.c */
     double stretch;        /* injected: a kernel takes so many times its time; 0: as it is */
-    int64_t pause_ns;      /* injected: a kernel begins so much later */
+    int64_t pause_ns;      /* injected: the op begins so much later */
     union {
         struct {
             const struct el_kernel *kernel;

@@ -152,6 +152,7 @@ static enum el_status append(struct el_program *program, struct el_device *devic
                                              .received_bytes = head->received_bytes,
                                              .peer = -1,
                                              .piece = program->piece};
+    task->pause_ns = el_inject_pause_ns(device, program->labels[id]);
     queue->tasks[queue->n_tasks++] = id;
     program->n_tasks++;
     *task_p = task;
@@ -183,7 +184,6 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
     task->args.plan = NULL;
     task->workspace = scratch;
     task->stretch = el_inject_stretch(device, info->label);
-    task->pause_ns = el_inject_pause_ns(device, info->label);
     memcpy(task->views, op->views, sizeof task->views);
     struct el_op_cost cost = el_op_cost(op->op, op->dtype, &op->args);
     info->op_class = EL_CLASS_COMPUTE;

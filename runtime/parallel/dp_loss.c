@@ -142,7 +142,8 @@ static void return_gradients(struct el_dp *dp)
                         el_view_of(dp->gathered, 0), dp->n, 1.0 / (dp->n * n_micro(dp)));
     for (int m = 0; m < dp->n; m++) {
         struct el_buffer *own = make(dp, m, EL_TAG_OUTPUT, loss_bytes(dp, 1), "gradient of the loss");
-        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter gradient", m, el_view_of(own, 0), dp->output,
+        const char *label = m == dp->output ? "own gradient" : "scatter gradient";
+        el_dp_copy(dp, EL_PHASE_SCATTER, label, m, el_view_of(own, 0), dp->output,
                    el_view_of(dp->gathered, loss_bytes(dp, m)), loss_bytes(dp, 1));
         divide(dp, m, dp->sizes[m], dp->n * n_micro(dp));
         el_program_free(dp->program, own);

@@ -36,7 +36,7 @@ load common
 }
 
 @test "no line of help is wider than 100 columns" {
-    for command in '' compare run modes plot imbalance scale regress baseline watch comm verify devices selfcheck; do
+    for command in '' compare run modes plot imbalance scale regress baseline watch comm verify devices selfcheck explain; do
         run "$EVENLOAD" help $command
         for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     done

@@ -32,6 +32,7 @@ job
 campaign
 report
 plot
+explain
 comm imbalance regress scale selfcheck verify watch
 page'
 

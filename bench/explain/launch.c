@@ -1,0 +1,54 @@
+/* Launches of `explain`, in fresh processes one after another. */
+#include <unistd.h>
+
+#include "bench/base/io.h"
+#include "bench/campaign/follow.h"
+#include "bench/campaign/runner.h"
+#include "bench/explain/explain.h"
+
+static enum el_status read_part(const char *path, json_t *samples)
+{
+    json_error_t error;
+    json_t *part = json_load_file(path, 0, &error);
+    if (!part) return el_fail(EL_ERR_IO, "%s: %s", path, error.text);
+    unlink(path);
+    json_array_append_new(samples, part);
+    return EL_OK;
+}
+
+static enum el_status launch(struct el_runner *runner, const struct el_options *options, const struct el_trial *trial,
+                             int number, json_t *samples)
+{
+    struct el_launch_result result = {.failed_rank = -1};
+    char path[EL_PATH_BYTES], logs[EL_PATH_BYTES], text[16];
+    struct el_follow follow = {
+        .logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1, .gap_s = 5};
+    snprintf(text, sizeof text, "%d", number);
+    el_store_path(runner->store, path, "launch-%d.json", number);
+    el_store_path(runner->store, logs, "logs/explain-%d", number);
+    runner->tick = el_follow_tick;
+    runner->context = &follow;
+    enum el_status status =
+        el_runner_launch(runner, trial, (const char *const[]){"worker", "explain", path, text, NULL}, EL_CMD_EXPLAIN,
+                         options, logs, &result);
+    el_follow_end(&follow);
+    EL_TRY(status);
+    if (result.cancelled) return EL_OK;
+    return result.ok ? read_part(path, samples) : el_follow_fail(&follow, &result, 1);
+}
+
+enum el_status el_explain_measure(const struct el_options *options, const struct el_trial_set *set,
+                                  const struct el_store *store, json_t **samples_p)
+{
+    struct el_runner runner;
+    json_t *samples = json_array();
+    enum el_status status = el_runner_init(&runner, store);
+    for (int i = 0; i < options->repeats && status == EL_OK && !el_runner_interrupted(); i++)
+        status = launch(&runner, options, &set->trials[0], i, samples);
+    *samples_p = NULL;
+    if (status == EL_OK && !el_runner_interrupted())
+        *samples_p = samples;
+    else
+        json_decref(samples);
+    return status;
+}

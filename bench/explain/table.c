@@ -1,0 +1,112 @@
+/* The table of `explain`, for people. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/explain/explain.h"
+
+static void show_alone(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    const char *with = el_json_text(row, "alone_is", ""), *name = el_json_text(row, "cause", "");
+    snprintf(text, EL_CELL_BYTES, "%s", strcmp(with, name) ? with : "");
+}
+
+static const struct el_column time_columns[] = {
+    EL_TEXT("cause", -8, "cause"),
+    EL_FIGURE("ms", 9, "ms"),
+    EL_INTERVAL("95 % interval", 17, "ci95"),
+    EL_FIGURE("alone ms", 11, "alone_ms"),
+    EL_INTERVAL("95 % interval", 17, "alone_ci95"),
+    {.head = "with what it needs", .gap = 2, .width = -24, .show = show_alone},
+    EL_NO_MORE};
+
+static const struct el_column memory_columns[] = {EL_TEXT("dp without", -34, "without"), EL_MIB("first", 9, "first"),
+                                                  EL_MIB("others", 9, "others"), EL_MIB("more", 9, "excess"),
+                                                  EL_NO_MORE};
+
+static void print_step(const struct el_table *table, const json_t *step, const char *name)
+{
+    json_t *row = json_pack("{s:s, s:O, s:O}", "cause", name, "ms", json_object_get(step, "step_ms"), "ci95",
+                            json_object_get(step, "step_ci95"));
+    struct el_table first = *table;
+    struct el_column columns[4];
+    memcpy(columns, table->columns, 3 * sizeof columns[0]);
+    columns[3] = (struct el_column)EL_NO_MORE;
+    first.columns = columns;
+    el_table_row(&first, EL_TABLE_PLAIN, row);
+    json_decref(row);
+}
+
+static void print_part(const struct el_table *table, const json_t *part, const char *name)
+{
+    json_t *step = json_pack("{s:O, s:O}", "step_ms", json_object_get(part, "ms"), "step_ci95",
+                             json_object_get(part, "ci95"));
+    print_step(table, step, name);
+    json_decref(step);
+}
+
+static void print_times(const json_t *document, FILE *out)
+{
+    const struct el_table table = {.columns = time_columns, .out = out};
+    const json_t *steps = json_object_get(document, "steps"), *causes = json_object_get(document, "causes");
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    print_step(&table, json_array_get(steps, 0), "dp");
+    for (size_t c = 0; c < json_array_size(causes); c++)
+        el_table_row(&table, EL_TABLE_PLAIN, json_array_get(causes, c));
+    print_part(&table, json_object_get(document, "rest"), "rest");
+    print_step(&table, json_array_get(steps, EL_EXPLAIN_DDP), "ddp");
+    print_part(&table, json_object_get(document, "whole"), "dp - ddp");
+}
+
+static void print_words(const json_t *document, FILE *out)
+{
+    const json_t *causes = json_object_get(document, "causes");
+    fputc('\n', out);
+    for (size_t c = 0; c < json_array_size(causes); c++) {
+        const json_t *cause = json_array_get(causes, c);
+        fprintf(out, "%-10s%s\n", el_json_text(cause, "cause", "?"), el_json_text(cause, "what", "?"));
+    }
+    fprintf(out, "%-10s%s\n\n", "rest", "one host thread starts the work of all devices; of ddp each has one");
+    el_text_wrap("ms: what a step loses when the cause is taken away after those above it, so that causes and rest add up "
+                 "to dp - ddp. Alone: when only it is taken away, with what it needs. Where they differ, one cause hides "
+                 "behind another.",
+                 "", "", EL_REPORT_COLUMNS, out);
+}
+
+/* Of dp, with one cause less after another, and of ddp. */
+static void print_memory(const json_t *document, FILE *out)
+{
+    const struct el_table table = {.columns = memory_columns, .out = out};
+    const json_t *steps = json_object_get(document, "steps"), *causes = json_object_get(document, "causes");
+    fprintf(out, "\nPeak memory, MiB: the first device, the mean of the others, and what the first holds more\n");
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    for (size_t v = 0; v <= EL_EXPLAIN_DDP; v++) {
+        const json_t *step = json_array_get(steps, v);
+        double first = el_json_number(step, "memory.0.peak_bytes"), excess = el_json_number(step, "excess_bytes");
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", v > 1 ? "and " : "",
+                 v == 0 ? "nothing: as it is" : el_json_text(json_array_get(causes, v - 1), "cause", ""));
+        json_t *row = json_pack("{s:s, s:f, s:f, s:f}", "without", v == EL_EXPLAIN_DDP ? "(ddp)" : name, "first", first,
+                                "others", first - excess, "excess", excess);
+        el_table_row(&table, EL_TABLE_PLAIN, row);
+        json_decref(row);
+    }
+}
+
+void el_explain_print(const json_t *document, FILE *out)
+{
+    double launches = el_json_number(document, "launches"), n = (double)json_array_size(json_object_get(document, "devices"));
+    const char *inject = el_json_text(document, "inject", "");
+    el_text_line(out, "What makes dp slower than ddp here: %s, batch %.0f on %.0f devices, %.0f launch%s of %.0f blocks",
+                 el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, launches,
+                 launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
+    if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
+    fputc('\n', out);
+    print_times(document, out);
+    print_words(document, out);
+    if (launches < 5) fprintf(out, "An interval needs five launches (--repeats).\n");
+    print_memory(document, out);
+}

@@ -1,0 +1,146 @@
+/* One launch: every variant of dp, and ddp, trains in short blocks on the same devices of one process, in turns of random
+ * order, so that neither the machine's drift nor a process's own luck with memory and cores becomes a difference. Each
+ * block is a training of its own: it begins with the same weights, and memory of its own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/explain/explain.h"
+#include "bench/job/worker.h"
+#include "bench/machine/environment.h"
+#include "bench/stats/stats.h"
+#include "runtime/base/rng.h"
+#include "runtime/launch/launch.h"
+
+enum { KIND = 0, RESULT, LAUNCH, FIXED_ARGUMENTS };
+/* The first step has buckets of its own, the second may find caches cold. */
+enum { WARMUP = 2, STEPS_MIN = 3, STEPS_MAX = 2000 };
+
+struct launch {
+    struct el_job job;
+    struct el_job_devices open;
+    int number;
+    struct el_explain_variant variants[EL_EXPLAIN_VARIANTS_MAX];
+    int n;
+    double step_ms[EL_EXPLAIN_VARIANTS_MAX]; /* of its last block; 0: there was none */
+    json_t *parts;                           /* [variant] */
+};
+
+static json_t *memory_of(const struct el_ledger *ledger)
+{
+    json_t *tags = json_object();
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        if (ledger->at_peak_by_tag[t] > 0)
+            json_object_set_new(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)ledger->at_peak_by_tag[t]));
+    return json_pack("{s:I, s:o}", "peak_bytes", (json_int_t)ledger->peak_bytes, "at_peak_by_tag", tags);
+}
+
+static double median_ms(const struct el_train_result *result)
+{
+    double *ms = calloc((size_t)result->n_steps, sizeof *ms);
+    for (int64_t i = 0; ms && i < result->n_steps; i++) ms[i] = (double)result->step_ns[i] * 1e-6;
+    double median = ms ? el_stats_median(ms, (size_t)result->n_steps) : NAN;
+    free(ms);
+    return median;
+}
+
+/* As many steps as fill a block's share of --min-time, by the block before. */
+static int64_t steps_of(const struct launch *launch, int variant)
+{
+    double wanted = launch->job.trial->train.min_time_s * 1e3 / EL_EXPLAIN_BLOCKS / launch->step_ms[variant];
+    if (!(launch->step_ms[variant] > 0) || !(wanted > STEPS_MIN)) return STEPS_MIN;
+    return wanted > STEPS_MAX ? STEPS_MAX : (int64_t)ceil(wanted);
+}
+
+static enum el_status run_block(struct launch *launch, int variant, bool keep)
+{
+    struct el_train_config config = launch->job.trial->train;
+    const struct el_train_place place = el_job_place(&launch->job, &launch->open);
+    struct el_train_result result;
+    const struct el_explain_variant *of = &launch->variants[variant];
+    snprintf(config.mode, sizeof config.mode, "%s", of->is_ddp ? "ddp" : "dp");
+    config.dp_fix = of->fixes;
+    config.broadcast_buffers = of->is_ddp;
+    config.warmup = WARMUP;
+    config.steps = steps_of(launch, variant);
+    config.min_time_s = 0;
+    config.control = EL_CONTROL_NONE;
+    EL_TRY(el_train_check(&config));
+    EL_TRY(el_train(&config, &place, NULL, &result));
+    launch->step_ms[variant] = median_ms(&result);
+    json_t *part = json_array_get(launch->parts, (size_t)variant), *memory = json_object_get(part, "memory");
+    if (keep) json_array_append_new(json_object_get(part, "block_ms"), el_json_real(launch->step_ms[variant]));
+    for (int d = 0; d < launch->open.n && json_array_size(memory) < (size_t)launch->open.n; d++)
+        json_array_append_new(memory, memory_of(&result.ledgers[d]));
+    el_train_result_free(&result);
+    return EL_OK;
+}
+
+/* A permutation, drawn by seed, launch and round. */
+static void shuffle(const struct launch *launch, int round, int *order)
+{
+    const struct el_rng_key key = {
+        .seed = launch->job.trial->train.seed, .use = EL_RNG_ORDER, .id = (uint32_t)launch->number};
+    for (int i = 0; i < launch->n; i++) {
+        int k = (int)(el_rng_u64(&key, (uint64_t)round, (uint64_t)i) % (uint64_t)(i + 1));
+        order[i] = order[k];
+        order[k] = i;
+    }
+}
+
+/* The first round is thrown away: it tells how long steps are, and touches all memory once. */
+static enum el_status run_rounds(struct launch *launch)
+{
+    int order[EL_EXPLAIN_VARIANTS_MAX];
+    for (int round = 0; round <= EL_EXPLAIN_BLOCKS; round++) {
+        shuffle(launch, round, order);
+        for (int i = 0; i < launch->n; i++) EL_TRY(run_block(launch, order[i], round > 0));
+        printf("[launch %d, turn %d of %d]\n", launch->number + 1, round, EL_EXPLAIN_BLOCKS);
+        fflush(stdout);
+    }
+    return EL_OK;
+}
+
+static enum el_status run_launch(struct launch *launch)
+{
+    launch->n = el_explain_variants(launch->variants);
+    launch->parts = json_array();
+    for (int v = 0; v < launch->n; v++)
+        json_array_append_new(launch->parts, json_pack("{s:[], s:[]}", "block_ms", "memory"));
+    EL_TRY(el_job_open_devices(&launch->job, &launch->open));
+    enum el_status status = run_rounds(launch);
+    el_job_close_devices(&launch->open);
+    return status;
+}
+
+int el_explain_worker(int argc, char **argv)
+{
+    struct el_options options;
+    struct el_trial_set set = {0};
+    struct launch launch = {0};
+    struct el_bootstrap *self = NULL;
+    enum el_status status = EL_OK;
+    if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload explain' only");
+    el_launch_rank_init();
+    el_options_defaults(EL_CMD_EXPLAIN, &options);
+    if (status == EL_OK) status = el_options_parse(EL_CMD_EXPLAIN, argc - LAUNCH, argv + LAUNCH, &options);
+    if (status == EL_OK) status = el_bootstrap_open("self", &self);
+    if (status == EL_OK) status = el_explain_resolve(&options, &set);
+    if (status == EL_OK) {
+        launch.job = (struct el_job){.trial = set.trials, .dataset = set.dataset, .bootstrap = self};
+        launch.number = atoi(argv[LAUNCH]);
+        status = run_launch(&launch);
+    }
+    if (status == EL_OK) {
+        json_t *document = json_pack("{s:O, s:o}", "variants", launch.parts, "environment", el_environment());
+        status = document ? el_write_json(document, argv[RESULT]) : el_fail_errno("a launch's document");
+        json_decref(document);
+    }
+    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    json_decref(launch.parts);
+    el_trials_free(&set);
+    el_bootstrap_close(self);
+    return status == EL_OK ? 0 : 1;
+}

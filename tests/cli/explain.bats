@@ -1,0 +1,75 @@
+# `explain`: causes of dp's step add up to the whole, and a pause in one of them is charged to that one and no other: in virtual
+# time, where nothing else differs. docs/dp-or-ddp.md's commands run as they stand there.
+PICTURES=no
+load common
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+SMALL=(--model mlp --features 16 --hidden 8 --data dummy --batch 16 --min-time 0 --repeats 1 --quiet)
+
+explained() { # explained FILE OPTION...: what `explain` says on simulated devices
+    "$EVENLOAD" explain "${SMALL[@]}" --devices sim:2 --json --out "${1%.json}" "${@:2}" >"$1"
+}
+
+@test "causes and rest add up to the whole, and a pause is charged to its cause alone" {
+    local label pairs=("inputs:scatter inputs" "outputs:gather outputs" "update:scatter gradient" "replicas:broadcast parameters"
+        "overlap:reduce gradients" "threads:thread")
+    explained plain.json
+    for pair in "${pairs[@]}"; do
+        label=${pair#*:}
+        explained "${pair%%:*}.json" --inject "pause=$label:5"
+    done
+    python3 - <<'END'
+import json
+names = ["inputs", "outputs", "update", "replicas", "overlap", "threads"]
+plain = {c["cause"]: c for c in json.load(open("plain.json"))["causes"]}
+assert list(plain) == names
+for name in names:
+    d = json.load(open(name + ".json"))
+    causes = {c["cause"]: c for c in d["causes"]}
+    assert abs(sum(c["ms"] for c in causes.values()) + d["rest"]["ms"] - d["whole"]["ms"]) < 1e-9
+    assert abs(d["whole"]["ms"] - (d["steps"][0]["step_ms"] - d["steps"][7]["step_ms"])) < 1e-9 and d["rest"]["ms"] == 0
+    for other in names:
+        rise = causes[other]["ms"] - plain[other]["ms"]
+        wanted = 0 if other != name else 10 if name == "outputs" else 5  # the master gathers both devices' outputs, one by one
+        assert abs(rise - wanted) < 0.05, (name, other, rise)
+END
+}
+
+@test "memory by cause is the ledger's, and ddp's at the end" {
+    explained m.json
+    local devices
+    devices=$(json m.json '[d["peak_bytes"] for d in d["steps"][6]["memory"]] == [d["peak_bytes"] for d in d["steps"][7]["memory"]]')
+    [[ $devices == True ]] || show
+    [[ $(json m.json 'sum(c["excess_bytes"] for c in d["causes"]) == d["steps"][0]["excess_bytes"] - d["steps"][7]["excess_bytes"]') == True ]]
+    "$EVENLOAD" run --mode dp "${QUICK[@]}" --batch 16 --devices sim:2 --dp-fix inputs,outputs --json --quiet --out r >r.json
+    [[ $(json r.json '[p["memory"]["peak_bytes"] for p in d["per_device"]]') == "$(json m.json '[p["peak_bytes"] for p in d["steps"][2]["memory"]]')" ]]
+}
+
+@test "explain prints a table on real devices, and writes its document" {
+    run --separate-stderr "$EVENLOAD" explain "${SMALL[@]}" --devices 2 --out e
+    [[ $status -eq 0 && $output == *"cause          ms"* && $output == *"dp - ddp"* && $output == *"outputs,update,replicas"* ]] || show
+    [[ $output == *"An interval needs five launches"* && $output == *"Peak memory, MiB"* && $output == *"e/explain.json"* ]] || show
+    [[ $(json e/explain.json 'd["kind"], d["launches"], len(d["steps"]), len(d["steps"][0]["samples_ms"])') == "('explain', 1, 13, 1)" ]] || show
+}
+
+@test "explain refuses what it cannot take apart" {
+    refuses "give --devices 2 or more" "$EVENLOAD" explain "${SMALL[@]}" --devices 1
+    refuses "explain measures them all: leave it out" "$EVENLOAD" explain "${SMALL[@]}" --dp-fix all
+    refuses "give one batch" "$EVENLOAD" explain "${SMALL[@]}" --batch 16,32
+    refuses "leave --accumulate, --output-device and --loss-in out" "$EVENLOAD" explain "${SMALL[@]}" --accumulate 2
+    refuses "unknown fix 'repicas': did you mean 'replicas'?" "$EVENLOAD" run --mode dp "${QUICK[@]}" --dp-fix threads,repicas
+    [[ ! -e results ]]
+}
+
+@test "the commands of docs/dp-or-ddp.md run as they stand there" {
+    local line n=0 small="--model mlp --features 16 --hidden 8 --data dummy --min-time 0"
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || echo "# long: the page's commands as they are written, about five minutes" >&3
+    while read -r line; do
+        local command="\"$EVENLOAD\" ${line#evenload }"
+        [[ ${EVENLOAD_LONG:-} == 1 || $line == *--dry-run* ]] || command+=" $small --repeats 1 --quiet"
+        run --separate-stderr bash -c "$command" </dev/null
+        [[ $status -eq 0 ]] || { echo "docs/dp-or-ddp.md: $line" && show; }
+        n=$((n + 1))
+    done < <(sed -nE 's/^    (evenload .*)/\1/p' "$ROOT/docs/dp-or-ddp.md" | sed -E 's/ +# .*//')
+    [[ $n -ge 4 ]] || { echo "only $n commands were found" && return 1; }
+}
