@@ -60,6 +60,35 @@ static enum el_status take_stage(struct el_cuda_device *device, size_t bytes, st
     return EL_OK;
 }
 
+static int count_stages(const struct el_cuda_device *device, size_t size)
+{
+    int n = 0;
+    for (int i = 0; i < device->n_stages; i++) n += device->stages[i].bytes == size;
+    return n;
+}
+
+/* CUDA may wait for all that the process's cards do before it gives pinned memory: for a collective, too, that waits
+ * for this very thread. So a step's pieces are there before it begins. */
+enum el_status el_cuda_prepare_copies(void *state, const size_t *bytes, int n)
+{
+    struct el_cuda_device *device = state;
+    for (size_t size = STAGE_BYTES_MIN; size <= STAGE_BYTES_MAX; size *= 2) {
+        size_t pieces = 0;
+        for (int i = 0; i < n; i++) {
+            if (size == STAGE_BYTES_MAX) pieces += bytes[i] / STAGE_BYTES_MAX;
+            size_t rest = bytes[i] % STAGE_BYTES_MAX;
+            pieces += rest > 0 && stage_size(rest) == size;
+        }
+        for (size_t have = (size_t)count_stages(device, size); have < pieces; have++) {
+            struct el_cuda_stage *stage;
+            if (device->n_stages >= EL_CUDA_STAGES_MAX / 2 && have > 0) break; /* they are used in turns */
+            if (device->n_stages == EL_CUDA_STAGES_MAX) break;
+            EL_TRY(add_stage(device, size, &stage));
+        }
+    }
+    return EL_OK;
+}
+
 static enum el_status send_piece(struct el_cuda_device *device, void *stream, char *destination, const char *source,
                                  size_t bytes)
 {

@@ -32,6 +32,9 @@ struct el_async_ops {
     /* Required. Queues a copy. A source in host memory may be overwritten when this returns (a staging buffer is the
      * backend's); a destination in host memory is filled when it returns, so that this waits. */
     enum el_status (*copy)(void *stream, const struct el_copy *copy);
+    /* Optional: default is nothing. Makes beforehand what `n` copies of a program need whose sources are in host
+     * memory, all of which may be under way at once: `bytes[n]`. */
+    enum el_status (*prepare_copies)(void *state, const size_t *bytes, int n);
     /* Required. An event is a place in a stream; `timed`: elapsed() will be asked. Made beforehand, used many times. */
     enum el_status (*event_open)(void *state, bool timed, void **event_p);
     void (*event_close)(void *event);

@@ -62,6 +62,25 @@ static enum el_status prepare_task(struct el_program *program, int id)
     return task->kernel->prepare ? task->kernel->prepare(&task->args, &task->args.plan) : EL_OK;
 }
 
+/* What of the host's goes to one device, together. */
+static enum el_status prepare_copies(struct el_program *program, struct el_device *device)
+{
+    const struct el_async_ops *async = device->ops->async;
+    size_t *bytes = async->prepare_copies ? calloc((size_t)program->n_tasks + 1, sizeof *bytes) : NULL;
+    int n = 0;
+    if (!async->prepare_copies) return EL_OK;
+    if (!bytes) return el_fail_errno("a program of %d ops", program->n_tasks);
+    for (int id = 0; id < program->n_tasks; id++) {
+        const struct el_task *task = &program->tasks[id];
+        if (task->kind == EL_TASK_COPY && !task->views[1].buffer && device_of(program, id) == device)
+            bytes[n++] = task->copy_bytes;
+    }
+    enum el_status status = el_async_activate(program, device);
+    if (status == EL_OK) status = async->prepare_copies(device->state, bytes, n);
+    free(bytes);
+    return status;
+}
+
 enum el_status el_async_prepare(struct el_program *program)
 {
     struct el_async_run *run = calloc(1, sizeof *run);
@@ -75,6 +94,7 @@ enum el_status el_async_prepare(struct el_program *program)
     EL_TRY(el_program_order(program, run->order));
     EL_TRY(open_streams(program));
     for (int id = 0; id < program->n_tasks; id++) EL_TRY(prepare_task(program, id));
+    for (int d = 0; d < run->n_devices; d++) EL_TRY(prepare_copies(program, run->devices[d].device));
     return EL_OK;
 }
 

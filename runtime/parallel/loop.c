@@ -69,7 +69,9 @@ static enum el_status step(struct el_run *run, uint64_t number)
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
-    if (!run->program || !run->session->config->capture) EL_TRY(issue(run));
+    bool first = !run->program;
+    if (first || !run->session->config->capture) EL_TRY(issue(run));
+    if (first) EL_TRY(el_meeting_wait(run->session->meeting));
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
     EL_TRY(el_program_run(run->program, number, probes ? &probes[run->first] : NULL));
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);

@@ -3,6 +3,7 @@
 #define EL_SESSION_H
 
 #include "runtime/device/joint.h"
+#include "runtime/parallel/meeting.h"
 #include "runtime/parallel/mode.h"
 
 struct el_session {
@@ -13,6 +14,7 @@ struct el_session {
     struct el_layout layout;
     struct el_parts parts;
     struct el_joint *joint;                   /* simulated workers of several threads; else NULL */
+    struct el_meeting *meeting;               /* of a process's several threads; else NULL */
     bool wants_grads;                         /* of the last step, which are kept */
     double *grads;                            /* on rank 0, where they are wanted: room for those of the whole model */
     struct el_load_account *loading;          /* [its devices], likewise */

@@ -42,6 +42,7 @@ static void run_worker(struct el_run *run, const struct el_worlds *worlds)
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
     if (status != EL_OK) el_worker_abort(&run->worker);
     if (status != EL_OK) el_joint_abort(session->joint);
+    if (status != EL_OK) el_meeting_abort(session->meeting);
     el_error_take(status, &run->error);
     run->failed_ns = el_clock_ns();
     el_program_destroy(run->program);
@@ -73,19 +74,24 @@ static enum el_status run_threads(struct el_run **runs, int n)
     enum el_status status = el_worlds_open_threads(&worlds, &session->layout, session->place->devices);
     if (status == EL_OK && el_device_is_simulated(session->place->devices[0]))
         status = el_joint_create(n, &session->joint);
+    else if (status == EL_OK)
+        status = el_meeting_create(n, &session->meeting);
     for (; status == EL_OK && started < n; started++) {
         threads[started] = (struct thread){.run = runs[started], .worlds = &worlds};
         if (pthread_create(&threads[started].thread, NULL, run_thread, &threads[started]) != 0) {
             status = el_fail(EL_ERR_HOST_MEMORY, "a thread for worker %d of %d could not be made", started, n);
             el_worlds_abort(&worlds);
             el_joint_abort(session->joint);
+            el_meeting_abort(session->meeting);
             break;
         }
     }
     for (int i = 0; i < started; i++) pthread_join(threads[i].thread, NULL);
     el_worlds_close(&worlds);
     el_joint_destroy(session->joint);
+    el_meeting_destroy(session->meeting);
     session->joint = NULL;
+    session->meeting = NULL;
     return status;
 }
 
