@@ -282,7 +282,7 @@ $(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17
 $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
 # The sanitizer sees of these what they tell it, and not their locks (tests/cards/machine.h).
 ifeq ($(SAN),thread)
-CARDS_UNSEEN  := $(addprefix $(BUILD)/emulated/tests/,$(addsuffix .o,$(addprefix cards/,sync.c machine.c failures.c streams.c events.c memory.c copies.c report.c) gpu/emulator/emulator.cc))
+CARDS_UNSEEN  := $(addprefix $(BUILD)/emulated/tests/,$(addsuffix .o,$(addprefix cards/,sync.c machine.c failures.c streams.c events.c memory.c copies.c report.c nccl_world.c nccl_item.c nccl_group.c nccl_comm.c) gpu/emulator/emulator.cc))
 $(CARDS_UNSEEN): EXTRA += -fno-sanitize=thread -DCARDS_THREAD_SANITIZER
 endif
 $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
