@@ -26,6 +26,16 @@ static const struct el_command_row commands[] = {
      "  mpirun -n 4 evenload run --mode ddp\n"
      "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
      el_cmd_run},
+    {"data", MEASURE, "what loading costs, stage by stage, and how many workers hide it", EL_CMD_DATA,
+     "[--data FILE|DIR] [--workers LIST] [--mode NAME] [options]",
+     "Train with each number of loader workers, interleaved, and say what a batch costs from file to device, how much "
+     "of "
+     "a step loading leaves exposed, who waits for whom, and the smallest number of workers that hides it.",
+     "  evenload data --data train.txt                         sentences, read line by line\n"
+     "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
+     "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n"
+     "  evenload data --worker process --prefetch 4             processes, as PyTorch's\n",
+     el_cmd_data},
     {"modes", MEASURE, "the modes: what each does, holds and sends, and the options it takes", EL_CMD_MODES, "[--json]",
      "List the modes: what each does, what its loss is equal to, what a device holds, what is sent in a step, and "
      "which options it takes.",

@@ -70,7 +70,7 @@ static void print_version(void)
 
 static const struct el_command_row *find_command(const char *name)
 {
-    const char *names[16] = {NULL};
+    const char *names[32] = {NULL};
     int n = 0;
     for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
         if (!strcmp(row->name, name)) return row;

@@ -240,7 +240,12 @@ static const struct el_option_row after_sizes[] = {
      "loader workers are threads, or processes as PyTorch's", CHOICES("thread|process"), DEFAULT("thread")},
     {DATA, "prefetch", "N", AT(INT, train.loading.prefetch), OF_TRIALS,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
-    {DATA, "page-cache", "HOW", AT(SWITCH, train.loading.cold), OF_TRIALS,
+    {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), LOADING,
+     "warm: read as the system keeps files; cold: drop what is read from the page cache before each read; both: one "
+     "row "
+     "for each",
+     CHOICES("warm|cold|both"), DEFAULT("both")},
+    {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), COMPARE | RUN | SCALE | IMBALANCE,
      "--data-in disk: warm: read as the system keeps files; cold: drop what is read from the page cache before each "
      "read",
      CHOICES("warm|cold"), DEFAULT("warm")},

@@ -203,7 +203,7 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
 {
     switch (row->kind) {
     case EL_OPTION_MODES:
-        return each_item(row, text, row->commands == EL_CMD_RUN ? 1 : EL_LIST_MAX, take_mode, options->modes,
+        return each_item(row, text, row->commands & EL_CMD_RUN ? 1 : EL_LIST_MAX, take_mode, options->modes,
                          &options->n_modes);
     case EL_OPTION_MODEL:
         return set_model(text, options->train.model.name);

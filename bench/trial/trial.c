@@ -118,6 +118,7 @@ struct choice {
     const struct el_vectors *vectors;
     int64_t batch;
     int workers;       /* of loaders; negative: as given */
+    bool cold;         /* what they read is dropped from the page cache before */
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
     bool bucket_view;
@@ -205,6 +206,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.weights = choice->weights;
     trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
+    trial->train.loading.cold = choice->cold;
     if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
@@ -253,10 +255,14 @@ static enum el_status add_workers(unsigned command, const struct el_options *opt
                                   struct el_trial_set *set)
 {
     choice.workers = -1;
+    choice.cold = options->page_cache == EL_CACHE_COLD;
     if (options->n_workers == 0) return add_trial(command, options, &choice, set);
-    for (int w = 0; w < options->n_workers; w++) {
-        choice.workers = options->workers[w];
-        EL_TRY(add_trial(command, options, &choice, set));
+    for (int k = 0; k < (options->page_cache == EL_CACHE_BOTH ? 2 : 1); k++) {
+        choice.cold |= k == 1;
+        for (int w = 0; w < options->n_workers; w++) {
+            choice.workers = options->workers[w];
+            EL_TRY(add_trial(command, options, &choice, set));
+        }
     }
     return EL_OK;
 }
@@ -300,7 +306,7 @@ static enum el_status add_all(unsigned command, const struct el_options *options
                               struct el_trial_set *set)
 {
     size_t most = 2 * (size_t)(options->n_batches * options->n_modes) *
-                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets) * (1 + options->n_workers));
+                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets) * (1 + 2 * options->n_workers));
     set->trials = calloc(most, sizeof *set->trials);
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {
@@ -355,6 +361,7 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 /* What is the same without being given is left out, so that commands stay short. */
 static void set_as_given(const struct el_trial *trial, struct el_options *o)
 {
+    o->page_cache = trial->train.loading.cold ? EL_CACHE_COLD : EL_CACHE_WARM;
     const struct el_train_config *train = &trial->train;
     size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
     bool buckets = el_mode_takes(train->mode, "bucket-mb");

@@ -80,6 +80,10 @@ const struct el_vectors *el_dataset_vectors(const struct el_dataset *dataset);
 enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
                                   char *test_path, size_t path_bytes);
 
+/* Whether what is read of `path`, a file or a folder of files, can be dropped from the page cache: tried on one of
+ * them. Writes what its file system has not written yet. Errors: EL_ERR_ABSENT with the reason; EL_ERR_IO. */
+enum el_status el_page_cache_drops(const char *path);
+
 /* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by
  * seed+epoch, pad by repeating from the start (or drop the tail) to a multiple of `ranks`, take every `ranks`-th from
  * `rank` on. */

@@ -33,7 +33,7 @@ campaign
 report
 plot
 explain
-comm imbalance regress scale selfcheck verify watch
+comm data imbalance regress scale selfcheck verify watch
 page'
 
 # header, as an extended regular expression: the only folder that may include it

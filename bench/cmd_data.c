@@ -1,0 +1,83 @@
+/* `evenload data`: what loading costs. All numbers of workers are trials of one campaign, in turns; with --sampler it
+ * says which rank sees which sample, and trains nothing. */
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/text.h"
+#include "bench/commands.h"
+#include "bench/data/data.h"
+#include "bench/plot/plot.h"
+
+static enum el_status show(struct el_campaign *c)
+{
+    static const struct el_figure *const figure = &el_figure_loading;
+    FILE *messages = c->options->json ? NULL : stdout;
+    char path[EL_PATH_BYTES];
+    json_t *document = NULL;
+    EL_TRY(el_loading_document(c, &document));
+    el_store_path(&c->store, path, "data.json");
+    enum el_status status = el_write_json(document, path);
+    if (status == EL_OK && c->options->json) status = el_print_json(document, stdout);
+    if (status == EL_OK && !c->options->json) {
+        el_loading_print(document, stdout);
+        fputc('\n', stdout);
+        el_text_line(stdout, "%s", path);
+    }
+    if (status == EL_OK)
+        el_say_not_drawn(el_plot_figures(&figure, 1, document, c->store.dir, messages), messages);
+    json_decref(document);
+    return status;
+}
+
+/* A set that is made gets files, so that there is something to read. */
+static enum el_status use_files(struct el_options *options)
+{
+    char dir[EL_PATH_BYTES + 8], train[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    if (!options->in_files || strcmp(options->data, "synthetic")) return EL_OK;
+    snprintf(dir, sizeof dir, "%s/data", *options->out ? options->out : "results");
+    EL_TRY(el_synthetic_write(dir, el_model_find(options->train.model.name)->input, options->train.seed, train, test,
+                              sizeof train));
+    memcpy(options->data, train, sizeof train);
+    return EL_OK;
+}
+
+/* 0 is what all others are compared with. */
+static void add_none(struct el_options *options)
+{
+    if (options->n_workers > 0 && options->workers[0] == 0) return;
+    int n = options->n_workers < EL_LIST_MAX ? options->n_workers : EL_LIST_MAX - 1;
+    memmove(options->workers + 1, options->workers, (size_t)n * sizeof *options->workers);
+    options->workers[0] = 0;
+    options->n_workers = n + 1;
+}
+
+/* Cold rows only where files can be made cold. */
+static enum el_status check_cache(struct el_options *options)
+{
+    if (options->page_cache == EL_CACHE_WARM) return EL_OK;
+    if (!options->in_files) {
+        if (options->page_cache == EL_CACHE_COLD)
+            return el_fail(EL_ERR_INVALID, "--page-cache cold: with --data-in memory a step reads nothing");
+        options->page_cache = EL_CACHE_WARM;
+        return EL_OK;
+    }
+    enum el_status status = el_page_cache_drops(options->data);
+    if (status != EL_ERR_ABSENT || options->page_cache == EL_CACHE_COLD) return status;
+    fprintf(stderr, "evenload: only a warm page cache is measured: %s\n", el_error_message());
+    options->page_cache = EL_CACHE_WARM;
+    return EL_OK;
+}
+
+enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
+{
+    struct el_campaign campaign;
+    char headline[96];
+    EL_TRY(use_files(options));
+    EL_TRY(check_cache(options));
+    add_none(options);
+    el_runner_catch_signals();
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_DATA, options));
+    snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
+    enum el_status status = el_campaign_measure(&campaign, false, headline);
+    return el_end_campaign(&campaign, status, "the same command and --out", show, exit_status_p);
+}

@@ -1,0 +1,29 @@
+/* `evenload data`: what loading costs. The stages of a batch, how much of a step they leave exposed with each number of
+ * workers, who waits for whom, and how many workers hide it (docs/data.md has the definitions).
+ *
+ *     el_loading_document(&campaign, &document);      of a campaign over numbers of workers
+ *     el_loading_print(document, stdout);
+ *     el_figure_loading                               for el_plot_figures
+ *     el_sampler_document(options, n, &document);     which rank sees which sample; el_sampler_print
+ *
+ * All figures are a launch's own, of the device with the most exposed loading, then the median over launches.
+ */
+#ifndef EL_BENCH_DATA_H
+#define EL_BENCH_DATA_H
+
+#include "bench/campaign/campaign.h"
+#include "bench/plot/data_file.h"
+
+/* Below it loading counts as hidden, in per cent of the step. */
+#define EL_LOADING_HIDDEN_PCT 2.0
+
+/* What `data --json` prints: docs/data.md has its fields. New reference. */
+enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p);
+void el_loading_print(const json_t *document, FILE *out);
+extern const struct el_figure el_figure_loading;
+
+/* Who sees what in the first epochs, by DistributedSampler's rules, over `length` samples. New reference. */
+enum el_status el_sampler_document(const struct el_options *options, int64_t length, json_t **document_p);
+void el_sampler_print(const json_t *document, FILE *out);
+
+#endif

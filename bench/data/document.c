@@ -1,0 +1,220 @@
+/* What launches with several numbers of workers come to: a row each, and the smallest number that hides loading. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/data/data.h"
+#include "bench/stats/stats.h"
+
+/* One launch: the member whose loading is exposed most. NAN: not known. */
+struct launch {
+    const json_t *member; /* NULL: it came to nothing */
+    double step_ms, exposed_ms, exposed_pct;
+};
+
+static struct launch read_launch(const json_t *repeat)
+{
+    struct launch most = {.exposed_pct = -1};
+    const json_t *members = json_object_get(repeat, "members");
+    for (size_t i = 0; i < json_array_size(members); i++) {
+        const json_t *member = json_array_get(members, i);
+        double step_ms = el_json_number(member, "step_ms"),
+               exposed_ms = el_json_number(member, "busy_ms.data") + el_json_number(member, "busy_ms.h2d");
+        if (!json_is_object(json_object_get(member, "loading")) || !(100 * exposed_ms / step_ms > most.exposed_pct))
+            continue;
+        most = (struct launch){member, step_ms, exposed_ms, 100 * exposed_ms / step_ms};
+    }
+    return most;
+}
+
+static double median_of(const struct launch *launches, int n, double (*value)(const struct launch *, const char *),
+                        const char *path)
+{
+    double values[1000];
+    size_t known = 0;
+    for (int i = 0; i < n && known < sizeof values / sizeof values[0]; i++)
+        if (launches[i].member) values[known++] = value(&launches[i], path);
+    return el_stats_median(values, known);
+}
+
+static double at(const struct launch *launch, const char *path)
+{
+    return el_json_number(launch->member, path);
+}
+
+static double exposed_pct(const struct launch *launch, const char *path)
+{
+    (void)path;
+    return launch->exposed_pct;
+}
+
+static double exposed_ms(const struct launch *launch, const char *path)
+{
+    (void)path;
+    return launch->exposed_ms;
+}
+
+/* Medians of what the members say of a batch. */
+static void put_batch(json_t *row, const struct launch *launches, int n)
+{
+    static const char *const names[] = {"samples", "reads",     "read_bytes", "read_ms",    "decode_ms",
+                                        "collate_ms", "wait_ms", "take_ms",    "queue_bytes", "workers_rss_bytes",
+                                        "workers_pss_bytes"};
+    char path[64];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "loading.%s", names[i]);
+        el_json_put_real(row, names[i], median_of(launches, n, at, path));
+    }
+    el_json_put_real(row, "h2d_ms", median_of(launches, n, at, "busy_ms.h2d"));
+    el_json_put_real(row, "load_ms",
+                     el_json_number(row, "read_ms") + el_json_number(row, "decode_ms") + el_json_number(row, "collate_ms"));
+}
+
+static void put_step(json_t *row, const struct launch *launches, int n)
+{
+    double step_ms = median_of(launches, n, at, "step_ms"), exposed = median_of(launches, n, exposed_ms, NULL);
+    json_t *each = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(each, launches[i].member ? el_json_real(launches[i].exposed_pct) : json_null());
+    el_json_put_real(row, "step_ms", step_ms);
+    el_json_put_real(row, "exposed_ms", exposed);
+    el_json_put_real(row, "exposed_pct", median_of(launches, n, exposed_pct, NULL));
+    el_json_put(row, "launches_pct", each);
+    el_json_put_real(row, "compute_ms", step_ms - exposed);
+}
+
+/* Where workers are late, training waits; else they do, for room in the queue. Without workers training stands still
+ * while it loads. */
+static const char *who_waits(const json_t *row)
+{
+    double waited = el_json_number(row, "workers") > 0 ? el_json_number(row, "wait_ms") : el_json_number(row, "exposed_ms");
+    double pct = 100 * waited / el_json_number(row, "step_ms");
+    if (isnan(pct)) return NULL;
+    if (pct >= EL_LOADING_HIDDEN_PCT) return "compute";
+    return el_json_number(row, "workers") > 0 ? "loader" : "nobody";
+}
+
+static json_t *row_of(const struct el_campaign *c, int t)
+{
+    const struct el_loading *loading = &c->set.trials[t].train.loading;
+    const json_t *trial = json_array_get(c->trials, (size_t)t);
+    struct launch *launches = calloc((size_t)c->options->repeats, sizeof *launches);
+    json_t *row = json_object();
+    if (!launches) return row;
+    for (int r = 0; r < c->options->repeats; r++) launches[r] = read_launch(*el_campaign_repeat(c, t, r));
+    el_json_put(row, "workers", json_integer(loading->workers));
+    el_json_put_text(row, "page_cache", loading->cold ? "cold" : "warm");
+    el_json_put(row, "status", el_json_string(el_json_text(trial, "status", NULL)));
+    el_json_put(row, "reason", el_json_string(el_json_text(trial, "reason", NULL)));
+    el_json_put(row, "verdict", el_json_string(el_json_text(trial, "verdict", NULL)));
+    el_json_put(row, "command", el_json_string(el_json_text(trial, "command", NULL)));
+    el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
+    el_json_put_real(row, "process_bytes", el_json_number(trial, "processes.0.process_bytes"));
+    put_step(row, launches, c->options->repeats);
+    put_batch(row, launches, c->options->repeats);
+    el_json_put_text(row, "waits", who_waits(row));
+    if (launches[0].member)
+        el_json_put(row, "spans", json_deep_copy(el_json_at(launches[0].member, "loading.spans")));
+    free(launches);
+    return row;
+}
+
+/* ---- the recommendation ---- */
+
+static double launch_pct(const json_t *row, size_t launch)
+{
+    const json_t *pct = json_array_get(json_object_get(row, "launches_pct"), launch);
+    return json_is_number(pct) ? json_number_value(pct) : NAN;
+}
+
+/* The first launch chooses; the others show it, so that a lucky launch does not vouch for itself. */
+static double shown_pct(const json_t *row)
+{
+    double values[1000];
+    size_t n = json_array_size(json_object_get(row, "launches_pct")), known = 0;
+    for (size_t i = n > 1 ? 1 : 0; i < n && known < sizeof values / sizeof values[0]; i++) values[known++] = launch_pct(row, i);
+    return el_stats_median(values, known);
+}
+
+static json_t *row_with(const json_t *rows, const char *page_cache, int64_t workers)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        if (el_json_is(row, "page_cache", page_cache) && el_json_whole(row, "workers") == workers) return row;
+    }
+    return NULL;
+}
+
+/* The stage that takes most of making a batch. */
+static const char *slowest_stage(const json_t *row)
+{
+    double read = el_json_number(row, "read_ms"), decode = el_json_number(row, "decode_ms"),
+           collate = el_json_number(row, "collate_ms");
+    if (isnan(read + decode + collate)) return NULL;
+    if (read >= decode && read >= collate) return "read";
+    return decode >= collate ? "decode" : "batch";
+}
+
+/* Of one state of the page cache; rows are in order of their workers. */
+static json_t *recommend(const json_t *rows, const char *page_cache)
+{
+    const json_t *none = row_with(rows, page_cache, 0), *found = NULL;
+    if (!none) return NULL;
+    for (size_t i = 0; i < json_array_size(rows) && !found; i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!el_json_is(row, "page_cache", page_cache) || !el_json_is(row, "status", "ok")) continue;
+        if (launch_pct(row, 0) < EL_LOADING_HIDDEN_PCT && shown_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
+    }
+    json_t *answer = json_object();
+    double estimate = el_json_number(none, "exposed_pct") < EL_LOADING_HIDDEN_PCT
+                          ? 0
+                          : ceil(el_json_number(none, "load_ms") / el_json_number(none, "compute_ms"));
+    el_json_put_text(answer, "page_cache", page_cache);
+    el_json_put(answer, "workers", found ? json_incref(json_object_get(found, "workers")) : json_null());
+    el_json_put_real(answer, "exposed_pct", found ? shown_pct(found) : NAN);
+    el_json_put_real(answer, "without_pct", el_json_number(none, "exposed_pct"));
+    el_json_put_real(answer, "estimate", estimate);
+    el_json_put_text(answer, "slowest_stage", slowest_stage(none));
+    el_json_put_real(answer, "ms_per_read", el_json_number(none, "read_ms") / el_json_number(none, "reads"));
+    return answer;
+}
+
+static void put_about(json_t *document, const struct el_campaign *c)
+{
+    const struct el_trial *trial = &c->set.trials[0];
+    const struct el_loading *loading = &trial->train.loading;
+    el_json_put_text(document, "dir", c->store.dir);
+    el_json_put_text(document, "mode", trial->train.mode);
+    el_json_put_text(document, "model", trial->train.model.name);
+    el_json_put_text(document, "data", el_dataset_describe(c->set.dataset));
+    el_json_put_text(document, "data_in", trial->in_files ? "disk" : "memory");
+    el_json_put_text(document, "decodes", el_dataset_image(c->set.dataset) ? "pixels" : "words");
+    el_json_put_text(document, "worker", loading->kind == EL_WORKER_PROCESS ? "process" : "thread");
+    el_json_put(document, "prefetch", json_integer(loading->prefetch));
+    el_json_put(document, "devices", json_integer(trial->n_devices));
+    el_json_put(document, "global_batch", json_integer(trial->train.global_batch));
+    el_json_put(document, "launches", json_integer(c->options->repeats));
+    el_json_put_text(document, "injected", *trial->inject ? trial->inject : NULL);
+    el_json_put_text(document, "pinned", NULL);
+    el_json_put_text(document, "pinned_reason",
+                     strcmp(trial->devices[0].backend, "cuda") ? "CPU devices copy from any host memory"
+                                                               : "pinned by the copy to the device, and not timed apart");
+}
+
+enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p)
+{
+    json_t *document = json_object(), *rows = json_array(), *recommended = json_array();
+    put_about(document, campaign);
+    for (int t = 0; t < campaign->set.n; t++) json_array_append_new(rows, row_of(campaign, t));
+    static const char *const caches[] = {"warm", "cold"};
+    for (int i = 0; i < 2; i++) {
+        json_t *answer = recommend(rows, caches[i]);
+        if (answer) json_array_append_new(recommended, answer);
+    }
+    el_json_put(document, "rows", rows);
+    el_json_put(document, "recommended", recommended);
+    if (!json_object_get(document, "recommended")) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was measured");
+    *document_p = document;
+    return EL_OK;
+}

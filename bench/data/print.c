@@ -1,0 +1,152 @@
+/* Loading as a person reads it: the stages of a batch, a row for each number of workers, and what it comes to. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/data/data.h"
+
+enum { COLUMNS = 100 };
+
+/* ---- stages ---- */
+
+static void print_stage(const json_t *row, const char *name, double ms, const char *note, FILE *out)
+{
+    char time[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES];
+    el_text_figure(ms, time);
+    el_text_figure(ms > 0 ? 1e3 * el_json_number(row, "samples") / ms : NAN, rate);
+    el_text_line(out, "  %-26s%10s%12s%s%s", name, time, rate, *note ? "  " : "", note);
+}
+
+static void print_stages(const json_t *document, const json_t *row, FILE *out)
+{
+    bool words = el_json_is(document, "decodes", "words"), disk = el_json_is(document, "data_in", "disk");
+    char head[64], reads[64] = "";
+    snprintf(head, sizeof head, "stages, %s page cache", el_json_text(row, "page_cache", "?"));
+    if (el_json_number(row, "reads") > 0)
+        snprintf(reads, sizeof reads, "%.3g ms a read of %.0f bytes",
+                 el_json_number(row, "read_ms") / el_json_number(row, "reads"),
+                 el_json_number(row, "read_bytes") / el_json_number(row, "reads"));
+    fprintf(out, "  %-26s%10s%12s\n", disk ? head : "stages", "ms", "samples/s");
+    print_stage(row, "read", el_json_number(row, "read_ms"), reads, out);
+    print_stage(row, words ? "words to ids" : "decode, scale", el_json_number(row, "decode_ms"), "", out);
+    print_stage(row, "batch (collate)", el_json_number(row, "collate_ms"), "", out);
+    print_stage(row, "host to pinned", NAN, el_json_text(document, "pinned_reason", ""), out);
+    print_stage(row, "to the device", el_json_number(row, "h2d_ms"), "", out);
+    print_stage(row, "compute, all else", el_json_number(row, "compute_ms"), "", out);
+}
+
+/* ---- workers ---- */
+
+static void show_launches(const json_t *row, const json_t *context, char *text)
+{
+    const json_t *each = json_object_get(row, "launches_pct");
+    (void)context;
+    *text = 0;
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < json_array_size(each); i++) {
+        const json_t *pct = json_array_get(each, i);
+        if (!json_is_number(pct)) continue;
+        low = fmin(low, json_number_value(pct));
+        high = fmax(high, json_number_value(pct));
+    }
+    if (low <= high) snprintf(text, EL_CELL_BYTES, "%.2f-%.2f", low, high);
+}
+
+static void show_workers_memory(const json_t *row, const json_t *context, char *text)
+{
+    char mib[EL_FIGURE_BYTES];
+    (void)context;
+    double bytes = el_json_number(row, "workers_pss_bytes");
+    snprintf(text, EL_CELL_BYTES, "%s", isnan(bytes) ? "-" : el_text_mib(bytes, mib));
+}
+
+static const struct el_column columns[] = {EL_COUNT("workers", 7, "workers"),
+                                           EL_TEXT("cache", 6, "page_cache"),
+                                           EL_FIGURE("step ms", 9, "step_ms"),
+                                           EL_FIGURE("samples/s", 11, "samples_per_s"),
+                                           EL_FIGURE("make ms", 9, "load_ms"),
+                                           EL_FIGURE("exposed ms", 12, "exposed_ms"),
+                                           EL_FIGURE("%", 7, "exposed_pct"),
+                                           EL_SHOWN("launches %", 13, show_launches),
+                                           EL_TEXT("waits", 9, "waits"),
+                                           EL_MIB("queue MiB", 11, "queue_bytes"),
+                                           EL_SHOWN("Pss MiB", 9, show_workers_memory),
+                                           EL_NO_MORE};
+
+static void print_rows(const json_t *rows, FILE *out)
+{
+    const struct el_table table = {.columns = columns, .out = out};
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!el_json_is(row, "status", "ok"))
+            el_text_line(out, "%7.0f %6s  %s: %s", el_json_number(row, "workers"), el_json_text(row, "page_cache", "?"),
+                         el_json_text(row, "status", "?"), el_json_text(row, "reason", "?"));
+        else
+            el_table_row(&table, EL_TABLE_PLAIN, row);
+    }
+}
+
+/* ---- sentences ---- */
+
+static void say_slowest(const json_t *answer, FILE *out)
+{
+    const char *stage = el_json_text(answer, "slowest_stage", "");
+    if (!strcmp(stage, "read"))
+        el_text_say("", "  ", COLUMNS, out, "The slowest stage is reading: %.3g ms a read. More workers wait side by side.",
+                    el_json_number(answer, "ms_per_read"));
+    else
+        el_text_say("", "  ", COLUMNS, out,
+                    "The slowest stage is %s, which needs a core: workers hide it only on cores that no device computes on.",
+                    !strcmp(stage, "decode") ? "decoding" : "putting batches together");
+}
+
+static void say_answer(const json_t *answer, const json_t *document, FILE *out)
+{
+    double without = el_json_number(answer, "without_pct"), workers = el_json_number(answer, "workers");
+    const char *cache = el_json_text(answer, "page_cache", "?");
+    const char *by = el_json_number(document, "launches") > 1 ? "in the launches after the one that chose it"
+                                                              : "in the one launch that chose it (give --repeats 3)";
+    if (isnan(workers)) {
+        el_text_say("", "  ", COLUMNS, out,
+                    "With a %s page cache no number of workers that was measured hides loading (below %g %% of the "
+                    "step; without workers it is %.1f %%). By the stages %.0f would, on as many free cores: give "
+                    "--workers a longer list.",
+                    cache, EL_LOADING_HIDDEN_PCT, without, el_json_number(answer, "estimate"));
+        say_slowest(answer, out);
+    } else if (workers == 0) {
+        el_text_say("", "  ", COLUMNS, out,
+                    "With a %s page cache loading needs no workers: it is %.2g %% of the step %s.", cache,
+                    el_json_number(answer, "exposed_pct"), by);
+    } else {
+        el_text_say("", "  ", COLUMNS, out,
+                    "Recommended with a %s page cache: --workers %.0f. Exposed loading is then %.2g %% of the step %s; "
+                    "without workers it is %.1f %%.",
+                    cache, workers, el_json_number(answer, "exposed_pct"), by, without);
+        say_slowest(answer, out);
+    }
+}
+
+void el_loading_print(const json_t *document, FILE *out)
+{
+    const json_t *rows = json_object_get(document, "rows"), *answers = json_object_get(document, "recommended");
+    el_text_line(out, "Loading: %s, %s, a batch of %.0f, %.0f device%s", el_json_text(document, "model", "?"),
+                 el_json_text(document, "mode", "?"), el_json_number(document, "global_batch"),
+                 el_json_number(document, "devices"), el_json_number(document, "devices") > 1 ? "s" : "");
+    el_text_line(out, "%s", el_json_text(document, "data", "?"));
+    fputc('\n', out);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (el_json_number(row, "workers") != 0 || !el_json_is(row, "status", "ok")) continue;
+        print_stages(document, row, out);
+        fputc('\n', out);
+    }
+    el_text_line(out, "Workers are %s, each %.0f batches ahead",
+                 el_json_is(document, "worker", "process") ? "processes" : "threads",
+                 el_json_number(document, "prefetch"));
+    print_rows(rows, out);
+    fputc('\n', out);
+    for (size_t i = 0; i < json_array_size(answers); i++) say_answer(json_array_get(answers, i), document, out);
+}

@@ -1,0 +1,128 @@
+/* What `evenload data` makes of launches, on launches made by hand: medians, shares, who waits, and which number of
+ * workers is recommended: one that later launches vouch for, not the lucky one of the first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/data/data.h"
+
+enum { TRIALS = 4, LAUNCHES = 3 };
+static struct el_options options;
+static struct el_trial trials[TRIALS];
+static json_t *repeats[TRIALS * LAUNCHES];
+static struct el_campaign campaign = {.options = &options, .set = {.trials = trials, .n = TRIALS}, .repeats = repeats};
+
+/* A launch of two members, of which the first one's loading is never exposed; the other's is, for `data_ms` of 100. */
+static json_t *launch(double data_ms, double wait_ms, double read_ms)
+{
+    return json_pack("{s:[{s:f, s:{s:f, s:f}, s:{s:f, s:f, s:f, s:f, s:f, s:f}}, {s:f, s:{s:f, s:f}, s:{s:f, s:f, s:f, "
+                     "s:f, s:f, s:f, s:f}}]}",
+                     "members", "step_ms", 90.0, "busy_ms", "data", 0.0, "h2d", 0.0, "loading", "samples", 1.0, "reads",
+                     1.0, "read_ms", 1.0, "decode_ms", 1.0, "collate_ms", 1.0, "wait_ms", 0.0, /**/
+                     "step_ms", 100.0, "busy_ms", "data", data_ms, "h2d", 0.25, "loading", "samples", 8.0, "reads", 8.0,
+                     "read_ms", read_ms, "decode_ms", 4.0, "collate_ms", 2.0, "wait_ms", wait_ms, "take_ms", 0.5);
+}
+
+static int make_campaign(void **state)
+{
+    static const int workers[TRIALS] = {0, 1, 2, 4};
+    static const double exposed[TRIALS][LAUNCHES] = {{40, 44, 42}, {1, 9, 8}, {1.5, 0.75, 0.25}, {0.25, 0.25, 0.25}};
+    (void)state;
+    options.repeats = LAUNCHES;
+    campaign.trials = json_array();
+    for (int t = 0; t < TRIALS; t++) {
+        trials[t] = (struct el_trial){.n_devices = 2, .in_files = true, .devices = {{"cpu", 0}}};
+        trials[t].train.loading = (struct el_loading){.workers = workers[t], .prefetch = 2};
+        json_array_append_new(campaign.trials, json_pack("{s:s, s:{s:f}}", "status", "ok", "throughput",
+                                                         "samples_per_s", 80.0));
+        for (int r = 0; r < LAUNCHES; r++)
+            repeats[t * LAUNCHES + r] = launch(exposed[t][r], workers[t] ? exposed[t][r] : 0, 60 + r);
+    }
+    return el_dataset_open(&(struct el_dataset_spec){.source = "dummy"}, &campaign.set.dataset);
+}
+
+static int drop_campaign(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TRIALS * LAUNCHES; i++) json_decref(repeats[i]);
+    json_decref(campaign.trials);
+    el_dataset_close(campaign.set.dataset);
+    return 0;
+}
+
+static json_t *document(void)
+{
+    json_t *made = NULL;
+    assert_int_equal(el_loading_document(&campaign, &made), EL_OK);
+    return made;
+}
+
+static void rows_are_medians_of_the_most_exposed(void **state)
+{
+    (void)state;
+    json_t *made = document();
+    assert_float_equal(el_json_number(made, "rows.0.exposed_pct"), 42.25, 1e-9);
+    assert_float_equal(el_json_number(made, "rows.0.exposed_ms"), 42.25, 1e-9);
+    assert_float_equal(el_json_number(made, "rows.0.compute_ms"), 57.75, 1e-9);
+    assert_float_equal(el_json_number(made, "rows.0.read_ms"), 61, 1e-9);
+    assert_float_equal(el_json_number(made, "rows.0.load_ms"), 67, 1e-9);
+    assert_float_equal(el_json_number(made, "rows.1.launches_pct.1"), 9.25, 1e-9);
+    assert_string_equal(el_json_text(made, "rows.0.waits", ""), "compute");
+    assert_string_equal(el_json_text(made, "rows.1.waits", ""), "compute");
+    assert_string_equal(el_json_text(made, "rows.2.waits", ""), "loader");
+    assert_true(json_is_null(json_object_get(made, "pinned")));
+    json_decref(made);
+}
+
+static void a_lucky_launch_does_not_vouch_for_itself(void **state)
+{
+    (void)state;
+    json_t *made = document();
+    assert_int_equal(json_array_size(json_object_get(made, "recommended")), 1);
+    assert_int_equal(el_json_whole(made, "recommended.0.workers"), 2);
+    assert_float_equal(el_json_number(made, "recommended.0.exposed_pct"), 0.75, 1e-9); /* of 1 and 0.5 */
+    assert_float_equal(el_json_number(made, "recommended.0.without_pct"), 42.25, 1e-9);
+    assert_int_equal(el_json_whole(made, "recommended.0.estimate"), 2); /* 67 of loading by 57.75 of all else */
+    assert_string_equal(el_json_text(made, "recommended.0.slowest_stage", ""), "read");
+    assert_float_equal(el_json_number(made, "recommended.0.ms_per_read"), 61.0 / 8, 1e-9);
+    json_decref(made);
+}
+
+static void none_that_hides_is_none(void **state)
+{
+    (void)state;
+    campaign.set.n = 2; /* 0 and 1 */
+    json_t *made = document();
+    campaign.set.n = TRIALS;
+    assert_true(json_is_null(el_json_at(made, "recommended.0.workers")));
+    json_decref(made);
+}
+
+static void a_launch_that_failed_is_no_figure(void **state)
+{
+    (void)state;
+    json_t *kept = repeats[3 * LAUNCHES];
+    repeats[3 * LAUNCHES] = NULL;
+    json_t *made = document();
+    repeats[3 * LAUNCHES] = kept;
+    assert_true(json_is_null(el_json_at(made, "rows.3.launches_pct.0")));
+    assert_float_equal(el_json_number(made, "rows.3.exposed_pct"), 0.5, 1e-9);
+    json_decref(made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_medians_of_the_most_exposed),
+        cmocka_unit_test(a_lucky_launch_does_not_vouch_for_itself),
+        cmocka_unit_test(none_that_hides_is_none),
+        cmocka_unit_test(a_launch_that_failed_is_no_figure),
+    };
+    return cmocka_run_group_tests(tests, make_campaign, drop_campaign);
+}
