@@ -23,8 +23,7 @@ static enum el_status show(struct el_campaign *c)
         fputc('\n', stdout);
         el_text_line(stdout, "%s", path);
     }
-    if (status == EL_OK)
-        el_say_not_drawn(el_plot_figures(&figure, 1, document, c->store.dir, messages), messages);
+    if (status == EL_OK) el_say_not_drawn(el_plot_figures(&figure, 1, document, c->store.dir, messages), messages);
     json_decref(document);
     return status;
 }

@@ -58,8 +58,8 @@ static double exposed_ms(const struct launch *launch, const char *path)
 /* Medians of what the members say of a batch. */
 static void put_batch(json_t *row, const struct launch *launches, int n)
 {
-    static const char *const names[] = {"samples", "reads",     "read_bytes", "read_ms",    "decode_ms",
-                                        "collate_ms", "wait_ms", "take_ms",    "queue_bytes", "workers_rss_bytes",
+    static const char *const names[] = {"samples",          "reads",   "read_bytes", "read_ms",     "decode_ms",
+                                        "collate_ms",       "wait_ms", "take_ms",    "queue_bytes", "workers_rss_bytes",
                                         "workers_pss_bytes"};
     char path[64];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -68,7 +68,8 @@ static void put_batch(json_t *row, const struct launch *launches, int n)
     }
     el_json_put_real(row, "h2d_ms", median_of(launches, n, at, "busy_ms.h2d"));
     el_json_put_real(row, "load_ms",
-                     el_json_number(row, "read_ms") + el_json_number(row, "decode_ms") + el_json_number(row, "collate_ms"));
+                     el_json_number(row, "read_ms") + el_json_number(row, "decode_ms") +
+                         el_json_number(row, "collate_ms"));
 }
 
 static void put_step(json_t *row, const struct launch *launches, int n)
@@ -88,7 +89,8 @@ static void put_step(json_t *row, const struct launch *launches, int n)
  * while it loads. */
 static const char *who_waits(const json_t *row)
 {
-    double waited = el_json_number(row, "workers") > 0 ? el_json_number(row, "wait_ms") : el_json_number(row, "exposed_ms");
+    double waited =
+        el_json_number(row, "workers") > 0 ? el_json_number(row, "wait_ms") : el_json_number(row, "exposed_ms");
     double pct = 100 * waited / el_json_number(row, "step_ms");
     if (isnan(pct)) return NULL;
     if (pct >= EL_LOADING_HIDDEN_PCT) return "compute";
@@ -114,8 +116,7 @@ static json_t *row_of(const struct el_campaign *c, int t)
     put_step(row, launches, c->options->repeats);
     put_batch(row, launches, c->options->repeats);
     el_json_put_text(row, "waits", who_waits(row));
-    if (launches[0].member)
-        el_json_put(row, "spans", json_deep_copy(el_json_at(launches[0].member, "loading.spans")));
+    if (launches[0].member) el_json_put(row, "spans", json_deep_copy(el_json_at(launches[0].member, "loading.spans")));
     free(launches);
     return row;
 }
@@ -133,7 +134,8 @@ static double shown_pct(const json_t *row)
 {
     double values[1000];
     size_t n = json_array_size(json_object_get(row, "launches_pct")), known = 0;
-    for (size_t i = n > 1 ? 1 : 0; i < n && known < sizeof values / sizeof values[0]; i++) values[known++] = launch_pct(row, i);
+    for (size_t i = n > 1 ? 1 : 0; i < n && known < sizeof values / sizeof values[0]; i++)
+        values[known++] = launch_pct(row, i);
     return el_stats_median(values, known);
 }
 
@@ -198,8 +200,9 @@ static void put_about(json_t *document, const struct el_campaign *c)
     el_json_put_text(document, "injected", *trial->inject ? trial->inject : NULL);
     el_json_put_text(document, "pinned", NULL);
     el_json_put_text(document, "pinned_reason",
-                     strcmp(trial->devices[0].backend, "cuda") ? "CPU devices copy from any host memory"
-                                                               : "pinned by the copy to the device, and not timed apart");
+                     strcmp(trial->devices[0].backend, "cuda")
+                         ? "CPU devices copy from any host memory"
+                         : "pinned by the copy to the device, and not timed apart");
 }
 
 enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p)
@@ -214,7 +217,8 @@ enum el_status el_loading_document(const struct el_campaign *campaign, json_t **
     }
     el_json_put(document, "rows", rows);
     el_json_put(document, "recommended", recommended);
-    if (!json_object_get(document, "recommended")) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was measured");
+    if (!json_object_get(document, "recommended"))
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was measured");
     *document_p = document;
     return EL_OK;
 }

@@ -13,8 +13,8 @@ static const double LOW = 0.14, HIGH = 0.86; /* of a lane of height 1 */
 /* Times of the last steps, from the first one's begin. */
 struct panel {
     const json_t *row, *spans;
-    size_t first, last, n;            /* batches: shown from, to, and all */
-    double from_ms, to_ms;            /* shown */
+    size_t first, last, n;     /* batches: shown from, to, and all */
+    double from_ms, to_ms;     /* shown */
     double own_ms, loading_ms; /* of the steps shown together */
     int workers, top, height;
 };
@@ -89,7 +89,8 @@ static void put_panel(const struct panel *panel, int k, FILE *file)
     for (size_t i = 0; i < panel->n; i++) {
         const json_t *worker = json_array_get(json_object_get(panel->spans, "worker"), i);
         if (json_is_integer(worker))
-            put_box(file, ms_of(panel, "from_ms", i), ms_of(panel, "to_ms", i), panel->own_ms, 1 + (int)json_integer_value(worker));
+            put_box(file, ms_of(panel, "from_ms", i), ms_of(panel, "to_ms", i), panel->own_ms,
+                    1 + (int)json_integer_value(worker));
     }
     el_data_block(file, "y, lane", "%d lanes", k);
     fprintf(file, "-0.5\tdevice\n");
@@ -109,9 +110,8 @@ static enum el_status write_loading(const struct el_figure *figure, const json_t
         most_ms = fmax(most_ms, panels[k].to_ms);
     }
     for (int k = 0; k < n; k++) panels[k].to_ms = most_ms; /* one scale, so that steps compare */
-    snprintf(title, sizeof title, "%s, batch %.0f, data on %s",
-             el_data_word(el_json_text(document, "model", "?")).text, el_json_number(document, "global_batch"),
-             el_json_is(document, "data_in", "disk") ? "disk" : "memory");
+    snprintf(title, sizeof title, "%s, batch %.0f, data on %s", el_data_word(el_json_text(document, "model", "?")).text,
+             el_json_number(document, "global_batch"), el_json_is(document, "data_in", "disk") ? "disk" : "memory");
     snprintf(foot, sizeof foot, "steps of the first launch; %s page cache%s",
              el_data_word(el_json_text(document, "recommended.0.page_cache", "?")).text,
              json_is_string(json_object_get(document, "injected")) ? "; disturbed on purpose" : "");

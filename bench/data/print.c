@@ -95,12 +95,14 @@ static void say_slowest(const json_t *answer, FILE *out)
 {
     const char *stage = el_json_text(answer, "slowest_stage", "");
     if (!strcmp(stage, "read"))
-        el_text_say("", "  ", COLUMNS, out, "The slowest stage is reading: %.3g ms a read. More workers wait side by side.",
+        el_text_say("", "  ", COLUMNS, out,
+                    "The slowest stage is reading: %.3g ms a read. More workers wait side by side.",
                     el_json_number(answer, "ms_per_read"));
     else
-        el_text_say("", "  ", COLUMNS, out,
-                    "The slowest stage is %s, which needs a core: workers hide it only on cores that no device computes on.",
-                    !strcmp(stage, "decode") ? "decoding" : "putting batches together");
+        el_text_say(
+            "", "  ", COLUMNS, out,
+            "The slowest stage is %s, which needs a core: workers hide it only on cores that no device computes on.",
+            !strcmp(stage, "decode") ? "decoding" : "putting batches together");
 }
 
 static void say_answer(const json_t *answer, const json_t *document, FILE *out)

@@ -20,7 +20,8 @@ static enum el_status try_page(const char *path, int file, unsigned char *page)
     bool known = page != MAP_FAILED && mincore(page, 1, &there) == 0;
     if (page != MAP_FAILED) munmap(page, 1);
     if (known && !(there & 1)) return EL_OK;
-    return el_fail(EL_ERR_ABSENT, "%s stays in memory after posix_fadvise (a file system in memory?)", el_path_tail(path));
+    return el_fail(EL_ERR_ABSENT, "%s stays in memory after posix_fadvise (a file system in memory?)",
+                   el_path_tail(path));
 }
 
 static enum el_status try_file(const char *path)

@@ -40,7 +40,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
         { printf 'P6 4 4 255\n' && head -c 48 /dev/zero; } | tee "images/a/$i.ppm" >"images/b/$i.ppm"
     done
     echo no image >images/a/7.ppm # the set is opened all the same, since it is read later
-    run --separate-stderr "$EVENLOAD" run --model toy --image 4 --data images --data-in disk --workers 1 --batch 8 --steps 5 --warmup 0 --min-time 0 --quiet --devices 1 --out bad
+    run --separate-stderr "$EVENLOAD" run --model resnet18 --image 32 --classes 2 --data images --data-in disk --workers 1 --batch 4 --steps 9 --warmup 0 --min-time 0 --control none --quiet --devices 1 --out bad
     [[ $status -eq 1 && $output == *"images/a/7.ppm: not an image"* ]] || show
 }
 

@@ -39,8 +39,8 @@ static int make_campaign(void **state)
     for (int t = 0; t < TRIALS; t++) {
         trials[t] = (struct el_trial){.n_devices = 2, .in_files = true, .devices = {{"cpu", 0}}};
         trials[t].train.loading = (struct el_loading){.workers = workers[t], .prefetch = 2};
-        json_array_append_new(campaign.trials, json_pack("{s:s, s:{s:f}}", "status", "ok", "throughput",
-                                                         "samples_per_s", 80.0));
+        json_array_append_new(campaign.trials,
+                              json_pack("{s:s, s:{s:f}}", "status", "ok", "throughput", "samples_per_s", 80.0));
         for (int r = 0; r < LAUNCHES; r++)
             repeats[t * LAUNCHES + r] = launch(exposed[t][r], workers[t] ? exposed[t][r] : 0, 60 + r);
     }
