@@ -8,6 +8,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
+#include "bench/job/worker.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/trial/default_devices.h"
@@ -39,7 +40,11 @@ static void print_result(const struct el_campaign *c)
 static enum el_status run_self(const struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
+    struct el_device_name devices[EL_MEMBERS_MAX] = {options->devices[0]};
+    int n = 1;
     EL_TRY(el_devices_check(options->devices, options->n_devices));
+    if (options->beside && options->n_devices == 0) EL_TRY(el_devices_default(devices, &n));
+    EL_TRY(el_job_check_beside(devices, options->beside));
     el_runner_catch_signals();
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_RUN, options));
     enum el_status status = EL_OK;

@@ -66,16 +66,24 @@ enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devic
     return EL_OK;
 }
 
+enum el_status el_job_check_beside(const struct el_device_name *first, int beside)
+{
+    struct el_cores cores;
+    el_cores_find("", &cores);
+    if (!beside || !is_on_cores(first) || first->index + beside < cores.n) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--beside %d: each device needs a core of its own from %s:%d on, and there %s %d: give fewer, or "
+                   "leave it out",
+                   beside, first->backend, first->index, cores.n == 1 ? "is" : "are", cores.n);
+}
+
 enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_device **device_p)
 {
     struct el_device_name name = job->trial->devices[0];
     struct el_cores cores;
     el_cores_find("", &cores);
+    EL_TRY(el_job_check_beside(&name, job->trial->beside));
     name.index += 1 + k;
-    if (is_on_cores(&name) && name.index >= cores.n)
-        return el_fail(EL_ERR_INVALID,
-                       "--beside %d: each device needs a core of its own from %s:%d on, and there are %d: give fewer",
-                       job->trial->beside, name.backend, job->trial->devices[0].index, cores.n);
     struct el_device_spec spec = spec_of(job->trial, &cores, &name, 0);
     return el_device_open(&spec, device_p);
 }

@@ -29,7 +29,9 @@ struct el_job_devices {
     struct el_costs *costs;  /* of simulated devices; NULL: constants */
 };
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
-/* The k-th of those that train beside it, from 0. Errors: EL_ERR_INVALID where it would have no core of its own. */
+/* Whether each of so many devices beside the first has a core of its own. Errors: EL_ERR_INVALID naming --beside. */
+enum el_status el_job_check_beside(const struct el_device_name *first, int beside);
+/* The k-th of those that train beside it, from 0. Errors: those of the check. */
 enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_device **device_p);
 /* Where they train: `comm` of the trial, of which `auto` is chosen by all ranks. Collective. */
 struct el_train_place el_job_place(const struct el_job *job, struct el_job_devices *devices);

@@ -203,15 +203,37 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
     return fits ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
 }
 
+/* Whether models in stages are there several times. A --mesh that cannot be is refused elsewhere. */
+static bool has_copies(const struct el_options *options)
+{
+    const char *dp = strstr(options->mesh, "dp="), *pp = strstr(options->mesh, "pp=");
+    if (dp) return strtol(dp + 3, NULL, 10) > 1;
+    return pp && (options->n_devices == 0 || strtol(pp + 3, NULL, 10) < options->n_devices);
+}
+
+/* Models in stages need what keeps copies equal only where there are several. */
+static bool has_effect(const struct el_options *options, const char *mode, const char *option)
+{
+    static const char *const of_copies[] = {"overlap", "bucket-mb", "first-bucket-mb", "broadcast-buffers"};
+    bool needs = false;
+    for (size_t i = 0; i < sizeof of_copies / sizeof of_copies[0]; i++) needs |= !strcmp(option, of_copies[i]);
+    return el_mode_takes(mode, option) && (!needs || !el_mode_takes(mode, "cut") || has_copies(options));
+}
+
 /* A list of modes may have some that do not take an option; one of them must. */
 static enum el_status check_modes_take(const struct el_options *options)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         const struct el_mode_info *taker = el_mode_with(row->name);
         bool taken = options->n_modes == 0 || !taker || !el_option_given(options, row->name);
-        for (int m = 0; m < options->n_modes; m++) taken = taken || el_mode_takes(options->modes[m], row->name);
+        for (int m = 0; m < options->n_modes; m++) taken = taken || has_effect(options, options->modes[m], row->name);
         if (taken || !strcmp(row->name, "procs")) continue; /* trial.c has its own words for that */
         const char *last = options->modes[options->n_modes - 1];
+        if (el_mode_takes(last, row->name))
+            return el_fail(EL_ERR_INVALID,
+                           "--%s: mode %s with one copy of the model has no use for it: leave it out, or give --mesh "
+                           "dp=2",
+                           row->name, last);
         return el_fail(EL_ERR_INVALID, "--%s: mode %s does not take it, %s does: leave it out, or train in that mode",
                        row->name, last, taker->name);
     }

@@ -240,6 +240,12 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     return EL_OK;
 }
 
+/* Whether an option of how copies are kept equal changes anything: a model in stages may have one copy. */
+static bool has_effect(const struct el_train_config *train, const char *option)
+{
+    return el_mode_takes(train->mode, option) && (!el_mode_takes(train->mode, "cut") || train->n_ranks > 1);
+}
+
 static enum el_status add_trial(unsigned command, const struct el_options *options, const struct choice *choice,
                                 struct el_trial_set *set)
 {
@@ -364,12 +370,12 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     o->page_cache = trial->train.loading.cold ? EL_CACHE_COLD : EL_CACHE_WARM;
     const struct el_train_config *train = &trial->train;
     size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
-    bool buckets = el_mode_takes(train->mode, "bucket-mb");
+    bool buckets = has_effect(train, "bucket-mb");
     bool cap_given = buckets && (cap != EL_BUCKET_CAP_BYTES || first == cap);
     if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
     if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
-    if (!el_mode_takes(train->mode, "overlap")) o->train.overlap = true;
-    if (!el_mode_takes(train->mode, "broadcast-buffers")) o->train.broadcast_buffers = true;
+    if (!has_effect(train, "overlap")) o->train.overlap = true;
+    if (!has_effect(train, "broadcast-buffers")) o->train.broadcast_buffers = true;
     o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;

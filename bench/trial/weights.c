@@ -39,5 +39,10 @@ enum el_status el_trial_check_save(const struct el_trial *trial)
     if (stat(trial->save, &info) == 0 && S_ISDIR(info.st_mode))
         return el_fail(EL_ERR_INVALID, "--save %s: is a directory; give a file in it", trial->save);
     if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - trial->save) + 1, trial->save);
-    return access(folder, W_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
+    const char *name = slash ? slash + 1 : trial->save;
+    long most = pathconf(folder, _PC_NAME_MAX) - EL_TEMPORARY_BYTES;
+    if (most > 0 && strlen(name) > (size_t)most)
+        return el_fail(EL_ERR_INVALID, "--save %.40s...: the name is longer than %ld characters: give a shorter one",
+                       name, most);
+    return access(folder, W_OK | X_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
 }

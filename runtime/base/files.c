@@ -1,5 +1,6 @@
 /* Plain calls of POSIX. A file that must be whole is written under a temporary name and renamed, so that a reader never
- * sees half of it. The name is drawn at random and must be new: nobody else's link is followed from it. */
+ * sees half of it. The name is drawn at random and must be new: nobody else's link is followed from it. It is given
+ * when all is written (O_TMPFILE), or on file systems without that at once. */
 #include "runtime/base/files.h"
 
 #include <errno.h>
@@ -58,17 +59,40 @@ static FILE *open_in_place(const char *path)
     return out;
 }
 
+/* -1: the file system has no such files, or there is no way to name one later. */
+static int open_nameless(const char *path)
+{
+    char folder[EL_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    int n = slash ? snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path) : 0;
+    if (n < 0 || (size_t)n >= sizeof folder || access("/proc/self/fd", X_OK) != 0) return -1;
+    return open(slash ? folder : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+static bool give_name(int file, const char *name)
+{
+    char own[32];
+    struct stat info;
+    snprintf(own, sizeof own, "/proc/self/fd/%d", file);
+    if (fstat(file, &info) != 0) return false;
+    return info.st_nlink > 0 || linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
 /* "PATH.tmp.<16 hex digits>", open for writing; of the mode that any new file has. */
 static FILE *open_temporary(const char *path, char *temporary, size_t capacity)
 {
     int file = -1;
     for (int i = 0; i < 100 && file < 0; i++) {
         uint64_t drawn;
+        struct stat info;
         if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) return NULL;
         int n = snprintf(temporary, capacity, "%s.tmp.%016" PRIx64, path, drawn);
         if (n < 0 || (size_t)n >= capacity) errno = ENAMETOOLONG;
         if (n < 0 || (size_t)n >= capacity) return NULL;
-        file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (lstat(temporary, &info) == 0) continue;
+        if (errno != ENOENT) return NULL;
+        file = open_nameless(path);
+        if (file < 0) file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (file < 0 && errno != EEXIST) return NULL;
     }
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
@@ -109,6 +133,7 @@ enum el_status el_file_end(FILE *file, const char *temporary, const char *path)
     bool in_place = temporary[0] == '\0';
     errno = 0; /* what is left of an earlier call is no reason */
     bool bad = fflush(file) != 0 || ferror(file) || (!in_place && fsync(fileno(file)) != 0);
+    bad = bad || (!in_place && !give_name(fileno(file), temporary));
     int number = errno;
     if (fclose(file) != 0 && !bad) bad = true, number = errno;
     if (!bad && (in_place || rename_over_target(temporary))) return EL_OK;

@@ -24,9 +24,11 @@ enum el_status el_folder_make(const char *path, const char *advice);
  * a longer one is cut. false, and "": no such line, or no file that can be read. */
 bool el_file_line(const char *path, const char *key, char *text, size_t bytes);
 
-enum { EL_PATH_BYTES = 1024 };
+enum { EL_PATH_BYTES = 1024, EL_TEMPORARY_BYTES = 21 /* ".tmp." and 16 digits */ };
 
-/* Opens "<path>.tmp.<random>" (NULL and errno: could not). A link is followed: what it leads to is replaced. What is
+/* Opens what will be "<path>.tmp.<random>" (NULL and errno: could not), and has no name until it is whole, where the
+ * file system can do that: then nothing is left of a writer that was killed. Room for `temporary`: as above; a name may
+ * not be longer with what follows the path. A link is followed: what it leads to is replaced. What is
  * there and no regular file (a device, a pipe) is written in place, and `temporary` is "" then; a folder is EISDIR, a
  * pipe that nobody reads ENXIO. */
 FILE *el_file_begin(const char *path, char *temporary, size_t capacity);

@@ -1,4 +1,6 @@
-/* The words of the probe's lists. */
+/* The words of the probe's lists, and sizes in words. */
+#include <stdio.h>
+
 #include "runtime/base/probe.h"
 
 const char *el_phase_name(enum el_phase phase)
@@ -19,4 +21,14 @@ const char *el_tag_name(enum el_tag tag)
 #undef EL_TAG_TEXT
     };
     return (unsigned)tag < EL_TAG_COUNT ? names[tag] : "unknown";
+}
+
+const char *el_bytes_text(size_t bytes, char text[EL_BYTES_TEXT])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
+    int unit = 0;
+    for (size_t rest = bytes; rest >= 1024 && unit < 3; rest /= 1024) unit++;
+    snprintf(text, EL_BYTES_TEXT, "%.*f %s", unit ? 2 : 0, (double)bytes / (double)((size_t)1 << (10 * unit)),
+             units[unit]);
+    return text;
 }

@@ -57,6 +57,9 @@ enum el_tag {
 
 const char *el_phase_name(enum el_phase phase);
 const char *el_tag_name(enum el_tag tag);
+/* For a message: "512 bytes", "1.50 KiB", "20.00 MiB", "8.00 GiB". Returns `text`. */
+enum { EL_BYTES_TEXT = 32 };
+const char *el_bytes_text(size_t bytes, char text[EL_BYTES_TEXT]);
 
 /* What kind of work an op is: how it counts in compute, communication and copies. */
 enum el_op_class {

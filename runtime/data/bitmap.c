@@ -96,7 +96,7 @@ enum el_status el_bitmap_decode(const char *name, const uint8_t *bytes, size_t l
     else if (begins(bytes, length, "\xff\xd8\xff", 3))
         EL_TRY(open_codec("jpeg", "el_jpeg_decode", "libjpeg-dev", name, &decode));
     else
-        return el_fail(EL_ERR_INVALID, "%s: not an image: neither PNG nor JPEG nor binary PPM by its first bytes",
-                       name);
+        return el_fail(EL_ERR_INVALID,
+                       "%s: not an image: neither PNG nor JPEG nor binary PPM or PGM by its first bytes", name);
     return decode(name, bytes, length, bitmap_p);
 }

@@ -15,11 +15,11 @@
  * Models over images get [image, image, 3] for each, rows from the top, red, green and blue side by side (NHWC): a byte
  * x becomes (x / 255 - mean) / deviation of its colour, with torchvision's means (0.485, 0.456, 0.406) and deviations
  * (0.229, 0.224, 0.225). They come from files in CIFAR-10's binary format (or a folder that has data_batch_*.bin and
- * test_batch.bin), or from a folder with a folder of PNG, JPEG and PPM files for each class, or one such for training
- * and one for test (train, val or test); classes are numbered in the order of their names. An image of another size is
- * scaled until its short side is `image` and cut in the middle. Synthetic images have ten classes and are CIFAR-10's
- * files; dummy ones are noise. Augmented, a training image is moved by up to an eighth of its side, with black where
- * nothing is left, and mirrored or not: a function of (seed, epoch, sample).
+ * test_batch.bin), or from a folder with a folder of PNG, JPEG, PPM and PGM files for each class, or one such for
+ * training and one for test (train, val or test); classes are numbered in the order of their names. An image of another
+ * size is scaled until its short side is `image` and cut in the middle. Synthetic images have ten classes and are
+ * CIFAR-10's files; dummy ones are noise. Augmented, a training image is moved by up to an eighth of its side, with
+ * black where nothing is left, and mirrored or not: a function of (seed, epoch, sample).
  *
  * Where samples are: in memory, read and decoded when the set is opened; or in their files (`in_files`), of which only
  * labels, words and places are kept: then each batch reads and decodes its own. The numbers are the same. A loader may

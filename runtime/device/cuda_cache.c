@@ -54,15 +54,15 @@ void el_cuda_cache_trim(struct el_cuda_cache *cache)
 
 static enum el_status out_of_memory(const struct el_cuda_cache *cache, size_t bytes)
 {
-    const double mib = 1 << 20;
+    char wanted[EL_BYTES_TEXT], held[EL_BYTES_TEXT], rest[EL_BYTES_TEXT], all[EL_BYTES_TEXT];
     size_t left = 0, total = 0;
     cache->api->GetLastError();
     cache->api->MemGetInfo(&left, &total);
     return el_fail(EL_ERR_OOM,
-                   "%s is out of memory: %.2f MiB do not fit; this device holds %.2f MiB, %.2f of %.2f MiB are free "
-                   "on the card; take a smaller batch or model, or end other processes on it",
-                   cache->who, (double)bytes / mib, (double)cache->reserved_bytes / mib, (double)left / mib,
-                   (double)total / mib);
+                   "%s is out of memory: %s do not fit; this device holds %s, %s of %s are free on the card; take a "
+                   "smaller batch or model, or end other processes on it",
+                   cache->who, el_bytes_text(bytes, wanted), el_bytes_text((size_t)cache->reserved_bytes, held),
+                   el_bytes_text(left, rest), el_bytes_text(total, all));
 }
 
 /* A new segment, as one free block. */

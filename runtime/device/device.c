@@ -288,11 +288,12 @@ enum el_status el_device_check_limit(const struct el_device *device, size_t step
 {
     size_t limit = device->spec.memory_limit_bytes, live = device->ledger.live_bytes + step_live_bytes;
     if (limit == 0 || (live <= limit && bytes <= limit - live)) return EL_OK;
-    const double mib = 1 << 20;
+    char wanted[EL_BYTES_TEXT], used[EL_BYTES_TEXT], all[EL_BYTES_TEXT];
     return el_fail(EL_ERR_OOM,
-                   "%s is out of memory: %.2f MiB for '%s' (%s) do not fit, %.2f of %.2f MiB are in use; "
-                   "take a smaller batch or model, or a larger --device-mem",
-                   device->name, (double)bytes / mib, name, el_tag_name(tag), (double)live / mib, (double)limit / mib);
+                   "%s is out of memory: %s for '%s' (%s) do not fit, %s of %s are in use; take a smaller batch or "
+                   "model, or a larger --device-mem",
+                   device->name, el_bytes_text(bytes, wanted), name, el_tag_name(tag), el_bytes_text(live, used),
+                   el_bytes_text(limit, all));
 }
 
 enum el_status el_device_has_room(const struct el_device *device, enum el_tag tag, size_t bytes, const char *name)

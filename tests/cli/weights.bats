@@ -124,6 +124,7 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
     refuses "nowhere/: No such file" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --save nowhere/w.st
     mkdir weights
     refuses "--save weights: is a directory; give a file in it" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --save weights
+    refuses "xxx...: the name is longer than 234 characters: give a shorter one" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --save "$(printf '%0240d' 0 | tr 0 x)"
     refuses "--load: the value is empty: give one, or leave it out" "${load[@]}" ''
     refuses "--save: null devices compute nothing" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --devices null:1 --save x.st
     refuses "--save is an option of 'evenload run'" "$EVENLOAD" compare --save x.st

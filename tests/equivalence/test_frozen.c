@@ -128,6 +128,7 @@ static const char *const frozen[][2] = {
     {"mlp", "hidden2"},
     {"mlp", "out.bias,hidden1.weight"},
     {"branch", "side"},
+    {"resnet18", "conv1,bn1"},
     {"resnet18", "conv1,bn1,layer1"},
     {"resnet18", "bn1,layer2.0.bn1,layer2.0.downsample"},
     {"resnet18", "conv1,bn1,layer1,layer2,layer3,layer4"},

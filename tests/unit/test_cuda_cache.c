@@ -97,7 +97,7 @@ static void what_is_free_goes_back_before_memory_runs_out(void **state)
     assert_int_equal(never, 1);
     const char *words = el_error_message();
     assert_non_null(strstr(words, "cuda:0 is out of memory: 100.00 MiB do not fit"));
-    assert_non_null(strstr(words, "holds 200.00 MiB, 56.00 of 256.00 MiB are free"));
+    assert_non_null(strstr(words, "holds 200.00 MiB, 56.00 MiB of 256.00 MiB are free"));
     assert_int_equal(cuda.last_error, 0); /* else the next kernel would be blamed */
     assert_int_equal(el_cuda_cache_take(&cache, SIZE_MAX, &never), EL_ERR_OOM);
     take(50 * MIB);

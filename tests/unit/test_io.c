@@ -2,17 +2,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bench/base/io.h"
+#include "runtime/base/probe.h"
 
 static void write_words(const char *path, int *failed_p)
 {
@@ -95,6 +98,60 @@ static void test_links_at_temporary_names(void **state)
     assert_int_equal(remove(link) | remove(path) | rmdir(folder), 0); /* and nothing else was left */
 }
 
+/* Killed while it wrote: only what was there is there. */
+static void test_a_writer_that_is_killed_leaves_nothing(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/test_io.XXXXXX", path[64];
+    int failed, ended;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file", folder);
+    write_words(path, &failed);
+    int nameless = open(folder, O_TMPFILE | O_WRONLY, 0666);
+    pid_t writer = nameless < 0 ? -1 : fork();
+    if (writer == 0) {
+        char temporary[EL_PATH_BYTES + 64];
+        FILE *file = el_file_begin(path, temporary, sizeof temporary);
+        if (file && fputs("half", file) >= 0 && fflush(file) == 0) raise(SIGKILL);
+        _exit(1);
+    }
+    if (nameless >= 0) {
+        close(nameless);
+        assert_true(waitpid(writer, &ended, 0) == writer && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL);
+        holds(path, "new");
+    }
+    assert_int_equal(remove(path) | rmdir(folder), 0);
+    if (nameless < 0) skip(); /* /tmp's file system gives every file a name at once */
+}
+
+/* Said when it is begun, not when all has been written. */
+static void test_a_name_that_is_too_long(void **state)
+{
+    (void)state;
+    char name[300] = "/tmp/", temporary[EL_PATH_BYTES + 64];
+    memset(name + 5, 'x', 250);
+    assert_null(el_file_begin(name, temporary, sizeof temporary));
+    assert_int_equal(errno, ENAMETOOLONG);
+}
+
+static void test_sizes_in_words(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t bytes;
+        const char *text;
+    } cases[] = {{0, "0 bytes"},
+                 {1023, "1023 bytes"},
+                 {1024, "1.00 KiB"},
+                 {1536, "1.50 KiB"},
+                 {6 << 20, "6.00 MiB"},
+                 {(size_t)3 << 29, "1.50 GiB"},
+                 {SIZE_MAX, "17179869184.00 GiB"}};
+    char text[EL_BYTES_TEXT];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(el_bytes_text(cases[i].bytes, text), cases[i].text);
+}
+
 static int refuse_to_close(void *cookie)
 {
     (void)cookie;
@@ -118,6 +175,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_writer_replaces),
         cmocka_unit_test(test_links_at_temporary_names),
+        cmocka_unit_test(test_a_writer_that_is_killed_leaves_nothing),
+        cmocka_unit_test(test_a_name_that_is_too_long),
+        cmocka_unit_test(test_sizes_in_words),
         cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -389,15 +389,27 @@ static void what_no_mode_takes_is_refused(void **state)
         assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
         assert_non_null(strstr(el_error_message(), "does not take it, "));
     }
+    static const char *const of_one_copy[] = {"--mode mp --bucket-mb 5", "--mode pipeline --overlap off",
+                                              "--mode mp --mesh dp=1,pp=2 --first-bucket-mb 1",
+                                              "--mode pipeline --devices 2 --mesh pp=2 --broadcast-buffers off"};
+    for (size_t i = 0; i < sizeof of_one_copy / sizeof of_one_copy[0]; i++) {
+        assert_int_equal(parse(EL_CMD_RUN, of_one_copy[i]), EL_OK);
+        assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
+        assert_non_null(strstr(el_error_message(), "with one copy of the model has no use for it: leave it out"));
+    }
+    assert_int_equal(parse(EL_CMD_RUN, "--mode pipeline --devices 4 --mesh pp=2 --overlap off"), EL_OK);
+    assert_int_equal(el_options_check_together(&options), EL_OK);
     assert_int_equal(parse(EL_CMD_COMPARE, "--modes single,ddp,pipeline --micro 2 --bucket-mb 5 --overlap off"), EL_OK);
     assert_int_equal(el_options_check_together(&options), EL_OK);
     struct el_trial_set set = resolve(
-        EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,ddp --bucket-mb 5 --overlap off");
+        EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,mp,ddp --bucket-mb 5 --overlap off");
     char command[512];
-    assert_int_equal(el_trial_command(&set.trials[0], command, sizeof command), EL_OK);
-    assert_null(strstr(command, "--bucket-mb"));
-    assert_null(strstr(command, "--overlap"));
-    assert_int_equal(el_trial_command(&set.trials[1], command, sizeof command), EL_OK);
+    for (int t = 0; t < 2; t++) {
+        assert_int_equal(el_trial_command(&set.trials[t], command, sizeof command), EL_OK);
+        assert_null(strstr(command, "--bucket-mb"));
+        assert_null(strstr(command, "--overlap"));
+    }
+    assert_int_equal(el_trial_command(&set.trials[2], command, sizeof command), EL_OK);
     assert_non_null(strstr(command, "--overlap off --bucket-mb 5"));
     el_trials_free(&set);
 }
