@@ -21,7 +21,8 @@ static enum el_status show(const struct el_options *options, const struct el_sto
         el_text_line(stdout, "%s", path);
     }
     el_say_not_drawn(el_plot_figures(&figure, 1, document, store->dir, messages), messages);
-    if (!options->json) printf("\nNext: %s compare --modes dp,ddp    (memory and communication of both)\n", el_program_word());
+    if (!options->json)
+        printf("\nNext: %s compare --modes dp,ddp    (memory and communication of both)\n", el_program_word());
     return EL_OK;
 }
 

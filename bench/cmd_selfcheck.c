@@ -1,4 +1,4 @@
-/* `evenload selfcheck`: plants four disturbances on this machine, and says what was found of each. */
+/* `evenload selfcheck`: plants five disturbances on this machine, and says what was found of each. */
 #include "bench/base/io.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"

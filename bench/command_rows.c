@@ -126,9 +126,10 @@ static const struct el_command_row commands[] = {
      el_cmd_verify},
     {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
-    {"selfcheck", TRUST, "inject four known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,
+    {"selfcheck", TRUST, "inject five known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,
      "[--json] [--out DIR]",
-     "Inject a delay, a slow op, a leak and a straggler on this machine, and report what was found of each.",
+     "Inject a delay, a slow op, a leak, a straggler and a late copy of dp's model on this machine, and report what "
+     "was found of each.",
      "  evenload selfcheck                    ten to twenty seconds\n", el_cmd_selfcheck},
     {.name = NULL},
 };

@@ -6,9 +6,10 @@
  *     document = el_explain_document(trial, samples);           a pure function of what was measured
  *     el_explain_print(document, stdout);                       and el_figure_explain
  *
- * In turn: a cause's part is the step before it is taken away less the step after, the earlier ones having gone already.
- * So the parts, and the rest from the last variant to ddp, add up to the whole. Alone: the first step less the step
- * without this cause, and without those whose fixes its own needs. Both differ where one cause hides behind another.
+ * In turn: a cause's part is the step before it is taken away less the step after, the earlier ones having gone
+ * already. So the parts, and the rest from the last variant to ddp, add up to the whole. Alone: the first step less the
+ * step without this cause, and without those whose fixes its own needs. Both differ where one cause hides behind
+ * another.
  *
  * The unit is a launch: of each variant the median of its blocks' median steps. Memory is the ledger's, exact.
  */

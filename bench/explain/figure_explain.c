@@ -61,10 +61,13 @@ static void find_extent(const struct bar bars[BARS], double *low_p, double *high
 static void put_bar(const struct bar *bar, int place, double low, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
-    double width = el_json_number(bar->interval, "1") - el_json_number(bar->interval, "0"), half = width > 0 ? width / 2 : 0;
+    double width = el_json_number(bar->interval, "1") - el_json_number(bar->interval, "0"),
+           half = width > 0 ? width / 2 : 0;
     fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s\n", place + 1, fmax(low, fmin(bar->from, bar->to)),
             fmax(bar->from, bar->to), bar->to - half, bar->to + half, fmax(bar->from, bar->to) + half,
-            bar->from > 0 && bar->value > 0 ? "-" : bar->from > 0 ? "+" : "",
+            bar->from > 0 && bar->value > 0 ? "-"
+            : bar->from > 0                 ? "+"
+                                            : "",
             el_text_figure(fabs(bar->value), text), el_data_word(bar->name).text, bar->kind);
 }
 
@@ -80,8 +83,10 @@ static enum el_status write_explain(const struct el_figure *figure, const json_t
     snprintf(title, sizeof title, "From dp's step to ddp's: %s, batch %.0f on %.0f devices",
              el_data_label(el_json_text(document, "model", "?")).text, el_json_number(document, "global_batch"),
              (double)json_array_size(json_object_get(document, "devices")));
-    el_data_about(file, &(struct el_data_about){title, NULL, BARS + 1, WIDTH_IN_BARS, low > 0 ? "the axis does not begin at 0" : NULL},
-                  ", lowest, highest ms");
+    el_data_about(
+        file,
+        &(struct el_data_about){title, NULL, BARS + 1, WIDTH_IN_BARS, low > 0 ? "the axis does not begin at 0" : NULL},
+        ", lowest, highest ms");
     fprintf(file, "\t%.6g\t%.6g\n", low, high);
     el_data_block(file, "place, lower end, upper end, whisker from, to, of the label, label, name, kind", "bars");
     for (int i = 0; i < BARS; i++) put_bar(&bars[i], i, low, file);

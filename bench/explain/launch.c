@@ -16,20 +16,23 @@ static enum el_status read_part(const char *path, json_t *samples)
     return EL_OK;
 }
 
-static enum el_status launch(struct el_runner *runner, const struct el_options *options, const struct el_trial *trial,
+/* As the ddp among them is launched, by threads of one process. */
+static enum el_status launch(struct el_runner *runner, const struct el_options *options, const struct el_trial *dp,
                              int number, json_t *samples)
 {
+    struct el_trial trial = *dp;
     struct el_launch_result result = {.failed_rank = -1};
     char path[EL_PATH_BYTES], logs[EL_PATH_BYTES], text[16];
     struct el_follow follow = {
         .logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1, .gap_s = 5};
+    snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
     snprintf(text, sizeof text, "%d", number);
     el_store_path(runner->store, path, "launch-%d.json", number);
     el_store_path(runner->store, logs, "logs/explain-%d", number);
     runner->tick = el_follow_tick;
     runner->context = &follow;
     enum el_status status =
-        el_runner_launch(runner, trial, (const char *const[]){"worker", "explain", path, text, NULL}, EL_CMD_EXPLAIN,
+        el_runner_launch(runner, &trial, (const char *const[]){"worker", "explain", path, text, NULL}, EL_CMD_EXPLAIN,
                          options, logs, &result);
     el_follow_end(&follow);
     EL_TRY(status);

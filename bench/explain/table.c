@@ -42,8 +42,8 @@ static void print_step(const struct el_table *table, const json_t *step, const c
 
 static void print_part(const struct el_table *table, const json_t *part, const char *name)
 {
-    json_t *step = json_pack("{s:O, s:O}", "step_ms", json_object_get(part, "ms"), "step_ci95",
-                             json_object_get(part, "ci95"));
+    json_t *step =
+        json_pack("{s:O, s:O}", "step_ms", json_object_get(part, "ms"), "step_ci95", json_object_get(part, "ci95"));
     print_step(table, step, name);
     json_decref(step);
 }
@@ -70,10 +70,11 @@ static void print_words(const json_t *document, FILE *out)
         fprintf(out, "%-10s%s\n", el_json_text(cause, "cause", "?"), el_json_text(cause, "what", "?"));
     }
     fprintf(out, "%-10s%s\n\n", "rest", "one host thread starts the work of all devices; of ddp each has one");
-    el_text_wrap("ms: what a step loses when the cause is taken away after those above it, so that causes and rest add up "
-                 "to dp - ddp. Alone: when only it is taken away, with what it needs. Where they differ, one cause hides "
-                 "behind another.",
-                 "", "", EL_REPORT_COLUMNS, out);
+    el_text_wrap(
+        "ms: what a step loses when the cause is taken away after those above it, so that causes and rest add up "
+        "to dp - ddp. Alone: when only it is taken away, with what it needs. Where they differ, one cause hides "
+        "behind another.",
+        "", "", EL_REPORT_COLUMNS, out);
 }
 
 /* Of dp, with one cause less after another, and of ddp. */
@@ -98,9 +99,11 @@ static void print_memory(const json_t *document, FILE *out)
 
 void el_explain_print(const json_t *document, FILE *out)
 {
-    double launches = el_json_number(document, "launches"), n = (double)json_array_size(json_object_get(document, "devices"));
+    double launches = el_json_number(document, "launches"),
+           n = (double)json_array_size(json_object_get(document, "devices"));
     const char *inject = el_json_text(document, "inject", "");
-    el_text_line(out, "What makes dp slower than ddp here: %s, batch %.0f on %.0f devices, %.0f launch%s of %.0f blocks",
+    el_text_line(out,
+                 "What makes dp slower than ddp here: %s, batch %.0f on %.0f devices, %.0f launch%s of %.0f blocks",
                  el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, launches,
                  launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
     if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);

@@ -1,12 +1,13 @@
-/* One launch: every variant of dp, and ddp, trains in short blocks on the same devices of one process, in turns of random
- * order, so that neither the machine's drift nor a process's own luck with memory and cores becomes a difference. Each
- * block is a training of its own: it begins with the same weights, and memory of its own. */
+/* One launch: every variant of dp, and ddp, trains in short blocks on the same devices of one process, in turns of
+ * random order, so that neither the machine's drift nor a process's own luck with memory and cores becomes a
+ * difference. Each block is a training of its own: it begins with the same weights, and memory of its own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/campaign/gate.h"
 #include "bench/explain/explain.h"
 #include "bench/job/worker.h"
 #include "bench/machine/environment.h"
@@ -54,15 +55,19 @@ static int64_t steps_of(const struct launch *launch, int variant)
     return wanted > STEPS_MAX ? STEPS_MAX : (int64_t)ceil(wanted);
 }
 
+static void configure(const struct el_explain_variant *of, struct el_train_config *config)
+{
+    snprintf(config->mode, sizeof config->mode, "%s", of->is_ddp ? "ddp" : "dp");
+    config->dp_fix = of->fixes;
+    config->broadcast_buffers = of->is_ddp;
+}
+
 static enum el_status run_block(struct launch *launch, int variant, bool keep)
 {
     struct el_train_config config = launch->job.trial->train;
     const struct el_train_place place = el_job_place(&launch->job, &launch->open);
     struct el_train_result result;
-    const struct el_explain_variant *of = &launch->variants[variant];
-    snprintf(config.mode, sizeof config.mode, "%s", of->is_ddp ? "ddp" : "dp");
-    config.dp_fix = of->fixes;
-    config.broadcast_buffers = of->is_ddp;
+    configure(&launch->variants[variant], &config);
     config.warmup = WARMUP;
     config.steps = steps_of(launch, variant);
     config.min_time_s = 0;
@@ -103,12 +108,40 @@ static enum el_status run_rounds(struct launch *launch)
     return EL_OK;
 }
 
+/* As before any timing: each schedule's first steps against the reference. Once, as all launches are alike. */
+static enum el_status check(const struct launch *launch, int variant)
+{
+    struct el_trial trial = *launch->job.trial;
+    const struct el_explain_variant *of = &launch->variants[variant];
+    const struct el_job job = {.trial = &trial, .dataset = launch->job.dataset, .bootstrap = launch->job.bootstrap};
+    json_t *verdict = NULL;
+    char fixes[EL_DP_FIX_TEXT_BYTES];
+    configure(of, &trial.train);
+    EL_TRY(el_train_check(&trial.train));
+    EL_TRY(el_job_gate(&job, &verdict));
+    json_t *row = el_gate_judge(trial.train.mode, false, verdict);
+    el_dp_fix_text(of->fixes, fixes, sizeof fixes);
+    enum el_status status = EL_OK;
+    if (!json_is_true(json_object_get(row, "agrees")))
+        status = el_fail(EL_ERR_INVALID, "%s%s%s is not timed: %s", trial.train.mode, of->is_ddp ? "" : " --dp-fix ",
+                         of->is_ddp ? "" : fixes, el_json_text(row, "reason", "it disagrees with the reference"));
+    json_decref(verdict);
+    json_decref(row);
+    return status;
+}
+
+static bool computes(const struct el_trial *trial)
+{
+    return !strcmp(trial->devices[0].backend, "cpu") || !strcmp(trial->devices[0].backend, "cuda");
+}
+
 static enum el_status run_launch(struct launch *launch)
 {
     launch->n = el_explain_variants(launch->variants);
     launch->parts = json_array();
     for (int v = 0; v < launch->n; v++)
         json_array_append_new(launch->parts, json_pack("{s:[], s:[]}", "block_ms", "memory"));
+    for (int v = 0; v < launch->n && launch->number == 0 && computes(launch->job.trial); v++) EL_TRY(check(launch, v));
     EL_TRY(el_job_open_devices(&launch->job, &launch->open));
     enum el_status status = run_rounds(launch);
     el_job_close_devices(&launch->open);

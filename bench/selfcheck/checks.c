@@ -22,6 +22,10 @@ enum { MEMBERS = 2, SECOND = 1 /* the position that is disturbed */ };
 #define WAIT_RATIO    0.5
 #define BYTES_PER_MIB 1048576.0
 
+/* What other causes may seem to cost, of what the disturbed one does. */
+#define CAUSE_SPILL_RATIO 0.25
+
+static const char slow_cause[] = "replicas";
 static const char slow_op[] = "linear_forward hidden2";
 
 static const json_t *device_at(const json_t *trial, size_t position)
@@ -172,6 +176,27 @@ static void look_straggler(const struct el_selfcheck_row *row, const json_t *inj
              finding->value, device_name(injected, other), wait_ms[other]);
 }
 
+/* The cause that costs most, and what the next one does. */
+static void look_cause(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
+                       struct el_selfcheck_finding *finding)
+{
+    (void)clean;
+    const json_t *causes = json_object_get(injected, "causes"), *most = NULL, *next = NULL;
+    for (size_t c = 0; c < json_array_size(causes); c++) {
+        const json_t *cause = json_array_get(causes, c);
+        double ms = fabs(el_json_number(cause, "ms"));
+        bool above = !most || ms > fabs(el_json_number(most, "ms"));
+        if (above || !next || ms > fabs(el_json_number(next, "ms"))) next = above ? most : cause;
+        if (above) most = cause;
+    }
+    finding->value = el_json_number(most, "ms");
+    finding->ok = el_json_is(most, "cause", slow_cause) && is_within(row, finding->value) &&
+                  fabs(el_json_number(next, "ms")) <= CAUSE_SPILL_RATIO * finding->value;
+    snprintf(finding->text, sizeof finding->text, "%s costs %.2f ms, then %s %.2f",
+             el_json_text(most, "cause", "nothing"), finding->value, el_json_text(next, "cause", "nothing"),
+             el_json_number(next, "ms"));
+}
+
 /* Sizes. A delay is told best where nothing else takes time. Where kernels are compared a library takes tenths of a
  * millisecond for each, so that neither clock nor scheduler weighs, and there are hundreds of steps for a median; where
  * there is none, launch_checks.c takes less of the batch. */
@@ -223,6 +248,16 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
      .skipped = two_cores,
      .arguments = {TRIAL, WEIGHTY, "--min-time", "1.5", "--mode", "ddp", "--devices", "2", "--overlap", "off", NULL},
      .look = look_straggler},
+    /* Its own twins are in it: the schedules that do not send the model. */
+    {.name = "cause",
+     .what = "dp sends the model 20 ms late",
+     .inject = "pause=broadcast parameters:20",
+     .injected = 20,
+     .within_pct = 20,
+     .explained = true,
+     .n_cores = 1,
+     .arguments = {"explain", "--model", "mlp", "--data", "dummy", SMALL, "--min-time", "0.2", "--devices", "2", NULL},
+     .look = look_cause},
 };
 
 const struct el_selfcheck_row *el_selfcheck_rows(void)

@@ -7,6 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/campaign/progress.h"
 #include "bench/campaign/runner.h"
+#include "bench/explain/explain.h"
 #include "bench/machine/cores.h"
 #include "bench/machine/environment.h"
 #include "bench/options/options.h"
@@ -33,18 +34,40 @@ struct run {
 };
 
 /* The row's trial, as the command line says it. */
-static enum el_status resolve(const struct el_selfcheck_row *row, enum launch which, struct el_trial_set *set_p)
+static enum el_status resolve(const struct el_selfcheck_row *row, enum launch which, struct el_options *options,
+                              struct el_trial_set *set_p)
 {
     char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
-    struct el_options options;
+    unsigned command = row->explained ? EL_CMD_EXPLAIN : EL_CMD_RUN;
     int n = 0;
     for (; row->arguments[n]; n++) arguments[n] = (char *)(uintptr_t)row->arguments[n];
-    el_options_defaults(EL_CMD_RUN, &options);
-    EL_TRY(el_options_parse(EL_CMD_RUN, n, arguments, &options));
-    options.timeout_s = TIMEOUT_S;
-    if (el_kernels_cpu_missing()) options.batches[0] /= PLAIN_SHARE;
-    snprintf(options.inject, sizeof options.inject, "%s", which == INJECTED ? row->inject : "");
-    return el_trials_resolve(EL_CMD_RUN, &options, set_p);
+    el_options_defaults(command, options);
+    EL_TRY(el_options_parse(command, n, arguments, options));
+    options->timeout_s = TIMEOUT_S;
+    options->repeats = 1;
+    options->quiet = true;
+    if (el_kernels_cpu_missing()) options->batches[0] /= PLAIN_SHARE;
+    snprintf(options->inject, sizeof options->inject, "%s", which == INJECTED ? row->inject : "");
+    return row->explained ? el_explain_resolve(options, set_p) : el_trials_resolve(command, options, set_p);
+}
+
+/* What `explain` finds in one launch, or why there is nothing; *record_p stays where it was interrupted. */
+static enum el_status explain(struct run *run, const struct el_options *options, const struct el_trial_set *set,
+                              json_t **record_p)
+{
+    json_t *samples = NULL, *document;
+    enum el_status status = el_explain_measure(options, set, &run->store, &samples);
+    if (status == EL_OK && !samples) return EL_OK;
+    if (status == EL_OK) {
+        document = el_explain_document(set->trials, samples);
+        el_json_put_text(document, "status", "ok");
+    } else {
+        document = json_pack("{s:s, s:s}", "status", "failed", "reason", el_error_message());
+    }
+    json_decref(samples);
+    json_decref(*record_p);
+    *record_p = document;
+    return document ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
 }
 
 /* One launch, and its record; *record_p stays where it was interrupted. */
@@ -70,15 +93,23 @@ static enum el_status measure(struct run *run, const struct el_trial *trial, con
     return *record_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
 }
 
+/* That progress counts: `explain` has a launch of its own. */
+static int launches(const struct el_selfcheck_row *row)
+{
+    return row->explained ? 0 : 1 + row->twin;
+}
+
 static enum el_status try_once(struct run *run, int i, struct el_selfcheck_result *result)
 {
     const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
     json_t **records = run->records[i];
-    if (result->tries) run->progress.n += 1 + row->twin;
+    if (result->tries) run->progress.n += launches(row);
     for (enum launch which = row->twin ? CLEAN : INJECTED; which <= INJECTED; which++) {
         struct el_trial_set set;
-        EL_TRY(resolve(row, which, &set));
-        enum el_status status = measure(run, set.trials, row->name, result->tries, &records[which]);
+        struct el_options options;
+        EL_TRY(resolve(row, which, &options, &set));
+        enum el_status status = row->explained ? explain(run, &options, &set, &records[which])
+                                               : measure(run, set.trials, row->name, result->tries, &records[which]);
         el_trials_free(&set);
         if (status != EL_OK || el_runner_interrupted()) return status;
     }
@@ -107,10 +138,14 @@ static enum el_status write_run(struct run *run)
     json_t *trials = json_array();
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
         for (enum launch which = CLEAN; which <= INJECTED; which++)
-            if (run->records[i][which]) json_array_append(trials, run->records[i][which]);
+            if (run->records[i][which] && !el_selfcheck_rows()[i].explained)
+                json_array_append(trials, run->records[i][which]);
     json_t *document = el_record_run(el_environment(), trials);
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the run's document");
     json_object_set_new(document, "selfcheck", el_selfcheck_json(run->check));
+    for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
+        if (el_selfcheck_rows()[i].explained && run->records[i][INJECTED])
+            json_object_set(document, "explain", run->records[i][INJECTED]);
     enum el_status status = el_store_save_run(&run->store, document);
     json_decref(document);
     return status;
@@ -121,7 +156,7 @@ static enum el_status check_all(struct run *run, bool quiet)
     const struct el_selfcheck_row *rows = el_selfcheck_rows();
     int n = 0;
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
-        if (run->cores.n >= rows[i].n_cores) n += 1 + rows[i].twin;
+        if (run->cores.n >= rows[i].n_cores) n += launches(&rows[i]);
     EL_TRY(el_runner_init(&run->runner, &run->store));
     el_runner_catch_signals();
     el_progress_init(&run->progress, n, quiet);

@@ -17,7 +17,7 @@
 
 #include "bench/options/config.h"
 
-enum { EL_SELFCHECK_ROWS = 4, EL_SELFCHECK_TRIES = 2, EL_SELFCHECK_TEXT_BYTES = 256, EL_SELFCHECK_ARGUMENTS = 28 };
+enum { EL_SELFCHECK_ROWS = 5, EL_SELFCHECK_TRIES = 2, EL_SELFCHECK_TEXT_BYTES = 256, EL_SELFCHECK_ARGUMENTS = 28 };
 
 struct el_selfcheck_finding {
     bool ok;      /* in the right place, and within the tolerance */
@@ -31,10 +31,11 @@ struct el_selfcheck_row {
     const char *inject;                            /* the same, for --inject */
     double injected;                               /* the value in it */
     double within_pct;                             /* of the injected value */
+    bool explained;                                /* by `explain`, in one launch: the record is its document */
     bool twin;                                     /* the trial runs without it too, and the difference tells */
     int n_cores;                                   /* that it takes for the answer to be told */
     const char *skipped;                           /* why not, on fewer */
-    const char *arguments[EL_SELFCHECK_ARGUMENTS]; /* of `run`, ended by NULL */
+    const char *arguments[EL_SELFCHECK_ARGUMENTS]; /* of `run`, or `explain`, ended by NULL */
     /* Called by el_selfcheck_look, for trials that ended well; `finding` comes with nothing found. */
     void (*look)(const struct el_selfcheck_row *row, const json_t *injected, const json_t *clean,
                  struct el_selfcheck_finding *finding);

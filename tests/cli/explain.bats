@@ -73,3 +73,8 @@ END
     done < <(sed -nE 's/^    (evenload .*)/\1/p' "$ROOT/docs/dp-or-ddp.md" | sed -E 's/ +# .*//')
     [[ $n -ge 4 ]] || { echo "only $n commands were found" && return 1; }
 }
+
+@test "a schedule that computes something else is not timed" {
+    run --separate-stderr "$EVENLOAD" explain "${SMALL[@]}" --devices 2 --inject wrong=0:0.01 --out w
+    [[ $status -eq 1 && -z $output && $stderr == *"is not timed: the gradient of "*" differs from the reference by "* && ! -e w/explain.json ]] || show
+}

@@ -20,8 +20,8 @@ all_found() {
         skip "other processes took $(json s.json 'round(d["others_pct"])') % of the cores"
     fi
     [[ $found == yes ]] || show
-    [[ $(json s.json 'd["checked"] == d["found"] == 4 - d["skipped"]') == True ]]
-    [[ $(json s.json '[c["check"] for c in d["checks"]]') == "['delay', 'slow op', 'leak', 'straggler']" ]]
+    [[ $(json s.json 'd["checked"] == d["found"] == 5 - d["skipped"]') == True ]]
+    [[ $(json s.json '[c["check"] for c in d["checks"]]') == "['delay', 'slow op', 'leak', 'straggler', 'cause']" ]]
     [[ $(json s.json 'all(abs(c["off_pct"]) <= c["within_pct"] for c in d["checks"] if c["state"] == "found")') == True ]]
     # The folder is a run's, with every trial's record, and the findings.
     [[ $(json "$(json s.json 'd["dir"]')/results.json" 'd["selfcheck"]["found"], {t["status"] for t in d["trials"]}') \
@@ -32,7 +32,7 @@ all_found() {
     command -v taskset >/dev/null || skip "taskset is not installed"
     run --separate-stderr taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+$')" "$EVENLOAD" selfcheck --quiet --out r
     [[ $status -eq 0 ]] || run --separate-stderr taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+$')" "$EVENLOAD" selfcheck --quiet --out r2
-    [[ $status -eq 0 && -z $stderr && $output == *"2 of 2 found, 2 skipped"* && $output == *"share one core"* ]] || show
+    [[ $status -eq 0 && -z $stderr && $output == *"3 of 3 found, 2 skipped"* && $output == *"share one core"* ]] || show
     [[ ${lines[-1]} == "Next: "*compare ]] || show
     for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
 }

@@ -197,6 +197,23 @@ static void a_straggler_without_waits_is_missed(void **state)
     assert_missed(look("straggler", trial, pair(2, 2, 0, 0)), "no compute times or waits were recorded");
 }
 
+/* --- cause: of dp's step, of what `explain` found --------------------------------------------------------------*/
+
+static json_t *causes(double outputs_ms, double replicas_ms)
+{
+    return json_pack("{s:s, s:[{s:s, s:f}, {s:s, s:f}, {s:s, s:f}]}", "status", "ok", "causes", "cause", "inputs", "ms",
+                     -0.3, "cause", "outputs", "ms", outputs_ms, "cause", "replicas", "ms", replicas_ms);
+}
+
+static void a_cause_costs_what_was_put_there_and_no_other_does(void **state)
+{
+    (void)state;
+    assert_found(look("cause", causes(0.5, 20.4), NULL), 20.4, "replicas costs 20.40 ms, then outputs 0.50");
+    assert_missed(look("cause", causes(0.5, 26), NULL), "replicas costs 26.00 ms");
+    assert_missed(look("cause", causes(20, 0.5), NULL), "outputs costs 20.00 ms, then replicas 0.50");
+    assert_missed(look("cause", causes(-6, 20), NULL), "then outputs -6.00");
+}
+
 /* --- all of them
  * ------------------------------------------------------------------------------------------------------*/
 
@@ -218,6 +235,7 @@ static double injected_in(const struct el_selfcheck_row *row, const struct el_in
 {
     if (!strcmp(row->name, "delay")) return inject->delay_ms;
     if (!strcmp(row->name, "slow op")) return inject->op_stretch;
+    if (!strcmp(row->name, "cause")) return inject->pause_ms;
     return !strcmp(row->name, "leak") ? (double)inject->leak_bytes : inject->stretch;
 }
 
@@ -230,13 +248,14 @@ static void a_row_plants_what_it_looks_for(void **state)
         struct el_inject injects[2];
         struct el_options options;
         char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
-        int n = 0, disturbed = strcmp(row->name, "slow op") != 0;
+        int n = 0, disturbed = strcmp(row->name, "slow op") != 0 && !row->explained; /* an op is on all devices */
+        unsigned command = row->explained ? EL_CMD_EXPLAIN : EL_CMD_RUN;
         assert_int_equal(el_inject_parse(row->inject, 2, injects), EL_OK);
         assert_true(injected_in(row, &injects[disturbed]) == row->injected);
         assert_true(disturbed == 0 || injected_in(row, &injects[0]) == 0);
         for (; row->arguments[n]; n++) arguments[n] = (char *)(uintptr_t)row->arguments[n];
-        el_options_defaults(EL_CMD_RUN, &options);
-        assert_int_equal(el_options_parse(EL_CMD_RUN, n, arguments, &options), EL_OK);
+        el_options_defaults(command, &options);
+        assert_int_equal(el_options_parse(command, n, arguments, &options), EL_OK);
         assert_true(row->n_cores < 2 || row->skipped);
     }
 }
@@ -269,11 +288,12 @@ static void the_report_tells_found_missed_and_skipped(void **state)
         (struct el_selfcheck_result){EL_SELFCHECK_MISSED, 2, {.value = NAN, .text = "no op took longer"}};
     check.results[2] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1 << 20, .text = "l"}};
     check.results[3] = (struct el_selfcheck_result){EL_SELFCHECK_SKIPPED, 0, {.text = "one core"}};
+    check.results[4] = check.results[3];
     char *text = printed(&check);
     assert_holds(text, "cpu:1 late by 20.20 ms                     +1.0 %   10 %  found, at the second try\n");
     assert_holds(text, "MISSED, twice\n          no op took longer\n");
     assert_holds(text, "skipped\n          one core\n");
-    assert_holds(text, "\n2 of 3 found, 1 skipped, in 9 s; ddp by processes of its own\n");
+    assert_holds(text, "\n2 of 3 found, 2 skipped, in 9 s; ddp by processes of its own\n");
     assert_holds(text, "took up to 34 % of the cores");
     free(text);
     json_t *document = el_selfcheck_json(&check);
@@ -291,7 +311,7 @@ static void a_quiet_miss_is_not_put_down_to_others(void **state)
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
         check.results[i] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1, .text = "x"}};
     char *text = printed(&check);
-    assert_holds(text, "4 of 4 found, in");
+    assert_holds(text, "5 of 5 found, in");
     assert_null(strstr(text, "steal_pct"));
     free(text);
     check.results[0].state = EL_SELFCHECK_MISSED;
@@ -314,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_straggler_computes_longer_and_the_other_waits),
         cmocka_unit_test(unlike_cores_are_no_straggler),
         cmocka_unit_test(a_straggler_without_waits_is_missed),
+        cmocka_unit_test(a_cause_costs_what_was_put_there_and_no_other_does),
         cmocka_unit_test(a_trial_that_failed_is_missed_with_its_reason),
         cmocka_unit_test(a_row_plants_what_it_looks_for),
         cmocka_unit_test(the_report_tells_found_missed_and_skipped),

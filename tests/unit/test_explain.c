@@ -1,0 +1,157 @@
+/* What `explain` concludes from launches made by hand, whose answers are known: parts that add up, alone and in turn,
+ * intervals over launches, and the first device's excess by cause. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/explain/explain.h"
+
+enum { LAUNCHES = 5 };
+
+/* A step of 20 ms without causes; what each cause costs while its fix is not there. Replicas are hidden behind outputs:
+ * they cost nothing while outputs are gathered. */
+static double step_ms(const struct el_explain_variant *variant)
+{
+    static const double cost[EL_DP_FIXES] = {1, 4, 2, 3, 5, 0.5};
+    double ms = 20;
+    for (int i = 0; i < EL_DP_FIXES && !variant->is_ddp; i++)
+        if (!(variant->fixes & el_dp_fix_rows()[i].fix)) ms += cost[i];
+    bool hidden = !variant->is_ddp && !(variant->fixes & EL_DP_FIX_OUTPUTS);
+    return ms - (hidden ? 3 : 0) + (variant->is_ddp ? -0.25 : 0);
+}
+
+/* Of three blocks, of which one was disturbed; launch `i` is slower by i ms as a whole, and its ddp by `wobble`. */
+static json_t *launch(int i, double wobble)
+{
+    struct el_explain_variant list[EL_EXPLAIN_VARIANTS_MAX];
+    json_t *variants = json_array();
+    int n = el_explain_variants(list);
+    for (int v = 0; v < n; v++) {
+        double ms = step_ms(&list[v]) + i + (list[v].is_ddp ? wobble : 0);
+        bool held = list[v].fixes & EL_DP_FIX_UPDATE || list[v].is_ddp;
+        json_array_append_new(variants, json_pack("{s:[f, f, f], s:[{s:i}, {s:i}, {s:i}]}", "block_ms", ms, ms + 100, ms - 0.1,
+                                                  "memory", "peak_bytes", 400, "peak_bytes", held ? 400 : 190,
+                                                  "peak_bytes", held ? 400 : 210));
+    }
+    return json_pack("{s:o, s:{}}", "variants", variants, "environment");
+}
+
+static json_t *document_of(int n_launches)
+{
+    struct el_trial trial = {.n_devices = 3, .train = {.mode = "dp", .model = {.name = "mlp"}, .global_batch = 24}};
+    json_t *samples = json_array();
+    for (int i = 0; i < n_launches; i++) json_array_append_new(samples, launch(i, i % 2 ? 0.2 : -0.2));
+    json_t *document = el_explain_document(&trial, samples);
+    json_decref(samples);
+    assert_non_null(document);
+    return document;
+}
+
+static void near(const json_t *document, const char *path, double wanted)
+{
+    double value = el_json_number(document, path);
+    if (!(fabs(value - wanted) < 1e-9)) fail_msg("%s is %g, not %g", path, value, wanted);
+}
+
+static void parts_are_differences_that_add_up(void **state)
+{
+    (void)state;
+    json_t *document = document_of(LAUNCHES);
+    static const double in_turn[EL_DP_FIXES] = {1, 1, 2, 3, 5, 0.5};
+    double sum = el_json_number(document, "rest.ms");
+    for (int c = 0; c < EL_DP_FIXES; c++) {
+        char path[32];
+        snprintf(path, sizeof path, "causes.%d.ms", c);
+        near(document, path, in_turn[c]);
+        sum += el_json_number(document, path);
+    }
+    near(document, "rest.ms", 0.25 + 0.04);
+    near(document, "whole.ms", sum);
+    near(document, "steps.0.step_ms", 32.5 + 2);
+    json_decref(document);
+}
+
+static void alone_is_against_dp_as_it_is(void **state)
+{
+    (void)state;
+    json_t *document = document_of(LAUNCHES);
+    near(document, "causes.1.alone_ms", 1);     /* the model's copies come to light */
+    near(document, "causes.3.alone_ms", 1 + 5); /* with outputs and update: nothing is left to hide behind */
+    near(document, "causes.4.alone_ms", 5);
+    assert_string_equal(el_json_text(document, "causes.3.alone_is", ""), "outputs,update,replicas");
+    assert_string_equal(el_json_text(document, "causes.4.alone_is", ""), "overlap");
+    json_decref(document);
+}
+
+/* A drift from launch to launch is in both sides of a difference; t of 4 degrees of freedom is 2.776. */
+static void intervals_are_over_launches(void **state)
+{
+    (void)state;
+    json_t *document = document_of(LAUNCHES), *few = document_of(LAUNCHES - 1);
+    near(document, "causes.4.ci95.0", 5);
+    near(document, "causes.4.ci95.1", 5);
+    double half = 2.7764451 * 0.2 * sqrt(1.2) / sqrt(LAUNCHES); /* of 0.2, -0.2, 0.2, -0.2, 0.2 */
+    assert_true(fabs(el_json_number(document, "rest.ci95.1") - (0.29 + half)) < 1e-6);
+    assert_true(json_is_null(el_json_at(few, "causes.4.ci95")));
+    json_decref(document);
+    json_decref(few);
+}
+
+static void excess_is_charged_to_its_cause(void **state)
+{
+    (void)state;
+    json_t *document = document_of(LAUNCHES);
+    near(document, "steps.0.excess_bytes", 200);
+    near(document, "causes.2.excess_bytes", 200); /* update: the others hold as much then */
+    near(document, "causes.0.excess_bytes", 0);
+    near(document, "steps.7.excess_bytes", 0);
+    json_decref(document);
+}
+
+static void every_fix_alone_is_measured_once(void **state)
+{
+    (void)state;
+    struct el_explain_variant list[EL_EXPLAIN_VARIANTS_MAX];
+    int n = el_explain_variants(list);
+    assert_true(list[EL_EXPLAIN_DDP].is_ddp && list[EL_DP_FIXES].fixes == EL_DP_FIX_ALL && list[0].fixes == 0);
+    for (int c = 0; c < EL_DP_FIXES; c++) {
+        int v = el_explain_alone(c);
+        assert_in_range(v, 1, n - 1);
+        assert_int_equal(list[v].fixes, el_dp_fix_close(el_dp_fix_rows()[c].fix));
+    }
+    for (int v = 0; v < n; v++)
+        for (int w = 0; w < v; w++) assert_true(list[v].fixes != list[w].fixes || list[v].is_ddp || list[w].is_ddp);
+}
+
+static void the_table_says_what_is_not_known(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length;
+    json_t *document = document_of(2);
+    FILE *out = open_memstream(&text, &length);
+    el_explain_print(document, out);
+    fclose(out);
+    assert_non_null(strstr(text, "What makes dp slower than ddp here: mlp, batch 24 on 3 devices, 2 launches of 3 blocks"));
+    assert_non_null(strstr(text, "replicas     3.00             none       6.00             none  outputs,update,replicas"));
+    assert_non_null(strstr(text, "An interval needs five launches"));
+    free(text);
+    json_decref(document);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_differences_that_add_up), cmocka_unit_test(alone_is_against_dp_as_it_is),
+        cmocka_unit_test(intervals_are_over_launches),       cmocka_unit_test(excess_is_charged_to_its_cause),
+        cmocka_unit_test(every_fix_alone_is_measured_once),  cmocka_unit_test(the_table_says_what_is_not_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
