@@ -103,11 +103,12 @@ TEST_SOURCES := $(wildcard tests/unit/*.c tests/conformance/*.c tests/equivalenc
 TEST_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
 EMULATED_TEST := $(if $(HAVE_CXX),$(BUILD)/tests/gpu/test_kernels_emulated)
 GPU_TESTS    := $(if $(HAVE_CUDA),$(patsubst %.c,$(BUILD)/%,$(filter-out %emulated.c,$(wildcard tests/gpu/test_*.c))))
-TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST)
+CARDS_TESTS  := $(if $(HAVE_CXX),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/cards/test_*.c)))
+TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST) $(CARDS_TESTS)
 # The GPUs' modules of our own sources, for emulated threads and for libraries that stand for CUDA's (tests/cards): no toolkit is needed.
 emulated      = $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard $(1)))
 EMULATED_KERNELS := $(call emulated,kernels/cuda/*.cu kernels/cuda/*.c)
-CARDS_LIBRARY_OBJECTS := $(call emulated,tests/cards/*.c tests/gpu/emulator/*.cc)
+CARDS_LIBRARY_OBJECTS := $(filter-out $(call emulated,tests/cards/test_*.c),$(call emulated,tests/cards/*.c tests/gpu/emulator/*.cc))
 CARDS_CUDA_OBJECTS := $(EMULATED_KERNELS) $(call emulated,runtime/device/cuda/*.c)
 CARDS_NCCL_OBJECTS := $(if $(wildcard tests/cards/nccl*.c),$(call emulated,runtime/comm/nccl/*.c))
 CARDS         := $(if $(HAVE_CXX),$(BUILD)/cards/evenload)
@@ -282,7 +283,8 @@ $(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17
 $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
 # The sanitizer sees of these what they tell it, and not their locks (tests/cards/machine.h).
 ifeq ($(SAN),thread)
-CARDS_UNSEEN  := $(addprefix $(BUILD)/emulated/tests/,$(addsuffix .o,$(addprefix cards/,sync.c machine.c failures.c streams.c events.c memory.c copies.c report.c nccl_world.c nccl_item.c nccl_group.c nccl_comm.c) gpu/emulator/emulator.cc))
+CARDS_UNSEEN  := $(call emulated,$(addprefix tests/cards/,sync.c machine.c failures.c streams.c events.c memory.c copies.c report.c nvml.c nccl_world.c nccl_item.c \
+                   nccl_group.c nccl_comm.c) tests/gpu/emulator/emulator.cc)
 $(CARDS_UNSEEN): EXTRA += -fno-sanitize=thread -DCARDS_THREAD_SANITIZER
 endif
 $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
@@ -335,6 +337,12 @@ $(TEST_LIBRARY): $(LIBRARY)
 $(GPU_TESTS): LIBS += $(CUDART_LIBS)
 $(EMULATED_TEST): $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS)
 $(EMULATED_TEST): LIBS += $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
+# They find the cards' modules, and what they ask the cards themselves.
+$(EMULATED_TEST:=.o) $(CARDS_TESTS:=.o): CPPFLAGS := -Itests/gpu/emulator/include $(CPPFLAGS)
+$(CARDS_TESTS): $(CARDS_MODULES) $(BUILD)/tests/cards/modules
+$(CARDS_TESTS): LIBS += $(BUILD)/cards/lib/libfakecards.so -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cards/lib'
+$(BUILD)/tests/cards/modules:
+	@mkdir -p $(@D); ln -sfn ../../cards/modules $@
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(TEST_LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(TEST_SUPPORT) $(TEST_LIBRARY) $(CMOCKA_LIBS) $(LIBS)

@@ -80,6 +80,22 @@ uint64_t cards_seed(void);
 void cards_release(void *address);
 void cards_acquire(void *address);
 
+/* For tests in the same process: what a device has (0 of all of it when everything was closed, but for the context's
+ * bytes), and has done so far. */
+struct cards_counts {
+    size_t most_bytes, left_bytes; /* of cudaMalloc: the most since cards_forget_most(), and now */
+    size_t library_bytes;          /* contexts and libraries */
+    size_t pinned_bytes;           /* the host's, of the whole process */
+    int streams, events, kernels, copies, waits;
+};
+void cards_count(int device, struct cards_counts *counts_p);
+void cards_forget_most(void);
+/* In the place of FAKE_CARDS_SEED, for streams made from now on; of FAKE_CARDS_FAIL, with calls counted from 1 again;
+ * of FAKE_CARDS_PEER. While no stream is there. */
+void cards_set_seed(uint64_t seed);
+void cards_set_failures(const char *rules);
+void cards_set_peer(bool peer);
+
 /* For the kernels' own test: cuDNN's descriptors not yet destroyed, convolutions done; and whether its heuristics name
  * only algorithms that may not be taken. */
 int cards_cudnn_descriptors(void);

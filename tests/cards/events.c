@@ -102,12 +102,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    int wrong;
     if (!event) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaEventQuery", event->device);
     if (code != cudaSuccess) return cards_error(code);
     struct cards_mark *mark = mark_of(event);
-    if (mark && !atomic_load(&mark->done)) code = cudaErrorNotReady;
-    if (mark && code == cudaSuccess) cards_acquire(&mark->done);
+    bool done = !mark || atomic_load(&mark->done);
+    if (mark && done) cards_acquire(&mark->done);
+    if (!done && !cards_fails("ready", event->device, &wrong)) code = cudaErrorNotReady;
     return cards_error(code);
 }
 

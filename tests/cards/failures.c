@@ -41,13 +41,25 @@ static void read_rule(const char *text, struct rule *rule)
     if (*at) refuse(text);
 }
 
-static void read_rules(void)
+static void take_rules(const char *text)
 {
-    const char *text = getenv("FAKE_CARDS_FAIL");
     char copy[1024], *rest = copy;
+    n_rules = 0;
     if (!text || !*text) return;
+    memset(rules, 0, sizeof rules);
     snprintf(copy, sizeof copy, "%s", text);
     for (char *one; (one = strsep(&rest, ",")) && n_rules < RULES_MAX;) read_rule(one, &rules[n_rules++]);
+}
+
+static void read_rules(void)
+{
+    take_rules(getenv("FAKE_CARDS_FAIL"));
+}
+
+void cards_set_failures(const char *text)
+{
+    pthread_once(&once, read_rules);
+    take_rules(text);
 }
 
 static bool hits(struct rule *rule)

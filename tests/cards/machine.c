@@ -43,7 +43,8 @@ static void read_settings(void)
 {
     const char *model = getenv("FAKE_CARDS_MODEL"), *loading = getenv("CUDA_MODULE_LOADING");
     int64_t n = number_of("FAKE_CARDS", 0);
-    choose_visible(n > CARDS_MAX ? CARDS_MAX : (int)n);
+    machine.n_machine = n > CARDS_MAX ? CARDS_MAX : (int)n;
+    choose_visible(machine.n_machine);
     machine.bytes = (size_t)number_of("FAKE_CARDS_BYTES", (int64_t)1 << 30);
     machine.guest_bytes = (size_t)number_of("FAKE_CARDS_GUEST", 0);
     machine.peer = number_of("FAKE_CARDS_PEER", 1) != 0;
@@ -70,6 +71,17 @@ bool cards_are_there(void)
 uint64_t cards_seed(void)
 {
     return cards_machine()->seed;
+}
+
+void cards_set_seed(uint64_t seed)
+{
+    cards_machine()->seed = seed;
+}
+
+void cards_set_peer(bool peer)
+{
+    cards_machine()->peer = peer;
+    for (int i = 0; i < machine.n_cards; i++) atomic_store(&machine.cards[i].peers, 0);
 }
 
 int cards_machine_number(int device)

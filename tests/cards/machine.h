@@ -72,7 +72,7 @@ struct cards_model {
 };
 
 struct cards_machine {
-    int n_cards; /* that this process sees */
+    int n_machine, n_cards; /* all, and those that this process sees */
     struct cards_card cards[CARDS_MAX];
     size_t bytes, guest_bytes, pinned_bytes;
     bool peer, mig, eager, blocking;
@@ -98,6 +98,7 @@ int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argume
 /* memory.c: which cards' memory the calling thread may touch: bits by device. */
 void cards_open_memory(unsigned devices);
 bool cards_is_pinned(const void *address);
+/* What this process has taken of it, with contexts and libraries. */
 size_t cards_held_bytes(const struct cards_card *card);
 
 int64_t cards_now_ns(void);

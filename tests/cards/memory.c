@@ -251,7 +251,7 @@ size_t cards_held_bytes(const struct cards_card *card)
 {
     struct cards_machine *machine = cards_machine();
     cards_lock(&machine->lock);
-    size_t bytes = card->used_bytes + machine->guest_bytes;
+    size_t bytes = card->used_bytes;
     cards_unlock(&machine->lock);
     return bytes;
 }

@@ -1,8 +1,31 @@
-/* What the cards did, at the process's end: FAKE_CARDS_REPORT. */
+/* What the cards did: for tests, and at the process's end for FAKE_CARDS_REPORT. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/cards/machine.h"
+
+void cards_count(int device, struct cards_counts *counts_p)
+{
+    struct cards_machine *machine = cards_machine();
+    struct cards_card *card = &machine->cards[device];
+    cards_lock(&machine->lock);
+    *counts_p = (struct cards_counts){.most_bytes = card->most_bytes,
+                                      .left_bytes = card->taken_bytes,
+                                      .library_bytes = card->library_bytes,
+                                      .pinned_bytes = machine->pinned_bytes,
+                                      .streams = card->n_streams,
+                                      .events = card->n_events,
+                                      .kernels = card->n_kernels,
+                                      .copies = card->n_copies,
+                                      .waits = card->n_waits};
+    cards_unlock(&machine->lock);
+}
+
+void cards_forget_most(void)
+{
+    struct cards_machine *machine = cards_machine();
+    for (int i = 0; i < machine->n_cards; i++) machine->cards[i].most_bytes = machine->cards[i].taken_bytes;
+}
 
 /* "card 0: most 4194304 bytes, left 0 bytes, 0 of 3 streams, 0 of 40 events; 240 kernels, 30 copies, 60 waits, 4 stops"
  */
