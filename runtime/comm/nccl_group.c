@@ -221,7 +221,7 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
                                 ? el_nccl_enqueue_link(parts->state, &parts->task)
                                 : enqueue_parts(group->api, parts, n);
     el_nccl_leave(group);
-    return status != EL_OK && el_nccl_is_aborted(group) ? el_nccl_say_aborted(group) : status;
+    return status != EL_OK && el_nccl_is_aborted(group) ? el_nccl_say_aborted(group) : el_nccl_explain(group, status);
 }
 
 static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
@@ -242,7 +242,7 @@ static enum el_status check_async(struct el_nccl_member *member)
     bool aborted = whole->aborted;
     enum el_status status = aborted ? EL_OK : el_nccl_each_comm(member, check_comm);
     pthread_mutex_unlock(&whole->lock);
-    return aborted ? el_nccl_say_aborted(whole) : status;
+    return aborted ? el_nccl_say_aborted(whole) : el_nccl_explain(whole, status);
 }
 
 static enum el_status poll(void *state)

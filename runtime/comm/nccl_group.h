@@ -97,6 +97,9 @@ void el_nccl_watch_stop(struct el_nccl_group *group);
 /* EL_OK, or why who waits since then gives up: a rank is gone, has failed, or the time is up. */
 enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_ns, int64_t patience_ns,
                                     const char *what);
+/* The status of a call of NCCL's, whose words name no rank: one that is gone or has failed explains it; where there is
+ * none the failure is this rank's own, and explains those of others. */
+enum el_status el_nccl_explain(struct el_nccl_group *group, enum el_status status);
 /* Opens members[0]'s communicator. `*left_p`: NCCL still waits there for ranks that will not come. */
 enum el_status el_nccl_open_watched(struct el_nccl_group *group, const struct el_nccl_id *id, bool *left_p);
 

@@ -62,6 +62,28 @@ enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_n
     return el_fail(EL_ERR_PEER, "nccl communicator: %s after %.3g s: %s", what, 1e-9 * (double)patience_ns, text);
 }
 
+/* For the other members of this process, which an abort will tell. */
+static enum el_status keep_why(struct el_nccl_group *whole, enum el_status status)
+{
+    struct el_error why;
+    el_error_take(status, &why);
+    why.status = EL_ERR_PEER;
+    pthread_mutex_lock(&whole->lock);
+    if (!whole->aborted && whole->why.status == EL_OK) whole->why = why;
+    pthread_mutex_unlock(&whole->lock);
+    return status;
+}
+
+enum el_status el_nccl_explain(struct el_nccl_group *group, enum el_status status)
+{
+    struct el_error own;
+    if (status != EL_ERR_PEER) return status;
+    if (!group->presence) return keep_why(group->whole, status);
+    el_error_take(status, &own);
+    EL_TRY(el_presence_check(group->presence));
+    return el_fail(EL_ERR_INTERNAL, "%s", own.text);
+}
+
 static struct timespec next_look(void)
 {
     struct timespec at;
@@ -199,7 +221,7 @@ enum el_status el_nccl_open_watched(struct el_nccl_group *group, const struct el
         return status;
     }
     pthread_join(thread, NULL);
-    status = el_nccl_check(group->api, opening->result, "nccl comm_open");
+    status = el_nccl_explain(group, el_nccl_check(group->api, opening->result, "nccl comm_open"));
     if (status == EL_OK) member->comm = opening->comm;
     release(opening);
     return status;
