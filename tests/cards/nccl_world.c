@@ -108,7 +108,8 @@ bool nccl_world_wait(struct nccl_world *world, bool (*is_so)(const void *), cons
 
 /* ---- words ---- */
 
-static _Thread_local char last[256];
+static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last[256]; /* of the process */
 
 void nccl_breach(const char *format, ...)
 {
@@ -125,15 +126,21 @@ ncclResult_t nccl_fail(ncclResult_t result, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
+    pthread_mutex_lock(&words_lock);
     vsnprintf(last, sizeof last, format, arguments);
+    pthread_mutex_unlock(&words_lock);
     va_end(arguments);
     return result;
 }
 
 const char *ncclGetLastError(ncclComm_t comm)
 {
+    static _Thread_local char copy[sizeof last];
     (void)comm;
-    return last;
+    pthread_mutex_lock(&words_lock);
+    memcpy(copy, last, sizeof copy);
+    pthread_mutex_unlock(&words_lock);
+    return copy;
 }
 
 const char *ncclGetErrorString(ncclResult_t result)

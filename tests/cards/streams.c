@@ -170,10 +170,11 @@ static void load_kernel(struct cards_card *card, const void *code)
 
 int cards_launch(cudaStream_t stream, const void *code, int (*run)(void *argument), void *argument)
 {
-    enum { OLDEST_MAJOR = 8 }; /* that the build has machine code for */
+    enum { OLDEST = 75 }; /* compute capability that the build has machine code for */
+    const struct cards_model *model = cards_machine()->model;
     if (!stream) return run_here(run, argument);
     int error = check_stream(stream, "launch");
-    if (error == cudaSuccess && cards_machine()->model->major < OLDEST_MAJOR)
+    if (error == cudaSuccess && model->major * 10 + model->minor < OLDEST)
         error = cards_error(cudaErrorNoKernelImageForDevice);
     if (error != cudaSuccess) return error;
     struct cards_card *card = &cards_machine()->cards[stream->device];

@@ -1,0 +1,113 @@
+# What goes wrong on GPUs and between their ranks, on cards that are none (tests/cards): each ends within seconds with one line of reason, exit
+# status 1, and no process left.
+# shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
+load ../cli/common
+PICTURES=no
+stderr='' # set by run
+
+CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
+SHORT=(--mode ddp --model toy --data dummy --warmup 1 --control none --launcher own --quiet --timeout 60)
+RANKS=("${SHORT[@]}" --devices cuda:0,cuda:1 --steps 1000000) # as long as it goes well
+ILLEGAL='an illegal memory access was encountered (cudaErrorIllegalAddress)'
+FABRIC='system not yet initialized (cudaErrorSystemNotReady); start the fabric manager (nvidia-fabricmanager), which cards with NVSwitch need'
+
+setup_cards() {
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    export FAKE_CARDS=2
+}
+
+nothing_is_left() { # nothing_is_left FOLDER: a process whose result's path is in its arguments
+    [[ -z $(pgrep -f "worker measure $PWD/$1/repeats") ]] || { pgrep -fa "worker measure $PWD/$1/repeats" && return 1; }
+}
+
+# ends_with STATUS REASON RULE OPTION...: a pattern is what the row says of ranks whose cards fail as the rule says, within 15 s.
+ends_with() {
+    local wanted=$1 reason=$2 rule=$3 began=$SECONDS code=0 said
+    shift 3
+    rm -rf "$PWD/f"
+    FAKE_CARDS_FAIL=$rule timeout 20 "$CARDS" run "${RANKS[@]}" "$@" --out "$PWD/f" >out 2>&1 || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le 15 ]] || { echo "$rule: status $code" && cat out && return 1; }
+    said=$(json f/results.json 'd["trials"][0]["status"] + ": " + d["trials"][0]["reason"]')
+    # shellcheck disable=SC2053 # the reason is a pattern
+    [[ $said == $wanted:\ $reason ]] || { echo "$rule: $said" && return 1; }
+    nothing_is_left f
+}
+
+# signal_rank SIGNAL SECONDS OPTION...: rank 1 gets it while it trains; the job has to end within so many seconds.
+signal_rank() {
+    local signal=$1 limit=$2 job code=0 try began
+    shift 2
+    "$CARDS" run "${RANKS[@]}" --procs 2 "$@" --out "$PWD/s" >out 2>&1 3>&- &
+    job=$!
+    for ((try = 0; try < 100; try++)); do
+        ! cat "$PWD"/s/logs/*/rank-1.pid >pid 2>/dev/null || break
+        sleep 0.1
+    done
+    sleep 1 # it trains
+    began=$SECONDS
+    kill -"$signal" "$(<pid)"
+    timeout $((limit + 10)) tail --pid=$job -f /dev/null || kill -KILL $job
+    wait $job || code=$?
+    [[ $code -eq 1 && $((SECONDS - began)) -le $limit ]] || { echo "status $code after $((SECONDS - began)) s" && cat out && return 1; }
+    nothing_is_left s
+}
+
+# one_card_a_rank OPTION...: two ranks under torchrun's variables, of which each sees one card, as under Slurm's --gpus-per-task.
+one_card_a_rank() {
+    local rank ranks=() port=$((20000 + BASHPID % 9000))
+    for rank in 0 1; do
+        env CUDA_VISIBLE_DEVICES=$rank RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            timeout 30 "$CARDS" run "${SHORT[@]}" --steps 3 "$@" --out "$PWD/one" >"rank-$rank" 2>&1 3>&- &
+        ranks+=($!)
+    done
+    for rank in "${ranks[@]}"; do wait "$rank" || { cat rank-? && return 1; }; done
+}
+
+@test "a rank on a card that is killed ends the job within 5 s" {
+    setup_cards
+    signal_rank KILL 5
+    [[ $(json s/results.json 'd["trials"][0]["reason"]') == "rank 1 was killed by signal 9 (Killed)" ]]
+}
+
+@test "a rank on a card that is stopped ends the job after --comm-timeout, and is named" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: a rank on a fake card that stops" >&3
+        skip "takes 10 s"
+    }
+    setup_cards
+    signal_rank STOP 15 --comm-timeout 1s
+    [[ $(json s/results.json 'd["trials"][0]["reason"]') == "nccl communicator: not finished after 1 s: rank 1 (process $(<pid)) is stopped; rank 1 does not answer (stopped?)" ]]
+}
+
+@test "cards that fail end the job with the driver's words and what to do" {
+    setup_cards
+    ends_with failed "cuda:1: cudaFree: $FABRIC" cudaFree:1:1=802 --procs 2
+    ends_with failed "cuda:1: cuda*: $ILLEGAL" kernel:1:200=700 --procs 2
+    ends_with oom "cuda:1: cudaEventRecord: out of memory (cudaErrorMemoryAllocation); take a smaller batch or model, or end other processes on the card" \
+        cudaEventRecord:1:100=2 --procs 2
+}
+
+# What another rank says of it explains nothing.
+@test "an NCCL that fails is told in the words of the rank where it did" {
+    setup_cards
+    ends_with failed "nccl communicator: an operation failed: remote process exited or there was a network error: ncclAsync: socketProgress: connection closed by remote peer; NCCL_DEBUG=INFO tells more" \
+        ncclAsync:1:6=6 --procs 2
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: more calls of fake cards that fail, with a thread a card too: 15 s" >&3
+        return
+    }
+    local closed='unhandled system error (run with NCCL_DEBUG=INFO for details): CALL: socketProgress: connection closed by remote peer; NCCL_DEBUG=INFO tells more'
+    ends_with failed "nccl comm_open: ${closed/CALL/ncclCommInitRankConfig}" ncclCommInitRankConfig:1:1=2 --procs 2
+    ends_with failed "the all_reduce number 12 of rank 1: nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 2
+    ends_with failed "the all_reduce number 12 of rank 1: nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 1
+    ends_with failed "cuda:1: cudaFree: $FABRIC" cudaFree:1:1=802 --procs 1
+    ends_with failed "cublasSgemmStridedBatched_64: CUBLAS_STATUS_EXECUTION_FAILED" cublasGemm:1:30=3 --procs 1
+}
+
+@test "ranks that see one card each train over NCCL, on a T4 too; an older card is refused" {
+    setup_cards
+    FAKE_CARDS_MODEL=T4 one_card_a_rank
+    [[ $(json one/results.json 'd["trials"][0]["status"], d["trials"][0]["communicator"], d["trials"][0]["repeats"][0]["status"]') == "('ok', 'nccl', 'ok')" ]]
+    run --separate-stderr env FAKE_CARDS_MODEL=V100 timeout 20 "$CARDS" run "${SHORT[@]}" --mode single --devices cuda:0, --steps 2 --out old
+    [[ $status -ne 0 && $output$stderr == *"compute capability 7.0"* ]] || show
+}
