@@ -27,6 +27,7 @@ static void print_result(const struct el_campaign *c)
     el_report_recorder(c->run, stdout, colour);
     el_report_epochs(c->run, stdout, colour);
     el_report_processes(c->run, stdout, colour);
+    el_report_profile(c->run, c->options->sort, stdout, colour);
     printf("\n");
     el_text_line(stdout, "%s/results.json", c->store.dir);
     el_text_line(stdout, "%s/trials.csv", c->store.dir);

@@ -25,6 +25,7 @@
 #ifndef EL_KERNELS_H
 #define EL_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -195,6 +196,20 @@ const char *el_kernels_cpu_missing(void);
 const char *el_kernels_cpu_library(void);
 
 const char *el_op_name(enum el_op_kind op);
+
+/* One operand's shape. */
+enum { EL_OPERAND_SIDES = 4 };
+struct el_op_operand {
+    char name[12];
+    bool written;
+    const char *dtype; /* "f32" */
+    int n;             /* sides */
+    int64_t d[EL_OPERAND_SIDES];
+};
+/* Of an op by its name, with its type's name and its sizes, in the order of p[], also those that may be NULL. Returns
+ * how many; 0: there is no such op. */
+int el_op_operands(const char *op, const char *dtype, const int64_t *d,
+                   struct el_op_operand operands_p[EL_ARGS_POINTERS]);
 
 /* Whether batch norm can be trained on n values a channel: of one there is no variance. Errors: EL_ERR_INTERNAL. */
 enum el_status el_batch_norm_check(int64_t n);

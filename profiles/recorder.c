@@ -36,6 +36,7 @@ static void free_list(struct op_list *list)
     free(list->ops);
     free(list->cpu_ns);
     free(list->marks);
+    free(list->waits);
 }
 
 void el_recorder_destroy(struct el_recorder *recorder)
@@ -100,7 +101,10 @@ static bool copy_list(const struct el_step_event *event, struct op_list *list)
     list->ops = calloc(n + 1, sizeof *list->ops);
     list->cpu_ns = calloc(n + 1, sizeof *list->cpu_ns);
     list->marks = malloc(((size_t)event->n_marks + 1) * sizeof *list->marks);
-    if (list->ops == NULL || list->cpu_ns == NULL || list->marks == NULL) return false;
+    list->waits = malloc(((size_t)event->n_waits + 1) * sizeof *list->waits);
+    if (list->ops == NULL || list->cpu_ns == NULL || list->marks == NULL || list->waits == NULL) return false;
+    list->n_waits = event->n_waits;
+    if (event->n_waits > 0) memcpy(list->waits, event->waits, (size_t)event->n_waits * sizeof *list->waits);
     list->n_marks = event->n_marks;
     if (event->n_marks > 0) memcpy(list->marks, event->marks, (size_t)event->n_marks * sizeof *list->marks);
     for (; list->n_ops < event->n_ops; list->n_ops++) {
@@ -208,7 +212,9 @@ struct el_step_event el_recorder_step(const struct el_recorder *recorder, size_t
                                   .ops = list->ops,
                                   .spans = recorder->spans + step->first_span,
                                   .n_marks = list->n_marks,
-                                  .marks = list->marks};
+                                  .marks = list->marks,
+                                  .n_waits = list->n_waits,
+                                  .waits = list->waits};
 }
 
 int64_t el_recorder_dropped(const struct el_recorder *recorder)

@@ -13,6 +13,8 @@ struct op_list {
     int64_t *cpu_ns;        /* an op, over all steps */
     int n_marks;
     struct el_mark *marks;
+    int n_waits;
+    int *waits;
 };
 
 struct step {

@@ -127,12 +127,14 @@ static enum el_status add_members(const struct el_job_measurement *m, const stru
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
 {
     int64_t bytes[EL_MEMBERS_MAX] = {0}, own = m->window.resident_bytes;
-    json_t *members = json_array(), *cost = NULL;
+    json_t *members = json_array(), *cost = NULL, *profile = NULL;
     struct el_system_figures system;
     el_job_window_compare(&m->window, &system);
     enum el_status status = add_members(m, &system, members);
     if (status == EL_OK) status = busiest_cost(m->recorders, m->n_recorders, &cost);
+    if (status == EL_OK) status = el_job_profile(m, &profile);
     if (status != EL_OK) {
+        json_decref(profile);
         json_decref(cost);
         json_decref(members);
         return status;
@@ -144,7 +146,7 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
     }
     json_t *process =
         el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices, own);
-    *account_p = json_pack("{s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
-                           el_job_window_account(&m->window, &system), "recorder_cost", cost);
+    *account_p = json_pack("{s:o, s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
+                           el_job_window_account(&m->window, &system), "recorder_cost", cost, "profile", profile);
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
 }

@@ -87,8 +87,13 @@ enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside
 enum el_status el_job_beside_meet(struct el_job_beside *beside);
 void el_job_beside_close(struct el_job_beside *beside);
 
-/* account.c: {"members", "process", "system", "recorder_cost"} of this rank. The latter is what recording cost a step,
- * by counting (some 5 ms); null: nothing was recorded. New reference. */
+/* profile.c: what --profile and --trace ask for of this process, in the first launch: writes its ranks' traces, and
+ * {"schedule", "steps", "trace", "devices": [{"device", "rank", "steps", "rows"}]}; null: nothing was asked for. New
+ * reference. Errors: EL_ERR_IO, EL_ERR_HOST_MEMORY. */
+enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profile_p);
+
+/* account.c: {"members", "process", "system", "recorder_cost", "profile"} of this rank. The latter is what recording
+ * cost a step, by counting (some 5 ms); null: nothing was recorded. New reference. */
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p);
 /* Of the ranks' accounts that whose `recorder_cost` is highest. New reference, null where none is known. */
 json_t *el_job_cost_of_ranks(const json_t *accounts);

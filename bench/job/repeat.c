@@ -86,6 +86,17 @@ static void put_accounts(json_t *repeat, const json_t *accounts)
     el_json_put(repeat, "system", el_record_system_of_job(systems));
 }
 
+/* All ranks' tables under the first one's schedule; nothing where no profile was asked for. */
+static void put_profile(json_t *repeat, const json_t *accounts)
+{
+    json_t *profile = json_object_get(json_array_get(accounts, 0), "profile");
+    if (!json_is_object(profile)) return;
+    for (size_t r = 1; r < json_array_size(accounts); r++)
+        json_array_extend(json_object_get(profile, "devices"),
+                          el_json_at(json_array_get(accounts, r), "profile.devices"));
+    json_object_set(repeat, "profile", profile);
+}
+
 /* Kernels were to be disturbed, and none of that name was there. */
 static bool no_such_op(const struct el_job_measurement *m)
 {
@@ -132,6 +143,7 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
                   job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);
     put_result(repeat, m);
     put_accounts(repeat, accounts);
+    put_profile(repeat, accounts);
     el_json_put(repeat, "environment", environment_of(m->open.devices[0]));
     return repeat;
 }

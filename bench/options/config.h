@@ -81,6 +81,8 @@ struct el_options {
     char schedule[EL_PATH_BYTES];
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES]; /* weights; "": none */
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES];                     /* as a trial has them */
+    int sort;                                                              /* of the table by op: its column */
     char out[EL_PATH_BYTES];                                               /* "": results/<time>-<command> */
     bool tf32;
     double interval_ms; /* between two looks of watch */

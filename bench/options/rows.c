@@ -284,6 +284,11 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | REGRESS | BASELINE | SCALE | IMBALANCE | COMM | VERIFY | LOADING | EXPLAIN,
      "time limit of a launch in seconds (warm-up, measured steps, control); beyond it the row is 'timeout'",
      DEFAULT("300"), RANGE(0.1, 1e6)},
+    {MEASURING, "profile", "SCHEDULE", AT(TEXT, profile), RUN,
+     "a table by op of some measured steps, by torch.profiler's schedule: wait=1,warmup=1,active=2[,repeat=N]"
+     "[,skip_first=N]; without repeat cycles go on to the end"},
+    {MEASURING, "sort", "COLUMN", AT(CHOICE, sort), RUN, "--profile: what the table by op is sorted by",
+     CHOICES("self|total|calls|memory|flops|bytes|name"), DEFAULT("self")},
     {MEASURING, "no-record", NULL, AT(UNFLAG, record), COMPARE | RUN, "record step times only, no spans"},
     {MEASURING, "launch", "HOW", AT(CHOICE, launch), COMPARE | RUN | COMM,
      "self: start the ranks; rank: be a rank of mpirun or torchrun; auto: find out", CHOICES("auto|self|rank"),
@@ -330,6 +335,9 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "out", "DIR", AT(TEXT, out),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale and imbalance go on with a run in it"},
+    {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
+     "write what the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1) did, a file a rank, for Perfetto, "
+     "HTA and TensorBoard"},
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},

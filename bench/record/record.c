@@ -276,6 +276,8 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     el_json_put(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
     el_json_put(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
     el_json_put(record, "trained_bytes", from_first(ok, "trained_bytes", json_null()));
+    json_t *profile = from_first(ok, "profile", NULL); /* where one was asked for */
+    if (profile) el_json_put(record, "profile", profile);
     el_json_put(record, "repeats", rows);
     json_decref(ok);
     return record;

@@ -47,6 +47,10 @@ void el_report_steps(const json_t *run, FILE *out, bool colour);
 /* What recording costs, of trials with --control record. Nothing where there is none. */
 void el_report_recorder(const json_t *run, FILE *out, bool colour);
 
+/* The tables by op of --profile, a device each, in the order of `sort`: its place among the option's choices. Nothing
+ * where none was asked for. */
+void el_report_profile(const json_t *run, int sort, FILE *out, bool colour);
+
 /* Epochs, and what accuracy they reached after how many seconds. Nothing where no whole epochs were trained. */
 void el_report_epochs(const json_t *run, FILE *out, bool colour);
 

@@ -13,6 +13,7 @@
 #include "bench/trial/default_devices.h"
 #include "bench/trial/fixes.h"
 #include "bench/trial/inject.h"
+#include "bench/trial/profile.h"
 #include "bench/trial/sizes.h"
 #include "bench/trial/weights.h"
 #include "runtime/parallel/dp_fix.h"
@@ -153,6 +154,8 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(timeout_s)                                                                                                    \
     SAME(record)                                                                                                       \
     SAME(launcher)                                                                                                     \
+    SAME(profile)                                                                                                      \
+    SAME(trace)                                                                                                        \
     SAME(tf32)                                                                                                         \
     SAME(in_files) SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
@@ -236,6 +239,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     EL_TRY(check_beside(trial));
     EL_TRY(check_comm(trial));
     EL_TRY(el_trial_check_save(trial));
+    EL_TRY(el_trial_check_profile(trial));
     el_trial_identify(trial);
     return EL_OK;
 }

@@ -75,6 +75,10 @@ struct el_op_messages {
     const char *algorithm; /* "ring"; "auto": its library chooses and does not tell. Both live as long as the program */
     int rounds;            /* messages one after another; 0: nothing is to be moved */
     uint64_t largest_bytes; /* the largest message of this member */
+    const char *dtype;      /* of the elements: "f32" */
+    uint64_t given, got;    /* elements that this member gives and gets */
+    int rank, size;         /* of this member in its group, and of the group */
+    int partner;            /* of a message or a collective with a root: that rank in the group; else -1 */
 };
 
 /* A box of a pipeline's schedule: what is done with which micro-batch in which part of the model. */
@@ -86,6 +90,15 @@ struct el_op_piece {
 
 /* How an op takes part in a message between two members. */
 enum el_op_link { EL_LINK_NONE, EL_LINK_SEND, EL_LINK_RECEIVE };
+
+/* What a kernel works on: as the list of ops in kernels/kernels.h has it. */
+enum { EL_OP_SIZES = 8 };
+struct el_op_kernel {
+    const char *name;  /* "conv1d_forward"; for good; NULL: the op is no kernel */
+    const char *dtype; /* "f32"; for good */
+    int64_t d[EL_OP_SIZES];
+    unsigned operands; /* bit i: it was given operand i */
+};
 
 /* What is known of an op before it runs: the same for every step of its program. */
 struct el_op_info {
@@ -107,6 +120,8 @@ struct el_op_info {
     const char *communicator; /* its name in the job, "world": for good; NULL: it is in none, or has no name */
     struct el_op_piece piece;
     const char *how; /* what a library chose to do it by; NULL: nothing was chosen, or it does not tell */
+    struct el_op_kernel kernel;
+    int first_wait, n_waits; /* into el_step_event.waits: the ops of other streams that it waits for */
 };
 
 struct el_span {
@@ -137,6 +152,8 @@ struct el_step_event {
     const int64_t *cpu_ns; /* CPU time of the thread in each collective and copy, 0 for other ops; NULL: not measured */
     int n_marks;
     const struct el_mark *marks; /* the same for every step that shares `ops` */
+    int n_waits;
+    const int *waits; /* indices of ops, as el_op_info has them; the same for every step that shares `ops` */
 };
 
 /* Told of steps and ops while they are issued, by the thread that does it: on asynchronous devices the one that

@@ -203,11 +203,26 @@ static enum el_status announce(struct el_comm *comm, struct el_program *program,
     return ops && ops->reserve ? ops->reserve(comm->state, &task) : EL_OK;
 }
 
+/* Elements that a member gives and gets, and with whom: what no algorithm changes. */
+static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
+    struct el_comm_shape shape = shape_of(comm, op);
+    struct el_op_messages messages = el_comm_messages(&shape);
+    size_t all = op->count * (size_t)comm->size;
+    messages.dtype = el_dtype_name(op->dtype);
+    messages.given = !el_comm_gives(comm, op->verb, op->root) ? 0 : row->all_data ? all : op->count;
+    messages.got = !el_comm_gets(comm, op->verb, op->root) ? 0 : row->all_result ? all : op->count;
+    messages.rank = comm->rank;
+    messages.size = comm->size;
+    messages.partner = row->has_root ? op->root : -1;
+    return messages;
+}
+
 static enum el_status queue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                             const struct arguments *arguments, int *id_p)
 {
     struct el_comm_traffic traffic = el_comm_traffic(comm, op);
-    struct el_comm_shape shape = shape_of(comm, op);
     struct el_call_op call = {
         .head = {.label = op->label ? op->label : el_comm_verb_row(op->verb)->name,
                  .phase = op->phase,
@@ -221,7 +236,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
         .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
         .communicator = comm->name,
-        .messages = el_comm_messages(&shape)};
+        .messages = describe(comm, op)};
     bool sends = op->verb == EL_COMM_SEND;
     if (el_comm_verb_row(op->verb)->is_link)
         call.message = (struct el_call_message){comm->group, sends ? comm->rank : op->root,

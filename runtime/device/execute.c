@@ -203,7 +203,9 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
                                                 ? program->cpu_ns
                                                 : NULL,
                                   .n_marks = program->n_marks,
-                                  .marks = program->marks};
+                                  .marks = program->marks,
+                                  .n_waits = program->n_waits,
+                                  .waits = program->waits};
     probe->step(probe->context, &event);
     return EL_OK;
 }

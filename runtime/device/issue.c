@@ -148,6 +148,8 @@ static enum el_status append(struct el_program *program, struct el_device *devic
                                              .device = device->spec.position,
                                              .stream = stream,
                                              .waits = task->n_waits > 0,
+                                             .first_wait = task->first_wait,
+                                             .n_waits = task->n_waits,
                                              .sent_bytes = head->sent_bytes,
                                              .received_bytes = head->received_bytes,
                                              .peer = -1,
@@ -158,6 +160,17 @@ static enum el_status append(struct el_program *program, struct el_device *devic
     *task_p = task;
     *info_p = &program->infos[id];
     return EL_OK;
+}
+
+_Static_assert((int)EL_OP_SIZES == (int)EL_ARGS_SIZES, "an observer is told of all sizes");
+
+static struct el_op_kernel describe_kernel(const struct el_kernel_op *op)
+{
+    struct el_op_kernel kernel = {.name = el_op_name(op->op), .dtype = el_dtype_name(op->dtype)};
+    memcpy(kernel.d, op->args.d, sizeof kernel.d);
+    for (int i = 0; i < EL_ARGS_POINTERS; i++)
+        if (op->views[i].buffer || op->views[i].offset) kernel.operands |= 1u << i;
+    return kernel;
 }
 
 static enum el_status add_kernel(struct el_program *program, struct el_device *device, int stream,
@@ -187,6 +200,7 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
     memcpy(task->views, op->views, sizeof task->views);
     struct el_op_cost cost = el_op_cost(op->op, op->dtype, &op->args);
     info->op_class = EL_CLASS_COMPUTE;
+    info->kernel = describe_kernel(op);
     info->flops = cost.flops;
     info->bytes = cost.bytes;
     el_program_free(program, scratch);

@@ -57,6 +57,27 @@ static void test_dnnl(void **state)
     if (check_table(&table) == 0) print_message("the cpu table has all its rows\n");
 }
 
+/* The shapes that observers are told against what the tests know of each op's operands. */
+static void test_shapes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CASES; i++) {
+        const struct test_case *c = &cases[i];
+        struct operand known[EL_ARGS_POINTERS] = {0};
+        struct el_op_operand told[EL_ARGS_POINTERS];
+        int n = op_operands(c->op, c->d, known);
+        assert_int_equal(el_op_operands(el_op_name(c->op), "f64", c->d, told), n);
+        for (int k = 0; k < n; k++) {
+            int64_t product = 1;
+            for (int side = 0; side < told[k].n; side++) product *= told[k].d[side];
+            if (product != known[k].n || told[k].written != operand_is_output(known[k].kind))
+                fail_msg("%s: operand %s has %lld elements", el_op_name(c->op), told[k].name, (long long)product);
+            assert_string_equal(told[k].dtype, operand_is_id(known[k].kind) ? "i32" : "f64");
+        }
+    }
+    assert_int_equal(el_op_operands("no_such_op", "f32", cases[0].d, (struct el_op_operand[EL_ARGS_POINTERS]){0}), 0);
+}
+
 /* The library's own names of what it does a product by, in a record's words. */
 static void test_dnnl_says_what_it_chose(void **state)
 {
@@ -131,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_every_op_has_a_case),
         cmocka_unit_test(test_f64_rows_are_the_references),
         cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_cpu),
         cmocka_unit_test(test_batch_norm_far_from_zero),
         cmocka_unit_test(test_dnnl),

@@ -1,0 +1,107 @@
+/* What --profile and --trace ask for, when training has ended: this process's tables by op, and the trace files of its
+ * ranks. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/job/measurement.h"
+#include "bench/trial/profile.h"
+#include "profiles/op_table.h"
+#include "profiles/trace.h"
+
+enum { CYCLES_MAX = 32 }; /* that are written as files */
+
+static json_t *row_json(const struct el_op_row *row)
+{
+    static const char *const kinds[] = {[EL_ROW_STEP] = "step", [EL_ROW_PHASE] = "phase", [EL_ROW_OP] = "op"};
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:I, s:o, s:o}", "name", row->name, "kind", kinds[row->kind], "calls",
+                     (json_int_t)row->calls, "self_ms", el_json_real((double)row->self_ns * 1e-6), "total_ms",
+                     el_json_real((double)row->total_ns * 1e-6), "memory_bytes", (json_int_t)row->memory_bytes, "flops",
+                     el_json_real(row->flops), "bytes", el_json_real(row->bytes));
+}
+
+static enum el_status add_table(const struct el_job_measurement *m, int i, const struct el_profile_schedule *schedule,
+                                json_t *tables)
+{
+    struct el_op_table table;
+    json_t *rows = json_array();
+    enum el_status status = el_op_table_make(el_job_recorder(m, i), m->open.first + i, schedule, &table);
+    if (status == EL_OK) {
+        for (size_t r = 0; r < table.n; r++) json_array_append_new(rows, row_json(&table.rows[r]));
+        json_array_append_new(tables, json_pack("{s:s, s:i, s:I, s:O}", "device", el_device_name(m->open.devices[i]),
+                                                "rank", m->open.layout.devices[m->open.first + i].worker, "steps",
+                                                (json_int_t)table.n_steps, "rows", rows));
+        el_op_table_free(&table);
+    }
+    json_decref(rows);
+    return status;
+}
+
+/* The first cycle's files stand in the folder itself, where tools look for them. */
+static enum el_status write_cycle(const struct el_trace_rank *rank, const char *folder, int64_t cycle)
+{
+    char path[EL_PATH_BYTES + 64], name[EL_PATH_BYTES + 32];
+    snprintf(name, sizeof name, "%s", folder);
+    if (cycle > 0) snprintf(name, sizeof name, "%s/cycle-%" PRId64, folder, cycle + 1);
+    snprintf(path, sizeof path, "%s/rank-%d.json", name, rank->rank);
+    EL_TRY(el_folder_make(name, "give another --trace"));
+    return el_trace_write(rank, cycle, path);
+}
+
+static enum el_status write_rank(const struct el_job_measurement *m, int first,
+                                 const struct el_profile_schedule *schedule)
+{
+    struct el_trace_device devices[EL_MEMBERS_MAX];
+    int n = 0;
+    for (int i = first; i < m->open.n && el_job_recorder(m, i) == el_job_recorder(m, first); i++)
+        devices[n++] = (struct el_trace_device){el_device_name(m->open.devices[i]), m->result.ledgers[i].live_by_tag};
+    const struct el_trace_rank rank = {.rank = m->open.layout.devices[m->open.first + first].worker,
+                                       .layout = &m->open.layout,
+                                       .recorder = el_job_recorder(m, first),
+                                       .devices = devices,
+                                       .comm = m->result.comm,
+                                       .begin = m->begin,
+                                       .end = m->end,
+                                       .schedule = *schedule};
+    int64_t n_cycles = el_trace_cycles(&rank);
+    for (int64_t cycle = 0; cycle < n_cycles && cycle < CYCLES_MAX; cycle++)
+        EL_TRY(write_cycle(&rank, m->job->trial->trace, cycle));
+    return EL_OK;
+}
+
+static json_t *schedule_json(const struct el_profile_schedule *s)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "wait", (json_int_t)s->wait, "warmup", (json_int_t)s->warmup,
+                     "active", (json_int_t)s->active, "repeat", (json_int_t)s->repeat, "skip_first",
+                     (json_int_t)s->skip_first);
+}
+
+static json_t *steps_json(const struct el_job_measurement *m, const struct el_profile_schedule *schedule)
+{
+    json_t *steps = json_array();
+    for (size_t s = 0; s < el_recorder_step_count(m->recorders[0]); s++)
+        if (el_profile_cycle(schedule, (int64_t)s) >= 0) json_array_append_new(steps, json_integer((json_int_t)s));
+    return steps;
+}
+
+enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profile_p)
+{
+    const struct el_trial *trial = m->job->trial;
+    struct el_profile_schedule schedule;
+    *profile_p = json_null();
+    if (!m->n_recorders || m->job->repeat > 0 || !el_trial_profile(trial, &schedule)) return EL_OK;
+    json_t *tables = json_array();
+    enum el_status status = EL_OK;
+    for (int i = 0; i < m->open.n && status == EL_OK; i++) {
+        status = add_table(m, i, &schedule, tables);
+        bool first = i == 0 || el_job_recorder(m, i) != el_job_recorder(m, i - 1);
+        if (status == EL_OK && *trial->trace && first) status = write_rank(m, i, &schedule);
+    }
+    if (status == EL_OK)
+        *profile_p =
+            json_pack("{s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps", steps_json(m, &schedule),
+                      "trace", el_json_string(*trial->trace ? trial->trace : NULL), "devices", tables);
+    json_decref(tables);
+    return status;
+}

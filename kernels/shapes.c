@@ -1,0 +1,132 @@
+/* The shapes of each op's operands, as rows: the list in kernels.h in a form that a program can read. An operand is
+ * name:shape, with its type where it is not the op's; those behind > are written. A side of a shape is a sum of sizes
+ * (named as the row's first text has them in the order of d[]) and numbers; oh and ow are a window's places. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/window.h"
+
+struct row {
+    const char *sizes, *operands;
+};
+
+static const struct row rows[EL_OP_COUNT] = {
+    [EL_OP_EMBEDDING_FORWARD] = {"n v e", "ids:n:i32 table:v,e > y:n,e"},
+    [EL_OP_EMBEDDING_BACKWARD] = {"n v e", "ids:n:i32 dy:n,e > dtable:v,e"},
+    [EL_OP_CONV1D_FORWARD] = {"b l c f k", "x:b,l,c w:f,k,c bias:f > y:b,l-k+1,f"},
+    [EL_OP_CONV1D_BACKWARD_DATA] = {"b l c f k", "dy:b,l-k+1,f w:f,k,c > dx:b,l,c"},
+    [EL_OP_CONV1D_BACKWARD_WEIGHTS] = {"b l c f k", "x:b,l,c dy:b,l-k+1,f > dw:f,k,c dbias:f"},
+    [EL_OP_CONV2D_FORWARD] = {"b h w c f k s p", "x:b,h,w,c w:f,k,k,c > y:b,oh,ow,f"},
+    [EL_OP_CONV2D_BACKWARD_DATA] = {"b h w c f k s p", "dy:b,oh,ow,f w:f,k,k,c > dx:b,h,w,c"},
+    [EL_OP_CONV2D_BACKWARD_WEIGHTS] = {"b h w c f k s p", "x:b,h,w,c dy:b,oh,ow,f > dw:f,k,k,c"},
+    [EL_OP_LINEAR_FORWARD] = {"b i o", "x:b,i w:o,i bias:o > y:b,o"},
+    [EL_OP_LINEAR_BACKWARD_DATA] = {"b i o", "dy:b,o w:o,i > dx:b,i"},
+    [EL_OP_LINEAR_BACKWARD_WEIGHTS] = {"b i o", "x:b,i dy:b,o > dw:o,i dbias:o"},
+    [EL_OP_BATCH_NORM_FORWARD] = {"n c", "x:n,c scale:c shift:c residual:n,c > mean:c variance:c y:n,c saved:2,c"},
+    [EL_OP_BATCH_NORM_INFERENCE] = {"n c", "x:n,c scale:c shift:c residual:n,c mean:c variance:c > y:n,c"},
+    [EL_OP_BATCH_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c y:n,c scale:c saved:2,c > dx:n,c dscale:c dshift:c "
+                                          "dresidual:n,c"},
+    [EL_OP_RELU_BACKWARD] = {"n", "dy:n y:n > dx:n"},
+    [EL_OP_MAX_TIME_FORWARD] = {"b t f", "x:b,t,f > y:b,f at:b,f:i32"},
+    [EL_OP_MAX_TIME_BACKWARD] = {"b t f", "dy:b,f at:b,f:i32 > dx:b,t,f"},
+    [EL_OP_MAX_POOL_FORWARD] = {"b h w c k s p", "x:b,h,w,c > y:b,oh,ow,c at:b,oh,ow,c:i32"},
+    [EL_OP_MAX_POOL_BACKWARD] = {"b h w c k s p", "dy:b,oh,ow,c at:b,oh,ow,c:i32 > dx:b,h,w,c"},
+    [EL_OP_MEAN_POOL_FORWARD] = {"b hw c", "x:b,hw,c > y:b,c"},
+    [EL_OP_MEAN_POOL_BACKWARD] = {"b hw c", "dy:b,c > dx:b,hw,c"},
+    [EL_OP_DROPOUT] = {"r n first stride", "x:r,n > y:r,n"},
+    [EL_OP_COPY_COLUMNS] = {"r c ldx ldy", "x:r,c > y:r,c"},
+    [EL_OP_CROSS_ENTROPY] = {"b c", "logits:b,c labels:b:i32 > loss:1 dlogits:b,c"},
+    [EL_OP_MSE] = {"b c", "y:b,c labels:b:i32 > loss:1 dy:b,c"},
+    [EL_OP_COUNT_CORRECT] = {"b c", "logits:b,c labels:b:i32 > correct:1:i32"},
+    [EL_OP_SCALE] = {"n", "x:n > y:n"},
+    [EL_OP_ADD] = {"n", "x:n > y:n"},
+    [EL_OP_FILL] = {"n", "> y:n"},
+    [EL_OP_SGD] = {"n", "g:n > w:n"},
+    [EL_OP_MOMENTUM] = {"n", "g:n > w:n m:n"},
+    [EL_OP_ADAM] = {"n", "g:n > w:n m:n v:n denominator:n root:n"},
+    [EL_OP_MAX_NORM] = {"r n", "> w:r,n"},
+};
+
+static bool is_word(const char *word, size_t length, const char *text)
+{
+    return strlen(text) == length && strncmp(word, text, length) == 0;
+}
+
+/* Places of a window along a side: of what has filters the window's is the sixth size, else the fifth. */
+static int64_t places(const struct row *row, const int64_t *d, bool of_rows)
+{
+    bool filters = strchr(row->sizes, 'f') != NULL;
+    const struct el_window window = filters ? el_window_of_conv2d(d) : el_window_of_pool(d);
+    return of_rows ? window.oh : window.ow;
+}
+
+static int64_t value_of(const struct row *row, const int64_t *d, const char *word, size_t length)
+{
+    const char *name = row->sizes;
+    if (*word >= '0' && *word <= '9') return strtoll(word, NULL, 10);
+    if (is_word(word, length, "oh") || is_word(word, length, "ow")) return places(row, d, word[1] == 'h');
+    for (int i = 0; i < EL_ARGS_SIZES && *name; i++) {
+        size_t n = strcspn(name, " ");
+        if (n == length && strncmp(name, word, n) == 0) return d[i];
+        name += n + (name[n] == ' ');
+    }
+    return 0;
+}
+
+/* A sum of sizes and numbers. */
+static int64_t side_of(const struct row *row, const int64_t *d, const char *text, size_t length)
+{
+    int64_t sum = 0, sign = 1;
+    for (size_t at = 0; at < length;) {
+        size_t n = strcspn(text + at, "+-,: ");
+        if (n > length - at) n = length - at;
+        sum += sign * value_of(row, d, text + at, n);
+        at += n;
+        sign = at < length && text[at] == '-' ? -1 : 1;
+        at++;
+    }
+    return sum;
+}
+
+static void read_operand(const struct row *row, const char *dtype, const int64_t *d, const char *text,
+                         struct el_op_operand *operand)
+{
+    size_t length = strcspn(text, ":");
+    snprintf(operand->name, sizeof operand->name, "%.*s", (int)length, text);
+    for (text += length + 1; operand->n < EL_OPERAND_SIDES;) {
+        length = strcspn(text, ",: ");
+        operand->d[operand->n++] = side_of(row, d, text, length);
+        text += length;
+        if (*text++ != ',') break;
+    }
+    operand->dtype = text[-1] == ':' ? "i32" : dtype;
+}
+
+static const struct row *find(const char *op)
+{
+    for (int i = 0; i < EL_OP_COUNT; i++)
+        if (!strcmp(el_op_name(i), op)) return &rows[i];
+    return NULL;
+}
+
+int el_op_operands(const char *op, const char *dtype, const int64_t *d,
+                   struct el_op_operand operands_p[EL_ARGS_POINTERS])
+{
+    const struct row *row = find(op);
+    const char *text = row ? row->operands : NULL;
+    bool written = false;
+    int n = 0;
+    for (; text && *text && n < EL_ARGS_POINTERS; text += strspn(text, " ")) {
+        size_t length = strcspn(text, " ");
+        if (*text == '>') {
+            written = true;
+        } else {
+            operands_p[n] = (struct el_op_operand){.written = written};
+            read_operand(row, dtype, d, text, &operands_p[n++]);
+        }
+        text += length;
+    }
+    return n;
+}

@@ -1,0 +1,158 @@
+/* Sums by op, by phase and of whole steps. A phase's spans are the runs of its ops on each stream. */
+#include "profiles/op_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/intervals.h"
+#include "profiles/recorder_internal.h"
+#include "runtime/device/device.h"
+
+enum { ROW_OF_STEP = 0, ROW_OF_PHASE = 1, ROW_OF_OP = ROW_OF_PHASE + EL_PHASE_COUNT };
+
+static const char *name_of(const struct el_op_info *op)
+{
+    if (op->kernel.name) return op->kernel.name;
+    if (op->messages.verb) return op->messages.verb;
+    return op->op_class == EL_CLASS_COPY ? "copy" : op->label;
+}
+
+static struct el_op_row *row_of(struct el_op_table *table, const struct el_op_info *op)
+{
+    const char *name = name_of(op);
+    for (size_t i = ROW_OF_OP; i < table->n; i++)
+        if (!strcmp(table->rows[i].name, name)) return &table->rows[i];
+    table->rows[table->n] = (struct el_op_row){.name = name, .kind = EL_ROW_OP};
+    return &table->rows[table->n++];
+}
+
+static bool is_on(const struct el_op_info *op, int position, int stream)
+{
+    return op->device == position && op->stream == stream;
+}
+
+static void add_ops(struct el_op_table *table, const struct el_step_event *step, int position)
+{
+    for (int i = 0; i < step->n_ops; i++) {
+        const struct el_op_info *op = &step->ops[i];
+        if (op->device != position) continue;
+        struct el_op_row *rows[] = {row_of(table, op), &table->rows[ROW_OF_PHASE + op->phase],
+                                    &table->rows[ROW_OF_STEP]};
+        int64_t took_ns = step->spans[i].end_ns - step->spans[i].begin_ns;
+        rows[0]->calls++;
+        rows[0]->total_ns += took_ns;
+        rows[0]->self_ns += took_ns;
+        rows[1]->self_ns -= took_ns; /* of its runs, added below */
+        for (int k = 0; k < 3; k++) {
+            rows[k]->flops += op->flops;
+            rows[k]->bytes += op->bytes;
+        }
+    }
+}
+
+/* One stream's runs of phases. */
+static void add_runs(struct el_op_table *table, const struct el_step_event *step, int position, int stream,
+                     struct el_intervals *all)
+{
+    struct el_span run = {0};
+    int phase = -1;
+    for (int i = 0; i <= step->n_ops; i++) {
+        const struct el_op_info *op = i < step->n_ops ? &step->ops[i] : NULL;
+        if (op && !is_on(op, position, stream)) continue;
+        if (phase >= 0 && (!op || (int)op->phase != phase)) {
+            struct el_op_row *row = &table->rows[ROW_OF_PHASE + phase];
+            row->calls++;
+            row->total_ns += run.end_ns - run.begin_ns;
+            row->self_ns += run.end_ns - run.begin_ns;
+            el_intervals_add(all, run);
+        }
+        if (!op) return;
+        if ((int)op->phase != phase) run.begin_ns = step->spans[i].begin_ns;
+        run.end_ns = step->spans[i].end_ns;
+        phase = (int)op->phase;
+    }
+}
+
+/* The op at `at` or the next one of the device's compute stream, on which marks lie; with `step` -1 the one before.
+ * NULL: there is none. */
+static const struct el_op_info *nearest(const struct el_step_event *event, int at, int step, int position)
+{
+    while (at >= 0 && at < event->n_ops && !is_on(&event->ops[at], position, EL_STREAM_COMPUTE)) at += step;
+    return at >= 0 && at < event->n_ops ? &event->ops[at] : NULL;
+}
+
+static void add_memory(struct el_op_table *table, const struct el_step_event *step, int position)
+{
+    for (int m = 0; m < step->n_marks; m++) {
+        const struct el_mark *mark = &step->marks[m];
+        if (mark->device != position) continue;
+        const struct el_op_info *op =
+            mark->bytes > 0 ? nearest(step, mark->op, 1, position) : nearest(step, mark->op - 1, -1, position);
+        if (!op) continue;
+        row_of(table, op)->memory_bytes += mark->bytes;
+        table->rows[ROW_OF_PHASE + op->phase].memory_bytes += mark->bytes;
+        table->rows[ROW_OF_STEP].memory_bytes += mark->bytes;
+    }
+}
+
+static bool add_step(struct el_op_table *table, const struct el_step_event *step, int position)
+{
+    struct el_intervals all = {0};
+    struct el_op_row *whole = &table->rows[ROW_OF_STEP];
+    add_ops(table, step, position);
+    for (int stream = 0; stream < EL_DEVICE_STREAMS_MAX; stream++) add_runs(table, step, position, stream, &all);
+    add_memory(table, step, position);
+    el_intervals_unite(&all);
+    whole->calls++;
+    whole->total_ns += step->whole.end_ns - step->whole.begin_ns;
+    whole->self_ns += step->whole.end_ns - step->whole.begin_ns - el_intervals_measure(&all);
+    bool enough = !all.failed;
+    el_intervals_free(&all);
+    table->n_steps++;
+    return enough;
+}
+
+/* Phases that the steps do not have are no rows. */
+static void drop_empty(struct el_op_table *table)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < table->n; i++)
+        if (table->rows[i].calls > 0) table->rows[kept++] = table->rows[i];
+    table->n = kept;
+}
+
+static enum el_status fail_memory(struct el_op_table *table)
+{
+    el_op_table_free(table);
+    return el_fail(EL_ERR_HOST_MEMORY, "profile: no memory for a table");
+}
+
+enum el_status el_op_table_make(const struct el_recorder *recorder, int position,
+                                const struct el_profile_schedule *schedule, struct el_op_table *table_p)
+{
+    EL_TRY(el_recorder_check(recorder, position));
+    struct el_op_table table = {.n = ROW_OF_OP};
+    size_t most = ROW_OF_OP + 1;
+    bool enough = true;
+    for (int l = 0; l < recorder->n_lists; l++) most += (size_t)recorder->lists[l].n_ops;
+    table.rows = calloc(most, sizeof *table.rows);
+    if (!table.rows) return fail_memory(&table);
+    table.rows[ROW_OF_STEP] = (struct el_op_row){.name = "ProfilerStep*", .kind = EL_ROW_STEP};
+    for (int p = 0; p < EL_PHASE_COUNT; p++)
+        table.rows[ROW_OF_PHASE + p] =
+            (struct el_op_row){.name = el_phase_name((enum el_phase)p), .kind = EL_ROW_PHASE};
+    for (size_t s = 0; s < el_recorder_step_count(recorder) && enough; s++) {
+        struct el_step_event step = el_recorder_step(recorder, s);
+        if (el_profile_cycle(schedule, (int64_t)s) >= 0) enough = add_step(&table, &step, position);
+    }
+    if (!enough) return fail_memory(&table);
+    drop_empty(&table);
+    *table_p = table;
+    return EL_OK;
+}
+
+void el_op_table_free(struct el_op_table *table)
+{
+    free(table->rows);
+    *table = (struct el_op_table){0};
+}

@@ -1,0 +1,296 @@
+/* A rank's trace file: what the lanes are called, the steps in it, phases, memory, and who waits for whom. What one op
+ * is written as is trace_op.c's. */
+#include "profiles/trace_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiles/recorder_internal.h"
+#include "runtime/base/files.h"
+#include "runtime/device/device.h"
+
+/* ---- pieces of JSON ---- */
+
+void el_trace_text(struct el_trace *trace, const char *text)
+{
+    fputc('"', trace->file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', trace->file);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, trace->file);
+    }
+    fputc('"', trace->file);
+}
+
+static int64_t common_ns(const struct el_trace *trace, int64_t own_ns)
+{
+    const struct el_trace_rank *rank = trace->rank;
+    return trace->simulated ? own_ns : el_clock_common(&rank->begin, &rank->end, own_ns);
+}
+
+static void put_us(struct el_trace *trace, const char *key, int64_t ns)
+{
+    fprintf(trace->file, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
+}
+
+void el_trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid, int64_t at_ns)
+{
+    fprintf(trace->file, "%s\n{\"ph\": \"%c\", ", trace->comma ? "," : "", ph);
+    if (cat) fprintf(trace->file, "\"cat\": \"%s\", ", cat);
+    fputs("\"name\": ", trace->file);
+    el_trace_text(trace, name);
+    fprintf(trace->file, ", \"pid\": %d, \"tid\": %d", pid, tid);
+    put_us(trace, "ts", ph == 'M' ? 0 : common_ns(trace, at_ns));
+    trace->comma = true;
+}
+
+void el_trace_duration(struct el_trace *trace, struct el_span span)
+{
+    put_us(trace, "dur", common_ns(trace, span.end_ns) - common_ns(trace, span.begin_ns));
+    fputs(", \"args\": {", trace->file);
+}
+
+/* ---- lanes ---- */
+
+int el_trace_thread(const struct el_op_info *op)
+{
+    return (op->device + 1) * 1000 + op->stream;
+}
+
+static void put_name(struct el_trace *trace, const char *what, int pid, int tid, const char *key, const char *text)
+{
+    el_trace_begin(trace, 'M', NULL, what, pid, tid, 0);
+    fprintf(trace->file, ", \"args\": {\"%s\": ", key);
+    el_trace_text(trace, text);
+    fputs("}}", trace->file);
+}
+
+static void put_order(struct el_trace *trace, const char *what, int pid, int tid, int place)
+{
+    el_trace_begin(trace, 'M', NULL, what, pid, tid, 0);
+    fprintf(trace->file, ", \"args\": {\"sort_index\": %d}}", place);
+}
+
+/* The streams that a device's ops have in this step's list. */
+static void name_streams(struct el_trace *trace, const struct el_step_event *step, int device)
+{
+    const char *name = trace->rank->devices[device - trace->first].name;
+    char text[96];
+    uint64_t seen = 0;
+    for (int i = 0; i < step->n_ops; i++) {
+        const struct el_op_info *op = &step->ops[i];
+        if (op->device != device || op->stream >= 64 || (seen >> op->stream & 1)) continue;
+        seen |= UINT64_C(1) << op->stream;
+        snprintf(text, sizeof text, "%s stream %d%s", name, op->stream, op->stream ? "" : " (compute)");
+        put_name(trace, "thread_name", trace->pid, el_trace_thread(op), "name", text);
+        put_order(trace, "thread_sort_index", trace->pid, el_trace_thread(op), el_trace_thread(op));
+        snprintf(text, sizeof text, "stream %d", op->stream);
+        put_name(trace, "thread_name", device, op->stream, "name", text);
+        put_order(trace, "thread_sort_index", device, op->stream, op->stream);
+    }
+}
+
+static void name_lanes(struct el_trace *trace, const struct el_step_event *step, int n_devices)
+{
+    char text[96];
+    snprintf(text, sizeof text, "evenload rank %d", trace->rank->rank);
+    put_name(trace, "process_name", trace->pid, 0, "name", text);
+    put_name(trace, "process_labels", trace->pid, 0, "labels", "CPU");
+    put_order(trace, "process_sort_index", trace->pid, 0, trace->rank->rank * 1000);
+    put_name(trace, "thread_name", trace->pid, trace->pid, "name", "steps");
+    for (int d = trace->first; d < trace->first + n_devices; d++) {
+        put_name(trace, "process_name", d, 0, "name", trace->rank->devices[d - trace->first].name);
+        snprintf(text, sizeof text, "device %d", d);
+        put_name(trace, "process_labels", d, 0, "labels", text);
+        put_order(trace, "process_sort_index", d, 0, trace->rank->rank * 1000 + d + 1);
+        name_streams(trace, step, d);
+    }
+}
+
+/* ---- what stands beside the ops of a step ---- */
+
+static bool same_box(const struct el_op_info *a, const struct el_op_info *b)
+{
+    return a->phase == b->phase && a->piece.kind == b->piece.kind && a->piece.part == b->piece.part &&
+           a->piece.micro == b->piece.micro;
+}
+
+static void put_box(struct el_trace *trace, const struct el_op_info *op, struct el_span span)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", el_phase_name(op->phase));
+    if (op->piece.kind)
+        snprintf(name, sizeof name, "%s (%c, part %d, micro-batch %d)", el_phase_name(op->phase), op->piece.kind,
+                 op->piece.part, op->piece.micro);
+    el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, el_trace_thread(op), span.begin_ns);
+    el_trace_duration(trace, span);
+    fputs("}}", trace->file);
+}
+
+/* Ops of one phase and box that follow one another on a stream stand in an annotation of that name. */
+static void put_boxes(struct el_trace *trace, const struct el_step_event *step, int device, int stream)
+{
+    const struct el_op_info *open = NULL;
+    struct el_span span = {0};
+    for (int i = 0; i < step->n_ops; i++) {
+        const struct el_op_info *op = &step->ops[i];
+        if (op->device != device || op->stream != stream) continue;
+        if (open && !same_box(open, op)) put_box(trace, open, span);
+        if (!open || !same_box(open, op)) span.begin_ns = step->spans[i].begin_ns;
+        span.end_ns = step->spans[i].end_ns;
+        open = op;
+    }
+    if (open) put_box(trace, open, span);
+}
+
+/* Live bytes by tag; `live` goes on from mark to mark. */
+static void put_memory(struct el_trace *trace, int device, const int64_t *live, int64_t at_ns)
+{
+    char name[96];
+    bool comma = false;
+    snprintf(name, sizeof name, "memory of %s", trace->rank->devices[device - trace->first].name);
+    el_trace_begin(trace, 'C', NULL, name, device, 0, at_ns);
+    fputs(", \"args\": {", trace->file);
+    for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
+        if (tag == EL_TAG_PADDING && live[tag] == 0) continue;
+        fprintf(trace->file, "%s\"%s\": %" PRId64, comma ? ", " : "", el_tag_name(tag), live[tag]);
+        comma = true;
+    }
+    fputs("}}", trace->file);
+}
+
+/* A mark lies at the begin of the next op of its device's compute stream. */
+static void put_counters(struct el_trace *trace, const struct el_step_event *step, int device)
+{
+    int64_t live[EL_TAG_COUNT];
+    int mark = 0;
+    for (int tag = 0; tag < EL_TAG_COUNT; tag++)
+        live[tag] = (int64_t)trace->rank->devices[device - trace->first].resident[tag];
+    put_memory(trace, device, live, step->whole.begin_ns);
+    for (int i = 0; i <= step->n_ops; i++) {
+        bool changed = false, last = i == step->n_ops;
+        if (!last && (step->ops[i].device != device || step->ops[i].stream != 0)) continue;
+        for (; mark < step->n_marks && step->marks[mark].op <= i; mark++) {
+            if (step->marks[mark].device != device) continue;
+            live[step->marks[mark].tag] += step->marks[mark].bytes;
+            changed = true;
+        }
+        if (changed) put_memory(trace, device, live, last ? step->whole.end_ns : step->spans[i].begin_ns);
+    }
+}
+
+/* An arrow from an op to one of another stream that waits for it. Between works of devices; else on their threads. */
+static void put_end(struct el_trace *trace, char ph, const struct el_op_info *op, int64_t at_ns, int64_t id)
+{
+    bool host = op->op_class == EL_CLASS_HOST;
+    el_trace_begin(trace, ph, "wait", "wait", host ? trace->pid : op->device, host ? el_trace_thread(op) : op->stream,
+                   at_ns);
+    fprintf(trace->file, ", \"id\": %" PRId64 "%s}", id, ph == 'f' ? ", \"bp\": \"e\"" : "");
+}
+
+static void put_waits(struct el_trace *trace, const struct el_step_event *step, const struct el_trace_op *ops)
+{
+    for (int i = 0; i < step->n_ops; i++) {
+        for (int w = 0; w < step->ops[i].n_waits; w++) {
+            int from = step->waits[step->ops[i].first_wait + w];
+            int64_t id = trace->next_id++;
+            put_end(trace, 's', &step->ops[from], ops[from].arrived_ns, id);
+            put_end(trace, 'f', &step->ops[i], ops[i].arrived_ns, id);
+        }
+    }
+}
+
+/* ---- steps ---- */
+
+/* Where the last member had arrived, for the device's collectives in order. */
+static void fill_arrivals(const struct el_trace *trace, const struct el_step_event *step, int device, size_t number,
+                          struct el_trace_op *ops)
+{
+    const struct told *told = el_recorder_told(trace->rank->recorder, device, EL_RECORDER_MEASURED);
+    size_t n = 0, at = 0;
+    for (int i = 0; i < step->n_ops; i++) n += step->ops[i].device == device && step->ops[i].op_class == EL_CLASS_COMM;
+    if (!told->latest_ns || (number + 1) * n > told->n_latest) return;
+    for (int i = 0; i < step->n_ops; i++) {
+        if (step->ops[i].device != device || step->ops[i].op_class != EL_CLASS_COMM) continue;
+        int64_t latest_ns = told->latest_ns[number * n + at++];
+        if (latest_ns > ops[i].span.begin_ns)
+            ops[i].arrived_ns = latest_ns < ops[i].span.end_ns ? latest_ns : ops[i].span.end_ns;
+    }
+}
+
+static enum el_status put_step(struct el_trace *trace, int n_devices, size_t number)
+{
+    struct el_step_event step = el_recorder_step(trace->rank->recorder, number);
+    struct el_trace_op *ops = calloc((size_t)step.n_ops + 1, sizeof *ops);
+    char name[48];
+    if (!ops) return el_fail(EL_ERR_HOST_MEMORY, "trace: no memory for a step");
+    snprintf(name, sizeof name, "ProfilerStep#%zu", number);
+    el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, trace->pid, step.whole.begin_ns);
+    el_trace_duration(trace, step.whole);
+    fputs("}}", trace->file);
+    for (int i = 0; i < step.n_ops; i++)
+        ops[i] = (struct el_trace_op){.info = &step.ops[i],
+                                      .span = step.spans[i],
+                                      .arrived_ns = step.spans[i].begin_ns,
+                                      .step = (int64_t)number,
+                                      .id = trace->next_id++};
+    for (int d = trace->first; d < trace->first + n_devices; d++) {
+        fill_arrivals(trace, &step, d, number, ops);
+        for (int stream = 0; stream < EL_DEVICE_STREAMS_MAX; stream++) put_boxes(trace, &step, d, stream);
+        put_counters(trace, &step, d);
+    }
+    for (int i = 0; i < step.n_ops; i++) el_trace_put_op(trace, &ops[i]);
+    put_waits(trace, &step, ops);
+    free(ops);
+    return EL_OK;
+}
+
+int64_t el_trace_cycles(const struct el_trace_rank *rank)
+{
+    int64_t last = -1;
+    for (size_t s = 0; s < el_recorder_step_count(rank->recorder); s++) {
+        int64_t cycle = el_profile_cycle(&rank->schedule, (int64_t)s);
+        if (cycle > last) last = cycle;
+    }
+    return last + 1;
+}
+
+/* The rank stands on a line of its own near the begin: tools look for it before they read the whole. */
+static void put_head(struct el_trace *trace)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    fputs("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"distributedInfo\": {\"backend\": ", trace->file);
+    el_trace_text(trace, trace->rank->comm ? trace->rank->comm : "none");
+    fprintf(trace->file, ", \"rank\": %d, \"world_size\": %d},\n\"host_name\": ", trace->rank->rank,
+            trace->rank->layout->n_workers);
+    el_trace_text(trace, host);
+    fprintf(trace->file,
+            ",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
+            trace->simulated ? "true" : "false");
+}
+
+enum el_status el_trace_write(const struct el_trace_rank *rank, int64_t cycle, const char *path)
+{
+    /* Devices' lanes have their positions for a process number. */
+    int pid = getpid();
+    struct el_trace trace = {.rank = rank, .pid = pid < EL_MEMBERS_MAX ? pid + 1000000 : pid, .next_id = 1};
+    int n_devices = el_layout_of_worker(rank->layout, rank->rank, &trace.first);
+    char temporary[EL_PATH_BYTES + 64];
+    enum el_status status = EL_OK;
+    trace.simulated = rank->recorder->simulated;
+    trace.file = el_file_begin(path, temporary, sizeof temporary);
+    if (!trace.file) return el_fail_errno("%s", path);
+    put_head(&trace);
+    for (size_t s = 0; s < el_recorder_step_count(rank->recorder) && status == EL_OK; s++) {
+        if (el_profile_cycle(&rank->schedule, (int64_t)s) != cycle) continue;
+        struct el_step_event step = el_recorder_step(rank->recorder, s);
+        if (!trace.comma) name_lanes(&trace, &step, n_devices);
+        status = put_step(&trace, n_devices, s);
+    }
+    fputs("\n]}\n", trace.file);
+    if (status == EL_OK) return el_file_end(trace.file, temporary, path);
+    el_file_drop(trace.file, temporary);
+    return status;
+}
