@@ -1,0 +1,255 @@
+/* Reading a trace event by event: a whole document of it would take ten times the file's size in memory. */
+#include "profiles/kineto.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    const char *begin, *at, *end, *name;
+    struct el_kineto_trace *trace;
+    bool found; /* an array of events */
+};
+
+/* ---- pieces of JSON ---- */
+
+static enum el_status fail_here(const struct reader *reader, const char *what)
+{
+    return el_fail(EL_ERR_INVALID, "%s: %s at byte %zu: the file is damaged, cut off, or no trace", reader->name, what,
+                   (size_t)(reader->at - reader->begin));
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    while (reader->at < reader->end && strchr(" \t\r\n", *reader->at) && *reader->at) reader->at++;
+}
+
+/* The next character that is no blank, and beyond it; 0 at the end. */
+static char take(struct reader *reader)
+{
+    skip_blanks(reader);
+    return reader->at < reader->end ? *reader->at++ : 0;
+}
+
+static char look(struct reader *reader)
+{
+    skip_blanks(reader);
+    return reader->at < reader->end ? *reader->at : 0;
+}
+
+static enum el_status take_value(struct reader *reader, json_t **value_p)
+{
+    json_error_t error;
+    skip_blanks(reader);
+    *value_p = json_loadb(reader->at, (size_t)(reader->end - reader->at),
+                          JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
+    if (!*value_p) return fail_here(reader, "no JSON");
+    reader->at += error.position; /* how much of it was read */
+    return EL_OK;
+}
+
+/* ---- events ---- */
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+    while (*words && strcmp(text, *words) != 0) words++;
+    return *words != NULL;
+}
+
+/* -1: the event is not counted. */
+static int class_on_device(const char *cat, const char *name)
+{
+    static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
+                                                                                        "Memcpy", "Memset", NULL};
+    if (is_one_of(cat, copies)) return begins(name, "Memcpy PtoP") ? EL_KINETO_COMM : EL_KINETO_COPY;
+    if (!is_one_of(cat, kernels)) return -1;
+    if (begins(name, "nccl") && strstr(name, "Kernel")) return EL_KINETO_COMM;
+    return begins(name, "Memcpy") || begins(name, "Memset") ? EL_KINETO_COPY : EL_KINETO_COMPUTE;
+}
+
+static int class_on_host(const char *cat, const char *name)
+{
+    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:"};
+    bool op = !strcmp(cat, "cpu_op");
+    if (!op && strcmp(cat, "user_annotation") != 0) return -1;
+    for (size_t i = 0; i < sizeof movers / sizeof movers[0]; i++)
+        if (begins(name, movers[i])) return EL_KINETO_COMM;
+    return !op || begins(name, "c10d::") || begins(name, "record_param_comms") ? -1 : EL_KINETO_COMPUTE;
+}
+
+static struct el_kineto_lane *lane_of(struct el_kineto_trace *trace, int64_t device)
+{
+    size_t i = 0;
+    while (i < trace->n_lanes && trace->lanes[i].device != device) i++;
+    if (i == EL_KINETO_LANES_MAX) return NULL;
+    if (i == trace->n_lanes) trace->lanes[trace->n_lanes++].device = device;
+    return &trace->lanes[i];
+}
+
+/* Microseconds of a trace: since 1970 they are 1.8e15, and differences of such times fit into 64 bits of nanoseconds.
+ */
+static bool take_ns(const json_t *value, int64_t *ns_p)
+{
+    double us = json_number_value(value);
+    if (!json_is_number(value) || !(fabs(us) < 2.2e15)) return false;
+    *ns_p = json_is_integer(value) ? json_integer_value(value) * 1000 : llround(us * 1e3);
+    return true;
+}
+
+static const char *text_of(const json_t *event, const char *key)
+{
+    const char *text = json_string_value(json_object_get(event, key));
+    return text ? text : "";
+}
+
+/* The event's own device, or the process that stands for it. */
+static int64_t device_of(const json_t *event)
+{
+    const json_t *device = json_object_get(json_object_get(event, "args"), "device");
+    if (!json_is_integer(device)) device = json_object_get(event, "pid");
+    return json_is_integer(device) && json_integer_value(device) >= 0 ? json_integer_value(device) : 0;
+}
+
+static enum el_status count_event(struct reader *reader, const json_t *event)
+{
+    const char *cat = text_of(event, "cat"), *name = text_of(event, "name");
+    int class = class_on_device(cat, name), host = class < 0 ? class_on_host(cat, name) : -1;
+    int64_t begin_ns, length_ns;
+    if (strcmp(text_of(event, "ph"), "X") != 0 || (class < 0 && host < 0)) return EL_OK;
+    if (!take_ns(json_object_get(event, "ts"), &begin_ns) || !take_ns(json_object_get(event, "dur"), &length_ns))
+        return fail_here(reader, "an event without a time");
+    struct el_kineto_lane *lane = lane_of(reader->trace, class < 0 ? -1 : device_of(event));
+    if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->name, EL_KINETO_LANES_MAX - 1);
+    if (class < 0) class = host;
+    lane->counts[class]++;
+    el_intervals_add(&lane->sets[class], (struct el_span){begin_ns, begin_ns + length_ns});
+    return lane->sets[class].failed ? el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->name) : EL_OK;
+}
+
+static enum el_status take_events(struct reader *reader)
+{
+    take(reader);
+    reader->found = true;
+    if (look(reader) == ']') {
+        take(reader);
+        return EL_OK;
+    }
+    for (;;) {
+        json_t *event;
+        EL_TRY(take_value(reader, &event));
+        enum el_status status = json_is_object(event) ? count_event(reader, event) : EL_OK;
+        json_decref(event);
+        EL_TRY(status);
+        char next = take(reader);
+        if (next == ']') return EL_OK;
+        if (next != ',') return fail_here(reader, "no , or ]");
+    }
+}
+
+/* ---- the document: an object with traceEvents, or an array of events ---- */
+
+static enum el_status take_member(struct reader *reader)
+{
+    json_t *key, *value = NULL;
+    EL_TRY(take_value(reader, &key));
+    bool is_text = json_is_string(key), events = is_text && !strcmp(json_string_value(key), "traceEvents");
+    bool info = is_text && !strcmp(json_string_value(key), "distributedInfo");
+    json_decref(key);
+    if (!is_text || take(reader) != ':') return fail_here(reader, "no name of a member");
+    if (events && look(reader) == '[') return take_events(reader);
+    EL_TRY(take_value(reader, &value));
+    const json_t *rank = info ? json_object_get(value, "rank") : NULL;
+    if (json_is_integer(rank) && json_integer_value(rank) >= 0) reader->trace->rank = json_integer_value(rank);
+    json_decref(value);
+    return EL_OK;
+}
+
+static enum el_status take_document(struct reader *reader)
+{
+    char first = look(reader);
+    if (first == '[') return take_events(reader);
+    if (first != '{') return fail_here(reader, "no { or [");
+    take(reader);
+    if (look(reader) == '}') return fail_here(reader, "no traceEvents");
+    for (char next = ','; next == ',';) {
+        EL_TRY(take_member(reader));
+        next = take(reader);
+        if (next != ',' && next != '}') return fail_here(reader, "no , or }");
+    }
+    return reader->found ? EL_OK : fail_here(reader, "no traceEvents");
+}
+
+static int by_device(const void *a, const void *b)
+{
+    const struct el_kineto_lane *x = a, *y = b;
+    return (x->device > y->device) - (x->device < y->device);
+}
+
+static void free_lane(struct el_kineto_lane *lane)
+{
+    for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_free(&lane->sets[c]);
+}
+
+enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p)
+{
+    struct el_kineto_trace trace = {.rank = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
+    struct reader reader = {.begin = text, .at = text, .end = text + bytes, .name = name, .trace = &trace};
+    if (!trace.lanes) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+    enum el_status status = take_document(&reader);
+    if (status == EL_OK && trace.n_lanes == 0)
+        status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
+    if (status != EL_OK) {
+        el_kineto_free(&trace);
+        return status;
+    }
+    qsort(trace.lanes, trace.n_lanes, sizeof *trace.lanes, by_device);
+    trace.cpu_only = trace.n_lanes == 1 && trace.lanes[0].device < 0;
+    if (!trace.cpu_only && trace.lanes[0].device < 0) { /* what a device has, its host only asked for */
+        free_lane(&trace.lanes[0]);
+        memmove(trace.lanes, trace.lanes + 1, --trace.n_lanes * sizeof *trace.lanes);
+    }
+    *trace_p = trace;
+    return EL_OK;
+}
+
+void el_kineto_free(struct el_kineto_trace *trace)
+{
+    for (size_t i = 0; i < trace->n_lanes; i++) free_lane(&trace->lanes[i]);
+    free(trace->lanes);
+    *trace = (struct el_kineto_trace){0};
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p)
+{
+    struct el_intervals *compute = &lane->sets[EL_KINETO_COMPUTE], *comm = &lane->sets[EL_KINETO_COMM], all = {0};
+    for (int c = 0; c < EL_KINETO_CLASSES; c++) {
+        el_intervals_unite(&lane->sets[c]);
+        for (size_t i = 0; i < lane->sets[c].n; i++) el_intervals_add(&all, lane->sets[c].spans[i]);
+    }
+    el_intervals_unite(&all);
+    bool enough = !all.failed;
+    int64_t busy = el_intervals_measure(&all), common = el_intervals_common(compute, comm);
+    int64_t window = all.n ? all.spans[all.n - 1].end_ns - all.spans[0].begin_ns : 0;
+    int64_t compute_ns = el_intervals_measure(compute), comm_ns = el_intervals_measure(comm);
+    el_intervals_free(&all);
+    if (!enough) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a trace's intervals");
+    *figures_p = (struct el_kineto_figures){.window_s = seconds(window),
+                                            .compute_s = seconds(compute_ns),
+                                            .comm_s = seconds(comm_ns),
+                                            .overlapped_s = seconds(common),
+                                            .exposed_s = seconds(comm_ns - common),
+                                            .other_s = seconds(busy - compute_ns - comm_ns + common),
+                                            .idle_s = seconds(window - busy)};
+    return EL_OK;
+}

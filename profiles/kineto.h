@@ -1,0 +1,54 @@
+/* What any trace of PyTorch's profiler says of communication: exposed, overlapped, and idle time, by the definitions of
+ * docs/metrics.md, as of our own records.
+ *
+ *     el_kineto_read(text, bytes, name, &trace);       of one rank
+ *     el_kineto_figures(&trace.lanes[i], &figures);    of one device
+ *     el_kineto_free(&trace);
+ *
+ * Counted are complete events (ph X). Of a device: those of cat kernel, gpu_memcpy and gpu_memset. A kernel whose name
+ * begins with nccl and has Kernel behind it is communication, and so is a copy between devices (Memcpy PtoP); other
+ * copies are neither communication nor computation; all other kernels are computation. Where a trace has no such event,
+ * what CPU threads did is counted as one lane: ops whose names begin with gloo:, mpi:, nccl: or ucc: are communication,
+ * ops that only tell of one (c10d::, record_param_comms) are left out, all other cpu_op events are computation.
+ *
+ * What is read is anyone's: it may be damaged or made to do harm. Units: nanoseconds inside, seconds in figures.
+ * Errors: EL_ERR_INVALID with `name` and where, EL_ERR_HOST_MEMORY. Threads: any.
+ */
+#ifndef EL_KINETO_H
+#define EL_KINETO_H
+
+#include "profiles/intervals.h"
+#include "runtime/base/status.h"
+
+enum { EL_KINETO_LANES_MAX = 256 };
+enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KINETO_CLASSES };
+
+struct el_kineto_lane {
+    int64_t device; /* as the trace counts them; -1: what CPU threads did */
+    struct el_intervals sets[EL_KINETO_CLASSES];
+    size_t counts[EL_KINETO_CLASSES]; /* events */
+};
+
+struct el_kineto_trace {
+    int64_t rank; /* -1: it does not say */
+    bool cpu_only;
+    struct el_kineto_lane *lanes; /* by number of device */
+    size_t n_lanes;
+};
+
+struct el_kineto_figures {
+    double window_s; /* from the first counted event to the end of the last one */
+    double compute_s, comm_s, overlapped_s, exposed_s;
+    double other_s; /* copies, beside neither of them */
+    double idle_s;
+};
+
+enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p);
+void el_kineto_free(struct el_kineto_trace *trace);
+/* Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p);
+
+/* kineto_file.c: of a file, with .gz through gzip. Blocking. Errors: EL_ERR_IO too. */
+enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p);
+
+#endif
