@@ -104,6 +104,15 @@ static const struct el_command_row commands[] = {
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
+    {"trace-stats", OTHERS, "exposed communication, overlap and idle time in traces of PyTorch's profiler",
+     EL_CMD_TRACE_STATS, "DIR|FILE [--json]",
+     "What any traces of PyTorch's profiler (Kineto), yours or those of 'run --trace', say of communication: how much "
+     "of it "
+     "is exposed, how much hidden behind computation, and how long each device is idle. DIR: a file a rank, .json or "
+     ".json.gz.",
+     "  evenload trace-stats log/my-job\n"
+     "  evenload run --mode ddp --trace traces && evenload trace-stats traces\n",
+     el_cmd_trace_stats},
     {"comm", TRUST, "bandwidth and latency of collectives, in nccl-tests' columns: is this number normal?", EL_CMD_COMM,
      "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
      "Time collectives at each size, out of place and in place, check their data, and compare with the rate at which "

@@ -50,7 +50,8 @@ static void add_ops(struct el_op_table *table, const struct el_step_event *step,
     }
 }
 
-/* One stream's runs of phases. */
+/* One stream's runs of phases. Beside the compute stream an op is a run: what lies between two of them is no phase's.
+ */
 static void add_runs(struct el_op_table *table, const struct el_step_event *step, int position, int stream,
                      struct el_intervals *all)
 {
@@ -59,7 +60,8 @@ static void add_runs(struct el_op_table *table, const struct el_step_event *step
     for (int i = 0; i <= step->n_ops; i++) {
         const struct el_op_info *op = i < step->n_ops ? &step->ops[i] : NULL;
         if (op && !is_on(op, position, stream)) continue;
-        if (phase >= 0 && (!op || (int)op->phase != phase)) {
+        bool ends = !op || (int)op->phase != phase || stream != EL_STREAM_COMPUTE;
+        if (phase >= 0 && ends) {
             struct el_op_row *row = &table->rows[ROW_OF_PHASE + phase];
             row->calls++;
             row->total_ns += run.end_ns - run.begin_ns;
@@ -67,7 +69,7 @@ static void add_runs(struct el_op_table *table, const struct el_step_event *step
             el_intervals_add(all, run);
         }
         if (!op) return;
-        if ((int)op->phase != phase) run.begin_ns = step->spans[i].begin_ns;
+        if (phase < 0 || ends) run.begin_ns = step->spans[i].begin_ns;
         run.end_ns = step->spans[i].end_ns;
         phase = (int)op->phase;
     }

@@ -3,7 +3,8 @@
  *     el_op_table_make(recorder, position, &schedule, &table);     offline, after training
  *     el_op_table_free(&table);
  *
- * Rows: ProfilerStep*, the whole steps; each phase, as the runs of its ops on a stream; each op by its kernel's or its
+ * Rows: ProfilerStep*, the whole steps; each phase, as the runs of its ops on the compute stream
+ * and its single ops on others; each op by its kernel's or its
  * collective's name. All are sums over the active steps of all cycles, of one device. `total_ns` is the row's spans;
  * `self_ns` is what of them no row below has: of a step what no phase covers on any stream, of a phase the gaps between
  * its ops. `memory_bytes`: what the step allocates for an op, less what is freed when it has ended, before the next op

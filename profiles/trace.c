@@ -128,14 +128,14 @@ static void put_box(struct el_trace *trace, const struct el_op_info *op, struct 
     fputs("}}", trace->file);
 }
 
-/* Ops of one phase and box that follow one another on a stream stand in an annotation of that name. */
-static void put_boxes(struct el_trace *trace, const struct el_step_event *step, int device, int stream)
+/* Ops of one phase and box that follow one another on the compute stream stand in an annotation of that name. */
+static void put_boxes(struct el_trace *trace, const struct el_step_event *step, int device)
 {
     const struct el_op_info *open = NULL;
     struct el_span span = {0};
     for (int i = 0; i < step->n_ops; i++) {
         const struct el_op_info *op = &step->ops[i];
-        if (op->device != device || op->stream != stream) continue;
+        if (op->device != device || op->stream != EL_STREAM_COMPUTE) continue;
         if (open && !same_box(open, op)) put_box(trace, open, span);
         if (!open || !same_box(open, op)) span.begin_ns = step->spans[i].begin_ns;
         span.end_ns = step->spans[i].end_ns;
@@ -237,7 +237,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
                                       .id = trace->next_id++};
     for (int d = trace->first; d < trace->first + n_devices; d++) {
         fill_arrivals(trace, &step, d, number, ops);
-        for (int stream = 0; stream < EL_DEVICE_STREAMS_MAX; stream++) put_boxes(trace, &step, d, stream);
+        put_boxes(trace, &step, d);
         put_counters(trace, &step, d);
     }
     for (int i = 0; i < step.n_ops; i++) el_trace_put_op(trace, &ops[i]);

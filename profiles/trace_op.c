@@ -124,10 +124,12 @@ static void put_collective(struct el_trace *trace, const struct el_trace_op *op)
 {
     const struct el_op_messages *m = &op->info->messages;
     int64_t wait_ns = op->arrived_ns - op->span.begin_ns;
+    /* PyTorch says one tensor's size twice where a rank only gives or only gets. */
+    uint64_t in = m->given ? m->given : m->got, out = m->got ? m->got : m->given;
     fprintf(trace->file,
             ", \"Collective name\": \"%s\", \"In msg nelems\": %" PRIu64 ", \"Out msg nelems\": %" PRIu64
             ", \"dtype\": \"%s\", \"Group size\": %d, \"Rank\": %d, \"Process Group Name\": ",
-            collective_name(verb_of(op->info)), m->given, m->got, torch_type(m->dtype), m->size, m->rank);
+            collective_name(verb_of(op->info)), in, out, torch_type(m->dtype), m->size, m->rank);
     el_trace_text(trace, op->info->communicator ? op->info->communicator : "0");
     fputs(", \"Process Group Ranks\": ", trace->file);
     put_ranks(trace, op->info);

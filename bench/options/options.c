@@ -94,8 +94,8 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     }
     bool actions = command == EL_CMD_BASELINE || command == EL_CMD_COMM,
          ab = command == EL_CMD_REGRESS && options->regress.ab[0];
-    bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_IMBALANCE ||
-                 command == EL_CMD_SCALE || command == EL_CMD_REPORT;
+    bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_TRACE_STATS ||
+                 command == EL_CMD_IMBALANCE || command == EL_CMD_SCALE || command == EL_CMD_REPORT;
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) { /* baseline's and comm's first word says what to do */

@@ -31,6 +31,7 @@ enum el_command_bit {
     EL_CMD_COMM = 2048,
     EL_CMD_MODES = 4096,
     EL_CMD_VERIFY = 8192,
+    EL_CMD_TRACE_STATS = 32768,
     EL_CMD_DATA = 65536,
     EL_CMD_EXPLAIN = 131072,
     EL_CMD_ALL = 262143,
@@ -97,7 +98,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
 void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
  * place is taken; of `comm` one word, into `action`. One argument that is no option is taken into `dir`: a folder by
- * plot, by imbalance, by scale and by baseline (after its action), the second command by regress
+ * plot, by trace-stats, by imbalance, by scale and by baseline (after its action), the second command by regress
  * --ab. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 /* Whether it stood on a command line that was read into them, be it with its default. */

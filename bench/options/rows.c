@@ -41,6 +41,7 @@ enum {
     COMM = EL_CMD_COMM,
     MODES = EL_CMD_MODES,
     VERIFY = EL_CMD_VERIFY,
+    TRACE_STATS = EL_CMD_TRACE_STATS,
     LOADING = EL_CMD_DATA,
     EXPLAIN = EL_CMD_EXPLAIN,
     OF_TRIALS = EL_CMD_OF_TRIALS
@@ -351,8 +352,8 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
      "add the run even if it was disturbed on purpose, or if exact figures got worse"},
     {OUTPUT, "json", NULL, AT(FLAG, json),
-     COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY | LOADING |
-         EXPLAIN,
+     COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
+         TRACE_STATS | LOADING | EXPLAIN,
      "print only JSON on standard output"},
     {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
      "print each step of an algorithm: which rank sends which part to which; measure nothing"},

@@ -87,6 +87,30 @@ for name, kind in ("b", torch.float32), ("f16", torch.float16), ("bf16", torch.b
     diff -r tables "$BATS_TEST_DIRNAME/../unit/data/schedules" || show
 }
 
+# The same steps by torch.profiler.schedule, of any schedule; and what trace-stats counts in a trace that torch.profiler wrote.
+@test "a profile's steps are torch.profiler.schedule's, and its traces are read" {
+    need_torch
+    local schedule
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/profiles.py" >torch.txt 2>torch.err || { tail torch.err && false; }
+    while IFS=$'\t' read -r schedule steps; do
+        "$EVENLOAD" run "${QUICK[@]}" --steps 24 --control none --quiet --json --profile "$schedule" >ours.json
+        echo "$schedule: $(json ours.json 'd["profile"]["steps"]'), PyTorch $steps"
+        [[ $(json ours.json 'd["profile"]["steps"]') == "$steps" ]]
+    done <torch.txt
+    [[ $(wc -l <torch.txt) == 6 ]]
+    "$EVENLOAD" trace-stats trace.json --json >stats.json
+    python3 - <<'.'
+import json
+(ours,), cpu_only = (json.load(open("stats.json"))[k] for k in ("devices", "cpu_only"))
+ops = [e for e in json.load(open("trace.json"))["traceEvents"] if e.get("cat") == "cpu_op"]
+spans, busy, end = sorted((e["ts"], e["ts"] + e["dur"]) for e in ops), 0, 0
+for a, b in spans:
+    busy, end = busy + max(0, b - max(a, end)), max(end, b)
+assert cpu_only and ours["events"]["compute"] == len(ops) and ours["comm_ms"] == 0, ours
+assert abs(ours["compute_ms"] - busy / 1e3) < 1e-4 and abs(ours["window_ms"] - (end - spans[0][0]) / 1e3) < 1e-4, (ours, busy)
+.
+}
+
 @test "scripts/peer-torch: raw pairs, and their ratios" {
     need_torch
     "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --pairs 2 --steps 3 --out "$PWD/r" >out.txt

@@ -1,0 +1,142 @@
+/* `evenload trace-stats DIR`: exposed communication, overlap and idle time in traces of PyTorch's profiler. The arithmetic
+ * is profiles/kineto.h's. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/commands.h"
+#include "profiles/kineto.h"
+
+static json_t *lane_json(const char *file, const struct el_kineto_trace *trace, const struct el_kineto_lane *lane,
+                         const struct el_kineto_figures *f)
+{
+    double window_s = f->window_s > 0 ? f->window_s : 1;
+    json_t *json = json_pack(
+        "{s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "file", el_json_string(file), "rank", el_json_count(trace->rank),
+        "device", el_json_count(lane->device), "events", "compute", (json_int_t)lane->counts[EL_KINETO_COMPUTE],
+        "communication", (json_int_t)lane->counts[EL_KINETO_COMM], "copies", (json_int_t)lane->counts[EL_KINETO_COPY]);
+    el_json_put_real(json, "window_ms", f->window_s * 1e3);
+    el_json_put_real(json, "compute_ms", f->compute_s * 1e3);
+    el_json_put_real(json, "comm_ms", f->comm_s * 1e3);
+    el_json_put_real(json, "overlapped_ms", f->overlapped_s * 1e3);
+    el_json_put_real(json, "exposed_ms", f->exposed_s * 1e3);
+    el_json_put_real(json, "other_ms", f->other_s * 1e3);
+    el_json_put_real(json, "idle_ms", f->idle_s * 1e3);
+    el_json_put_real(json, "compute_pct", 100 * f->compute_s / window_s);
+    el_json_put_real(json, "exposed_pct", 100 * f->exposed_s / window_s);
+    el_json_put_real(json, "other_pct", 100 * f->other_s / window_s);
+    el_json_put_real(json, "idle_pct", 100 * f->idle_s / window_s);
+    el_json_put(json, "overlap_pct", f->comm_s > 0 ? json_real(100 * f->overlapped_s / f->comm_s) : json_null());
+    return json;
+}
+
+static enum el_status add_file(const char *path, json_t *lanes)
+{
+    struct el_kineto_trace trace;
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    EL_TRY(el_kineto_read_file(path, &trace));
+    enum el_status status = EL_OK;
+    for (size_t i = 0; i < trace.n_lanes && status == EL_OK; i++) {
+        struct el_kineto_figures figures;
+        status = el_kineto_figures(&trace.lanes[i], &figures);
+        if (status == EL_OK) json_array_append_new(lanes, lane_json(name, &trace, &trace.lanes[i], &figures));
+    }
+    el_kineto_free(&trace);
+    return status;
+}
+
+static int is_trace(const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    size_t n = strlen(name);
+    return (n > 5 && !strcmp(name + n - 5, ".json")) || (n > 8 && !strcmp(name + n - 8, ".json.gz"));
+}
+
+static enum el_status add_folder(const char *folder, json_t *lanes)
+{
+    struct dirent **entries;
+    int n = scandir(folder, &entries, is_trace, versionsort);
+    if (n < 0) return el_fail_errno("%s", folder);
+    enum el_status status =
+        n ? EL_OK : el_fail(EL_ERR_INVALID, "%s: no .json and no .json.gz is in it; give a folder of traces", folder);
+    for (int i = 0; i < n; i++) {
+        char path[2 * EL_PATH_BYTES];
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (status == EL_OK) status = add_file(path, lanes);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+static void show_device(const json_t *lane, const json_t *context, char *text)
+{
+    (void)context;
+    int64_t device = el_json_whole(lane, "device");
+    snprintf(text, EL_CELL_BYTES, device < 0 ? "CPU" : "%d", (int)device);
+}
+
+static const struct el_column columns[] = {EL_NAME("trace", 22, "file"),
+                                           EL_SHOWN("device", 7, show_device),
+                                           EL_FIGURE("window ms", 11, "window_ms"),
+                                           EL_PERCENT("compute %", 11, "compute_pct"),
+                                           EL_PERCENT("exposed %", 11, "exposed_pct"),
+                                           EL_PERCENT("copies %", 10, "other_pct"),
+                                           EL_PERCENT("idle %", 8, "idle_pct"),
+                                           EL_FIGURE("comm. ms", 10, "comm_ms"),
+                                           EL_PERCENT("hidden %", 10, "overlap_pct"),
+                                           EL_NO_MORE};
+
+static void print(const json_t *lanes, bool cpu_only)
+{
+    const struct el_table table = {.columns = columns, .out = stdout};
+    size_t counts[3] = {0}, i;
+    json_t *lane;
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    json_array_foreach(lanes, i, lane)
+    {
+        el_table_row(&table, EL_TABLE_PLAIN, lane);
+        counts[0] += (size_t)el_json_whole(lane, "events.compute");
+        counts[1] += (size_t)el_json_whole(lane, "events.communication");
+        counts[2] += (size_t)el_json_whole(lane, "events.copies");
+    }
+    printf("\n");
+    el_text_say("", "", EL_REPORT_COLUMNS, stdout, "Counted: %zu %s as computation, %zu %s as communication, %zu %s.",
+                counts[0], cpu_only ? "CPU ops (cat cpu_op)" : "kernels", counts[1],
+                cpu_only ? "ops (gloo:, mpi:, nccl:, ucc:)" : "(nccl...Kernel, Memcpy PtoP)", counts[2],
+                "other copies and memsets");
+    if (cpu_only)
+        el_text_say("", "", EL_REPORT_COLUMNS, stdout,
+                    "These traces have no device: threads of the CPU are taken together, and idle is what none of them did.");
+    el_text_say("", "", EL_REPORT_COLUMNS, stdout,
+                "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
+                "last one; hidden is the part of communication beside computation.");
+}
+
+enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p)
+{
+    struct stat info;
+    (void)exit_status_p;
+    if (!options->dir[0])
+        return el_fail(EL_ERR_INVALID, "trace-stats: of what? give a folder of traces: evenload trace-stats log/...");
+    if (stat(options->dir, &info) != 0) return el_fail_errno("%s", options->dir);
+    json_t *lanes = json_array();
+    enum el_status status = S_ISDIR(info.st_mode) ? add_folder(options->dir, lanes) : add_file(options->dir, lanes);
+    bool cpu_only = true;
+    for (size_t i = 0; i < json_array_size(lanes); i++)
+        cpu_only = cpu_only && el_json_whole(json_array_get(lanes, i), "device") < 0;
+    if (status == EL_OK && options->json) {
+        json_t *document = json_pack("{s:b, s:O}", "cpu_only", cpu_only, "devices", lanes);
+        status = el_print_json(document, stdout);
+        json_decref(document);
+    } else if (status == EL_OK) {
+        print(lanes, cpu_only);
+    }
+    json_decref(lanes);
+    return status;
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# Traces as PyTorch's tools read them: what `run --trace` writes, by a parser of our own (Python's), and what `trace-stats` makes of any.
+load common
+PICTURES=no
+
+SHORT=("${QUICK_MODEL[@]}" --steps 9 --control none --batch 8 --quiet)
+
+# Everything that is promised of a trace file but its lanes' names: see docs/traces.md.
+check_trace() { # FILE RANK WORLD "STEPS"
+    python3 - "$@" <<'.'
+import json, sys
+from collections import Counter
+name, rank, world, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), [int(s) for s in sys.argv[4].split()]
+text = open(name).read()
+d = json.loads(text)
+assert text.index('"rank": %d,' % rank) < text.index("traceEvents")          # HTA looks for it line by line
+assert d["distributedInfo"]["rank"] == rank and d["distributedInfo"]["world_size"] == world, d["distributedInfo"]
+events = d["traceEvents"]
+complete = [e for e in events if e["ph"] == "X"]
+for e in complete:
+    assert e["dur"] >= 0 and isinstance(e["pid"], int) and isinstance(e["tid"], int) and e["name"] and e["cat"], e
+# The steps of the schedule and no other.
+marks = [e for e in complete if e["name"].startswith("ProfilerStep#")]
+assert [int(e["name"][13:]) for e in marks] == steps, marks
+inside = lambda a, b: b["ts"] - 0.0015 <= a["ts"] and a["ts"] + a["dur"] <= b["ts"] + b["dur"] + 0.0015
+assert all(any(inside(e, s) for s in marks) for e in complete), [e for e in complete if not any(inside(e, s) for s in marks)][:2]
+# Lanes have names, and events of a lane lie beside or in one another.
+named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+lanes = {}
+for e in complete: lanes.setdefault((e["pid"], e["tid"]), []).append(e)
+assert set(lanes) <= named, set(lanes) - named
+for lane in lanes.values():
+    stack = []
+    for e in sorted(lane, key=lambda e: (e["ts"], -e["dur"])):
+        while stack and stack[-1]["ts"] + stack[-1]["dur"] <= e["ts"] + 0.0015: stack.pop()
+        assert not stack or inside(e, stack[-1]), (e, stack[-1])
+        stack.append(e)
+# What a device does has one op on a thread that it belongs to.
+ops = {e["args"]["correlation"]: e for e in complete if e["cat"] == "cpu_op"}
+works = [e for e in complete if e["cat"] in ("kernel", "gpu_memcpy")]
+assert works and len(ops) == sum(e["cat"] == "cpu_op" for e in complete)
+for e in works:
+    assert e["args"]["stream"] == e["tid"] and e["args"]["device"] == e["pid"], e
+    assert inside(e, ops[e["args"]["correlation"]]), e
+kernels = [e for e in ops.values() if "linear_forward" in e["name"]]
+assert kernels and all(e["args"]["flops"] > 0 and e["args"]["bytes"] > 0 and len(e["args"]["Input Dims"]) == 3
+                       and e["args"]["Call stack"].startswith("ProfilerStep#") for e in kernels), kernels[:1]
+# Flows begin where they end, each once; counters grow and shrink.
+flows = Counter((e["id"], e["ph"]) for e in events if e["ph"] in "sf")
+assert set(flows.values()) <= {1} and all((i, "f") in flows and (i, "s") in flows for i, _ in flows), flows
+assert not [e for e in events if e["ph"] == "f" and e.get("bp") != "e"]
+assert len({json.dumps(e["args"]) for e in events if e["ph"] == "C"}) > 1
+comm = [e["args"] for e in works if e["name"].startswith("ncclDevKernel_")]
+assert bool(comm) == (world > 1), comm
+for a in comm:
+    assert a["In msg nelems"] > 0 and a["dtype"] == "Float" and a["Group size"] == world and a["backend"], a
+    assert a["Process Group Ranks"] == str(list(range(world))) and a["Process Group Name"] and a["Rank"] == rank, a
+print(sorted({a["Collective name"] for a in comm}), len(flows) // 2)
+.
+}
+
+@test "run --trace: a file a rank, the schedule's steps in it, and the table by op of the same steps" {
+    run --separate-stderr "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile wait=1,warmup=2,active=2,repeat=1 \
+        --sort name --out o
+    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.json"* ]] || show
+    [[ $(ls t) == $'rank-0.json\nrank-1.json' ]]
+    [[ $(check_trace t/rank-0.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.json 1 2 "3 4") == "['allreduce'] "* ]]
+    python3 - <<'.'
+import json
+p = json.load(open("o/results.json"))["trials"][0]["profile"]
+assert p["steps"] == [3, 4] and p["schedule"]["warmup"] == 2 and p["trace"] == "t", p
+for rank, device in enumerate(p["devices"]):
+    assert device["rank"] == rank and device["steps"] == 2
+    rows = {r["name"]: r for r in device["rows"]}
+    events = json.load(open(f"t/rank-{rank}.json"))["traceEvents"]
+    of = lambda name: [e["dur"] / 1e3 for e in events if e["name"] == name]
+    # Calls and total time of the table are those of the trace.
+    for name in ("linear_forward", "linear_backward_weights", "cross_entropy"):
+        assert rows[name]["calls"] == len(of(name)) and abs(rows[name]["total_ms"] - sum(of(name))) < 1e-4, (name, rows[name])
+        assert rows[name]["self_ms"] == rows[name]["total_ms"] and rows[name]["flops"] > 0
+    assert rows["all_reduce"]["calls"] == len(of("ncclDevKernel_AllReduce"))
+    step = rows["ProfilerStep*"]
+    assert step["calls"] == 2 and step["self_ms"] < step["total_ms"] and abs(step["total_ms"] - sum(of("ProfilerStep#3") + of("ProfilerStep#4"))) < 1e-4
+.
+}
+
+@test "run --trace of processes: their times are on one clock; stages send and receive; dp's devices are one rank's" {
+    "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --devices 2 --procs 2 --launcher own --micro 2 --trace t --profile active=3,repeat=1 --out o >/dev/null
+    [[ $(check_trace t/rank-0.json 0 2 "0 1 2") == "['recv', 'send'] "* && $(check_trace t/rank-1.json 1 2 "0 1 2") == "['recv', 'send'] "* ]]
+    # What one sends the other has not got before.
+    python3 - <<'.'
+import json
+a, b = ([e for e in json.load(open(f"t/rank-{r}.json"))["traceEvents"] if e.get("cat") == "kernel" and e["name"].startswith("nccl")] for r in (0, 1))
+pair = lambda xs, ys: zip([e for e in xs if e["name"].endswith("Send")], [e for e in ys if e["name"].endswith("Recv")])
+pairs = list(pair(a, b)) + list(pair(b, a))
+assert len(pairs) >= 12 and all(s["ts"] <= r["ts"] + r["dur"] for s, r in pairs), pairs[:1]
+assert {s["args"]["Peer"] for s, _ in pair(a, b)} == {1}
+.
+    "$EVENLOAD" run "${SHORT[@]}" --mode dp --devices 2 --trace d --out p >/dev/null
+    [[ $(ls d) == rank-0.json ]]
+    [[ $(json d/rank-0.json 'sorted({e["pid"] for e in d["traceEvents"] if e.get("cat") == "kernel"})') == "[0, 1]" ]]
+    [[ $("$EVENLOAD" trace-stats d --json | python3 -c 'import json, sys; print([x["device"] for x in json.load(sys.stdin)["devices"]])') == "[0, 1]" ]]
+}
+
+@test "cycles after the first have folders of their own; without --profile and --trace a record has nothing of them" {
+    "$EVENLOAD" run "${SHORT[@]}" --trace t --profile wait=2,active=1,repeat=3 --out o >/dev/null
+    [[ $(ls t) == $'cycle-2\ncycle-3\nrank-0.json' ]]
+    check_trace t/rank-0.json 0 1 2
+    check_trace t/cycle-3/rank-0.json 0 1 8
+    [[ $(json o/results.json 'd["trials"][0]["profile"]["steps"]') == "[2, 5, 8]" ]]
+    "$EVENLOAD" run "${SHORT[@]}" --out p >/dev/null
+    [[ $(json p/results.json '"profile" in d["trials"][0]') == False ]]
+}
+
+@test "trace-stats: our own traces as the record has them, packed ones, PyTorch's, and clear words for what it cannot read" {
+    "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile active=9,repeat=1 --out o >/dev/null
+    "$EVENLOAD" trace-stats t --json >stats.json
+    python3 - <<'.'
+import json
+stats = json.load(open("stats.json"))
+record = json.load(open("o/results.json"))["trials"][0]["per_device"]
+assert not stats["cpu_only"] and len(stats["devices"]) == 2
+for s, r in zip(stats["devices"], record):
+    # The same nine steps, by the same arithmetic: sums here, means there.
+    assert abs(s["exposed_ms"] / 9 - r["comm"]["exposed_ms"]) < 1e-3, (s, r["comm"])
+    assert abs(s["overlapped_ms"] / 9 - r["comm"]["overlapped_ms"]) < 1e-3, (s, r["comm"])
+    parts = s["compute_ms"] + s["exposed_ms"] + s["other_ms"] + s["idle_ms"]
+    assert abs(parts - s["window_ms"]) < 1e-6 and s["events"]["communication"] > 0, s
+.
+    mkdir z e && gzip -c t/rank-1.json >z/rank-1.json.gz
+    run --separate-stderr "$EVENLOAD" trace-stats z
+    [[ $status -eq 0 && $output == *"rank-1.json.gz "*"Counted: "*" kernels as computation"* ]] || show
+    printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >e/x.json
+    run --separate-stderr "$EVENLOAD" trace-stats e/x.json
+    [[ $status -eq 0 && $output == *" CPU "*"100.0"*"1 CPU ops (cat cpu_op)"*"have no device"* ]] || show
+    head -c 3000 t/rank-0.json >e/y.json
+    refuses "e/y.json: no JSON at byte" "$EVENLOAD" trace-stats e
+    printf 'x' >z/rank-1.json.gz
+    refuses "gzip cannot unpack it" "$EVENLOAD" trace-stats z
+    mkdir n
+    refuses "no .json" "$EVENLOAD" trace-stats n
+    refuses "of what?" "$EVENLOAD" trace-stats
+    refuses "No such file" "$EVENLOAD" trace-stats nowhere
+}
+
+@test "--profile and --trace say what they cannot do" {
+    refuses "must be like wait=1" "$EVENLOAD" run "${SHORT[@]}" --profile wait=1
+    refuses "must be like wait=1" "$EVENLOAD" run "${SHORT[@]}" --profile active=2,again=1
+    refuses "needs 12 measured steps, and at least 9 are measured: give --steps 12" "$EVENLOAD" run "${SHORT[@]}" --profile wait=2,active=2,repeat=3
+    refuses "--no-record keeps none" "$EVENLOAD" run "${SHORT[@]}" --trace t --no-record
+    : >file
+    refuses "--trace file: is a file" "$EVENLOAD" run "${SHORT[@]}" --trace file
+}
+
+# Holistic Trace Analysis on our traces. It leaves out the last step unless told, and rounds times to microseconds unless told.
+@test "HTA's breakdown and overlap are within 1 point of ours: ddp and pipeline" {
+    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: HTA on traces of ddp and pipeline, 15 s"
+    local python=${EVENLOAD_HTA:-python3} mode
+    "$python" -c 'import hta' 2>/dev/null || skip "no Python here has HTA: EVENLOAD_HTA=a python with HolisticTraceAnalysis"
+    for mode in ddp pipeline; do
+        "$EVENLOAD" run --mode "$mode" --devices 2 --model mlp --hidden 1024,1024,1024 --data dummy --batch 64 --steps 6 --min-time 0 --control none \
+            --quiet --profile wait=1,warmup=1,active=4,repeat=1 --trace "$mode" --out "o-$mode" >/dev/null
+        "$EVENLOAD" trace-stats "$mode" --json >"$mode.stats"
+        HTA_DISABLE_NS_ROUNDING=1 "$python" - "$mode" >"$mode.txt" 2>"$mode.err" <<'.' || { cat "$mode.txt" && tail "$mode.err" && false; }
+import json, sys
+from hta.trace_analysis import TraceAnalysis
+hta = TraceAnalysis(trace_dir=sys.argv[1], include_last_profiler_step=True)
+times, overlap = hta.get_temporal_breakdown(visualize=False), hta.get_comm_comp_overlap(visualize=False)
+ours = {d["rank"]: d for d in json.load(open(sys.argv[1] + ".stats"))["devices"]}
+assert set(times["rank"]) == set(ours) == {0, 1}
+for (_, t), (_, o) in zip(times.iterrows(), overlap.iterrows()):
+    u = ours[t["rank"]]
+    for theirs, mine in ((t["idle_time_pctg"], u["idle_pct"]), (t["compute_time_pctg"], u["compute_pct"]),
+                         (t["non_compute_time_pctg"], u["exposed_pct"] + u["other_pct"]), (o["comp_comm_overlap_pctg"], u["overlap_pct"])):
+        print(sys.argv[1], t["rank"], theirs, mine)
+        assert abs(theirs - mine) < 1, (theirs, mine)
+.
+        cat "$mode.txt"
+    done
+}

@@ -1,0 +1,143 @@
+/* Traces of Kineto's form that were made by hand, with answers known beforehand; and damaged ones, each with its line. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profiles/kineto.h"
+
+static struct el_kineto_trace read_trace(const char *text)
+{
+    struct el_kineto_trace trace;
+    enum el_status status = el_kineto_read(text, strlen(text), "t", &trace);
+    if (status != EL_OK) fail_msg("%s", el_error_message());
+    return trace;
+}
+
+static void assert_us(double seconds, double us)
+{
+    if (fabs(seconds * 1e6 - us) > 1e-6) fail_msg("%.3f us, not %.3f", seconds * 1e6, us);
+}
+
+#define KERNEL(name, device, stream, ts, dur)                                                                          \
+    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"" name "\", \"pid\": " device ", \"tid\": 7, \"ts\": " ts            \
+    ", \"dur\": " dur ", \"args\": {\"device\": " device ", \"stream\": " stream "}}"
+#define COPY(name, ts, dur)                                                                                            \
+    "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy " name "\", \"pid\": 0, \"tid\": 7, \"ts\": " ts         \
+    ", \"dur\": " dur ", \"args\": {\"device\": 0, \"stream\": 7}}"
+
+/* Computation 0-10 and 20-40 (two streams, overlapping), communication 5-25 and 50-60, a copy 55-70 and one before all;
+ * beside them what must not count: the host's ops, annotations, metadata, an instant. */
+static void test_device(void **state)
+{
+    (void)state;
+    struct el_kineto_figures f;
+    struct el_kineto_trace trace = read_trace(
+        "{\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 4}, \"schemaVersion\": 1, \"traceEvents\": ["
+        "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 0, \"args\": {\"name\": \"python\"}},"
+        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 9, \"tid\": 9, \"ts\": 0, \"dur\": 500},"
+        "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"nccl:all_reduce\", \"pid\": 0, \"ts\": 0, \"dur\": 500},"
+        "{\"ph\": \"i\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": 900},"
+        KERNEL("gemm", "0", "7", "1000.000", "10.0") "," KERNEL("conv", "0", "7", "1020", "12") ","
+        KERNEL("relu", "0", "9", "1030", "10") "," KERNEL("ncclDevKernel_AllReduce", "0", "20", "1005", "20") ","
+        COPY("PtoP (Device -> Device)", "1050", "10") "," COPY("HtoD (Pinned -> Device)", "1055", "15") ","
+        COPY("DtoH (Device -> Pageable)", "990", "5") "," KERNEL("gemm", "1", "7", "1000", "30") "]}");
+    assert_int_equal(trace.rank, 3);
+    assert_false(trace.cpu_only);
+    assert_int_equal(trace.n_lanes, 2);
+    assert_int_equal(el_kineto_figures(&trace.lanes[0], &f), EL_OK);
+    assert_us(f.window_s, 80); /* 990 to 1070 */
+    assert_us(f.compute_s, 30);
+    assert_us(f.comm_s, 30);
+    assert_us(f.overlapped_s, 10); /* 1005-1010, 1020-1025 */
+    assert_us(f.exposed_s, 20);
+    assert_us(f.other_s, 15); /* 990-995, 1060-1070 */
+    assert_us(f.idle_s, 15);  /* 995-1000, 1040-1050 */
+    assert_int_equal(trace.lanes[0].counts[EL_KINETO_COMPUTE], 3);
+    assert_int_equal(trace.lanes[0].counts[EL_KINETO_COMM], 2);
+    assert_int_equal(trace.lanes[0].counts[EL_KINETO_COPY], 2);
+    assert_int_equal(el_kineto_figures(&trace.lanes[1], &f), EL_OK);
+    assert_us(f.window_s, 30);
+    assert_us(f.compute_s, 30);
+    assert_us(f.idle_s, 0);
+    el_kineto_free(&trace);
+}
+
+/* No device: the CPU's ops, in an array without a document round it, at a time since 1970. */
+static void test_cpu_only(void **state)
+{
+    (void)state;
+    struct el_kineto_figures f;
+    struct el_kineto_trace trace = read_trace(
+        " [{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":1790857026000000,\"dur\":10},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"c10d::allreduce_\",\"ts\":1790857026000000,\"dur\":900},"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"gloo:all_reduce\",\"ts\":1790857026000005,\"dur\":15},"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#2\",\"ts\":1790857026000000,\"dur\":900},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"ts\":1790857026000030,\"dur\":10}]");
+    assert_true(trace.cpu_only);
+    assert_int_equal(trace.rank, -1);
+    assert_int_equal(el_kineto_figures(&trace.lanes[0], &f), EL_OK);
+    assert_us(f.window_s, 40);
+    assert_us(f.compute_s, 20);
+    assert_us(f.exposed_s, 10);
+    assert_us(f.overlapped_s, 5);
+    assert_us(f.idle_s, 10);
+    el_kineto_free(&trace);
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } cases[] = {{"", "no { or [ at byte 0"},
+                 {"PK\x03\x04", "no { or ["},
+                 {"{}", "no traceEvents"},
+                 {"{\"a\": 1}", "no traceEvents"},
+                 {"{\"a\" 1}", "no name of a member"},
+                 {"{1: 1}", "no name of a member"},
+                 {"{\"traceEvents\": []}", "none of its events is counted"},
+                 {"{\"traceEvents\": [1, \"x\", null]}", "none of its events is counted"},
+                 {"{\"traceEvents\": [{\"ph\": \"X\"", "no JSON at byte 17"},
+                 {"{\"traceEvents\": [1 2]}", "no , or ]"},
+                 {"{\"traceEvents\": [1]", "no , or }"},
+                 {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1}]", "an event without a time"},
+                 {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1e300, \"dur\": 1}]", "without a time"},
+                 {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": \"1\", \"dur\": 1}]", "without a time"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct el_kineto_trace trace;
+        assert_int_equal(el_kineto_read(cases[i].text, strlen(cases[i].text), "a.json", &trace), EL_ERR_INVALID);
+        if (!strstr(el_error_message(), cases[i].words) || strncmp(el_error_message(), "a.json: ", 8) != 0)
+            fail_msg("case %zu: %s", i, el_error_message());
+    }
+}
+
+static void test_many_devices(void **state)
+{
+    (void)state;
+    static char text[1 << 16];
+    struct el_kineto_trace trace;
+    size_t n = 0;
+    for (int d = 0; d <= EL_KINETO_LANES_MAX; d++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%c{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":%d,\"ts\":1,\"dur\":1}",
+                              d ? ',' : '[', d);
+    snprintf(text + n, sizeof text - n, "]");
+    assert_int_equal(el_kineto_read(text, strlen(text), "t", &trace), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "more than 255 devices"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_cpu_only),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_many_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
