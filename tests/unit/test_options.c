@@ -181,6 +181,8 @@ static const char *why_without(const char *name, unsigned command)
         {"load", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
         {"save", "of several trials each has its own", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
         {"beside", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"profile", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
+        {"sort", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
         {"no-record", "what is shown is what was recorded", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
         {"launch", "it starts its own processes", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA}};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
